@@ -1,1 +1,6 @@
-//! To be written.
+//! From an API specification to a user interface, in five pure stages: read, normalise, plan, print, check.
+//!
+//! Owns the specification model, the interface plan and the printed React module. Knows no files, clock,
+//! environment or network: whatever lies outside comes through a callback. Same input, same bytes.
+
+pub mod check;

@@ -1,0 +1,1 @@
+//! Stage 5: the checker of generated code. To be written.
