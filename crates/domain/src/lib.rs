@@ -1,1 +1,37 @@
-//! To be written.
+//! The vocabulary of Dragoman: what a session, an item, an event, a command and a tool are.
+//!
+//! Owns the words that every other crate speaks. Knows no IO, no wire format, no protocol and no vendor.
+//! Invariant: everything a front-end may show is an [`Event`], everything it may ask for is a [`Command`].
+
+pub mod ask;
+pub mod command;
+pub mod event;
+pub mod failure;
+pub mod host;
+pub mod ids;
+pub mod item;
+pub mod link;
+pub mod model;
+pub mod queue;
+pub mod store;
+pub mod tool;
+pub mod tool_call;
+
+pub use ask::{Answer, Ask, AskKind};
+pub use command::{Command, Reply};
+pub use event::{Event, EventBody, Fact, ItemDelta, Outcome, Recorded};
+pub use failure::{Failure, FailureKind};
+pub use host::{Abilities, HostCall, HostReply};
+pub use ids::{AskId, FrontId, ItemId, SessionId, TurnId};
+pub use item::{Item, ItemKind, Part};
+pub use link::{Follower, Link};
+pub use model::{Model, ModelEvent, ModelStream, Prompt};
+pub use store::Store;
+pub use tool::{Review, Tool, ToolSpec};
+pub use tool_call::{ToolCall, ToolState};
+
+/// A boxed future, so that the traits here can be used as trait objects.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The token that stops work: cancelled once, seen everywhere.
+pub use tokio_util::sync::CancellationToken;

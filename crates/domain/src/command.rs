@@ -1,0 +1,376 @@
+//! What a front-end may ask of the engine. Each command has its typed reply, sent exactly once.
+//!
+//! Invariant: a command is accepted in arrival order and never waits for a model, a tool or a person; what takes
+//! time is told by events. A reply leaves before the events the command causes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::ask::Answer;
+use crate::event::{Recorded, SessionUsage};
+use crate::failure::Failure;
+use crate::host::Position;
+use crate::ids::{AskId, ItemId, SessionId, TurnId};
+use crate::item::Part;
+use crate::link::FrontPort;
+use crate::model::{ModelInfo, Tokens};
+use crate::store::{ListFilter, SessionSummary};
+use crate::tool::{Resource, ServerAction, ToolServer};
+
+pub type Reply<T> = oneshot::Sender<Result<T, Failure>>;
+
+#[derive(Debug)]
+pub enum Command {
+    /// Sent by [`crate::link::Engine::attach`].
+    Attach {
+        port: FrontPort,
+    },
+    Detach,
+    /// The workspace this front-end works in by default. Resolves configuration; tells what clients show at start.
+    Enter {
+        workspace: Workspace,
+        reply: Reply<Catalog>,
+    },
+    /// A new chat. With an id that exists: the same as `Load`.
+    Open {
+        id: Option<SessionId>,
+        workspace: Option<Vec<PathBuf>>,
+        settings: Settings,
+        servers: Vec<ServerSpec>,
+        reply: Reply<SessionInfo>,
+    },
+    /// Attaches to a stored chat. Its facts come by `Read` (or by a [`crate::Follower`]).
+    Load {
+        session: SessionId,
+        servers: Vec<ServerSpec>,
+        reply: Reply<SessionInfo>,
+    },
+    /// Facts after a number: replay, and what a lagging reader missed. Pages: empty means that is all.
+    Read {
+        session: SessionId,
+        after: u64,
+        limit: usize,
+        reply: Reply<Vec<Arc<Recorded>>>,
+    },
+    List {
+        filter: ListFilter,
+        reply: Reply<Vec<SessionSummary>>,
+    },
+    /// Stops what runs, ends its servers, detaches this front-end; the chat stays stored.
+    Close {
+        session: SessionId,
+        reply: Reply<()>,
+    },
+    Delete {
+        session: SessionId,
+        reply: Reply<()>,
+    },
+    /// A new chat with the history up to and including `until` (`None`: all of it).
+    Fork {
+        session: SessionId,
+        until: Option<ItemId>,
+        reply: Reply<SessionInfo>,
+    },
+    /// The history from `from` on is dropped (`None`: all of it). Refused while a turn runs.
+    Rollback {
+        session: SessionId,
+        from: Option<ItemId>,
+        reply: Reply<()>,
+    },
+    /// `session: None`: the default of new chats of this front-end.
+    Configure {
+        session: Option<SessionId>,
+        change: Settings,
+        reply: Reply<Settings>,
+    },
+    Prompt {
+        session: SessionId,
+        prompt: UserPrompt,
+        reply: Reply<Accepted>,
+    },
+    /// Said to the running turn at its next step; refused when none runs. `None` takes back what was not consumed.
+    Steer {
+        session: SessionId,
+        text: Option<String>,
+        reply: Reply<()>,
+    },
+    /// Stops the running turn at once; nothing happens when none runs.
+    Cancel {
+        session: SessionId,
+    },
+    /// Unknown and settled asks are ignored.
+    Answer {
+        session: SessionId,
+        ask: AskId,
+        answer: Answer,
+    },
+    Catalog {
+        reply: Reply<Catalog>,
+    },
+    Contexts {
+        session: Option<SessionId>,
+        query: String,
+        kind: ContextQuery,
+        reply: Reply<Vec<Context>>,
+    },
+    SlashCommands {
+        session: Option<SessionId>,
+        query: String,
+        reply: Reply<Vec<SlashCommand>>,
+    },
+    Servers {
+        reply: Reply<Vec<ToolServer>>,
+    },
+    ServerAction {
+        name: String,
+        action: ServerAction,
+        reply: Reply<()>,
+    },
+    /// Under the same path policy as the tools; inside the workspace only. Logged in the chat where `session` is given.
+    ReadFile {
+        session: Option<SessionId>,
+        path: PathBuf,
+        reply: Reply<FileContent>,
+    },
+    Stat {
+        session: Option<SessionId>,
+        path: PathBuf,
+        reply: Reply<FileStat>,
+    },
+    Glob {
+        session: Option<SessionId>,
+        pattern: String,
+        reply: Reply<Vec<PathBuf>>,
+    },
+    /// One model call without tools, session or journal item; text comes by `deltas` as it streams.
+    Complete {
+        completion: Completion,
+        deltas: Option<mpsc::Sender<String>>,
+        reply: Reply<Completed>,
+    },
+    /// Stops everything, waits for the journal; answered when nothing is left to lose.
+    Shutdown {
+        reply: Reply<()>,
+    },
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Workspace {
+    /// Absolute paths; may be empty.
+    pub roots: Vec<PathBuf>,
+    /// A protocol's `initializationOptions`, a layer of configuration.
+    pub options: Option<Value>,
+}
+
+/// What can be set for a chat. Only what is set changes.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Settings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// `provider/name`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// `agent` or `plan`, or one of the user's own. `code` means `agent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behavior: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Asks are answered yes by themselves; deny rules hold all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<bool>,
+}
+
+impl Settings {
+    /// Takes over what `change` sets.
+    pub fn apply(&mut self, change: &Settings) {
+        let Settings { title, model, behavior, variant, trust } = change.clone();
+        self.title = title.or(self.title.take());
+        self.model = model.or(self.model.take());
+        self.behavior = behavior.or(self.behavior.take());
+        self.variant = variant.or(self.variant.take());
+        self.trust = trust.or(self.trust);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Settings::default()
+    }
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct SessionInfo {
+    pub id: SessionId,
+    pub workspace: Vec<PathBuf>,
+    pub settings: Settings,
+    pub usage: SessionUsage,
+    /// Number of the newest fact when the reply was made.
+    pub newest: u64,
+    /// A turn runs.
+    pub busy: bool,
+    /// Another process writes this chat: it can be followed and forked, not prompted.
+    pub held_by: Option<String>,
+    pub created_at: u64,
+    pub updated_at: u64,
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct UserPrompt {
+    pub text: String,
+    /// Images and the like that belong to the message itself.
+    pub parts: Vec<Part>,
+    pub contexts: Vec<Context>,
+    /// Applied to the chat before the turn starts.
+    pub change: Settings,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Accepted {
+    pub turn: TurnId,
+    /// The model that will answer; empty where a command answers alone.
+    pub model: String,
+    pub status: AcceptedStatus,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AcceptedStatus {
+    Prompting,
+    /// A key is missing; the chat says what to set.
+    Login,
+    /// The chat says why nothing will come.
+    Error,
+}
+
+/// What the user adds to a prompt.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Context {
+    /// `lines`: 1-based, inclusive.
+    File {
+        path: PathBuf,
+        lines: Option<(u32, u32)>,
+    },
+    Directory {
+        path: PathBuf,
+    },
+    Web {
+        url: String,
+    },
+    RepoMap,
+    Cursor {
+        path: PathBuf,
+        start: Position,
+        end: Position,
+    },
+    McpResource(Resource),
+    Code {
+        content: String,
+        language: String,
+        description: Option<String>,
+    },
+    Text {
+        name: String,
+        text: String,
+    },
+    Image {
+        mime: String,
+        data: Arc<str>,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ContextQuery {
+    /// Everything that can be added.
+    All,
+    /// Files only.
+    Files,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlashCommand {
+    pub name: String,
+    pub description: String,
+    pub origin: SlashOrigin,
+    pub arguments: Vec<SlashArgument>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlashOrigin {
+    Native,
+    McpPrompt,
+    /// From a file of the user's.
+    Custom,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlashArgument {
+    pub name: String,
+    pub description: Option<String>,
+    pub required: bool,
+}
+
+/// What clients show at start and when something changes.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Catalog {
+    pub models: Vec<ModelInfo>,
+    /// Names of behaviors, `agent` and `plan` first.
+    pub behaviors: Vec<String>,
+    pub default_model: Option<String>,
+    pub default_behavior: String,
+    pub welcome: String,
+    /// Sentences a person should read: broken files, what was left out of an untrusted folder.
+    pub notices: Vec<crate::event::Notice>,
+}
+
+/// An MCP server that a client hands over with a session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerSpec {
+    pub name: String,
+    pub transport: ServerTransport,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ServerTransport {
+    Stdio { command: String, args: Vec<String>, env: Vec<(String, String)> },
+    Http { url: String, headers: Vec<(String, String)> },
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileContent {
+    pub bytes: Vec<u8>,
+    /// Changes when the content changes; below 2^53.
+    pub version: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileStat {
+    pub exists: bool,
+    pub directory: bool,
+}
+
+/// One model call outside every chat.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Completion {
+    /// For the bill: `title`, `compact`, `rewrite`, `customize`.
+    pub purpose: String,
+    pub system: String,
+    /// Alternating, the user's first and last.
+    pub messages: Vec<String>,
+    pub output_schema: Option<Value>,
+    /// `None`: the default model.
+    pub model: Option<String>,
+    /// Refuse where only the embedded model is there.
+    pub no_local: bool,
+    pub deadline: Duration,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Completed {
+    pub text: String,
+    pub model: String,
+    pub tokens: Tokens,
+    pub cost: Option<f64>,
+}

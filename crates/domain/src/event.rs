@@ -1,0 +1,206 @@
+//! The one event stream. Facts are past tense, numbered without gaps per session and kept; deltas and progress are
+//! neither numbered nor kept.
+//!
+//! Invariant: a fact is published only after it is in the journal, so what a client was told survives a crash.
+//! A new feature is a new item kind or field here, never a new pair of events. An event never expects an answer.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ask::{Answer, Ask};
+use crate::command::Settings;
+use crate::failure::Failure;
+use crate::ids::{AskId, ItemId, SessionId, TurnId};
+use crate::item::Item;
+use crate::model::Tokens;
+
+/// What a front-end receives.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Event {
+    /// `None`: about the process, not about one chat.
+    pub session: Option<SessionId>,
+    pub body: EventBody,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum EventBody {
+    Fact(Arc<Recorded>),
+    /// Text as it comes, ahead of the journal. Offsets make it safe to lose or to see twice.
+    Delta(ItemDelta),
+    /// What the engine is waiting for, as text for a status line. Replaced by the next one, ended by `TurnEnded`.
+    Progress {
+        text: String,
+    },
+    /// A list that clients show has changed; they ask for it anew.
+    Catalog(CatalogKind),
+    /// Something about the process that a person should read.
+    Notice(Notice),
+}
+
+/// A fact with its place in the journal.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Recorded {
+    /// From 1, without gaps, per session.
+    pub number: u64,
+    /// Milliseconds since 1970.
+    pub at: u64,
+    pub fact: Fact,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "camelCase")]
+pub enum Fact {
+    SessionOpened(SessionOpened),
+    /// Only what changed is set.
+    SessionChanged {
+        change: Settings,
+    },
+    SessionClosed,
+    TurnStarted {
+        turn: TurnId,
+        model: String,
+    },
+    TurnEnded {
+        turn: TurnId,
+        outcome: Outcome,
+    },
+    ItemStarted {
+        item: Item,
+    },
+    /// The whole item, anew: a tool call that changed its state for instance.
+    ItemChanged {
+        item: Item,
+    },
+    /// Streamed text reached the journal: `text` stands at byte `offset` of the item's `channel`.
+    ItemGrew {
+        item: ItemId,
+        channel: Channel,
+        offset: u64,
+        text: String,
+    },
+    /// The whole item, for good.
+    ItemEnded {
+        item: Item,
+    },
+    /// The history now ends with this item (`None`: it is empty).
+    HistoryReplaced {
+        keep: Option<ItemId>,
+    },
+    AskRaised {
+        ask: Ask,
+    },
+    AskSettled {
+        id: AskId,
+        answer: Answer,
+    },
+    UsageChanged {
+        usage: SessionUsage,
+    },
+    Notice {
+        notice: Notice,
+    },
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SessionOpened {
+    /// Absolute paths of the workspace folders.
+    pub workspace: Vec<std::path::PathBuf>,
+    pub settings: Settings,
+    /// The chat this one was forked from or is a subagent of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+    /// Which client opened it, for people: `emacs`, `zed`, `terminal`.
+    #[serde(default)]
+    pub client: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "camelCase")]
+pub enum Outcome {
+    Done,
+    /// The user stopped it.
+    Stopped,
+    /// The model reached its output limit.
+    MaxTokens,
+    /// The step limit or the loop detector ended it.
+    MaxSteps,
+    /// The provider or the model refused to answer.
+    Refused {
+        reason: String,
+    },
+    Failed {
+        failure: Failure,
+    },
+    /// The process died in the middle; found at the next start.
+    Interrupted,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Channel {
+    Text,
+    Reasoning,
+    ToolInput,
+    ToolOutput,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ItemDelta {
+    pub item: ItemId,
+    pub channel: Channel,
+    /// Byte offset of `text` in the channel's whole text.
+    pub offset: u64,
+    pub text: String,
+}
+
+/// What a chat has used so far. Costs are US dollars; `None` where no price is known.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SessionUsage {
+    /// Tokens of the last call: what the context window holds now.
+    pub last: Tokens,
+    /// Tokens of all calls.
+    pub total: Tokens,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_cost: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_cost: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_limit: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Notice {
+    pub level: Level,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Level {
+    Info,
+    Warning,
+    Error,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CatalogKind {
+    Models,
+    ToolServers,
+    Commands,
+    Jobs,
+    Sessions,
+}
+
+impl Event {
+    pub fn fact(session: SessionId, recorded: Arc<Recorded>) -> Self {
+        Self { session: Some(session), body: EventBody::Fact(recorded) }
+    }
+
+    pub fn delta(session: SessionId, delta: ItemDelta) -> Self {
+        Self { session: Some(session), body: EventBody::Delta(delta) }
+    }
+}

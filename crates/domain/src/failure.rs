@@ -1,0 +1,89 @@
+//! The one error that crosses the link. Each protocol maps its kind to a code of its own, in one place.
+//!
+//! Invariant: the message and hint are sentences for a person and never hold a secret.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Whose turn it is to do something about a failure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FailureKind {
+    /// The request itself is wrong: unknown session, bad parameter.
+    User,
+    /// A configuration file or setting is wrong.
+    Config,
+    /// A key is missing or refused.
+    Auth,
+    /// A limit of money, rate or size was reached.
+    Quota,
+    /// The model's server failed.
+    Provider,
+    /// A tool failed in a way that ends the turn.
+    Tool,
+    /// A mistake of ours.
+    Internal,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Failure {
+    pub kind: FailureKind,
+    /// What happened, as a sentence.
+    pub message: String,
+    /// What to do next, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// When trying again makes sense.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Duration>,
+}
+
+impl Failure {
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, retry_after: None }
+    }
+
+    pub fn user(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::User, message)
+    }
+
+    pub fn config(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Config, message)
+    }
+
+    pub fn auth(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Auth, message)
+    }
+
+    pub fn provider(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Provider, message)
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Internal, message)
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The engine is gone: the answer to every command after shutdown began.
+    pub fn closed() -> Self {
+        Self::internal("Dragoman is shutting down.")
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(hint) = &self.hint {
+            write!(f, " {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,123 @@
+//! What the engine may ask of the front-end whose prompt began the turn, if it said that it can.
+//!
+//! Invariant: one call, one reply, one deadline. A front-end that does not answer in time has answered `Failure`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use crate::failure::Failure;
+use crate::ids::{ItemId, SessionId};
+
+/// What a front-end can do for the engine.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Abilities {
+    /// For people and logs: `emacs 30.1`.
+    pub client: String,
+    /// Asks reach a person: approvals, questions. Where false, what policy would ask is refused.
+    pub approvals: bool,
+    pub questions: bool,
+    pub forms: bool,
+    pub diagnostics: bool,
+    pub definition: bool,
+    pub references: bool,
+    /// Reads through the client see unsaved text.
+    pub read_text: bool,
+    pub read_bytes: bool,
+    pub write_text: bool,
+    pub stat: bool,
+    pub glob: bool,
+    pub terminal: bool,
+    /// File changes that need approval are handed to the client as proposals (the draft ECA protocol).
+    pub proposes_changes: bool,
+}
+
+/// A call on its way to the front-end.
+#[derive(Debug)]
+pub struct HostRequest {
+    pub session: SessionId,
+    pub item: Option<ItemId>,
+    pub call: HostCall,
+    pub deadline: Duration,
+    pub reply: oneshot::Sender<Result<HostReply, Failure>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HostCall {
+    /// `None`: of the whole workspace.
+    Diagnostics {
+        path: Option<PathBuf>,
+    },
+    Definition {
+        path: PathBuf,
+        position: Position,
+    },
+    References {
+        path: PathBuf,
+        position: Position,
+        include_declaration: bool,
+    },
+    /// The text of a buffer or file, whole.
+    ReadText {
+        path: PathBuf,
+    },
+    ReadBytes {
+        path: PathBuf,
+    },
+    WriteText {
+        path: PathBuf,
+        text: String,
+    },
+    Stat {
+        path: PathBuf,
+    },
+    Glob {
+        pattern: String,
+    },
+    /// Runs a command in a terminal of the client and waits for its end.
+    Terminal {
+        command: String,
+        arguments: Vec<String>,
+        cwd: PathBuf,
+        output_limit: u64,
+    },
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HostReply {
+    Diagnostics(Vec<Diagnostic>),
+    Locations(Vec<Place>),
+    Text(String),
+    Bytes(Vec<u8>),
+    Written,
+    Stat { exists: bool, directory: bool },
+    Paths(Vec<PathBuf>),
+    Terminal { output: String, truncated: bool, exit_code: Option<i32> },
+}
+
+/// 1-based line and character.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Position {
+    pub line: u32,
+    pub character: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    pub path: PathBuf,
+    pub start: Position,
+    pub end: Position,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    pub path: PathBuf,
+    pub severity: String,
+    pub source: String,
+    pub start: Position,
+    pub end: Position,
+    pub code: Option<String>,
+    pub message: String,
+}

@@ -1,0 +1,221 @@
+//! How a front-end and the engine hold on to each other: commands one way, events and host calls the other.
+//!
+//! [`Follower`] turns the lossy queue into a stream that is whole: it holds the last number it delivered per session
+//! and reads from the journal what the queue lost. Invariant: a follower delivers every fact of a followed session
+//! exactly once and in order, however slow its reader is.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::command::Command;
+use crate::event::{Event, EventBody, Recorded};
+use crate::failure::Failure;
+use crate::host::{Abilities, HostRequest};
+use crate::ids::{FrontId, SessionId};
+use crate::queue::{EventReceiver, EventSender, Received, queue};
+
+/// Commands waiting for the engine; a front-end that fills it waits.
+const COMMANDS: usize = 256;
+/// Host calls waiting for a front-end.
+const HOST_CALLS: usize = 64;
+/// Facts read from the journal at a time.
+const PAGE: usize = 128;
+
+/// A command and who sent it.
+#[derive(Debug)]
+pub struct Envelope {
+    pub front: FrontId,
+    pub command: Command,
+}
+
+/// The engine, seen from outside. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    commands: mpsc::Sender<Envelope>,
+}
+
+/// The engine's side of an attached front-end.
+pub struct FrontPort {
+    pub abilities: Abilities,
+    pub events: EventSender,
+    pub host: mpsc::Sender<HostRequest>,
+}
+
+impl std::fmt::Debug for FrontPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrontPort").field("abilities", &self.abilities).finish_non_exhaustive()
+    }
+}
+
+/// The front-end's side.
+pub struct Link {
+    pub commands: Commands,
+    pub events: EventReceiver,
+    pub host: mpsc::Receiver<HostRequest>,
+}
+
+/// Sends commands in the name of one front-end. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Commands {
+    pub front: FrontId,
+    sender: mpsc::Sender<Envelope>,
+}
+
+/// A way to an engine, and the engine's end of it.
+pub fn engine() -> (Engine, mpsc::Receiver<Envelope>) {
+    let (commands, receiver) = mpsc::channel(COMMANDS);
+    (Engine { commands }, receiver)
+}
+
+impl Engine {
+    pub async fn attach(&self, abilities: Abilities) -> Result<Link, Failure> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let front = FrontId(NEXT.fetch_add(1, Ordering::Relaxed));
+        let (events_in, events) = queue();
+        let (host_in, host) = mpsc::channel(HOST_CALLS);
+        let commands = Commands { front, sender: self.commands.clone() };
+        commands
+            .send(Command::Attach { port: FrontPort { abilities, events: events_in, host: host_in } })
+            .await?;
+        Ok(Link { commands, events, host })
+    }
+}
+
+impl Link {
+    /// A link with both ends in hand, for tests of a front-end without an engine.
+    pub async fn memory(abilities: Abilities) -> (Link, FrontPort, mpsc::Receiver<Envelope>) {
+        let (engine, mut receiver) = engine();
+        let link = engine.attach(abilities).await;
+        let attached = receiver.recv().await;
+        match (link, attached) {
+            (Ok(link), Some(Envelope { command: Command::Attach { port }, .. })) => (link, port, receiver),
+            // The receiver is alive and `attach` sends exactly that command first.
+            _ => unreachable!("attach sends Attach"),
+        }
+    }
+}
+
+impl Commands {
+    /// Waits only while the engine has not taken what was sent before.
+    pub async fn send(&self, command: Command) -> Result<(), Failure> {
+        self.sender.send(Envelope { front: self.front, command }).await.map_err(|_| Failure::closed())
+    }
+
+    /// Sends the command that `make` builds and waits for its reply.
+    pub async fn call<T>(
+        &self,
+        make: impl FnOnce(oneshot::Sender<Result<T, Failure>>) -> Command,
+    ) -> Result<T, Failure> {
+        let (reply, answer) = oneshot::channel();
+        self.send(make(reply)).await?;
+        answer.await.unwrap_or_else(|_| Err(Failure::closed()))
+    }
+}
+
+/// The events of a front-end, made whole.
+pub struct Follower {
+    commands: Commands,
+    events: EventReceiver,
+    /// The number of the last fact delivered, per session.
+    places: HashMap<SessionId, u64>,
+    ready: VecDeque<Event>,
+    /// Sessions whose journal must be read on, up to at least the number given.
+    behind: VecDeque<(SessionId, u64)>,
+}
+
+impl Follower {
+    pub fn new(commands: Commands, events: EventReceiver) -> Self {
+        Self { commands, events, places: HashMap::new(), ready: VecDeque::new(), behind: VecDeque::new() }
+    }
+
+    /// Delivers the facts after `after`. With 0 the whole chat is replayed; with the newest number only what comes.
+    pub fn follow(&mut self, session: SessionId, after: u64) {
+        self.places.insert(session.clone(), after);
+        self.behind.push_back((session, u64::MAX));
+    }
+
+    pub fn forget(&mut self, session: &SessionId) {
+        self.places.remove(session);
+        self.behind.retain(|(behind, _)| behind != session);
+        self.ready.retain(|event| event.session.as_ref() != Some(session));
+    }
+
+    /// Everything asked for by `follow` so far has been delivered.
+    pub fn is_caught_up(&self) -> bool {
+        self.behind.is_empty() && self.ready.is_empty()
+    }
+
+    /// The number of the last fact delivered.
+    pub fn place(&self, session: &SessionId) -> Option<u64> {
+        self.places.get(session).copied()
+    }
+
+    /// The next event; `None` when the engine is gone. Safe to drop between polls: nothing is lost.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if let Some((session, until)) = self.behind.front().cloned() {
+                self.catch_up(session, until).await;
+                continue;
+            }
+            match self.events.recv().await {
+                Received::Event(event) => self.take(event),
+                Received::Lagged => {
+                    self.behind.extend(self.places.keys().map(|session| (session.clone(), u64::MAX)));
+                }
+                Received::Closed => return None,
+            }
+        }
+    }
+
+    /// Delivers an event, or finds that facts before it are missing.
+    fn take(&mut self, event: Event) {
+        let (Some(session), EventBody::Fact(recorded)) = (&event.session, &event.body) else {
+            self.ready.push_back(event);
+            return;
+        };
+        let place = self.places.entry(session.clone()).or_insert(0);
+        if recorded.number == *place + 1 {
+            *place += 1;
+            self.ready.push_back(event);
+        } else if recorded.number > *place {
+            self.behind.push_back((session.clone(), recorded.number));
+        }
+    }
+
+    /// Reads one page of a session's journal; it stays at the head of `behind` while there may be more.
+    async fn catch_up(&mut self, session: SessionId, until: u64) {
+        let Some(&after) = self.places.get(&session) else {
+            self.behind.pop_front();
+            return;
+        };
+        if after >= until {
+            self.behind.pop_front();
+            return;
+        }
+        let read = self
+            .commands
+            .call(|reply| Command::Read { session: session.clone(), after, limit: PAGE, reply })
+            .await;
+        let page = read.unwrap_or_default();
+        if page.is_empty() {
+            self.behind.pop_front();
+        }
+        for recorded in page {
+            self.take_read(&session, recorded);
+        }
+    }
+
+    fn take_read(&mut self, session: &SessionId, recorded: Arc<Recorded>) {
+        let place = self.places.entry(session.clone()).or_insert(0);
+        if recorded.number > *place {
+            *place = recorded.number;
+            self.ready.push_back(Event::fact(session.clone(), recorded));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What is said to a model and what it says back, in no vendor's words.
+//!
+//! A prompt is append-only from call to call, so that provider caches hit. A stream is a flat list of blocks in the
+//! order the model made them; dropping it aborts the call.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::Stream;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::ids::SessionId;
+use crate::item::{Part, ProviderBlock};
+use crate::tool::ToolSpec;
+
+/// Something that answers prompts: a provider over HTTP or the embedded model. `app` makes them.
+pub trait Model: Send + Sync {
+    /// Starts the call. Errors that end it are the last thing the stream yields. Retries happen inside and are told
+    /// as [`ModelEvent::Waiting`].
+    fn stream(&self, prompt: Prompt) -> ModelStream;
+
+    /// What is known of this model.
+    fn info(&self) -> ModelInfo;
+}
+
+pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, Failure>> + Send>>;
+
+/// All models of a configuration. Resolving is cheap; nothing is connected before the first prompt.
+pub trait Models: Send + Sync {
+    /// `provider/name`, e.g. `anthropic/claude-sonnet-4-5`. Unknown names of a known provider are accepted.
+    fn find(&self, name: &str) -> Result<Arc<dyn Model>, Failure>;
+
+    /// What a user can choose from now, best first within a provider.
+    fn list(&self) -> Vec<ModelInfo>;
+
+    /// The model to use where none was chosen.
+    fn default_model(&self) -> Option<String>;
+
+    /// A cheap model for titles and the like, where one is configured beside `main`.
+    fn small_model(&self, main: &str) -> Option<String>;
+}
+
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ModelInfo {
+    /// `provider/name`.
+    pub id: String,
+    pub context_limit: Option<u64>,
+    pub output_limit: Option<u64>,
+    pub price: Option<Price>,
+    pub tools: bool,
+    pub images: bool,
+    pub reasoning: bool,
+    /// Names of reasoning efforts and the like, weakest first.
+    pub variants: Vec<String>,
+}
+
+/// US dollars per million tokens.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Price {
+    pub input: f64,
+    pub output: f64,
+    pub cache_read: Option<f64>,
+    pub cache_write: Option<f64>,
+}
+
+impl Price {
+    /// What a call cost. Cache reads and writes are not part of `input`.
+    pub fn of(&self, tokens: &Tokens) -> f64 {
+        let per = |count: u64, price: f64| count as f64 * price / 1_000_000.0;
+        per(tokens.input, self.input)
+            + per(tokens.output, self.output)
+            + per(tokens.cache_read, self.cache_read.unwrap_or(self.input))
+            + per(tokens.cache_write, self.cache_write.unwrap_or(self.input))
+    }
+}
+
+/// One call to a model.
+#[derive(Clone, Debug, Default)]
+pub struct Prompt {
+    /// For providers that route equal prefixes to one cache.
+    pub session: Option<SessionId>,
+    /// Stable instructions, in order; the cached prefix.
+    pub system: Vec<Arc<str>>,
+    pub tools: Arc<[ToolSpec]>,
+    /// The history, oldest first.
+    pub entries: Vec<Entry>,
+    pub max_output: Option<u64>,
+    pub temperature: Option<f64>,
+    pub variant: Option<String>,
+    /// The answer must be JSON of this schema, where the API can enforce it.
+    pub output_schema: Option<Value>,
+}
+
+/// One entry of a prompt. Consecutive `Reasoning`, `Agent` and `Call` are one answer; each `Call` is followed, after
+/// the answer it belongs to, by exactly one `Result` with the same `call_id`.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Entry {
+    User { parts: Vec<Part> },
+    Reasoning { text: String, provider: Option<ProviderBlock> },
+    Agent { text: String, provider: Option<ProviderBlock> },
+    Call { call_id: String, name: String, input: Value, provider: Option<ProviderBlock> },
+    Result { call_id: String, name: String, parts: Vec<Part>, error: bool },
+}
+
+/// What a model says. Blocks come in order; a block's deltas may interleave with those of another (tool calls).
+#[derive(Clone, PartialEq, Debug)]
+pub enum ModelEvent {
+    /// The call waits (rate limit, retry), as text for a status line.
+    Waiting {
+        text: String,
+    },
+    BlockStarted {
+        block: u32,
+        kind: BlockKind,
+    },
+    BlockDelta {
+        block: u32,
+        text: String,
+    },
+    BlockEnded {
+        block: u32,
+        provider: Option<ProviderBlock>,
+    },
+    /// Replaces what was told before for this call.
+    Usage(Tokens),
+    /// The last event of a good stream.
+    Ended {
+        reason: StopReason,
+    },
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BlockKind {
+    Text,
+    Reasoning,
+    /// `name` is the name offered to the model (`eca__read_file`). Deltas are the argument text.
+    ToolCall {
+        call_id: String,
+        name: String,
+    },
+    Citation {
+        title: String,
+        url: String,
+    },
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StopReason {
+    Done,
+    ToolCalls,
+    MaxTokens,
+    Refused {
+        reason: String,
+    },
+    /// The connection broke after output had begun; what came stands.
+    Cut {
+        message: String,
+    },
+}
+
+/// Token counts of calls. The four input kinds do not overlap; `reasoning` is a part of `output`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Tokens {
+    pub input: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    pub output: u64,
+    pub reasoning: u64,
+}
+
+impl Tokens {
+    /// Everything the call read and wrote: what the context window holds after it.
+    pub fn all(&self) -> u64 {
+        self.input + self.cache_read + self.cache_write + self.output
+    }
+}
+
+impl std::ops::AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+        self.output += other.output;
+        self.reasoning += other.reasoning;
+    }
+}

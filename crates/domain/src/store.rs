@@ -1,0 +1,88 @@
+//! What the engine needs of a durable store. The journal is the truth; the index is made from it.
+//!
+//! Invariants: facts of a session are numbered from 1 without gaps; only the holder of a session's lease appends;
+//! a lease dies with its process; a deleted session is erased.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::BoxFuture;
+use crate::event::{Fact, Recorded};
+use crate::failure::Failure;
+use crate::ids::SessionId;
+
+pub trait Store: Send + Sync {
+    /// Takes the right to append, or says who has it. Held until `release`, or until this process ends.
+    fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>>;
+
+    fn release<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), Failure>>;
+
+    /// Appends in one transaction and returns after it is on disk. Several calls may share a commit.
+    fn append<'a>(
+        &'a self,
+        session: &'a SessionId,
+        facts: Vec<Fact>,
+    ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>>;
+
+    /// Facts with a number greater than `after`, oldest first, at most `limit` of them and about 1 MiB.
+    fn read<'a>(
+        &'a self,
+        session: &'a SessionId,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>>;
+
+    /// The number of the newest fact; `None` where there is no such session.
+    fn newest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<u64>, Failure>>;
+
+    /// Newest first.
+    fn list(&self, filter: ListFilter) -> BoxFuture<'_, Result<Vec<SessionSummary>, Failure>>;
+
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, Failure>>;
+
+    /// Small records beside the chats (spending of a day, shared rate-limit resets), by kind and key.
+    fn get<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<String>, Failure>>;
+
+    /// Adds to a number atomically across processes and returns the sum; `amount` may be 0 to read.
+    fn add<'a>(&'a self, kind: &'a str, key: &'a str, amount: f64) -> BoxFuture<'a, Result<f64, Failure>>;
+
+    fn put<'a>(&'a self, kind: &'a str, key: &'a str, value: String) -> BoxFuture<'a, Result<(), Failure>>;
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Lease {
+    Held,
+    /// For people: program and process id of the holder.
+    HeldBy {
+        holder: String,
+    },
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ListFilter {
+    /// Only chats opened in one of these folders.
+    pub workspace: Option<Vec<PathBuf>>,
+    /// Only chats whose title contains this, case-insensitive.
+    pub text: Option<String>,
+    pub limit: Option<usize>,
+    /// Skip this many.
+    pub offset: usize,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionSummary {
+    pub id: SessionId,
+    pub title: Option<String>,
+    pub model: Option<String>,
+    pub workspace: Vec<PathBuf>,
+    pub parent: Option<SessionId>,
+    /// Milliseconds since 1970.
+    pub created_at: u64,
+    pub updated_at: u64,
+    /// User and agent messages.
+    pub message_count: u64,
+    /// Number of the newest fact.
+    pub newest: u64,
+}

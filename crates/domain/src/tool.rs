@@ -1,0 +1,212 @@
+//! What a tool is to the engine: a description for the model, a review for the policy, a run.
+//!
+//! Invariant: `review` changes nothing; whatever it says, `run` checks paths again when it uses them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ask::{Answer, AskKind};
+use crate::failure::Failure;
+use crate::host::{Abilities, HostCall, HostReply};
+use crate::ids::{ItemId, SessionId};
+use crate::item::Part;
+use crate::tool_call::{Details, Location, Origin};
+use crate::{BoxFuture, CancellationToken};
+
+pub trait Tool: Send + Sync {
+    fn spec(&self) -> &ToolSpec;
+
+    /// What this call would do, for the policy and for people. `Err` is told to the model as the call's result.
+    fn review(&self, input: &Value, scope: &Scope) -> Result<Review, String>;
+
+    fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, ToolResult>;
+}
+
+/// A tool as it is offered to a model.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// The bare name.
+    pub name: String,
+    /// `eca` for built-in tools, else the MCP server's name.
+    pub server: String,
+    pub origin: Origin,
+    pub description: String,
+    /// JSON schema of the input, an object.
+    pub input_schema: Value,
+    /// Runs change nothing outside; several may run at once.
+    pub read_only: bool,
+}
+
+impl ToolSpec {
+    /// The name the model sees: `eca__read_file`.
+    pub fn offered_name(&self) -> String {
+        format!("{}__{}", self.server, self.name)
+    }
+}
+
+/// Where a call may act.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    pub session: SessionId,
+    /// Absolute, resolved workspace folders; the first is the working directory.
+    pub roots: Arc<[PathBuf]>,
+    /// The plan behavior: nothing may be changed, only listed commands run.
+    pub plan: bool,
+    /// Shell commands this session remembers as allowed.
+    pub remembered: Arc<[String]>,
+}
+
+/// What a call would do.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Review {
+    /// One line for people: `Reading src/main.rs`.
+    pub summary: String,
+    pub details: Option<Details>,
+    pub locations: Vec<Location>,
+    /// Paths outside the workspace that the call would touch, resolved.
+    pub outside: Vec<PathBuf>,
+    /// What can be remembered for this session: the commands of a shell line, else empty.
+    pub keys: Vec<String>,
+    /// Allowed by default policy as it is: reads inside the workspace, read-only listed commands.
+    pub harmless: bool,
+    /// The plan behavior must refuse it.
+    pub changes: bool,
+    /// Why it must be asked whatever is remembered (redirections, substitutions, unknown syntax, …).
+    pub must_ask: Option<String>,
+}
+
+/// One run of a tool.
+pub struct Invocation {
+    pub item: ItemId,
+    pub input: Value,
+    pub scope: Scope,
+    /// The call was approved with its paths outside the workspace.
+    pub outside_allowed: bool,
+    pub cancel: CancellationToken,
+    pub port: Arc<dyn ToolPort>,
+}
+
+/// What a running tool may ask of the engine.
+pub trait ToolPort: Send + Sync {
+    /// Output for people while it runs.
+    fn output(&self, text: &str);
+
+    /// What the front-end of this turn can do.
+    fn abilities(&self) -> Abilities;
+
+    fn host(&self, call: HostCall, deadline: Duration) -> BoxFuture<'_, Result<HostReply, Failure>>;
+
+    fn ask(&self, kind: AskKind) -> BoxFuture<'_, Answer>;
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ToolResult {
+    pub parts: Vec<Part>,
+    pub error: bool,
+    /// Replaces the details of the review where set.
+    pub details: Option<Details>,
+    pub locations: Vec<Location>,
+    /// The history should be compacted now (`compact_chat`).
+    pub compact: Option<String>,
+}
+
+impl ToolResult {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { parts: vec![Part::text(text)], ..Self::default() }
+    }
+
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { parts: vec![Part::text(text)], error: true, ..Self::default() }
+    }
+}
+
+/// Where tools come from: the built-in ones, MCP servers. Handed to the engine by `app`.
+pub trait ToolSource: Send + Sync {
+    /// The servers as clients show them; the built-in one is called `ECA`.
+    fn servers(&self) -> Vec<ToolServer>;
+
+    /// Tools that can be called now.
+    fn tools(&self) -> Vec<Arc<dyn Tool>>;
+
+    /// Instructions of servers for the system prompt.
+    fn instructions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn act<'a>(&'a self, _server: &'a str, _action: ServerAction) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async { Err(Failure::user("There is no such server.")) })
+    }
+
+    /// Slash commands that servers offer (MCP prompts).
+    fn prompts(&self) -> Vec<ServerPrompt> {
+        Vec::new()
+    }
+
+    fn prompt<'a>(&'a self, _name: &'a str, _arguments: Value) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
+        Box::pin(async { Err(Failure::user("There is no such prompt.")) })
+    }
+
+    fn resources(&self) -> Vec<Resource> {
+        Vec::new()
+    }
+
+    fn resource<'a>(&'a self, _server: &'a str, _uri: &'a str) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
+        Box::pin(async { Err(Failure::user("There is no such resource.")) })
+    }
+
+    /// Ends every process it owns.
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServerAction {
+    Start,
+    Stop,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct ToolServer {
+    pub name: String,
+    pub origin: Origin,
+    pub status: ServerStatus,
+    pub command: String,
+    pub args: Vec<String>,
+    pub url: Option<String>,
+    /// The last lines of stderr where it failed.
+    pub error: Option<String>,
+    pub tools: Vec<ToolSpec>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServerStatus {
+    Starting,
+    Running,
+    Stopping,
+    Stopped,
+    Failed,
+    Disabled,
+    RequiresAuth,
+}
+
+/// `name` is `server:prompt`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerPrompt {
+    pub name: String,
+    pub description: String,
+    pub arguments: Vec<crate::command::SlashArgument>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Resource {
+    pub server: String,
+    pub uri: String,
+    pub name: String,
+    pub description: String,
+    pub mime: String,
+}
