@@ -1,0 +1,201 @@
+//! The vetted definitions that a module may contain and the checker lets do what other code may not.
+//!
+//! Owns their exact text. The printer writes these very constants into the modules it makes; the checker compares
+//! by normalised syntax tree, so white space and comments may differ and nothing else may. It must not know the
+//! plan, the specification or the printer.
+//!
+//! Invariant: whatever arguments a definition is given, it grants no more than its first line says, because every
+//! argument is turned into a plain value exactly once before it is looked at. The names they rely on (`Object`,
+//! `URL`, …) cannot be bound in a module, so they mean what the browser means by them.
+//!
+//! # What a module must look like (for who writes the printer, or a prompt)
+//! - The first statement is `import { useState, … } from "react";` (or `import React, { … }`), nothing else is imported.
+//! - On the top level only imports, `const`/`let` and function declarations and one `export default` of a component.
+//! - `const SERVERS = ["https://…", …];` beside [`SEND_REQUEST`]: literal texts, each `""` (the page's own origin), a
+//!   path (`/v1`) or an `http(s)` address; the `server` of a call is an index into it.
+//! - Data is read with `.name` when the name is harmless and with `own(object, "name")` when it is not literal or is
+//!   also the name of something in a browser or in JavaScript (`location`, `parent`, `constructor`, …). `own` is
+//!   always right for names that come from a specification. `list[0]`, `list[i - 1]` and `.at(i)` need no `own`.
+//! - Names from a specification are never written as object keys (`{ [name]: … }`, `{ constructor: … }`), only as
+//!   text: `["constructor", …]`. A keyed copy is made by `withOwn(form, name, value)`.
+//! - An object literal has at most one spread, and none if it sets `type`, `props` or `ref`: use `withAll`/`withOwn`.
+//! - Elements are written literally or are components of the module, never spread into, and never `style={expression}`
+//!   unless that is an object literal or a constant that holds object literals.
+//! - `href={safeUrl(text)}` or a literal `href="#name"`; `target="_blank"` only with `rel="noopener noreferrer"`. No `img`.
+//! - A handler on an element is an inline function or a function of the module (not a prop: write
+//!   `onClick={() => onClose()}`), and its event is read on the spot (`event.target.value`), never handed on.
+//! - `<form onSubmit={(event) => { event.preventDefault(); … }}>` always; no `action`.
+//! - `ref={name}` where `name` is `useRef(null)`, used only as `name.current.focus()` or `name.current?.focus()`.
+//! - `id`, `htmlFor` and the like: a literal, a template that begins with a literal prefix that holds a `-`
+//!   (`` `field-${name}` ``), or what `useId()` gave.
+//! - One `<style>{CSS}</style>` may hold a constant text without `url(`, `@import`, `\` or `<`; each selector begins with a
+//!   class that starts with `.dragoman`, without `~` and `+`; custom properties are set there and used with `var(--name)`.
+//! - `data-` attributes: `data-operation`, `data-testid` and `data-ui-…`.
+//! - No classes, generators, getters, `this`, `var`, `delete`, labels, tagged templates, computed keys, `window`,
+//!   `document`, `console`, `confirm`, `Symbol`, `Object.assign/values/entries`.
+
+/// The name of the constant that lists the addresses that [`SEND_REQUEST`] may call.
+pub const SERVERS: &str = "SERVERS";
+
+/// One vetted definition: the name that is reserved for it, its text, and the other vetted names it calls.
+#[derive(Debug, Clone, Copy)]
+pub struct Approved {
+    pub name: &'static str,
+    pub source: &'static str,
+    pub needs: &'static [&'static str],
+}
+
+/// All of them, in the order in which a module best prints them.
+pub const APPROVED: &[Approved] = &[
+    Approved {
+        name: "isPlain",
+        source: IS_PLAIN,
+        needs: &[],
+    },
+    Approved {
+        name: "own",
+        source: OWN,
+        needs: &["isPlain"],
+    },
+    Approved {
+        name: "ownEntries",
+        source: OWN_ENTRIES,
+        needs: &["isPlain"],
+    },
+    Approved {
+        name: "withOwn",
+        source: WITH_OWN,
+        needs: &["isPlain"],
+    },
+    Approved {
+        name: "withAll",
+        source: WITH_ALL,
+        needs: &["isPlain"],
+    },
+    Approved {
+        name: "safeUrl",
+        source: SAFE_URL,
+        needs: &[],
+    },
+    Approved {
+        name: "sendRequest",
+        source: SEND_REQUEST,
+        needs: &[SERVERS],
+    },
+];
+
+/// Tells data (what JSON can say) from everything else: events, elements, nodes and functions are not plain.
+/// A prototype whose own prototype is null is `Object.prototype` of this or another frame.
+pub const IS_PLAIN: &str = r#"function isPlain(value) {
+  if (value === null || typeof value !== "object" || Object.hasOwn(value, "$$typeof")) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return Array.isArray(value) || prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+"#;
+
+/// Reads one own property of plain data; `undefined` for everything else. Needs [`IS_PLAIN`].
+pub const OWN: &str = r#"function own(object, key) {
+  const name = String(key);
+  return isPlain(object) && Object.hasOwn(object, name) ? object[name] : undefined;
+}
+"#;
+
+/// The `[name, value]` pairs of plain data; none for everything else. Needs [`IS_PLAIN`].
+pub const OWN_ENTRIES: &str = r#"function ownEntries(object) {
+  return isPlain(object) ? Object.entries(object) : [];
+}
+"#;
+
+/// A copy of plain data with one property set (a new object if there was no plain object). Needs [`IS_PLAIN`].
+pub const WITH_OWN: &str = r#"function withOwn(object, key, value) {
+  const name = String(key);
+  return isPlain(object) && !Array.isArray(object) ? { ...object, [name]: value } : { [name]: value };
+}
+"#;
+
+/// A copy of the first with the properties of the second laid over it, both plain data. Needs [`IS_PLAIN`].
+pub const WITH_ALL: &str = r#"function withAll(object, other) {
+  return { ...(isPlain(object) ? object : {}), ...(isPlain(other) ? other : {}) };
+}
+"#;
+
+/// The address if it is an absolute `http`, `https`, `mailto` or `tel` one; `undefined` otherwise.
+pub const SAFE_URL: &str = r#"function safeUrl(text) {
+  const address = String(text ?? "").trim();
+  if (!/^(https?:\/\/|mailto:|tel:)/i.test(address)) return undefined;
+  try {
+    const url = new URL(address);
+    return ["http:", "https:", "mailto:", "tel:"].includes(url.protocol) ? url.href : undefined;
+  } catch {
+    return undefined;
+  }
+}
+"#;
+
+/// Calls an operation below one of the addresses of `SERVERS`, nowhere else, and answers
+/// `{ ok, status, headers, data }`. The shape of the body follows the `Content-Type` header that the call gives:
+/// none or JSON → JSON text; `application/x-www-form-urlencoded` and `multipart/form-data` → the fields of an object
+/// (files stay files, lists repeat the field); anything else → a file or text as it is. `data` is parsed JSON,
+/// text, or a Blob. A network failure rejects.
+pub const SEND_REQUEST: &str = r#"async function sendRequest({ method, path, query, headers, body, signal, server }) {
+  const base = new URL(SERVERS[Number(server) || 0] ?? SERVERS[0], document.baseURI);
+  if (base.protocol !== "https:" && base.protocol !== "http:") {
+    throw new Error("This page does not know the address of the API. Serve it over HTTP or generate it with a base URL.");
+  }
+  const root = base.origin + base.pathname.replace(/\/+$/, "");
+  const tail = String(path ?? "");
+  const url = new URL(tail === "" ? root : root + "/" + tail.replace(/^\/+/, ""));
+  if (url.origin !== base.origin || !(url.origin + url.pathname + "/").startsWith(root + "/")) {
+    throw new Error("The path leads out of the API.");
+  }
+  for (const [name, value] of Object.entries(query ?? {})) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== null) url.searchParams.append(name, String(one));
+    }
+  }
+  const sent = new Headers();
+  for (const [name, value] of Object.entries(headers ?? {})) {
+    if (value !== undefined && value !== null) sent.set(name, String(value));
+  }
+  const verb = String(method ?? "GET").toUpperCase();
+  let payload;
+  if (body !== undefined && body !== null && verb !== "GET" && verb !== "HEAD") {
+    const kind = (sent.get("Content-Type") ?? "").toLowerCase();
+    const fields = kind.startsWith("multipart/form-data") ? new FormData() : new URLSearchParams();
+    if (kind === "" || /[/+]json/.test(kind)) {
+      payload = JSON.stringify(body);
+      if (kind === "") sent.set("Content-Type", "application/json");
+    } else if (kind.startsWith("multipart/form-data") || kind.startsWith("application/x-www-form-urlencoded")) {
+      for (const [name, value] of Object.entries(body)) {
+        for (const one of Array.isArray(value) ? value : [value]) {
+          if (one === undefined || one === null) continue;
+          const part = typeof one === "object" && !(one instanceof Blob) ? JSON.stringify(one) : one;
+          fields.append(name, part instanceof Blob ? part : String(part));
+        }
+      }
+      payload = fields;
+      if (fields instanceof FormData) sent.delete("Content-Type");
+    } else {
+      payload = body instanceof Blob ? body : String(body);
+    }
+  }
+  const response = await fetch(url.href, { method: verb, headers: sent, body: payload, signal, referrerPolicy: "no-referrer" });
+  const type = (response.headers.get("Content-Type") ?? "").toLowerCase();
+  let data = null;
+  if (verb !== "HEAD" && response.status !== 204 && response.status !== 304) {
+    if (/[/+]json/.test(type)) {
+      const text = await response.text();
+      try {
+        data = text === "" ? null : JSON.parse(text);
+      } catch {
+        data = text;
+      }
+    } else if (type === "" || /^text\/|[/+]xml|urlencoded|yaml|javascript/.test(type)) {
+      data = await response.text();
+    } else {
+      data = await response.blob();
+    }
+  }
+  return { ok: response.ok, status: response.status, headers: Object.fromEntries(response.headers), data };
+}
+"#;
