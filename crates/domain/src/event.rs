@@ -36,6 +36,10 @@ pub enum EventBody {
     Catalog(CatalogKind),
     /// Something about the process that a person should read.
     Notice(Notice),
+    /// The session's journal cannot be written: the running turn is over and nothing of it will come any more.
+    Lost {
+        failure: Failure,
+    },
 }
 
 /// A fact with its place in the journal.
@@ -79,7 +83,7 @@ pub enum Fact {
         offset: u64,
         text: String,
     },
-    /// The whole item, for good.
+    /// The whole item, for good. An item that never streams (a user's message) has only this.
     ItemEnded {
         item: Item,
     },

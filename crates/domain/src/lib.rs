@@ -7,6 +7,7 @@ pub mod ask;
 pub mod command;
 pub mod event;
 pub mod failure;
+pub mod files;
 pub mod host;
 pub mod ids;
 pub mod item;

@@ -179,7 +179,7 @@ fn weight(event: &Event) -> usize {
         EventBody::Fact(recorded) => fact_weight(recorded),
         EventBody::Progress { text } => text.len(),
         EventBody::Notice(notice) => notice.text.len(),
-        EventBody::Catalog(_) => 0,
+        EventBody::Catalog(_) | EventBody::Lost { .. } => 0,
     }
 }
 
