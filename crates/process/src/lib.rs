@@ -1,1 +1,32 @@
-//! To be written.
+//! The only place that spawns. It owns what a child must never do to us or to the user: outlive its
+//! purpose, hang, flood memory, or leave a zombie. It knows nothing of tools, servers or settings.
+//!
+//! Invariants:
+//! - Every child leads its own session and process group, and one long-lived thread (`keeper`) forks,
+//!   ends and reaps all of them: Linux fires a parent-death signal when the *forking thread* ends.
+//! - Stopping, a passed deadline and dropping the handle all end the whole tree: SIGTERM, a short grace,
+//!   SIGKILL, also for descendants that left the group (`tree`).
+//! - Output kept in memory is bounded; what is left out is counted.
+//! - A child that ends by itself takes its process group with it; a daemon that made a session of its own
+//!   (gpg-agent, a build server) is left alone, because that is what its user expects.
+
+mod child;
+mod error;
+mod keeper;
+mod output;
+mod parent;
+mod run;
+mod signals;
+mod spawn;
+mod tree;
+mod ward;
+
+pub use child::{Child, Exit};
+pub use error::ProcessError;
+pub use keeper::shutdown;
+pub use output::{Captured, OutputLimit};
+pub use parent::{ParentEnd, watch_parent};
+pub use run::{End, Finished, Source};
+pub use signals::{ShutdownSignal, shutdown_signal};
+pub use spawn::Spawn;
+pub use tokio::net::unix::pipe::{Receiver as OutputPipe, Sender as InputPipe};

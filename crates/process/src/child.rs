@@ -1,0 +1,97 @@
+//! The handle of a running child: its pipes, its end, and the promise that it does not outlive the handle.
+//! `wait` and `stop` take `&self`, so that one task may follow a child while another ends it.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::sync::watch;
+
+use crate::keeper::{self, Guard, Phase};
+
+/// How a child ended: by its own exit code or by a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+}
+
+impl Exit {
+    pub fn success(self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+impl From<ExitStatus> for Exit {
+    fn from(status: ExitStatus) -> Self {
+        Self { code: status.code(), signal: status.signal() }
+    }
+}
+
+/// A running child with its tree. Dropping it ends the tree.
+#[derive(Debug)]
+pub struct Child {
+    pid: u32,
+    pub(crate) stdin: Option<Sender>,
+    pub(crate) stdout: Option<Receiver>,
+    pub(crate) stderr: Option<Receiver>,
+    phase: watch::Receiver<Phase>,
+    guard: Guard,
+}
+
+impl Child {
+    pub(crate) fn new(
+        started: keeper::Started,
+        stdin: Option<Sender>,
+        stdout: Option<Receiver>,
+        stderr: Option<Receiver>,
+    ) -> Self {
+        Self { pid: started.pid, stdin, stdout, stderr, phase: started.phase, guard: started.guard }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The child's input; dropping it closes it.
+    pub fn take_stdin(&mut self) -> Option<Sender> {
+        self.stdin.take()
+    }
+
+    pub fn take_stdout(&mut self) -> Option<Receiver> {
+        self.stdout.take()
+    }
+
+    /// `None` also when the errors are merged into the output.
+    pub fn take_stderr(&mut self) -> Option<Receiver> {
+        self.stderr.take()
+    }
+
+    /// How the child ended, or `None` while it runs.
+    pub fn exit(&self) -> Option<Exit> {
+        self.phase.borrow().exit()
+    }
+
+    /// Waits for the child's own end. Its pipes may still hold output.
+    pub async fn wait(&self) -> Exit {
+        self.reached(|phase| phase.exit().is_some()).await
+    }
+
+    /// Ends the whole tree and waits until it is gone: at most the grace and half a second.
+    pub async fn stop(&self) -> Exit {
+        self.begin_stop();
+        self.reached(|phase| matches!(phase, Phase::Gone(_))).await
+    }
+
+    /// Ends the whole tree without waiting for it.
+    pub fn begin_stop(&self) {
+        self.guard.stop();
+    }
+
+    async fn reached(&self, wanted: impl FnMut(&Phase) -> bool) -> Exit {
+        let mut phase = self.phase.clone();
+        let reached = phase.wait_for(wanted).await.ok().and_then(|phase| phase.exit());
+        // The keeper drops a sender only after `Gone`; a lost keeper means that nothing is known.
+        reached.unwrap_or(Exit { code: None, signal: None })
+    }
+}

@@ -1,0 +1,213 @@
+//! The one thread that forks, ends and reaps every child. It lives as long as the process, because Linux
+//! sends a parent-death signal when the forking thread ends. It never blocks on a child: it sleeps in
+//! `poll` on the children's pidfds and steps each child that is ending.
+//!
+//! A child goes Running → Exited (its own end is known) → Gone (so is the end of its tree, and it is reaped).
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::{LazyLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::sync::{oneshot, watch};
+
+use crate::child::Exit;
+use crate::error::ProcessError;
+use crate::tree::COOKIE;
+use crate::ward::Ward;
+
+/// How long what a child left behind in its group may take to finish writing before it is ended.
+pub(crate) const LINGER: Duration = Duration::from_millis(100);
+
+/// How often a child that is ending is looked at, and any child where there are no pidfds.
+const STEP: Duration = Duration::from_millis(5);
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Phase {
+    Running,
+    Exited(Exit),
+    Gone(Exit),
+}
+
+impl Phase {
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        match self {
+            Self::Running => None,
+            Self::Exited(exit) | Self::Gone(exit) => Some(*exit),
+        }
+    }
+}
+
+/// A child that was just forked.
+pub(crate) struct Started {
+    pub(crate) pid: u32,
+    pub(crate) phase: watch::Receiver<Phase>,
+    pub(crate) guard: Guard,
+}
+
+/// Ends the tree of one child when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Guard(u64);
+
+impl Guard {
+    pub(crate) fn stop(&self) {
+        send(Order::Stop(self.0));
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Forks on the keeper's thread. The outer error means that nothing is started any more.
+pub(crate) async fn spawn(command: Command, grace: Duration) -> Result<io::Result<Started>, ProcessError> {
+    let (reply, answer) = oneshot::channel();
+    send(Order::Spawn { command: Box::new(command), grace, reply });
+    answer.await.map_err(|_| ProcessError::ShuttingDown)
+}
+
+/// Ends every child with its tree and refuses new ones from now on; resolves when all are gone.
+pub async fn shutdown() {
+    let (reply, answer) = oneshot::channel();
+    send(Order::Shutdown(reply));
+    let _ = answer.await;
+}
+
+enum Order {
+    Spawn { command: Box<Command>, grace: Duration, reply: oneshot::Sender<io::Result<Started>> },
+    Stop(u64),
+    Shutdown(oneshot::Sender<()>),
+}
+
+/// The way to the keeper. `None` where its thread could not be made: then nothing can be started.
+static KEEPER: LazyLock<Option<(mpsc::Sender<Order>, PipeWriter)>> = LazyLock::new(|| {
+    let (wake, bell) = io::pipe().ok()?;
+    let (orders, inbox) = mpsc::channel();
+    let keeper = Keeper { inbox, wake, wards: Vec::new(), next: 0, mark: mark(), farewells: None };
+    thread::Builder::new().name("process-keeper".into()).spawn(|| keeper.run()).ok()?;
+    Some((orders, bell))
+});
+
+/// Dropping the order drops its reply, which the one who waits takes for a refusal.
+fn send(order: Order) {
+    if let Some((orders, bell)) = &*KEEPER
+        && orders.send(order).is_ok()
+    {
+        let mut bell = bell;
+        let _ = bell.write_all(&[1]);
+    }
+}
+
+/// What tells the children of this process from those of another one with the same number.
+fn mark() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{}.{}", std::process::id(), since.as_nanos())
+}
+
+struct Keeper {
+    inbox: mpsc::Receiver<Order>,
+    wake: PipeReader,
+    wards: Vec<Ward>,
+    next: u64,
+    mark: String,
+    /// Who waits for the end of everything; set once nothing is started any more.
+    farewells: Option<Vec<oneshot::Sender<()>>>,
+}
+
+impl Keeper {
+    fn run(mut self) {
+        loop {
+            self.sleep();
+            while let Ok(order) = self.inbox.try_recv() {
+                self.obey(order);
+            }
+            let now = Instant::now();
+            self.wards.retain_mut(|ward| ward.step(now));
+            if let Some(farewells) = &mut self.farewells
+                && self.wards.iter().all(Ward::is_gone)
+            {
+                for farewell in farewells.drain(..) {
+                    let _ = farewell.send(());
+                }
+            }
+        }
+    }
+
+    /// Sleeps until an order comes, a child exits or a child that is ending must be looked at again.
+    fn sleep(&mut self) {
+        let watched: Vec<&OwnedFd> = self.wards.iter().filter_map(|ward| ward.pidfd.as_ref()).collect();
+        let stepping = self.wards.iter().any(|ward| ward.pidfd.is_none() || ward.is_ending());
+        let step = Timespec { tv_sec: 0, tv_nsec: STEP.subsec_nanos().into() };
+        let mut fds = vec![PollFd::new(&self.wake, PollFlags::IN)];
+        fds.extend(watched.into_iter().map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
+        let timeout = stepping.then_some(&step);
+        match poll(&mut fds, timeout) {
+            Ok(_) => {}
+            // Too many children for one poll call, or no memory: look again in a while.
+            Err(error) if error != rustix::io::Errno::INTR => thread::sleep(STEP),
+            Err(_) => {}
+        }
+        if !fds[0].revents().is_empty() {
+            let _ = self.wake.read(&mut [0; 512]);
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            // Dropping the reply refuses.
+            Order::Spawn { .. } if self.farewells.is_some() => {}
+            Order::Spawn { command, grace, reply } => {
+                let _ = reply.send(self.fork(*command, grace));
+            }
+            Order::Stop(id) => {
+                if let Some(ward) = self.wards.iter_mut().find(|ward| ward.id == id) {
+                    ward.end();
+                }
+            }
+            Order::Shutdown(reply) => {
+                self.wards.iter_mut().for_each(Ward::end);
+                self.farewells.get_or_insert_default().push(reply);
+            }
+        }
+    }
+
+    fn fork(&mut self, mut command: Command, grace: Duration) -> io::Result<Started> {
+        self.next += 1;
+        let id = self.next;
+        let cookie = format!("{}.{id}", self.mark);
+        command.env(COOKIE, &cookie);
+        let parent = rustix::process::getpid();
+        let prepare = move || prepare(parent);
+        // SAFETY: between fork and exec `prepare` makes system calls and compares numbers; it allocates
+        // nothing, takes no lock and touches no state shared with the other threads.
+        unsafe { command.pre_exec(prepare) };
+        #[expect(clippy::disallowed_methods, reason = "this crate owns spawning")]
+        let child = command.spawn()?;
+        let pid = child.id();
+        let (tell, phase) = watch::channel(Phase::Running);
+        self.wards.push(Ward::new(id, child, cookie, grace, tell)?);
+        Ok(Started { pid, phase, guard: Guard(id) })
+    }
+}
+
+/// In the child, before exec: leads its own session and group, and dies with us.
+fn prepare(parent: rustix::process::Pid) -> io::Result<()> {
+    rustix::process::setsid()?;
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Signal, set_parent_process_death_signal};
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+    }
+    // We may have died before the signal was set.
+    if rustix::process::getppid() == Some(parent) {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(rustix::io::Errno::SRCH.raw_os_error()))
+    }
+}

@@ -1,0 +1,197 @@
+//! One child from start to end: feeds its input, reads its output within the limit, and watches the
+//! deadline and the caller's wish to stop. Never returns while the tree lives, never waits for a pipe that
+//! a daemon keeps open.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::time::{Instant as TokioInstant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::child::{Child, Exit};
+use crate::error::ProcessError;
+use crate::keeper::LINGER;
+use crate::output::{Capture, Captured, OutputLimit};
+use crate::spawn::Spawn;
+
+/// Which stream a piece of output came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Stdout,
+    Stderr,
+}
+
+/// Why a run is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Exited(i32),
+    Signalled(i32),
+    DeadlinePassed,
+    Stopped,
+}
+
+/// A finished run with what was kept of its output.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    pub end: End,
+    pub stdout: Captured,
+    pub stderr: Captured,
+    pub elapsed: Duration,
+}
+
+impl Finished {
+    pub fn success(&self) -> bool {
+        self.end == End::Exited(0)
+    }
+}
+
+impl From<Exit> for End {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit { code: Some(code), .. } => Self::Exited(code),
+            Exit { signal, .. } => Self::Signalled(signal.unwrap_or(0)),
+        }
+    }
+}
+
+pub(crate) async fn run(
+    mut spawn: Spawn,
+    stop: &CancellationToken,
+    mut on_output: impl FnMut(Source, &[u8]) + Send,
+) -> Result<Finished, ProcessError> {
+    let began = Instant::now();
+    let deadline = TokioInstant::from_std(began) + spawn.deadline;
+    let patience = LINGER + spawn.grace + Duration::from_millis(200);
+    let input = spawn.take_input();
+    let limit = spawn.limit;
+    let mut child = spawn.start().await?;
+    let mut pump = Pump::new(&mut child, limit);
+    let feed = feed(child.take_stdin(), input);
+    tokio::pin!(feed);
+    let mut fed = false;
+    let end = loop {
+        tokio::select! {
+            () = pump.turn(&mut on_output), if pump.open() => {}
+            () = &mut feed, if !fed => fed = true,
+            exit = child.wait() => break End::from(exit),
+            () = sleep_until(deadline) => break End::DeadlinePassed,
+            () = stop.cancelled() => break End::Stopped,
+        }
+    };
+    // What is still in the pipes, and what the tree says while it ends.
+    match end {
+        End::DeadlinePassed | End::Stopped => pump.pour_until(child.stop(), &mut on_output).await,
+        End::Exited(_) | End::Signalled(_) => {
+            pump.pour_to_end(TokioInstant::now() + patience, &mut on_output).await;
+        }
+    }
+    let (stdout, stderr) = pump.finish();
+    Ok(Finished { end, stdout, stderr, elapsed: began.elapsed() })
+}
+
+/// Writes the input and closes it. A child that does not read its input to the end is no error.
+async fn feed(stdin: Option<Sender>, input: Vec<u8>) {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.write_all(&input).await;
+    }
+}
+
+/// The two streams and what is kept of them.
+struct Pump {
+    stdout: Stream,
+    stderr: Stream,
+}
+
+struct Stream {
+    source: Source,
+    pipe: Option<Receiver>,
+    capture: Capture,
+    buffer: Vec<u8>,
+}
+
+impl Pump {
+    fn new(child: &mut Child, limit: OutputLimit) -> Self {
+        let stream =
+            |source, pipe| Stream { source, pipe, capture: Capture::new(limit), buffer: vec![0; 16 * 1024] };
+        Self {
+            stdout: stream(Source::Stdout, child.take_stdout()),
+            stderr: stream(Source::Stderr, child.take_stderr()),
+        }
+    }
+
+    fn open(&self) -> bool {
+        self.stdout.pipe.is_some() || self.stderr.pipe.is_some()
+    }
+
+    /// Reads one piece from whichever stream has one.
+    async fn turn(&mut self, on_output: &mut impl FnMut(Source, &[u8])) {
+        tokio::select! {
+            length = self.stdout.read(), if self.stdout.pipe.is_some() => self.stdout.take(length, on_output),
+            length = self.stderr.read(), if self.stderr.pipe.is_some() => self.stderr.take(length, on_output),
+            else => {}
+        }
+    }
+
+    /// Reads until the tree is gone, then what it left in the pipes.
+    async fn pour_until(
+        &mut self,
+        gone: impl Future<Output = Exit>,
+        on_output: &mut impl FnMut(Source, &[u8]),
+    ) {
+        tokio::pin!(gone);
+        loop {
+            tokio::select! {
+                () = self.turn(on_output), if self.open() => {}
+                _ = &mut gone => break,
+            }
+        }
+        self.stdout.drain(on_output);
+        self.stderr.drain(on_output);
+    }
+
+    /// Reads to the end of both streams, or until `patience` where a daemon keeps them open.
+    async fn pour_to_end(&mut self, patience: TokioInstant, on_output: &mut impl FnMut(Source, &[u8])) {
+        while self.open() {
+            tokio::select! {
+                () = self.turn(on_output) => {}
+                () = sleep_until(patience) => break,
+            }
+        }
+    }
+
+    fn finish(self) -> (Captured, Captured) {
+        (self.stdout.capture.finish(), self.stderr.capture.finish())
+    }
+}
+
+impl Stream {
+    /// Reads one piece into the buffer; no length means that the stream is over.
+    async fn read(&mut self) -> usize {
+        let Some(pipe) = &mut self.pipe else { return 0 };
+        let length = pipe.read(&mut self.buffer).await.unwrap_or(0);
+        if length == 0 {
+            self.pipe = None;
+        }
+        length
+    }
+
+    /// Takes what is already in the pipe, without waiting: at most what a pipe holds.
+    fn drain(&mut self, on_output: &mut impl FnMut(Source, &[u8])) {
+        for _ in 0..64 {
+            let Some(pipe) = &mut self.pipe else { return };
+            match pipe.try_read(&mut self.buffer) {
+                Ok(0) | Err(_) => return,
+                Ok(length) => self.take(length, on_output),
+            }
+        }
+    }
+
+    fn take(&mut self, length: usize, on_output: &mut impl FnMut(Source, &[u8])) {
+        let bytes = &self.buffer[..length];
+        if !bytes.is_empty() {
+            self.capture.push(bytes);
+            on_output(self.source, bytes);
+        }
+    }
+}

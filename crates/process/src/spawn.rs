@@ -1,0 +1,241 @@
+//! What to start and how: program or shell line, directory, environment, input and limits. Building a
+//! `Spawn` does nothing; `run` and `start` do.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio_util::sync::CancellationToken;
+
+use crate::child::Child;
+use crate::error::ProcessError;
+use crate::keeper;
+use crate::output::OutputLimit;
+use crate::run::{self, Finished, Source};
+
+/// A program to start. Errors and output are read, input is empty, the environment is ours,
+/// unless said otherwise.
+#[derive(Debug, Clone)]
+pub struct Spawn {
+    program: OsString,
+    /// Taken where `program` is not installed.
+    otherwise: Option<OsString>,
+    arguments: Vec<OsString>,
+    directory: Option<PathBuf>,
+    clear_environment: bool,
+    environment: Vec<(OsString, Option<OsString>)>,
+    input: Input,
+    merge_stderr: bool,
+    pub(crate) deadline: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) limit: OutputLimit,
+}
+
+#[derive(Debug, Clone)]
+enum Input {
+    Empty,
+    Bytes(Vec<u8>),
+    Piped,
+}
+
+impl Spawn {
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            otherwise: None,
+            arguments: Vec::new(),
+            directory: None,
+            clear_environment: false,
+            environment: Vec::new(),
+            input: Input::Empty,
+            merge_stderr: false,
+            deadline: Duration::from_secs(120),
+            grace: Duration::from_millis(400),
+            limit: OutputLimit::default(),
+        }
+    }
+
+    /// A line for the shell: bash, or sh where there is no bash.
+    pub fn shell(line: impl Into<OsString>) -> Self {
+        let mut spawn = Self::new("bash").arg("-c").arg(line.into());
+        spawn.otherwise = Some("sh".into());
+        spawn
+    }
+
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
+        self
+    }
+
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Starts from an empty environment instead of ours.
+    pub fn clear_environment(mut self) -> Self {
+        self.clear_environment = true;
+        self
+    }
+
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
+        self
+    }
+
+    pub fn envs(
+        mut self,
+        variables: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
+    ) -> Self {
+        for (name, value) in variables {
+            self = self.env(name, value);
+        }
+        self
+    }
+
+    /// Withholds variables, such as those that hold secrets, from the child.
+    pub fn without_env(mut self, names: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.environment.extend(names.into_iter().map(|name| (name.as_ref().to_owned(), None)));
+        self
+    }
+
+    /// The child reads these bytes, then the end of its input.
+    pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = Input::Bytes(bytes.into());
+        self
+    }
+
+    /// For `start`: the child's input is written through [`Child::take_stdin`].
+    pub fn piped_input(mut self) -> Self {
+        self.input = Input::Piped;
+        self
+    }
+
+    /// Errors go into the output, in the order in which they were written.
+    pub fn merge_stderr(mut self) -> Self {
+        self.merge_stderr = true;
+        self
+    }
+
+    /// For `run`: how long it may take (120 s unless said otherwise).
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// How long the tree has between SIGTERM and SIGKILL (400 ms unless said otherwise).
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// For `run`: how much of each stream is kept.
+    pub fn limit(mut self, limit: OutputLimit) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Runs to the end, to the deadline or until `stop`, whichever comes first; the tree is gone after it.
+    pub async fn run(self, stop: &CancellationToken) -> Result<Finished, ProcessError> {
+        self.run_with(stop, |_, _| ()).await
+    }
+
+    /// Like `run`, and shows each piece of output as it comes, before any of it is left out.
+    pub async fn run_with(
+        self,
+        stop: &CancellationToken,
+        on_output: impl FnMut(Source, &[u8]) + Send,
+    ) -> Result<Finished, ProcessError> {
+        run::run(self, stop, on_output).await
+    }
+
+    /// Starts a long-lived child whose pipes the caller serves. The tree ends with the handle.
+    pub async fn start(self) -> Result<Child, ProcessError> {
+        match (self.launch(&self.program).await, &self.otherwise) {
+            (Err(ProcessError::NotFound { .. }), Some(otherwise)) => self.launch(otherwise).await,
+            (result, _) => result,
+        }
+    }
+
+    /// The bytes that `run` has to write.
+    pub(crate) fn take_input(&mut self) -> Vec<u8> {
+        match std::mem::replace(&mut self.input, Input::Empty) {
+            Input::Bytes(bytes) => {
+                self.input = Input::Piped;
+                bytes
+            }
+            input => {
+                self.input = input;
+                Vec::new()
+            }
+        }
+    }
+
+    async fn launch(&self, program: &OsStr) -> Result<Child, ProcessError> {
+        // A missing directory and a missing program are the same error number; the user must know which.
+        if let Some(directory) = self.directory.as_ref().filter(|directory| !directory.is_dir()) {
+            return Err(ProcessError::NoDirectory { path: directory.clone() });
+        }
+        let name = program.to_string_lossy();
+        let failed = |source| ProcessError::from_spawn(&name, source);
+        let (command, ours) = self.command(program).map_err(failed)?;
+        let started = keeper::spawn(command, self.grace).await?.map_err(failed)?;
+        let Ends { stdin, stdout, stderr } = ours;
+        let stdin = stdin.map(Sender::from_owned_fd).transpose().map_err(failed)?;
+        let stdout = Receiver::from_owned_fd(stdout).map_err(failed)?;
+        let stderr = stderr.map(Receiver::from_owned_fd).transpose().map_err(failed)?;
+        Ok(Child::new(started, stdin, Some(stdout), stderr))
+    }
+
+    fn command(&self, program: &OsStr) -> io::Result<(Command, Ends)> {
+        let mut command = Command::new(program);
+        command.args(&self.arguments);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        if self.clear_environment {
+            command.env_clear();
+        }
+        for (name, value) in &self.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let (stdout, theirs) = io::pipe()?;
+        let mut stderr = None;
+        if self.merge_stderr {
+            command.stderr(theirs.try_clone()?);
+        } else {
+            let (ours, theirs) = io::pipe()?;
+            command.stderr(theirs);
+            stderr = Some(ours.into());
+        }
+        command.stdout(theirs);
+        let mut stdin = None;
+        if let Input::Empty = self.input {
+            command.stdin(Stdio::null());
+        } else {
+            let (theirs, ours) = io::pipe()?;
+            command.stdin(theirs);
+            stdin = Some(ours.into());
+        }
+        Ok((command, Ends { stdin, stdout: stdout.into(), stderr }))
+    }
+}
+
+/// Our ends of the pipes.
+struct Ends {
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: Option<OwnedFd>,
+}

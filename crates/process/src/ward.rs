@@ -1,0 +1,162 @@
+//! One child in the keeper's care: watches its end and takes its tree through SIGTERM, grace and SIGKILL.
+//! Only the keeper's thread touches it, and no step of it waits.
+
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::sync::watch;
+
+use crate::child::Exit;
+use crate::keeper::{LINGER, Phase};
+use crate::tree::{self, Outsider};
+
+/// How long a killed tree may take to vanish before it is given up (a process stuck in the kernel, or a
+/// zombie whose parent is not ours and does not reap).
+const VANISH: Duration = Duration::from_millis(500);
+
+pub(crate) struct Ward {
+    pub(crate) id: u64,
+    /// Readable when the child has exited; dropped then.
+    pub(crate) pidfd: Option<OwnedFd>,
+    child: Child,
+    pid: Pid,
+    cookie: String,
+    since: u64,
+    grace: Duration,
+    tell: watch::Sender<Phase>,
+    exit: Option<Exit>,
+    ending: Option<Ending>,
+}
+
+struct Ending {
+    /// Also ends what left the group: the child was stopped, it did not end by itself.
+    whole: bool,
+    outsiders: Vec<Outsider>,
+    stage: Stage,
+    at: Instant,
+}
+
+/// What happens at `Ending::at`.
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    Terminate,
+    Kill,
+    GiveUp,
+    GivenUp,
+}
+
+impl Ward {
+    pub(crate) fn new(
+        id: u64,
+        child: Child,
+        cookie: String,
+        grace: Duration,
+        tell: watch::Sender<Phase>,
+    ) -> std::io::Result<Self> {
+        let pid = tree::pid_of(child.id()).ok_or_else(|| std::io::Error::other("impossible process id"))?;
+        let since = tree::start_time(pid).unwrap_or(0);
+        let pidfd = pidfd(pid);
+        Ok(Self { id, pidfd, child, pid, cookie, since, grace, tell, exit: None, ending: None })
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(*self.tell.borrow(), Phase::Gone(_))
+    }
+
+    /// Begins to end the whole tree, unless that has begun.
+    pub(crate) fn end(&mut self) {
+        if self.ending.as_ref().is_some_and(|ending| ending.whole) {
+            return;
+        }
+        self.ending =
+            Some(Ending { whole: true, outsiders: Vec::new(), stage: Stage::Terminate, at: Instant::now() });
+    }
+
+    /// Does what is due. False when nothing is left to do and the ward can be forgotten.
+    pub(crate) fn step(&mut self, now: Instant) -> bool {
+        self.look_for_exit(now);
+        if self.ending.is_none() {
+            return true;
+        }
+        self.signal_if_due(now);
+        let given_up = self.ending.as_ref().is_some_and(|ending| ending.stage == Stage::GivenUp);
+        if !given_up && self.tree_lives() {
+            return true;
+        }
+        let exit = self.exit.unwrap_or(Exit { code: None, signal: None });
+        if !self.is_gone() {
+            self.tell.send_replace(Phase::Gone(exit));
+        }
+        // A child that even SIGKILL has not ended yet is still ours to reap.
+        self.exit.is_none()
+    }
+
+    fn look_for_exit(&mut self, now: Instant) {
+        if self.exit.is_some() {
+            return;
+        }
+        let exit = match self.child.try_wait() {
+            Ok(None) => return,
+            Ok(Some(status)) => Exit::from(status),
+            Err(error) => {
+                tracing::warn!(pid = self.pid.as_raw_pid(), %error, "a child could not be reaped");
+                Exit { code: None, signal: None }
+            }
+        };
+        self.exit = Some(exit);
+        self.pidfd = None;
+        self.tell.send_replace(Phase::Exited(exit));
+        self.ending.get_or_insert_with(|| Ending {
+            whole: false,
+            outsiders: Vec::new(),
+            stage: Stage::Terminate,
+            at: now + LINGER,
+        });
+    }
+
+    fn signal_if_due(&mut self, now: Instant) {
+        let (pid, cookie, since) = (self.pid, self.cookie.as_str(), self.since);
+        let Some(ending) = self.ending.as_mut().filter(|ending| now >= ending.at) else { return };
+        // Looked up before the signal: orphans are no longer known by their parents.
+        if ending.whole && matches!(ending.stage, Stage::Terminate | Stage::Kill) {
+            let found = tree::outsiders(pid, cookie, since, &ending.outsiders);
+            ending.outsiders.extend(found);
+        }
+        let (signals, next, wait): (&[Signal], _, _) = match ending.stage {
+            // SIGCONT lets a stopped process see its SIGTERM.
+            Stage::Terminate => (&[Signal::TERM, Signal::CONT], Stage::Kill, self.grace),
+            Stage::Kill => (&[Signal::KILL], Stage::GiveUp, VANISH),
+            Stage::GiveUp | Stage::GivenUp => (&[Signal::KILL], Stage::GivenUp, VANISH),
+        };
+        for signal in signals {
+            let _ = kill_process_group(pid, *signal);
+            ending.outsiders.iter().for_each(|outsider| outsider.signal(*signal));
+        }
+        ending.stage = next;
+        ending.at = now + wait;
+    }
+
+    /// Once the child is reaped its number stays taken while its group has members, so the question cannot
+    /// hit another group.
+    fn tree_lives(&self) -> bool {
+        self.exit.is_none()
+            || !matches!(test_kill_process_group(self.pid), Err(rustix::io::Errno::SRCH))
+            || self.ending.iter().flat_map(|ending| &ending.outsiders).any(Outsider::alive)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn pidfd(pid: Pid) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pidfd(_pid: Pid) -> Option<OwnedFd> {
+    None
+}
