@@ -30,8 +30,24 @@ pub struct Abilities {
     pub stat: bool,
     pub glob: bool,
     pub terminal: bool,
+    /// What is allowed without asking, where nobody can be asked (`--approve`).
+    pub grants: Grants,
     /// File changes that need approval are handed to the client as proposals (the draft ECA protocol).
     pub proposes_changes: bool,
+}
+
+/// How far a front-end without a person may go by itself. Deny rules hold all the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Grants {
+    /// Only what policy allows.
+    #[default]
+    None,
+    /// Whatever changes nothing.
+    Read,
+    /// File changes inside the workspace too.
+    Edit,
+    /// Everything that is not denied.
+    All,
 }
 
 /// A call on its way to the front-end.

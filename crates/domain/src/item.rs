@@ -75,6 +75,10 @@ pub enum ItemKind {
     Flag {
         text: String,
     },
+    /// A slash command as the user typed it: shown like a message, never sent to a model.
+    Command {
+        text: String,
+    },
     /// Text of ours in the chat, for people only: command output, a stop notice, an error.
     SystemText {
         text: String,
