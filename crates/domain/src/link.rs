@@ -173,13 +173,18 @@ impl Follower {
         }
     }
 
-    /// Delivers an event, or finds that facts before it are missing.
+    /// Delivers an event, or finds that facts before it are missing. A session that is not followed (any more, or
+    /// yet: its reply is on the way) is passed over; `follow` reads what it missed.
     fn take(&mut self, event: Event) {
-        let (Some(session), EventBody::Fact(recorded)) = (&event.session, &event.body) else {
+        let Some(session) = &event.session else {
             self.ready.push_back(event);
             return;
         };
-        let place = self.places.entry(session.clone()).or_insert(0);
+        let Some(place) = self.places.get_mut(session) else { return };
+        let EventBody::Fact(recorded) = &event.body else {
+            self.ready.push_back(event);
+            return;
+        };
         if recorded.number == *place + 1 {
             *place += 1;
             self.ready.push_back(event);
@@ -212,7 +217,7 @@ impl Follower {
     }
 
     fn take_read(&mut self, session: &SessionId, recorded: Arc<Recorded>) {
-        let place = self.places.entry(session.clone()).or_insert(0);
+        let Some(place) = self.places.get_mut(session) else { return };
         if recorded.number > *place {
             *place = recorded.number;
             self.ready.push_back(Event::fact(session.clone(), recorded));

@@ -1,0 +1,62 @@
+//! Behaviors: what an agent is told and which tools it has. `agent` (also called `code`) and `plan` are built in.
+
+use std::sync::Arc;
+
+use config::Settings;
+use domain::model::ModelInfo;
+use domain::tool::Tool;
+
+use crate::shared::Shared;
+
+/// Tools that change files have no place in a plan.
+const CHANGING: [&str; 3] = ["write_file", "edit_file", "move_file"];
+/// Only a plan previews.
+const PLANNING: [&str; 1] = ["preview_file_change"];
+
+/// `code` is another name of `agent`; an empty name means the default.
+pub fn canonical(name: &str) -> &str {
+    match name {
+        "code" | "agent" | "" => "agent",
+        other => other,
+    }
+}
+
+pub fn names(settings: &Settings) -> Vec<String> {
+    let mut names = vec!["agent".to_owned(), "plan".to_owned()];
+    for name in settings.behaviors.keys() {
+        let name = canonical(name).to_owned();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+pub fn default_name(settings: &Settings) -> String {
+    canonical(settings.default_behavior.as_deref().unwrap_or("agent")).to_owned()
+}
+
+pub fn welcome(settings: &Settings) -> String {
+    settings.welcome_message.clone().unwrap_or_else(|| {
+        "# Dragoman\n\nAsk about your code, or say what to change. `/` lists commands, `@` adds files.\n"
+            .to_owned()
+    })
+}
+
+/// The tools a model is offered, in a stable order.
+pub fn tools(shared: &Shared, behavior: Option<&str>, model: &ModelInfo) -> Vec<Arc<dyn Tool>> {
+    if !model.tools {
+        return Vec::new();
+    }
+    let plan = behavior.map(canonical) == Some("plan");
+    let disabled = &shared.surroundings.settings.disabled_tools;
+    let mut tools = shared.tools();
+    tools.retain(|tool| {
+        let spec = tool.spec();
+        let left_out: &[&str] = if plan { &CHANGING } else { &PLANNING };
+        let native = spec.server == "eca";
+        let off = disabled.iter().any(|name| *name == spec.name || *name == spec.offered_name());
+        !off && !(native && left_out.contains(&spec.name.as_str()))
+    });
+    tools
+}

@@ -1,0 +1,357 @@
+//! The tool calls of one answer: decided, asked, run, each ended exactly once.
+//!
+//! Invariants: an intent (`Running`) is in the journal before a tool runs and an outcome after; policy is asked for
+//! every call; a call that could not run still has a result for the model.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use domain::event::{Fact, Outcome};
+use domain::item::{Item, ItemKind, Part};
+use domain::tool::{Invocation, Review, Scope, Tool, ToolResult};
+use domain::tool_call::{RejectedBy, ToolCall, ToolInput, next};
+use domain::{Answer, Ask, AskId, AskKind, Failure};
+use futures_util::future::join_all;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::approval::{self, Decision, Verdict};
+use crate::loops::{Circle, LoopDetector};
+use crate::port::Port;
+use crate::turn::Turn;
+
+/// How long a stopped tool may take to clean up.
+const STOP_GRACE: Duration = Duration::from_secs(3);
+
+pub enum CallsEnded {
+    /// The model is told the results. `compact`: it asked to replace the history by this summary.
+    Go {
+        compact: Option<String>,
+    },
+    Stop(Outcome),
+}
+
+/// A call that passed the policy or waits for a person.
+struct Ready {
+    item: Item,
+    tool: Arc<dyn Tool>,
+    review: Review,
+    waiting: Option<(AskId, oneshot::Receiver<Answer>)>,
+}
+
+/// Ends calls of an answer that broke off before they could run.
+pub fn drop_unrun(turn: &mut Turn, calls: Vec<Item>) {
+    for item in calls {
+        end(turn, item, ToolInput::Stop, None);
+    }
+}
+
+pub async fn run(
+    turn: &mut Turn,
+    calls: Vec<Item>,
+    tools: &[Arc<dyn Tool>],
+    loops: &mut LoopDetector,
+) -> CallsEnded {
+    let mut ready = Vec::new();
+    for item in calls {
+        // The history holds every call of the answer, in order, from the start; it is replaced when it ends.
+        turn.history.put(&item);
+        match prepare(turn, item, tools).await {
+            Ok(Some(call)) => ready.push(call),
+            Ok(None) => {}
+            Err(failure) => return CallsEnded::Stop(Outcome::Failed { failure }),
+        }
+    }
+    let together = ready.iter().all(|call| call.tool.spec().read_only);
+    let mut ended = Vec::new();
+    if together {
+        ended = join_all(ready.into_iter().map(|call| carry_out(turn, call))).await;
+    } else {
+        for call in ready {
+            ended.push(carry_out(turn, call).await);
+        }
+    }
+    finish(turn, ended, loops)
+}
+
+fn finish(turn: &mut Turn, ended: Vec<(Item, Option<String>)>, loops: &mut LoopDetector) -> CallsEnded {
+    let mut circle = Circle::No;
+    let mut compact = None;
+    for (mut item, summary) in ended {
+        compact = summary.or(compact);
+        if let ItemKind::ToolCall(call) = &mut item.kind {
+            match loops.see(call) {
+                Circle::Tell => call.result.push(Part::text(
+                    "Note: this call has now given the same result three times. Try something else or finish.",
+                )),
+                Circle::Stop => circle = Circle::Stop,
+                Circle::No => {}
+            }
+        }
+        turn.history.put(&item);
+        turn.shared.journal.note(Fact::ItemEnded { item });
+    }
+    if turn.cancel.is_cancelled() {
+        return CallsEnded::Stop(Outcome::Stopped);
+    }
+    if circle == Circle::Stop {
+        return CallsEnded::Stop(Outcome::MaxSteps);
+    }
+    CallsEnded::Go { compact }
+}
+
+/// Parses, reviews and decides one call. `None`: it has already ended.
+async fn prepare(turn: &mut Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result<Option<Ready>, Failure> {
+    let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(None) };
+    let input = match parse_input(&call.input_text) {
+        Ok(input) => input,
+        Err(problem) => return Ok(refuse_input(turn, item, problem)),
+    };
+    call.input = Some(input.clone());
+    let Some(tool) = tools.iter().find(|tool| is(tool.as_ref(), call)).cloned() else {
+        let known: Vec<String> = tools.iter().map(|tool| tool.spec().offered_name()).collect();
+        let problem = format!("There is no tool {}. There are: {}.", call.name, known.join(", "));
+        return Ok(refuse_input(turn, item, problem));
+    };
+    let scope = scope(turn);
+    let review = match tool.review(&input, &scope) {
+        Ok(review) => review,
+        Err(problem) => return Ok(refuse_input(turn, item, problem)),
+    };
+    call.summary = review.summary.clone();
+    call.details = review.details.clone();
+    call.locations = review.locations.clone();
+    let verdict = decide(turn, tool.as_ref(), &input, &review);
+    match verdict.decision {
+        Decision::Allow => Ok(Some(Ready { item, tool, review, waiting: None })),
+        Decision::Deny => {
+            call.result = vec![Part::text(verdict.told())];
+            call.error = true;
+            end(turn, item, ToolInput::Refused { by: RejectedBy::Policy }, None);
+            Ok(None)
+        }
+        Decision::Ask => raise(turn, item, tool, review, verdict).await.map(Some),
+    }
+}
+
+async fn raise(
+    turn: &Turn,
+    mut item: Item,
+    tool: Arc<dyn Tool>,
+    review: Review,
+    verdict: Verdict,
+) -> Result<Ready, Failure> {
+    let id = AskId(turn.shared.next_ask());
+    let waiting = turn.shared.asks.wait_for(id);
+    if let ItemKind::ToolCall(call) = &mut item.kind {
+        call.manual_approval = true;
+        if let Ok(state) = next(&call.state, ToolInput::MustAsk { ask: id }) {
+            call.state = state;
+        }
+    }
+    let kind = AskKind::Approval { reason: verdict.reason, keys: review.keys.clone() };
+    let ask = Ask { id, turn: turn.id, item: Some(item.id), kind };
+    let facts = vec![Fact::ItemChanged { item: item.clone() }, Fact::AskRaised { ask }];
+    turn.shared.journal.record(facts).done().await?;
+    Ok(Ready { item, tool, review, waiting: Some((id, waiting)) })
+}
+
+/// Waits for the answer where one is asked, runs the tool, and gives the ended call back.
+async fn carry_out(turn: &Turn, ready: Ready) -> (Item, Option<String>) {
+    let Ready { mut item, tool, review, waiting } = ready;
+    if let Some((id, waiting)) = waiting {
+        let answer = tokio::select! {
+            answer = waiting => answer.unwrap_or(Answer::Cancelled),
+            () = turn.cancel.cancelled() => Answer::Cancelled,
+        };
+        turn.shared.asks.settle(id, Answer::Cancelled);
+        turn.shared.journal.note(Fact::AskSettled { id, answer: answer.clone() });
+        if !take_answer(turn, &mut item, &tool, &review, answer) {
+            return (item, None);
+        }
+    }
+    if turn.cancel.is_cancelled() {
+        step(&mut item, ToolInput::Stop);
+        return (item, None);
+    }
+    execute(turn, item, tool, review).await
+}
+
+/// True when the call may run.
+fn take_answer(turn: &Turn, item: &mut Item, tool: &Arc<dyn Tool>, review: &Review, answer: Answer) -> bool {
+    match answer {
+        Answer::Allow { remember } => {
+            if remember {
+                turn.shared.state().remembered.allow(tool.spec(), review);
+            }
+            true
+        }
+        Answer::Deny { remember, reason } => {
+            if remember {
+                turn.shared.state().remembered.deny(tool.spec());
+            }
+            if let ItemKind::ToolCall(call) = &mut item.kind {
+                let text = match reason {
+                    Some(reason) => format!("The user rejected this call and said: {reason}"),
+                    None => {
+                        "The user rejected this call. Do not try it again; ask or go on without it.".into()
+                    }
+                };
+                call.result = vec![Part::text(text)];
+                call.error = true;
+            }
+            step(item, ToolInput::Refused { by: RejectedBy::User });
+            false
+        }
+        Answer::Text { .. } | Answer::Form { .. } | Answer::Cancelled => {
+            step(item, ToolInput::Stop);
+            false
+        }
+    }
+}
+
+async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: Review) -> (Item, Option<String>) {
+    step(&mut item, ToolInput::Allowed);
+    if turn.shared.journal.record(vec![Fact::ItemChanged { item: item.clone() }]).done().await.is_err() {
+        step(&mut item, ToolInput::Stop);
+        return (item, None);
+    }
+    turn.shared.progress("Calling tool".into());
+    let input = match &item.kind {
+        ItemKind::ToolCall(call) => call.input.clone().unwrap_or(Value::Null),
+        _ => Value::Null,
+    };
+    let cancel = turn.cancel.child_token();
+    let port =
+        Arc::new(Port::new(turn.shared.clone(), turn.id, Some(item.id), turn.host.clone(), cancel.clone()));
+    let invocation = Invocation {
+        item: item.id,
+        input,
+        scope: scope(turn),
+        outside_allowed: !review.outside.is_empty(),
+        cancel: cancel.clone(),
+        port: port.clone(),
+    };
+    let since = Instant::now();
+    let result = run_guarded(turn, tool, invocation).await;
+    let millis = since.elapsed().as_millis() as u64;
+    let live_output = port.take_output();
+    let stopped = turn.cancel.is_cancelled();
+    let mut compact = None;
+    if let ItemKind::ToolCall(call) = &mut item.kind {
+        call.millis = millis;
+        call.live_output = live_output;
+        if let Some(ToolResult { parts, error, details, locations, compact: summary }) = result {
+            call.result = parts;
+            call.error = error || stopped;
+            call.details = details.or(call.details.take());
+            if !locations.is_empty() {
+                call.locations = locations;
+            }
+            compact = summary;
+        } else {
+            call.error = true;
+        }
+    }
+    step(&mut item, if stopped { ToolInput::Stop } else { ToolInput::Finished });
+    (item, compact)
+}
+
+/// A tool that panics or does not stop in time cannot take the turn with it.
+async fn run_guarded(turn: &Turn, tool: Arc<dyn Tool>, invocation: Invocation) -> Option<ToolResult> {
+    let mut task = tokio::spawn(async move { tool.run(invocation).await });
+    let joined = tokio::select! {
+        joined = &mut task => joined,
+        () = turn.cancel.cancelled() => match tokio::time::timeout(STOP_GRACE, &mut task).await {
+            Ok(joined) => joined,
+            Err(_) => {
+                task.abort();
+                return None;
+            }
+        },
+    };
+    match joined {
+        Ok(result) => Some(result),
+        Err(_) => Some(ToolResult::error(
+            "The tool failed inside Dragoman. This is a mistake of ours; the log has it.",
+        )),
+    }
+}
+
+fn decide(turn: &Turn, tool: &dyn Tool, input: &Value, review: &Review) -> Verdict {
+    let (remembered, settings) = {
+        let state = turn.shared.state();
+        (state.remembered.clone(), state.settings.clone())
+    };
+    let abilities = turn.host.as_ref().map(|host| host.abilities.clone()).unwrap_or_default();
+    approval::decide(&approval::Case {
+        rules: &turn.shared.surroundings.settings.approval,
+        spec: tool.spec(),
+        input,
+        review,
+        remembered: &remembered,
+        plan: settings.behavior.as_deref() == Some("plan"),
+        trust: settings.trust.unwrap_or(false),
+        can_ask: abilities.approvals,
+        granted: abilities.grants,
+    })
+}
+
+fn scope(turn: &Turn) -> Scope {
+    let state = turn.shared.state();
+    Scope {
+        session: turn.shared.id.clone(),
+        roots: turn.shared.roots.clone(),
+        plan: state.settings.behavior.as_deref() == Some("plan"),
+        remembered: state.remembered.commands().into(),
+    }
+}
+
+fn is(tool: &dyn Tool, call: &ToolCall) -> bool {
+    tool.spec().name == call.name && tool.spec().server == call.server
+}
+
+/// Arguments are a JSON object; an empty text means none.
+fn parse_input(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    match serde_json::from_str::<Value>(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err("The arguments must be a JSON object.".into()),
+        Err(error) => Err(format!("The arguments are not valid JSON: {error}.")),
+    }
+}
+
+/// A call that makes no sense ends at once, and the model is told why.
+fn refuse_input(turn: &mut Turn, mut item: Item, problem: String) -> Option<Ready> {
+    if let ItemKind::ToolCall(call) = &mut item.kind {
+        call.result = vec![Part::text(problem)];
+        call.error = true;
+        call.input.get_or_insert_with(|| Value::Object(serde_json::Map::new()));
+    }
+    step(&mut item, ToolInput::Allowed);
+    end(turn, item, ToolInput::Finished, None);
+    None
+}
+
+fn end(turn: &mut Turn, mut item: Item, input: ToolInput, result: Option<Vec<Part>>) {
+    if let ItemKind::ToolCall(call) = &mut item.kind {
+        if let Some(result) = result {
+            call.result = result;
+        }
+        call.input.get_or_insert_with(|| Value::Object(serde_json::Map::new()));
+    }
+    step(&mut item, input);
+    turn.history.put(&item);
+    turn.shared.journal.note(Fact::ItemEnded { item });
+}
+
+fn step(item: &mut Item, input: ToolInput) {
+    if let ItemKind::ToolCall(call) = &mut item.kind {
+        match next(&call.state, input) {
+            Ok(state) => call.state = state,
+            Err(illegal) => tracing::error!(%illegal, "a tool call took a step it cannot take"),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A long history in few words: the summary is the model's, what must not be lost is kept verbatim by code.
+//!
+//! Invariant: the journal keeps the whole; only what the model is sent gets shorter.
+
+use std::time::Duration;
+
+use config::Settings;
+use domain::Failure;
+use domain::command::Completion;
+use domain::event::Fact;
+use domain::item::{ItemKind, Part};
+use domain::model::{Entry, ModelInfo};
+
+use crate::complete;
+use crate::history::History;
+use crate::turn::Turn;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The newest part of the history that goes into the summary's prompt, in bytes.
+const TRANSCRIPT: usize = 200_000;
+
+/// The context window is nearly full.
+pub fn is_due(history: &History, model: &ModelInfo, settings: &Settings) -> bool {
+    let Some(limit) = model.context_limit.filter(|limit| *limit > 0) else { return false };
+    let used = history.usage.last.all();
+    let enough = history
+        .items
+        .iter()
+        .rev()
+        .take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. }))
+        .count()
+        > 2;
+    enough && used * 100 >= limit * u64::from(settings.auto_compact_percentage)
+}
+
+/// Asks the model for a summary and puts it in the place of the history.
+pub async fn run(turn: &mut Turn, _step: u32, wish: Option<&str>) -> Result<(), Failure> {
+    turn.shared.progress("Compacting the chat".into());
+    let transcript = transcript(&turn.history.entries());
+    let mut request = String::from(
+        "Summarise this conversation between a user and a coding assistant so that the assistant can go on from your \
+         summary alone: what the user wants, what was decided and why, what was done in which files, what is left. \
+         Be exact with names and paths. Leave out pleasantries.",
+    );
+    if let Some(wish) = wish {
+        request.push_str("\nThe user adds: ");
+        request.push_str(wish);
+    }
+    let completion = Completion {
+        purpose: "compact".into(),
+        system: request,
+        messages: vec![transcript],
+        output_schema: None,
+        model: Some(turn.model.info().id),
+        no_local: false,
+        deadline: PATIENCE,
+    };
+    let models = turn.shared.surroundings.models.clone();
+    let completed = tokio::select! {
+        completed = complete::run(models.as_ref(), completion, None) => completed?,
+        () = turn.cancel.cancelled() => return Err(Failure::user("Stopped.")),
+    };
+    replace(turn, completed.text);
+    Ok(())
+}
+
+/// Puts a summary in the place of the history.
+pub fn replace(turn: &mut Turn, summary: String) {
+    let kept = kept(&turn.history);
+    let step = turn.history.items.last().map_or(0, |item| item.step);
+    let item = turn.shared.item(turn.id, step, ItemKind::Compaction { summary, kept });
+    tracing::info!(session = %turn.shared.id, "the cached prefix ends: compaction");
+    turn.history.put(&item);
+    turn.history.usage.last = Default::default();
+    turn.shared.state().usage.last = Default::default();
+    turn.shared.journal.note(Fact::ItemEnded { item });
+}
+
+/// The last request and the files touched, word for word.
+fn kept(history: &History) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let last = history.items.iter().rev().find_map(|item| match &item.kind {
+        ItemKind::UserMessage { text, .. } => Some(text),
+        _ => None,
+    });
+    if let Some(text) = last {
+        parts.push(Part::text(format!("The user's last request, word for word:\n{text}")));
+    }
+    let mut files: Vec<String> = history
+        .items
+        .iter()
+        .filter_map(|item| match &item.kind {
+            ItemKind::ToolCall(call) => {
+                Some(call.locations.iter().map(|place| place.path.display().to_string()))
+            }
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    files.sort();
+    files.dedup();
+    if !files.is_empty() {
+        parts.push(Part::text(format!("Files touched so far:\n{}", files.join("\n"))));
+    }
+    parts
+}
+
+/// The conversation as text, the newest part of it where it is long.
+fn transcript(entries: &[Entry]) -> String {
+    let mut lines = Vec::new();
+    let mut size = 0;
+    for entry in entries.iter().rev() {
+        let line = line_of(entry);
+        size += line.len();
+        if size > TRANSCRIPT {
+            lines.push("(earlier parts left out)".to_owned());
+            break;
+        }
+        lines.push(line);
+    }
+    lines.reverse();
+    lines.join("\n\n")
+}
+
+fn line_of(entry: &Entry) -> String {
+    match entry {
+        Entry::User { parts } => format!("User: {}", text_of(parts)),
+        Entry::Agent { text, .. } => format!("Assistant: {text}"),
+        Entry::Reasoning { .. } => String::new(),
+        Entry::Call { name, input, .. } => format!("Assistant calls {name} {input}"),
+        Entry::Result { name, parts, .. } => {
+            let text: String = text_of(parts).chars().take(4000).collect();
+            format!("{name} gave: {text}")
+        }
+    }
+}
+
+fn text_of(parts: &[Part]) -> String {
+    let texts: Vec<&str> = parts
+        .iter()
+        .map(|part| match part {
+            Part::Text { text } => text.as_str(),
+            Part::Image { .. } => "(an image)",
+        })
+        .collect();
+    texts.join("\n")
+}

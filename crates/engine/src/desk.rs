@@ -1,0 +1,408 @@
+//! The engine's desk: takes every command in arrival order and hands it to whom it concerns.
+//!
+//! Invariant: the desk never waits; what needs the store, the disk or a model runs in a task of its own.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::command::{Command, Settings, Workspace};
+use domain::event::{CatalogKind, EventBody, Fact};
+use domain::link::Envelope;
+use domain::{Event, Failure, FrontId, ItemId, Recorded, Reply, SessionId, Store};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::commands;
+use crate::complete;
+use crate::front::Front;
+use crate::session::{self, Create, Message, Start, refuse};
+use crate::surroundings::{Surroundings, SurroundingsSource};
+
+/// How long shutdown waits for one session.
+const SHUTDOWN: Duration = Duration::from_millis(800);
+/// Facts read at a time for a fork.
+const PAGE: usize = 1024;
+
+pub struct Desk {
+    pub store: Arc<dyn Store>,
+    pub source: Arc<dyn SurroundingsSource>,
+    fronts: HashMap<FrontId, Front>,
+    sessions: HashMap<SessionId, mpsc::UnboundedSender<Message>>,
+    /// Surroundings by workspace, so that two chats of one folder share servers and indexes.
+    known: Vec<(Workspace, Arc<Surroundings>)>,
+}
+
+impl Desk {
+    pub fn new(store: Arc<dyn Store>, source: Arc<dyn SurroundingsSource>) -> Self {
+        Self { store, source, fronts: HashMap::new(), sessions: HashMap::new(), known: Vec::new() }
+    }
+
+    pub async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Envelope>,
+        mut changes: mpsc::UnboundedReceiver<CatalogKind>,
+    ) {
+        loop {
+            tokio::select! {
+                biased;
+                envelope = commands.recv() => match envelope {
+                    Some(envelope) => self.take(envelope),
+                    None => break,
+                },
+                Some(kind) = changes.recv() => self.tell_all(EventBody::Catalog(kind)),
+            }
+        }
+    }
+
+    fn take(&mut self, Envelope { front, command }: Envelope) {
+        match command {
+            Command::Attach { port } => {
+                let port = Front {
+                    id: front,
+                    abilities: port.abilities,
+                    events: port.events,
+                    calls: port.host,
+                    surroundings: None,
+                    defaults: Settings::default(),
+                };
+                self.fronts.insert(front, port);
+            }
+            Command::Detach => {
+                self.fronts.remove(&front);
+            }
+            Command::Enter { workspace, reply } => self.enter(front, workspace, reply),
+            Command::Open { id, workspace, settings, servers, reply } => {
+                self.open(front, id, workspace, settings, servers, reply);
+            }
+            Command::Load { session, servers, reply } => {
+                let start = self.start_of(front, session.clone(), &servers, None);
+                self.send(front, &session.clone(), Command::Load { session, servers, reply }, start);
+            }
+            Command::Fork { session, until, reply } => self.fork(front, session, until, reply),
+            Command::Configure { session: None, change, reply } => {
+                let front = self.fronts.get_mut(&front);
+                let defaults = front.map(|front| {
+                    front.defaults.apply(&change);
+                    front.defaults.clone()
+                });
+                let _ = reply.send(defaults.ok_or_else(Failure::closed));
+            }
+            Command::Prompt { session, prompt, reply } => {
+                self.forward(front, &session.clone(), Command::Prompt { session, prompt, reply });
+            }
+            Command::Shutdown { reply } => self.shutdown(reply),
+            Command::Cancel { session } => {
+                self.only_live(front, &session.clone(), Command::Cancel { session })
+            }
+            Command::Answer { session, ask, answer } => {
+                self.only_live(front, &session.clone(), Command::Answer { session, ask, answer });
+            }
+            Command::Delete { session, reply } => {
+                self.forward(front, &session.clone(), Command::Delete { session: session.clone(), reply });
+                self.sessions.remove(&session);
+            }
+            Command::Close { session, reply } => {
+                if self.sessions.contains_key(&session) {
+                    self.forward(front, &session.clone(), Command::Close { session, reply });
+                } else {
+                    let _ = reply.send(Ok(()));
+                }
+            }
+            Command::Rollback { session, from, reply } => {
+                self.forward(front, &session.clone(), Command::Rollback { session, from, reply });
+            }
+            Command::Configure { session: Some(session), change, reply } => {
+                let key = session.clone();
+                self.forward(front, &key, Command::Configure { session: Some(session), change, reply });
+            }
+            Command::Steer { session, text, reply } => {
+                self.forward(front, &session.clone(), Command::Steer { session, text, reply });
+            }
+            query => self.query(front, query),
+        }
+    }
+
+    /// Commands that change nothing.
+    fn query(&mut self, front: FrontId, command: Command) {
+        let surroundings = match self.surroundings_of(front) {
+            Ok(surroundings) => surroundings,
+            Err(failure) => return refuse(command, failure),
+        };
+        let store = self.store.clone();
+        match command {
+            Command::Catalog { reply } => {
+                let _ = reply.send(Ok(surroundings.catalog()));
+            }
+            Command::Servers { reply } => {
+                let _ = reply.send(Ok(surroundings.servers()));
+            }
+            Command::SlashCommands { query, reply, .. } => {
+                let _ = reply.send(Ok(commands::list(None, &surroundings, &query)));
+            }
+            other => {
+                tokio::spawn(answer_query(store, surroundings, other));
+            }
+        }
+    }
+
+    fn enter(&mut self, front: FrontId, workspace: Workspace, reply: Reply<domain::command::Catalog>) {
+        let surroundings = self.surroundings(workspace);
+        if let Some(front) = self.fronts.get_mut(&front) {
+            front.surroundings = Some(surroundings.clone());
+        }
+        surroundings.files.warm(&surroundings.roots);
+        let _ = reply.send(Ok(surroundings.catalog()));
+    }
+
+    fn surroundings(&mut self, workspace: Workspace) -> Arc<Surroundings> {
+        if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == workspace) {
+            return known.clone();
+        }
+        let made = self.source.surroundings(&workspace);
+        self.known.push((workspace, made.clone()));
+        made
+    }
+
+    fn surroundings_of(&mut self, front: FrontId) -> Result<Arc<Surroundings>, Failure> {
+        let known = self.fronts.get(&front).ok_or_else(Failure::closed)?.surroundings.clone();
+        Ok(known.unwrap_or_else(|| self.surroundings(Workspace::default())))
+    }
+
+    fn open(
+        &mut self,
+        front: FrontId,
+        id: Option<SessionId>,
+        workspace: Option<Vec<PathBuf>>,
+        settings: Settings,
+        servers: Vec<domain::command::ServerSpec>,
+        reply: Reply<domain::command::SessionInfo>,
+    ) {
+        let id = id.unwrap_or_else(|| SessionId::new(uuid::Uuid::now_v7().to_string()));
+        if let Some(roots) = &workspace {
+            // A front-end that names a workspace per session works there from now on.
+            let workspace = Workspace { roots: roots.clone(), options: None };
+            let surroundings = self.surroundings(workspace);
+            if let Some(front) = self.fronts.get_mut(&front) {
+                front.surroundings = Some(surroundings);
+            }
+        }
+        let surroundings = self.surroundings_of(front);
+        let (client, mut all) = match self.fronts.get(&front) {
+            Some(front) => (front.abilities.client.clone(), front.defaults.clone()),
+            None => (String::new(), Settings::default()),
+        };
+        all.apply(&settings);
+        let create = surroundings.as_ref().ok().map(|surroundings| {
+            all.behavior = Some(
+                crate::behavior::canonical(
+                    all.behavior.as_deref().unwrap_or(&crate::behavior::default_name(&surroundings.settings)),
+                )
+                .to_owned(),
+            );
+            let workspace = surroundings.roots.clone();
+            Create { workspace, settings: all, parent: None, client, facts: Vec::new() }
+        });
+        let start = self.start_of(front, id.clone(), &servers, create);
+        let command = Command::Open { id: Some(id.clone()), workspace, settings, servers, reply };
+        self.send(front, &id, command, start);
+    }
+
+    fn start_of(
+        &mut self,
+        front: FrontId,
+        id: SessionId,
+        servers: &[domain::command::ServerSpec],
+        create: Option<Create>,
+    ) -> Option<Start> {
+        if self.sessions.get(&id).is_some_and(|mailbox| !mailbox.is_closed()) {
+            return None;
+        }
+        let surroundings = self.surroundings_of(front).ok()?;
+        let own_sources = if servers.is_empty() {
+            Vec::new()
+        } else {
+            self.source.session_servers(servers, &surroundings.roots)
+        };
+        Some(Start { id, store: self.store.clone(), surroundings, own_sources, create })
+    }
+
+    /// To a session that runs, or one that is loaded for it.
+    fn forward(&mut self, front: FrontId, session: &SessionId, command: Command) {
+        let start = self.start_of(front, session.clone(), &[], None);
+        self.send(front, session, command, start);
+    }
+
+    fn send(&mut self, front: FrontId, session: &SessionId, command: Command, start: Option<Start>) {
+        if let Some(start) = start {
+            self.sessions.insert(session.clone(), session::start(start));
+        }
+        let front = self.fronts.get(&front).cloned();
+        match self.sessions.get(session) {
+            Some(mailbox) => {
+                if let Err(mpsc::error::SendError(message)) = mailbox.send(Message { front, command }) {
+                    refuse(message.command, Failure::closed());
+                }
+            }
+            None => refuse(command, Failure::closed()),
+        }
+    }
+
+    fn only_live(&mut self, front: FrontId, session: &SessionId, command: Command) {
+        if let Some(mailbox) = self.sessions.get(session) {
+            let front = self.fronts.get(&front).cloned();
+            let _ = mailbox.send(Message { front, command });
+        }
+    }
+
+    /// Reads the other chat first, then opens the new one with its facts.
+    fn fork(
+        &mut self,
+        front: FrontId,
+        session: SessionId,
+        until: Option<ItemId>,
+        reply: Reply<domain::command::SessionInfo>,
+    ) {
+        let id = SessionId::new(uuid::Uuid::now_v7().to_string());
+        let (Ok(surroundings), Some(front)) = (self.surroundings_of(front), self.fronts.get(&front).cloned())
+        else {
+            let _ = reply.send(Err(Failure::closed()));
+            return;
+        };
+        let store = self.store.clone();
+        let (mailbox, mut incoming) = mpsc::unbounded_channel::<Message>();
+        self.sessions.insert(id.clone(), mailbox.clone());
+        let command = Command::Load { session: id.clone(), servers: Vec::new(), reply };
+        let _ = mailbox.send(Message { front: Some(front.clone()), command });
+        tokio::spawn(async move {
+            let create = match forked(store.as_ref(), &session, until, front.abilities.client).await {
+                Ok(create) => create,
+                Err(failure) => {
+                    incoming.close();
+                    while let Some(message) = incoming.recv().await {
+                        refuse(message.command, failure.clone());
+                    }
+                    return;
+                }
+            };
+            let start = Start { id, store, surroundings, own_sources: Vec::new(), create: Some(create) };
+            session::run_with(start, incoming).await;
+        });
+    }
+
+    fn tell_all(&self, body: EventBody) {
+        for front in self.fronts.values() {
+            front.events.push(Event { session: None, body: body.clone() });
+        }
+    }
+
+    /// Every session stops its turn and flushes; then the servers end.
+    fn shutdown(&mut self, reply: Reply<()>) {
+        let sessions: Vec<_> = self.sessions.drain().map(|(_, mailbox)| mailbox).collect();
+        let known: Vec<_> = self.known.drain(..).map(|(_, surroundings)| surroundings).collect();
+        tokio::spawn(async move {
+            let waits = sessions.into_iter().map(|mailbox| async move {
+                let (reply, done) = oneshot::channel();
+                if mailbox.send(Message { front: None, command: Command::Shutdown { reply } }).is_ok() {
+                    let _ = tokio::time::timeout(SHUTDOWN, done).await;
+                }
+            });
+            futures_util::future::join_all(waits).await;
+            let ends =
+                known.iter().flat_map(|surroundings| &surroundings.sources).map(|source| source.shutdown());
+            let _ = tokio::time::timeout(SHUTDOWN, futures_util::future::join_all(ends)).await;
+            let _ = reply.send(Ok(()));
+        });
+    }
+}
+
+async fn answer_query(store: Arc<dyn Store>, surroundings: Arc<Surroundings>, command: Command) {
+    let (files, roots) = (&surroundings.files, &surroundings.roots);
+    match command {
+        Command::Read { session, after, limit, reply } => {
+            let read = store.read(&session, after, limit).await;
+            let _ = reply.send(read.map(|page| page.into_iter().map(Arc::new).collect()));
+        }
+        Command::List { filter, reply } => {
+            let _ = reply.send(store.list(filter).await);
+        }
+        Command::Contexts { query, kind, reply, .. } => {
+            let mut contexts = files.query(roots, &query, kind).await;
+            if kind == domain::command::ContextQuery::All {
+                contexts.extend(resources(&surroundings, &query));
+            }
+            let _ = reply.send(Ok(contexts));
+        }
+        Command::ReadFile { path, reply, .. } => {
+            let _ = reply.send(files.read(roots, path).await);
+        }
+        Command::Stat { path, reply, .. } => {
+            let _ = reply.send(files.stat(roots, path).await);
+        }
+        Command::Glob { pattern, reply, .. } => {
+            let _ = reply.send(files.glob(roots, pattern).await);
+        }
+        Command::Complete { completion, deltas, reply } => {
+            let _ = reply.send(complete::run(surroundings.models.as_ref(), completion, deltas).await);
+        }
+        Command::ServerAction { name, action, reply } => {
+            let found =
+                surroundings.sources.iter().find(|source| source.servers().iter().any(|s| s.name == name));
+            let acted = match found {
+                Some(source) => source.act(&name, action).await,
+                None => Err(Failure::user(format!("There is no server {name}."))),
+            };
+            let _ = reply.send(acted);
+        }
+        other => refuse(other, Failure::internal("The engine does not take this command.")),
+    }
+}
+
+fn resources(surroundings: &Surroundings, query: &str) -> Vec<domain::command::Context> {
+    let query = query.to_lowercase();
+    let all = surroundings.sources.iter().flat_map(|source| source.resources());
+    all.filter(|resource| {
+        resource.name.to_lowercase().contains(&query) || resource.uri.to_lowercase().contains(&query)
+    })
+    .map(domain::command::Context::McpResource)
+    .collect()
+}
+
+/// The facts a fork begins with: whole items of the history as it stands, without the turns that made them.
+async fn forked(
+    store: &dyn Store,
+    session: &SessionId,
+    until: Option<ItemId>,
+    client: String,
+) -> Result<Create, Failure> {
+    let mut history = crate::history::History::default();
+    loop {
+        let page: Vec<Recorded> = store.read(session, history.newest, PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        for recorded in &page {
+            history.fold(recorded);
+        }
+    }
+    if history.newest == 0 {
+        return Err(Failure::user(format!("There is no chat {session}.")));
+    }
+    let closing: Vec<Fact> = history.closing_facts();
+    for fact in closing {
+        let number = history.newest;
+        history.fold(&Recorded { number, at: 0, fact });
+    }
+    if let Some(until) = until {
+        let at = history
+            .items
+            .iter()
+            .position(|item| item.id == until)
+            .ok_or_else(|| Failure::user(format!("There is no {until} in this chat.")))?;
+        history.items.truncate(at + 1);
+    }
+    let mut settings = history.settings.clone();
+    settings.title = settings.title.map(|title| format!("{title} (fork)"));
+    let facts = history.items.iter().map(|item| Fact::ItemEnded { item: item.clone() }).collect();
+    Ok(Create { workspace: history.workspace, settings, parent: Some(session.clone()), client, facts })
+}

@@ -1,0 +1,87 @@
+//! The system prompt: our own words per behavior, the user's rules, the project's AGENTS.md, servers' instructions.
+//!
+//! Invariant: made once per chat and behavior; nothing in it changes from turn to turn, so the cached prefix holds.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::model::ModelInfo;
+
+use crate::behavior::canonical;
+use crate::session::Actor;
+use crate::shared::Shared;
+
+const AGENT: &str = include_str!("texts/agent.md");
+const PLAN: &str = include_str!("texts/plan.md");
+const SMALL: &str = include_str!("texts/small.md");
+
+/// Files with instructions are cut here.
+const FILE_LIMIT: usize = 32 << 10;
+
+/// The system prompt of this chat in its present behavior.
+pub fn of(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
+    let behavior = actor.shared.state().settings.behavior.clone();
+    let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
+    let key = if model.tools { behavior.clone() } else { format!("{behavior} without tools") };
+    if let Some((known, system)) = &actor.system
+        && *known == key
+    {
+        return system.clone();
+    }
+    if actor.system.is_some() {
+        tracing::info!(session = %actor.shared.id, behavior, "the cached prefix ends: another behavior");
+    }
+    let system = make(&actor.shared, &behavior, model);
+    actor.system = Some((key, system.clone()));
+    system
+}
+
+pub fn make(shared: &Shared, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
+    if model.id.starts_with("local/") {
+        return vec![SMALL.trim().into()];
+    }
+    let settings = &shared.surroundings.settings;
+    let own = settings.behaviors.get(behavior).and_then(|own| own.system_prompt.clone());
+    let base = own.unwrap_or_else(|| if behavior == "plan" { PLAN.to_owned() } else { AGENT.to_owned() });
+    let mut text = base.trim().to_owned();
+    text.push_str("\n\nWorkspace:");
+    for root in shared.roots.iter() {
+        text.push_str(&format!(" {}", root.display()));
+    }
+    for rule in &settings.rules {
+        text.push_str(&format!("\n\n<rule name=\"{}\">\n{}\n</rule>", rule.name, rule.text.trim()));
+    }
+    for (path, content) in agents_files(shared) {
+        text.push_str(&format!(
+            "\n\n<instructions file=\"{}\">\n{}\n</instructions>",
+            path.display(),
+            content.trim()
+        ));
+    }
+    for instructions in shared.sources().flat_map(|source| source.instructions()) {
+        text.push_str("\n\n");
+        text.push_str(instructions.trim());
+    }
+    vec![text.into()]
+}
+
+/// AGENTS.md of the user and of each workspace folder, outermost first.
+fn agents_files(shared: &Shared) -> Vec<(PathBuf, String)> {
+    let global = shared.surroundings.settings.global_agents_file.iter().cloned();
+    let local = shared.roots.iter().map(|root| root.join("AGENTS.md"));
+    global.chain(local).filter_map(|path| read(&path).map(|content| (path, content))).collect()
+}
+
+fn read(path: &Path) -> Option<String> {
+    let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    if metadata.len() > 4 * FILE_LIMIT as u64 {
+        return None;
+    }
+    let mut content = std::fs::read_to_string(path).ok()?;
+    if content.len() > FILE_LIMIT {
+        let end = (0..=FILE_LIMIT).rev().find(|at| content.is_char_boundary(*at)).unwrap_or(0);
+        content.truncate(end);
+        content.push_str("\n(cut)");
+    }
+    (!content.trim().is_empty()).then_some(content)
+}

@@ -1,0 +1,146 @@
+//! The one way a fact leaves the engine: into the store, then to the audience, in the order it was recorded.
+//!
+//! Invariant: nobody is told a fact before it is on disk, and facts are told in the order of their numbers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use domain::event::EventBody;
+use domain::{Event, Fact, Failure, SessionId, Store};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::audience::Audience;
+
+/// Appends that wait together share a commit, up to this many.
+const BATCH: usize = 64;
+
+#[derive(Clone)]
+pub struct Journal {
+    entries: mpsc::UnboundedSender<Entry>,
+    newest: Arc<AtomicU64>,
+    broken: Arc<AtomicBool>,
+}
+
+struct Entry {
+    facts: Vec<Fact>,
+    done: Option<oneshot::Sender<Result<(), Failure>>>,
+}
+
+/// Resolves when the facts are on disk and told.
+pub struct Recording {
+    receiver: oneshot::Receiver<Result<(), Failure>>,
+    over: bool,
+}
+
+impl Journal {
+    pub fn start(session: SessionId, store: Arc<dyn Store>, audience: Audience, newest: u64) -> Self {
+        let (entries, receiver) = mpsc::unbounded_channel();
+        let newest = Arc::new(AtomicU64::new(newest));
+        let broken = Arc::new(AtomicBool::new(false));
+        let writer = Writer { session, store, audience, newest: newest.clone(), broken: broken.clone() };
+        tokio::spawn(writer.run(receiver));
+        Self { entries, newest, broken }
+    }
+
+    /// Records facts together. The recording may be awaited or dropped; the order of calls is the order of facts.
+    pub fn record(&self, facts: Vec<Fact>) -> Recording {
+        let (done, receiver) = oneshot::channel();
+        // A failed send drops `done`, which the recording reports.
+        let _ = self.entries.send(Entry { facts, done: Some(done) });
+        Recording { receiver, over: false }
+    }
+
+    /// Records without anybody waiting.
+    pub fn note(&self, fact: Fact) {
+        let _ = self.entries.send(Entry { facts: vec![fact], done: None });
+    }
+
+    /// Everything recorded before is on disk.
+    pub async fn flush(&self) -> Result<(), Failure> {
+        self.record(Vec::new()).done().await
+    }
+
+    pub fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Acquire)
+    }
+
+    pub fn set_newest(&self, number: u64) {
+        self.newest.fetch_max(number, Ordering::AcqRel);
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+}
+
+impl Recording {
+    /// Without waiting.
+    pub fn is_done(&mut self) -> bool {
+        self.over =
+            self.over || !matches!(self.receiver.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        self.over
+    }
+
+    /// Until it is over, well or not. Safe to drop between polls.
+    pub async fn wait(&mut self) {
+        if !self.over {
+            let _ = (&mut self.receiver).await;
+            self.over = true;
+        }
+    }
+
+    pub async fn done(self) -> Result<(), Failure> {
+        if self.over {
+            return Ok(());
+        }
+        self.receiver.await.unwrap_or_else(|_| Err(Failure::closed()))
+    }
+}
+
+struct Writer {
+    session: SessionId,
+    store: Arc<dyn Store>,
+    audience: Audience,
+    newest: Arc<AtomicU64>,
+    broken: Arc<AtomicBool>,
+}
+
+impl Writer {
+    async fn run(self, mut receiver: mpsc::UnboundedReceiver<Entry>) {
+        let mut batch = Vec::with_capacity(BATCH);
+        while receiver.recv_many(&mut batch, BATCH).await > 0 {
+            let facts: Vec<Fact> =
+                batch.iter_mut().flat_map(|entry| std::mem::take(&mut entry.facts)).collect();
+            let outcome = self.write(facts).await;
+            for done in batch.drain(..).filter_map(|entry| entry.done) {
+                let _ = done.send(outcome.clone());
+            }
+        }
+    }
+
+    async fn write(&self, facts: Vec<Fact>) -> Result<(), Failure> {
+        if facts.is_empty() {
+            return Ok(());
+        }
+        match self.store.append(&self.session, facts).await {
+            Ok(recorded) => {
+                self.broken.store(false, Ordering::Release);
+                if let Some(last) = recorded.last() {
+                    self.newest.store(last.number, Ordering::Release);
+                }
+                for fact in recorded {
+                    self.audience.tell(Event::fact(self.session.clone(), Arc::new(fact)));
+                }
+                Ok(())
+            }
+            Err(failure) => {
+                tracing::error!(session = %self.session, %failure, "the journal cannot be written");
+                if !self.broken.swap(true, Ordering::AcqRel) {
+                    let body = EventBody::Lost { failure: failure.clone() };
+                    self.audience.tell(Event { session: Some(self.session.clone()), body });
+                }
+                Err(failure)
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! From a prompt to a running turn: settings, commands, contexts, the model; the reply before the first event.
+//!
+//! Invariant: whatever goes wrong here is said in the chat, and the turn that says it ends like any other.
+
+use std::sync::Arc;
+
+use domain::command::{Accepted, AcceptedStatus, UserPrompt};
+use domain::event::{Fact, Outcome};
+use domain::item::{Item, ItemKind, Part};
+use domain::tool::Scope;
+use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
+
+use crate::commands;
+use crate::front::Front;
+use crate::instructions;
+use crate::journal::Recording;
+use crate::port::Port;
+use crate::session::Actor;
+use crate::title;
+use crate::turn::Turn;
+
+pub async fn begin(actor: &mut Actor, front: Option<Front>, prompt: UserPrompt, reply: Reply<Accepted>) {
+    actor.turns_made += 1;
+    let id = TurnId(actor.turns_made);
+    let UserPrompt { text, parts, contexts, change } = prompt;
+    if !change.is_empty()
+        && let Err(failure) = actor.configure(change).await
+    {
+        let _ = reply.send(Err(failure));
+        return;
+    }
+    if let Some(slash) = commands::parse(&actor.shared, &text) {
+        commands::run(actor, id, front, text, slash, reply).await;
+        return;
+    }
+    let model = match choose_model(actor) {
+        Ok(model) => model,
+        Err(failure) => return refuse(actor, id, text, failure, reply),
+    };
+    let model_id = model.info().id;
+    let accepted = Accepted { turn: id, model: model_id.clone(), status: AcceptedStatus::Prompting };
+    let _ = reply.send(Ok(accepted));
+    let first = !has_messages(actor);
+    let cancel = CancellationToken::new();
+    let mut all = expand(actor, id, front.as_ref(), &contexts, &cancel).await;
+    all.extend(parts);
+    all.push(Part::text(text.clone()));
+    let item = actor.shared.item(id, 0, ItemKind::UserMessage { text: text.clone(), parts: all });
+    let started =
+        vec![Fact::TurnStarted { turn: id, model: model_id.clone() }, Fact::ItemEnded { item: item.clone() }];
+    let started = actor.shared.journal.record(started);
+    launch(actor, id, model, front, cancel, item, started);
+    if first {
+        title::start(&actor.shared, &text, &model_id);
+    }
+}
+
+/// Runs the turn on what the history now holds.
+pub fn launch(
+    actor: &mut Actor,
+    id: TurnId,
+    model: Arc<dyn Model>,
+    front: Option<Front>,
+    cancel: CancellationToken,
+    item: Item,
+    started: Recording,
+) {
+    let mut history = actor.history.take().unwrap_or_default();
+    history.put(&item);
+    history.open_turn = Some(id);
+    let system = instructions::of(actor, &model.info());
+    let max_steps = actor.shared.surroundings.settings.max_steps;
+    let turn = Turn {
+        shared: actor.shared.clone(),
+        id,
+        model,
+        host: front.as_ref().map(Front::host),
+        cancel,
+        history,
+        system,
+        max_steps,
+        started: Some(started),
+    };
+    actor.spawn(turn);
+}
+
+pub fn choose_model(actor: &Actor) -> Result<Arc<dyn Model>, Failure> {
+    let models = &actor.shared.surroundings.models;
+    let chosen = actor.shared.state().settings.model.clone();
+    let name = chosen.or_else(|| models.default_model()).ok_or_else(|| {
+        Failure::auth("No model is configured.")
+            .hint("Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or add a provider to the configuration.")
+    })?;
+    models.find(&name)
+}
+
+fn has_messages(actor: &Actor) -> bool {
+    actor.history.as_ref().is_some_and(|history| {
+        history.items.iter().any(|item| matches!(item.kind, ItemKind::UserMessage { .. }))
+    })
+}
+
+/// The prompt cannot be answered: the chat says why.
+pub fn refuse(actor: &mut Actor, turn: TurnId, text: String, failure: Failure, reply: Reply<Accepted>) {
+    let status =
+        if failure.kind == FailureKind::Auth { AcceptedStatus::Login } else { AcceptedStatus::Error };
+    let model = actor.shared.state().settings.model.clone().unwrap_or_default();
+    let _ = reply.send(Ok(Accepted { turn, model: model.clone(), status }));
+    let parts = vec![Part::text(text.clone())];
+    let item = actor.shared.item(turn, 0, ItemKind::UserMessage { text, parts });
+    if let Some(history) = &mut actor.history {
+        history.put(&item);
+    }
+    drop(actor.shared.journal.record(vec![
+        Fact::TurnStarted { turn, model },
+        Fact::ItemEnded { item },
+        Fact::TurnEnded { turn, outcome: Outcome::Failed { failure } },
+    ]));
+}
+
+/// Contexts as parts of the message. One that cannot be read says so instead.
+async fn expand(
+    actor: &Actor,
+    turn: TurnId,
+    front: Option<&Front>,
+    contexts: &[domain::command::Context],
+    cancel: &CancellationToken,
+) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if contexts.is_empty() {
+        return parts;
+    }
+    let shared = &actor.shared;
+    let scope = Scope {
+        session: shared.id.clone(),
+        roots: shared.roots.clone(),
+        plan: false,
+        remembered: Arc::from([]),
+    };
+    let port = Arc::new(Port::new(shared.clone(), turn, None, front.map(Front::host), cancel.clone()));
+    for context in contexts {
+        match shared.surroundings.files.expand(context, &scope, port.clone()).await {
+            Ok(expanded) => parts.extend(expanded),
+            Err(failure) => parts.push(Part::text(format!("(A context could not be added: {failure})"))),
+        }
+    }
+    parts
+}

@@ -1,0 +1,511 @@
+//! The actor of one chat: takes its commands in order, owns its history between turns, runs one turn at a time.
+//!
+//! Invariants: only the holder of the store's lease appends; what a dead process left open is closed before anything
+//! new is recorded; a command never waits for a model, a tool or a person.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::command::{Accepted, Command, SessionInfo, Settings, UserPrompt};
+use domain::event::{Fact, SessionOpened};
+use domain::store::Lease;
+use domain::tool::ToolSource;
+use domain::{CancellationToken, Event, Failure, ItemId, Outcome, Reply, SessionId, Store, TurnId};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::audience::Audience;
+use crate::front::Front;
+use crate::history::History;
+use crate::journal::Journal;
+use crate::prompting;
+use crate::shared::Shared;
+use crate::surroundings::Surroundings;
+use crate::turn::Turn;
+
+/// How often a chat that another process writes is looked at.
+const FOLLOW_EVERY: Duration = Duration::from_millis(400);
+/// Facts read at a time while loading.
+const PAGE: usize = 1024;
+
+/// A message to a session's actor.
+pub struct Message {
+    pub front: Option<Front>,
+    pub command: Command,
+}
+
+/// How a session begins.
+pub struct Start {
+    pub id: SessionId,
+    pub store: Arc<dyn Store>,
+    pub surroundings: Arc<Surroundings>,
+    pub own_sources: Vec<Arc<dyn ToolSource>>,
+    /// Set: make the chat where it does not exist.
+    pub create: Option<Create>,
+}
+
+pub struct Create {
+    pub workspace: Vec<PathBuf>,
+    pub settings: Settings,
+    pub parent: Option<SessionId>,
+    pub client: String,
+    /// Facts of another chat that a fork begins with.
+    pub facts: Vec<Fact>,
+}
+
+pub fn start(start: Start) -> mpsc::UnboundedSender<Message> {
+    let (sender, mailbox) = mpsc::unbounded_channel();
+    tokio::spawn(run_with(start, mailbox));
+    sender
+}
+
+pub async fn run_with(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message>) {
+    let mut actor = match Actor::load(start).await {
+        Ok(actor) => actor,
+        Err(failure) => {
+            mailbox.close();
+            while let Some(message) = mailbox.recv().await {
+                refuse(message.command, failure.clone());
+            }
+            return;
+        }
+    };
+    loop {
+        tokio::select! {
+            biased;
+            ended = turn_end(&mut actor.turn) => actor.turn_ended(ended).await,
+            message = mailbox.recv() => match message {
+                Some(message) => {
+                    if actor.take(message).await.is_break() {
+                        break;
+                    }
+                }
+                None => break,
+            },
+            () = tokio::time::sleep(FOLLOW_EVERY), if actor.follows() => actor.follow().await,
+        }
+    }
+    actor.end().await;
+}
+
+/// Never resolves while no turn runs.
+async fn turn_end(turn: &mut Option<Running>) -> Result<History, tokio::task::JoinError> {
+    match turn {
+        Some(running) => (&mut running.task).await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(crate) struct Running {
+    id: TurnId,
+    cancel: CancellationToken,
+    task: JoinHandle<History>,
+}
+
+pub(crate) struct Actor {
+    pub shared: Arc<Shared>,
+    /// Not here while a turn runs.
+    pub history: Option<History>,
+    turn: Option<Running>,
+    /// This process may append.
+    leased: bool,
+    held_by: Option<String>,
+    created_at: u64,
+    updated_at: u64,
+    pub turns_made: u64,
+    /// The system prompt by behavior, made once so that the cached prefix stays.
+    pub system: Option<(String, Vec<Arc<str>>)>,
+}
+
+impl Actor {
+    async fn load(start: Start) -> Result<Self, Failure> {
+        let Start { id, store, surroundings, own_sources, create } = start;
+        let mut history = read_all(store.as_ref(), &id, History::default()).await?;
+        let exists = history.newest > 0;
+        let audience = Audience::default();
+        let journal = Journal::start(id.clone(), store.clone(), audience.clone(), history.newest);
+        let Some(create) = create.filter(|_| !exists) else {
+            if !exists {
+                return Err(Failure::user(format!("There is no chat {id}."))
+                    .hint("List the chats to see which exist."));
+            }
+            return Ok(Self::assemble(id, store, journal, audience, surroundings, own_sources, history));
+        };
+        history.workspace = create.workspace.clone();
+        history.settings = create.settings.clone();
+        let mut actor = Self::assemble(id, store, journal, audience, surroundings, own_sources, history);
+        actor.take_lease().await?;
+        let Create { workspace, settings, parent, client, facts } = create;
+        let mut all = vec![Fact::SessionOpened(SessionOpened { workspace, settings, parent, client })];
+        all.extend(facts);
+        // Not awaited: the first prompt shares its commit. A front-end that needs it durable flushes.
+        let recording = actor.shared.journal.record(all.clone());
+        if let Some(history) = &mut actor.history {
+            for (number, fact) in (1..).zip(all) {
+                history.fold(&domain::Recorded { number, at: now(), fact });
+            }
+            actor.shared.skip_ids(history);
+            actor.turns_made = history.next_turn;
+        }
+        drop(recording);
+        actor.created_at = now();
+        actor.updated_at = actor.created_at;
+        Ok(actor)
+    }
+
+    fn assemble(
+        id: SessionId,
+        store: Arc<dyn Store>,
+        journal: Journal,
+        audience: Audience,
+        surroundings: Arc<Surroundings>,
+        own_sources: Vec<Arc<dyn ToolSource>>,
+        history: History,
+    ) -> Self {
+        let roots = if history.workspace.is_empty() { &surroundings.roots } else { &history.workspace };
+        let roots: Arc<[PathBuf]> = roots.clone().into();
+        let shared = Shared::new(id, store, journal, audience, surroundings, own_sources, roots, &history);
+        Self {
+            shared: Arc::new(shared),
+            turn: None,
+            leased: false,
+            held_by: None,
+            created_at: history.created_at,
+            updated_at: history.updated_at,
+            turns_made: history.next_turn,
+            history: Some(history),
+            system: None,
+        }
+    }
+
+    async fn take(&mut self, message: Message) -> std::ops::ControlFlow<()> {
+        let Message { front, command } = message;
+        if let Some(front) = &front
+            && !matches!(command, Command::Close { .. } | Command::Delete { .. })
+        {
+            self.shared.audience.add(front.id, front.events.clone());
+        }
+        match command {
+            Command::Open { reply, .. } | Command::Load { reply, .. } => {
+                let recovered = self.recover().await;
+                let _ = reply.send(recovered.map(|()| self.info()));
+            }
+            Command::Prompt { prompt, reply, .. } => self.prompt(front, prompt, reply).await,
+            Command::Steer { text, reply, .. } => {
+                let _ = reply.send(self.steer(text));
+            }
+            Command::Cancel { .. } => {
+                if let Some(running) = &self.turn {
+                    running.cancel.cancel();
+                }
+            }
+            Command::Answer { ask, answer, .. } => self.shared.asks.settle(ask, answer),
+            Command::Configure { change, reply, .. } => {
+                let _ = reply.send(self.configure(change).await);
+            }
+            Command::Rollback { from, reply, .. } => {
+                let _ = reply.send(self.rollback(from).await);
+            }
+            Command::Close { reply, .. } => {
+                if let Some(front) = &front {
+                    self.shared.audience.remove(front.id);
+                }
+                if self.shared.audience.is_empty() {
+                    self.stop_turn().await;
+                    let _ = reply.send(self.shared.journal.flush().await);
+                    return std::ops::ControlFlow::Break(());
+                }
+                let _ = reply.send(Ok(()));
+            }
+            Command::Delete { reply, .. } => {
+                let deleted = self.delete().await;
+                let over = deleted.is_ok();
+                let _ = reply.send(deleted);
+                if over {
+                    return std::ops::ControlFlow::Break(());
+                }
+            }
+            Command::Shutdown { reply } => {
+                self.stop_turn().await;
+                let _ = reply.send(self.shared.journal.flush().await);
+                return std::ops::ControlFlow::Break(());
+            }
+            other => refuse(other, Failure::internal("A chat does not take this command.")),
+        }
+        std::ops::ControlFlow::Continue(())
+    }
+
+    pub fn info(&self) -> SessionInfo {
+        let state = self.shared.state();
+        SessionInfo {
+            id: self.shared.id.clone(),
+            workspace: self.shared.roots.to_vec(),
+            settings: state.settings.clone(),
+            usage: state.usage.clone(),
+            newest: self.shared.journal.newest(),
+            busy: self.turn.is_some(),
+            held_by: self.held_by.clone(),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+
+    async fn prompt(&mut self, front: Option<Front>, prompt: UserPrompt, reply: Reply<Accepted>) {
+        if let Some(running) = &self.turn {
+            let failure = Failure::user(format!("This chat is still answering ({}).", running.id))
+                .hint("Stop it, or wait until it is done.");
+            let _ = reply.send(Err(failure));
+            return;
+        }
+        if let Err(failure) = self.must_write().await {
+            let _ = reply.send(Err(failure));
+            return;
+        }
+        prompting::begin(self, front, prompt, reply).await;
+    }
+
+    /// Spawns the turn; the history goes with it and comes back at its end.
+    pub(crate) fn spawn(&mut self, turn: Turn) {
+        self.spawn_with(turn, Turn::run);
+    }
+
+    /// The same for work that only looks like a turn.
+    pub(crate) fn spawn_with<F>(&mut self, turn: Turn, work: impl FnOnce(Turn) -> F)
+    where
+        F: Future<Output = History> + Send + 'static,
+    {
+        let (id, cancel) = (turn.id, turn.cancel.clone());
+        self.turn = Some(Running { id, cancel, task: tokio::spawn(work(turn)) });
+    }
+
+    async fn turn_ended(&mut self, ended: Result<History, tokio::task::JoinError>) {
+        let running = self.turn.take();
+        self.updated_at = now();
+        match ended {
+            Ok(history) => self.history = Some(history),
+            Err(error) => {
+                tracing::error!(session = %self.shared.id, %error, "a turn broke");
+                let failure = Failure::internal("The turn broke off because of a mistake of ours.")
+                    .hint("The log has it; what was said is kept.");
+                if let Some(running) = running {
+                    let ended = Fact::TurnEnded { turn: running.id, outcome: Outcome::Failed { failure } };
+                    let _ = self.shared.journal.record(vec![ended]).done().await;
+                }
+                self.reload().await;
+            }
+        }
+    }
+
+    /// The right to append, with what a dead holder left open closed.
+    pub(crate) async fn must_write(&mut self) -> Result<(), Failure> {
+        self.recover().await?;
+        match &self.held_by {
+            None => Ok(()),
+            Some(holder) => Err(Failure::user(format!("Another Dragoman writes this chat now: {holder}."))
+                .hint("Close it there, or fork the chat to go on here.")),
+        }
+    }
+
+    /// Takes the lease where it is free. Whoever takes it over reads what the other wrote and closes what it left.
+    async fn recover(&mut self) -> Result<(), Failure> {
+        if self.leased {
+            return Ok(());
+        }
+        self.take_lease().await?;
+        if !self.leased {
+            return Ok(());
+        }
+        self.reload().await;
+        let closing = self.history.as_ref().map(History::closing_facts).unwrap_or_default();
+        if !closing.is_empty() {
+            self.shared.journal.record(closing).done().await?;
+            self.reload().await;
+        }
+        Ok(())
+    }
+
+    async fn take_lease(&mut self) -> Result<(), Failure> {
+        match self.shared.store.lease(&self.shared.id).await? {
+            Lease::Held => {
+                self.leased = true;
+                self.held_by = None;
+            }
+            Lease::HeldBy { holder } => self.held_by = Some(holder),
+        }
+        Ok(())
+    }
+
+    /// Reads what is new in the journal into the history.
+    async fn reload(&mut self) {
+        let history = self.history.take().unwrap_or_default();
+        match read_all(self.shared.store.as_ref(), &self.shared.id, history.clone()).await {
+            Ok(history) => {
+                self.shared.journal.set_newest(history.newest);
+                self.shared.skip_ids(&history);
+                self.turns_made = self.turns_made.max(history.next_turn);
+                {
+                    let mut state = self.shared.state();
+                    state.settings = history.settings.clone();
+                    state.usage = history.usage.clone();
+                }
+                self.history = Some(history);
+            }
+            Err(failure) => {
+                tracing::error!(session = %self.shared.id, %failure, "the journal cannot be read");
+                self.history = Some(history);
+            }
+        }
+    }
+
+    fn follows(&self) -> bool {
+        self.held_by.is_some() && !self.shared.audience.is_empty()
+    }
+
+    /// Tells what another process wrote.
+    async fn follow(&mut self) {
+        let after = self.shared.journal.newest();
+        let Ok(page) = self.shared.store.read(&self.shared.id, after, PAGE).await else { return };
+        for recorded in page {
+            self.shared.journal.set_newest(recorded.number);
+            self.shared.audience.tell(Event::fact(self.shared.id.clone(), Arc::new(recorded)));
+        }
+    }
+
+    fn steer(&mut self, text: Option<String>) -> Result<(), Failure> {
+        if self.turn.is_none() && text.is_some() {
+            return Err(Failure::user("Nothing runs in this chat.").hint("Send it as a prompt."));
+        }
+        let mut state = self.shared.state();
+        state.steer = match (state.steer.take(), text) {
+            (Some(before), Some(more)) => Some(format!("{before}\n{more}")),
+            (_, text) => text,
+        };
+        Ok(())
+    }
+
+    pub(crate) async fn configure(&mut self, mut change: Settings) -> Result<Settings, Failure> {
+        if let Some(behavior) = &mut change.behavior {
+            *behavior = crate::behavior::canonical(behavior).to_owned();
+        }
+        let changed = {
+            let mut state = self.shared.state();
+            let before = state.settings.clone();
+            state.settings.apply(&change);
+            state.settings != before
+        };
+        if changed {
+            self.must_write().await?;
+            if let Some(history) = &mut self.history {
+                history.settings.apply(&change);
+            }
+            self.shared.state().settings.apply(&change);
+            self.shared.journal.record(vec![Fact::SessionChanged { change }]).done().await?;
+        }
+        Ok(self.shared.state().settings.clone())
+    }
+
+    async fn rollback(&mut self, from: Option<ItemId>) -> Result<(), Failure> {
+        if self.turn.is_some() {
+            return Err(Failure::user("This chat is still answering.").hint("Stop it first."));
+        }
+        self.must_write().await?;
+        let Some(history) = &mut self.history else { return Ok(()) };
+        let at = match from {
+            None => 0,
+            Some(from) => history
+                .items
+                .iter()
+                .position(|item| item.id == from)
+                .ok_or_else(|| Failure::user(format!("There is no {from} in this chat.")))?,
+        };
+        let keep = at.checked_sub(1).map(|last| history.items[last].id);
+        let fact = Fact::HistoryReplaced { keep };
+        tracing::info!(session = %self.shared.id, "the cached prefix ends: rollback");
+        self.shared.journal.record(vec![fact.clone()]).done().await?;
+        let number = history.newest;
+        history.fold(&domain::Recorded { number, at: now(), fact });
+        Ok(())
+    }
+
+    async fn delete(&mut self) -> Result<(), Failure> {
+        self.stop_turn().await;
+        if !self.leased {
+            self.take_lease().await?;
+        }
+        if let Some(holder) = &self.held_by {
+            return Err(Failure::user(format!("Another Dragoman writes this chat now: {holder}.")));
+        }
+        self.shared.journal.flush().await?;
+        self.shared.store.delete(&self.shared.id).await.map(|_| ())
+    }
+
+    async fn stop_turn(&mut self) {
+        if let Some(mut running) = self.turn.take() {
+            running.cancel.cancel();
+            if let Ok(history) = (&mut running.task).await {
+                self.history = Some(history);
+            }
+        }
+    }
+
+    async fn end(&mut self) {
+        self.stop_turn().await;
+        for source in &self.shared.own_sources {
+            source.shutdown().await;
+        }
+        if self.leased {
+            let _ = self.shared.store.release(&self.shared.id).await;
+        }
+    }
+}
+
+/// Folds everything after what `history` knows.
+async fn read_all(store: &dyn Store, id: &SessionId, mut history: History) -> Result<History, Failure> {
+    loop {
+        let page = store.read(id, history.newest, PAGE).await?;
+        if page.is_empty() {
+            return Ok(history);
+        }
+        for recorded in &page {
+            history.fold(recorded);
+        }
+    }
+}
+
+/// Answers a command that cannot be carried out.
+pub fn refuse(command: Command, failure: Failure) {
+    macro_rules! send {
+        ($reply:expr) => {{
+            let _ = $reply.send(Err(failure));
+        }};
+    }
+    match command {
+        Command::Open { reply, .. } | Command::Load { reply, .. } | Command::Fork { reply, .. } => {
+            send!(reply)
+        }
+        Command::Close { reply, .. }
+        | Command::Delete { reply, .. }
+        | Command::Rollback { reply, .. }
+        | Command::Steer { reply, .. }
+        | Command::ServerAction { reply, .. }
+        | Command::Shutdown { reply } => send!(reply),
+        Command::Enter { reply, .. } | Command::Catalog { reply } => send!(reply),
+        Command::Read { reply, .. } => send!(reply),
+        Command::List { reply, .. } => send!(reply),
+        Command::Configure { reply, .. } => send!(reply),
+        Command::Prompt { reply, .. } => send!(reply),
+        Command::Contexts { reply, .. } => send!(reply),
+        Command::SlashCommands { reply, .. } => send!(reply),
+        Command::Servers { reply } => send!(reply),
+        Command::ReadFile { reply, .. } => send!(reply),
+        Command::Stat { reply, .. } => send!(reply),
+        Command::Glob { reply, .. } => send!(reply),
+        Command::Complete { reply, .. } => send!(reply),
+        Command::Attach { .. } | Command::Detach | Command::Cancel { .. } | Command::Answer { .. } => {}
+    }
+}
+
+pub fn now() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+}

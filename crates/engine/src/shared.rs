@@ -1,0 +1,108 @@
+//! What a session's actor, its running turn and its tools hold in common.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use domain::command::Settings;
+use domain::event::{EventBody, SessionUsage};
+use domain::item::{Item, ItemKind};
+use domain::tool::{Tool, ToolSource};
+use domain::{Event, ItemId, SessionId, Store, TurnId};
+
+use crate::approval::Remembered;
+use crate::asks::Asks;
+use crate::audience::Audience;
+use crate::history::History;
+use crate::journal::Journal;
+use crate::surroundings::Surroundings;
+
+pub struct Shared {
+    pub id: SessionId,
+    pub store: Arc<dyn Store>,
+    pub journal: Journal,
+    pub audience: Audience,
+    pub asks: Asks,
+    pub surroundings: Arc<Surroundings>,
+    /// Tool servers that live with this session.
+    pub own_sources: Vec<Arc<dyn ToolSource>>,
+    pub roots: Arc<[PathBuf]>,
+    state: Mutex<State>,
+    items: AtomicU64,
+    asks_made: AtomicU64,
+}
+
+/// What changes while a turn runs and others may read.
+#[derive(Default)]
+pub struct State {
+    pub settings: Settings,
+    pub usage: SessionUsage,
+    pub remembered: Remembered,
+    /// Said by the user while the turn runs.
+    pub steer: Option<String>,
+}
+
+impl Shared {
+    #[expect(clippy::too_many_arguments, reason = "the one place where a session's belongings are gathered")]
+    pub fn new(
+        id: SessionId,
+        store: Arc<dyn Store>,
+        journal: Journal,
+        audience: Audience,
+        surroundings: Arc<Surroundings>,
+        own_sources: Vec<Arc<dyn ToolSource>>,
+        roots: Arc<[PathBuf]>,
+        history: &History,
+    ) -> Self {
+        let state =
+            State { settings: history.settings.clone(), usage: history.usage.clone(), ..State::default() };
+        Self {
+            id,
+            store,
+            journal,
+            audience,
+            asks: Asks::default(),
+            surroundings,
+            own_sources,
+            roots,
+            state: Mutex::new(state),
+            items: AtomicU64::new(history.next_item),
+            asks_made: AtomicU64::new(history.next_ask),
+        }
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn next_item(&self) -> u64 {
+        self.items.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub fn next_ask(&self) -> u64 {
+        self.asks_made.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Another process wrote on: ids must not be used again.
+    pub fn skip_ids(&self, history: &History) {
+        self.items.fetch_max(history.next_item, Ordering::Relaxed);
+        self.asks_made.fetch_max(history.next_ask, Ordering::Relaxed);
+    }
+
+    pub fn item(&self, turn: TurnId, step: u32, kind: ItemKind) -> Item {
+        Item { id: ItemId(self.next_item()), turn, step, parent: None, kind }
+    }
+
+    /// A status line for whoever watches; not kept.
+    pub fn progress(&self, text: String) {
+        self.audience.tell(Event { session: Some(self.id.clone()), body: EventBody::Progress { text } });
+    }
+
+    pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
+        self.surroundings.sources.iter().chain(&self.own_sources)
+    }
+
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.sources().flat_map(|source| source.tools()).collect()
+    }
+}
