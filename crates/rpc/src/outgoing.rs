@@ -1,0 +1,224 @@
+//! The sending half that front-ends hold: notifications and requests of ours.
+//!
+//! It must not know streams. Invariants: sending never waits; a request settles exactly once, by its answer, its
+//! deadline or the end of the connection, and is cancelled at the peer when nobody wants its answer any more.
+
+use crate::message::Fault;
+use crate::queue::Class;
+use crate::shared::{Reply, Shared};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Sleep;
+
+/// Sends to the peer. Cheap to clone; all clones share one queue.
+#[derive(Clone)]
+pub struct Outgoing {
+    shared: Arc<Shared>,
+}
+
+/// Why a message was not queued.
+#[derive(Debug)]
+pub enum NotSent {
+    /// The peer is behind: drop what is queued up here, await [`Outgoing::ready`], read on from the journal.
+    Full,
+    /// The connection has ended.
+    Closed,
+    /// The params cannot be written as JSON.
+    Unserialisable(serde_json::Error),
+}
+
+/// A request of ours under way; a future of its result. Dropping it cancels the request at the peer.
+#[must_use = "dropping a request cancels it"]
+pub struct Request {
+    shared: Arc<Shared>,
+    id: u64,
+    state: State,
+}
+
+enum State {
+    Refused(Option<RequestError>),
+    Waiting(oneshot::Receiver<Reply>, Pin<Box<Sleep>>),
+}
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub enum RequestError {
+    /// The peer answered with an error.
+    Fault(Fault),
+    /// No answer came in time.
+    Deadline,
+    /// The connection ended first.
+    Closed,
+    /// Far too much is waiting to be sent already.
+    Full,
+    /// The answer was over the message limit.
+    TooLarge,
+    /// The params cannot be written as JSON.
+    Unserialisable(serde_json::Error),
+    /// The result is not of the expected shape.
+    Unexpected(serde_json::Error),
+}
+
+impl Outgoing {
+    pub(crate) fn new(shared: Arc<Shared>) -> Outgoing {
+        Outgoing { shared }
+    }
+
+    /// Queues a notification.
+    pub fn notify<P: Serialize + ?Sized>(&self, method: &str, params: &P) -> Result<(), NotSent> {
+        self.shared.call(Class::Notification, None, method, |buffer| serde_json::to_writer(buffer, params))
+    }
+
+    /// Queues a notification whose params are JSON already.
+    pub fn notify_raw(&self, method: &str, params: &RawValue) -> Result<(), NotSent> {
+        self.shared.call(Class::Notification, None, method, |buffer| {
+            buffer.extend_from_slice(params.get().as_bytes());
+            Ok(())
+        })
+    }
+
+    /// Queues a request at once and returns the future of its result. It is accepted even while notifications are
+    /// refused as full, up to twice the limit. Call it within a tokio runtime.
+    pub fn request<P: Serialize + ?Sized>(&self, method: &str, params: &P, deadline: Duration) -> Request {
+        let shared = self.shared.clone();
+        let Some((id, receiver)) = shared.expect_reply() else {
+            return Request { shared, id: 0, state: State::Refused(Some(RequestError::Closed)) };
+        };
+        let write = |buffer: &mut Vec<u8>| serde_json::to_writer(buffer, params);
+        let state = match shared.call(Class::Request, Some(id), method, write) {
+            Ok(()) => State::Waiting(receiver, Box::pin(tokio::time::sleep(deadline))),
+            Err(error) => {
+                shared.forget_reply(id);
+                State::Refused(Some(error.into()))
+            }
+        };
+        Request { shared, id, state }
+    }
+
+    /// Whether a notification would be accepted now.
+    pub fn has_room(&self) -> bool {
+        self.shared.queue.has_room()
+    }
+
+    /// How many messages wait to be written: more than a few mean that the peer is behind.
+    pub fn queued(&self) -> usize {
+        self.shared.queue.load().messages
+    }
+
+    /// Resolves when at least half of the queue is free; [`NotSent::Closed`] if the connection ends.
+    pub async fn ready(&self) -> Result<(), NotSent> {
+        self.shared.queue.ready().await
+    }
+}
+
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Outgoing").field("queued", &self.queued()).finish_non_exhaustive()
+    }
+}
+
+impl Request {
+    /// The id it was sent with; 0 if it was not sent.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The result as `T`.
+    pub async fn decode<T: DeserializeOwned>(self) -> Result<T, RequestError> {
+        serde_json::from_str(self.await?.get()).map_err(RequestError::Unexpected)
+    }
+
+    fn give_up(&self) {
+        let (State::Waiting(..), Some(cancel)) = (&self.state, self.shared.settings.cancel) else {
+            self.shared.forget_reply(self.id);
+            return;
+        };
+        if self.shared.forget_reply(self.id) {
+            // If even this is refused the peer is hopelessly behind, and its answer is ignored anyway.
+            let _ = self.shared.call(Class::Request, None, cancel.method, |buffer| {
+                serde_json::to_writer(
+                    buffer,
+                    &std::collections::BTreeMap::from([(cancel.parameter, self.id)]),
+                )
+            });
+        }
+    }
+}
+
+impl Future for Request {
+    type Output = Reply;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reply> {
+        match &mut self.state {
+            State::Refused(error) => Poll::Ready(Err(error.take().unwrap_or(RequestError::Closed))),
+            State::Waiting(receiver, deadline) => {
+                if let Poll::Ready(reply) = Pin::new(receiver).poll(context) {
+                    self.state = State::Refused(None);
+                    return Poll::Ready(reply.unwrap_or(Err(RequestError::Closed)));
+                }
+                if deadline.as_mut().poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+                self.give_up();
+                Poll::Ready(Err(RequestError::Deadline))
+            }
+        }
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+impl From<NotSent> for RequestError {
+    fn from(error: NotSent) -> RequestError {
+        match error {
+            NotSent::Full => RequestError::Full,
+            NotSent::Closed => RequestError::Closed,
+            NotSent::Unserialisable(error) => RequestError::Unserialisable(error),
+        }
+    }
+}
+
+impl fmt::Display for NotSent {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotSent::Full => formatter.write_str("the peer does not read fast enough"),
+            NotSent::Closed => formatter.write_str("the connection has ended"),
+            NotSent::Unserialisable(error) => {
+                write!(formatter, "the params cannot be written as JSON: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NotSent {}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestError::Fault(fault) => write!(formatter, "the peer answered: {fault}"),
+            RequestError::Deadline => formatter.write_str("the peer did not answer in time"),
+            RequestError::Closed => formatter.write_str("the connection has ended"),
+            RequestError::Full => formatter.write_str("the peer does not read fast enough"),
+            RequestError::TooLarge => formatter.write_str("the peer's answer is over the message limit"),
+            RequestError::Unserialisable(error) => {
+                write!(formatter, "the params cannot be written as JSON: {error}")
+            }
+            RequestError::Unexpected(error) => {
+                write!(formatter, "the peer's answer was not understood: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RequestError {}

@@ -1,0 +1,280 @@
+//! One connection at work: the reader that hands messages to the handler, the writer that empties the queue.
+//!
+//! It must not know method names. Invariants: the handler is called from one place, in arrival order; a panic of the
+//! handler costs one request, not the connection; each message leaves in one write.
+
+use crate::framing::{Decoder, Frame, Refusal};
+use crate::message::{self, Fault, Glimpse, Id, Incoming, Outcome, Params};
+use crate::outgoing::{Outgoing, RequestError};
+use crate::queue::{Batch, Load};
+use crate::shared::{End, Reply, Shared};
+use crate::{Responder, Settings, Transport};
+use serde_json::value::RawValue;
+use std::future::poll_fn;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// Takes the peer's messages, one after another. It is called on the one reader (within the runtime's context, so that
+/// it may spawn) and must not block.
+pub trait Handler: Send + 'static {
+    /// Turn the request into its command and hand the responder on, or answer at once.
+    fn on_request(&mut self, method: &str, params: Params<'_>, responder: Responder);
+
+    fn on_notification(&mut self, method: &str, params: Params<'_>);
+
+    /// Asked before each message: while it is pending the peer is not read. For a handler whose own queue can be full.
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+}
+
+/// A running connection. Dropping it ends the connection at once; [`close`](Peer::close) writes what is queued first.
+pub struct Peer {
+    shared: Arc<Shared>,
+    written: oneshot::Receiver<()>,
+}
+
+impl Peer {
+    /// Starts reading and writing. `handler` is made with the sending half, before the first message is read.
+    pub fn start<H: Handler>(
+        settings: Settings,
+        transport: Transport,
+        handler: impl FnOnce(&Outgoing) -> H,
+    ) -> io::Result<Peer> {
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
+        let shared = Arc::new(Shared::new(settings));
+        let handler = Box::new(handler(&Outgoing::new(shared.clone())));
+        let (done, written) = oneshot::channel::<()>();
+        let reading = read(Intake { shared: shared.clone(), handler }, transport.input);
+        let writing = {
+            let shared = shared.clone();
+            async move {
+                write(&shared, transport.output).await;
+                drop(done);
+            }
+        };
+        let peer = Peer { shared, written };
+        if transport.blocks {
+            let read_runtime = runtime.clone();
+            thread::Builder::new().name("rpc-read".into()).spawn(move || read_runtime.block_on(reading))?;
+            thread::Builder::new().name("rpc-write".into()).spawn(move || runtime.block_on(writing))?;
+        } else {
+            runtime.spawn(reading);
+            runtime.spawn(writing);
+        }
+        Ok(peer)
+    }
+
+    pub fn outgoing(&self) -> Outgoing {
+        Outgoing::new(self.shared.clone())
+    }
+
+    /// Resolves when the input has ended or the connection broke.
+    pub fn ended(&self) -> impl Future<Output = End> + Send + use<> {
+        let mut ended = self.shared.ended.subscribe();
+        async move { ended.wait_for(Option::is_some).await.ok().and_then(|end| *end).unwrap_or(End::Closed) }
+    }
+
+    /// Resolves when every request received so far is answered, as a peer that closed its side may still expect.
+    pub fn answered(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut unanswered = self.shared.unanswered.subscribe();
+        async move { drop(unanswered.wait_for(|count| *count == 0).await) }
+    }
+
+    /// Takes no more messages, writes what is queued, for at most `deadline`, and ends the connection. Whether all of
+    /// it was written.
+    pub async fn close(mut self, deadline: Duration) -> bool {
+        self.shared.queue.close();
+        let written = tokio::time::timeout(deadline, &mut self.written).await.is_ok();
+        // The writer also stops when the stream is broken.
+        written && !matches!(*self.shared.ended.borrow(), Some(End::Broken(_) | End::Stalled))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.shared.end(End::Closed);
+    }
+}
+
+/// What the reader does with a frame.
+struct Intake {
+    shared: Arc<Shared>,
+    handler: Box<dyn Handler>,
+}
+
+async fn read(mut intake: Intake, mut input: impl AsyncRead + Unpin) {
+    let shared = intake.shared.clone();
+    let mut decoder = Decoder::new(shared.settings.framing, shared.settings.message_limit);
+    let mut stopped = pin!(shared.stopped());
+    let end = loop {
+        let count = tokio::select! {
+            biased;
+            () = &mut stopped => return,
+            count = input.read(decoder.space()) => count,
+        };
+        match count {
+            Ok(0) => break End::Input,
+            Ok(count) => decoder.filled(count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => break End::Broken(error.kind()),
+        }
+        while let Some(frame) = decoder.next_frame() {
+            tokio::select! {
+                biased;
+                () = &mut stopped => return,
+                () = intake.ready() => {}
+            }
+            intake.take(frame);
+        }
+    };
+    if let Some(frame) = decoder.finish() {
+        intake.take(frame);
+    }
+    shared.end(end);
+}
+
+async fn write(shared: &Shared, mut output: impl AsyncWrite + Unpin) {
+    let writing = async {
+        let mut batch = Batch::default();
+        while poll_fn(|context| shared.queue.poll_take(context, &mut batch)).await {
+            write_batch(shared, &batch, &mut output).await?;
+            batch.clear();
+            output.flush().await?;
+        }
+        output.shutdown().await
+    };
+    tokio::select! {
+        biased;
+        () = shared.stopped() => {}
+        outcome = writing => if let Err(error) = outcome {
+            shared.end(End::Broken(error.kind()));
+        }
+    }
+}
+
+async fn write_batch(
+    shared: &Shared,
+    batch: &Batch,
+    output: &mut (impl AsyncWrite + Unpin),
+) -> io::Result<()> {
+    let mut written = Load::default();
+    for frame in batch.frames() {
+        output.write_all(frame).await?;
+        written.messages += 1;
+        written.bytes += frame.len();
+        // Not for each small one: that would take the lock as often as the senders do.
+        if written.messages == 32 || written.bytes > 64 << 10 {
+            shared.queue.written(std::mem::take(&mut written));
+        }
+    }
+    shared.queue.written(written);
+    Ok(())
+}
+
+impl Intake {
+    /// Resolves when the next message may be taken.
+    async fn ready(&mut self) {
+        let handler = &mut self.handler;
+        // A handler that panics here is taken as ready.
+        poll_fn(|context| {
+            catch_unwind(AssertUnwindSafe(|| handler.poll_ready(context))).unwrap_or(Poll::Ready(()))
+        })
+        .await;
+        if self.shared.queue.is_choked() {
+            let shared = self.shared.clone();
+            let watch = tokio::spawn(async move {
+                if tokio::time::timeout(shared.settings.stall_limit, shared.queue.unchoked()).await.is_err() {
+                    shared.end(End::Stalled);
+                }
+            });
+            self.shared.queue.unchoked().await;
+            watch.abort();
+        }
+    }
+
+    fn take(&mut self, frame: Frame<'_>) {
+        match frame {
+            Frame::Message(body) => self.take_message(body),
+            Frame::Refused { refusal, head } => self.refuse_frame(refusal, head),
+        }
+    }
+
+    fn take_message(&mut self, body: &[u8]) {
+        match message::read(body, self.shared.settings.version_member) {
+            Incoming::Request { id, method, params } => self.take_request(id, &method, params),
+            Incoming::Notification { method, params } => self.take_notification(&method, params),
+            Incoming::Response { id, outcome } => self.take_response(id, outcome),
+            Incoming::Invalid { id, fault } => self.shared.refuse(id.as_ref(), &fault),
+        }
+    }
+
+    fn take_request(&mut self, id: Id, method: &str, params: Params<'_>) {
+        if *self.shared.unanswered.borrow() >= self.shared.settings.in_flight_limit {
+            return self.shared.refuse(Some(&id), &self.shared.settings.too_many);
+        }
+        let responder = Responder::new(self.shared.clone(), id);
+        // Unwinding drops the responder, and that answers.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.handler.on_request(method, params, responder)));
+    }
+
+    fn take_notification(&mut self, method: &str, params: Params<'_>) {
+        match self.shared.settings.cancel {
+            Some(cancel) if cancel.method == method => {
+                if let Some(id) = message::read_cancelled(params, cancel.parameter) {
+                    self.shared.cancel(&id);
+                }
+            }
+            _ => {
+                let _ = catch_unwind(AssertUnwindSafe(|| self.handler.on_notification(method, params)));
+            }
+        }
+    }
+
+    fn take_response(&self, id: Option<Id>, outcome: Outcome<'_>) {
+        let is_answer = !matches!(outcome, Outcome::Missing);
+        let reply = || -> Reply {
+            match outcome {
+                Outcome::Result(result) => Ok(result.to_owned()),
+                Outcome::Error(fault) => Err(RequestError::Fault(fault)),
+                Outcome::Missing => Ok(RawValue::NULL.to_owned()),
+            }
+        };
+        let settled = id.as_ref().is_some_and(|id| self.shared.settle(id, reply));
+        if !settled && !is_answer {
+            self.shared.refuse(id.as_ref(), &message::without_method());
+        }
+    }
+
+    fn refuse_frame(&self, refusal: Refusal, head: &[u8]) {
+        let glimpse = Glimpse::of(head);
+        if let (true, false, Some(id)) = (glimpse.is_response, glimpse.is_call, &glimpse.id) {
+            self.shared.settle(id, || Err(RequestError::TooLarge));
+            return;
+        }
+        let id = glimpse.id.filter(|_| glimpse.is_call);
+        let settings = &self.shared.settings;
+        match refusal {
+            Refusal::TooLarge => self.shared.refuse(id.as_ref(), &settings.too_large),
+            Refusal::Charset => self.shared.refuse(
+                id.as_ref(),
+                &Fault::new(Fault::INVALID_REQUEST, "Only the charset utf-8 is understood; send messages in it."),
+            ),
+            Refusal::Header => self.shared.refuse(
+                None,
+                &Fault::new(
+                    Fault::PARSE_ERROR,
+                    "Parse error - expected a header 'Content-Length: N' and a blank line before each message",
+                ),
+            ),
+        }
+    }
+}

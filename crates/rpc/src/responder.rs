@@ -1,0 +1,106 @@
+//! The duty to answer one request of the peer, and its cancellation.
+//!
+//! Invariant: exactly one answer per request, also when a task is aborted or panics.
+
+use crate::message::{Fault, Id};
+use crate::shared::Shared;
+use serde::Serialize;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Answers one request, once, from anywhere. Dropped unanswered it answers -32603.
+#[must_use = "a dropped responder answers with an internal error"]
+pub struct Responder {
+    shared: Arc<Shared>,
+    id: Id,
+    cancellation: Cancellation,
+    answered: bool,
+}
+
+/// Tells that the peer does not want an answer any more. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Cancellation(Arc<watch::Sender<bool>>);
+
+impl Responder {
+    pub(crate) fn new(shared: Arc<Shared>, id: Id) -> Responder {
+        let cancellation = shared.begin(&id);
+        Responder { shared, id, cancellation, answered: false }
+    }
+
+    pub fn id(&self) -> &Id {
+        &self.id
+    }
+
+    /// Answers with a result; `()` is written as null.
+    pub fn succeed<T: Serialize + ?Sized>(self, result: &T) {
+        self.answer(Ok(result));
+    }
+
+    pub fn fail(self, fault: Fault) {
+        self.answer::<()>(Err(&fault));
+    }
+
+    pub fn respond<T: Serialize>(self, outcome: Result<T, Fault>) {
+        self.answer(outcome.as_ref());
+    }
+
+    pub fn method_not_found(self, method: &str) {
+        self.fail(Fault::method_not_found(method));
+    }
+
+    /// Resolves when the peer cancelled the request or the connection is gone. The answer is still owed.
+    pub async fn cancelled(&self) {
+        self.cancellation.cancelled().await;
+    }
+
+    /// The same to hand to whoever does the work.
+    pub fn cancellation(&self) -> Cancellation {
+        self.cancellation.clone()
+    }
+
+    fn answer<T: Serialize + ?Sized>(mut self, outcome: Result<&T, &Fault>) {
+        self.shared.answer(Some(&self.id), outcome);
+        // After it is queued: should serialising panic, the drop still answers.
+        self.answered = true;
+    }
+}
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Responder").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.shared.refuse(Some(&self.id), &Fault::internal("The request ended without an answer."));
+        }
+        self.shared.finish(&self.id, &self.cancellation);
+    }
+}
+
+impl Cancellation {
+    pub(crate) fn new() -> Cancellation {
+        Cancellation(Arc::new(watch::Sender::new(false)))
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    pub async fn cancelled(&self) {
+        let mut cancelled = self.0.subscribe();
+        // It fails only if the sender is gone, and `self` holds it.
+        let _ = cancelled.wait_for(|cancelled| *cancelled).await;
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub(crate) fn is_same(&self, other: &Cancellation) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
