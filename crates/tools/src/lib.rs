@@ -1,1 +1,16 @@
-//! To be written.
+//! The built-in tools, the path policy they share, and what else looks at the workspace: file index and contexts.
+//!
+//! Owns everything that reads or changes the user's files for a model. Knows no protocol, no model, no configuration
+//! file and no session beyond its id. Invariant: every path goes through [`paths`] when it is used.
+
+pub mod edit;
+mod lenient;
+mod offered;
+mod options;
+pub mod paths;
+mod source;
+pub mod tool;
+
+pub use offered::SERVER;
+pub use options::{Limits, Options};
+pub use source::{BuiltIn, builtin};

@@ -1,0 +1,225 @@
+//! Files on disk: read whole within a bound, replaced in one step.
+//!
+//! Invariant: a file is seen whole, the old one or the new one, whenever the machine stops. Its mode survives. No
+//! symlink is followed (the path is resolved before; see `paths`). Nothing here knows encodings.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+
+use crate::paths::Resolved;
+
+/// A file as it was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loaded {
+    pub bytes: Vec<u8>,
+}
+
+/// `None`: there is no such file.
+pub fn load(path: &Resolved, most: u64) -> Result<Option<Loaded>, String> {
+    let shown = path.shown();
+    let file = match path.open() {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("{shown} cannot be read: {error}.")),
+    };
+    let metadata = file.metadata().map_err(|error| format!("{shown} cannot be read: {error}."))?;
+    if metadata.is_dir() {
+        return Err(format!("{shown} is a folder. Use directory_tree to list it."));
+    }
+    if !metadata.is_file() {
+        return Err(format!("{shown} is not a regular file."));
+    }
+    if metadata.len() > most {
+        return Err(format!(
+            "{shown} has {} bytes, more than the {most} that can be taken whole.",
+            metadata.len()
+        ));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+    // It may grow while it is read.
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("{shown} cannot be read: {error}."))?;
+    if bytes.len() as u64 > most {
+        return Err(format!("{shown} has more than the {most} bytes that can be taken whole."));
+    }
+    Ok(Some(Loaded { bytes }))
+}
+
+/// How a file came to hold its new bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Written {
+    Renamed,
+    /// Other names (so many in all) lead to the same file, so it was written in place.
+    InPlace {
+        links: u64,
+    },
+    /// Its owner could not be kept otherwise, so it was written in place.
+    Owned,
+}
+
+/// Replaces a file, or creates it with its folders, if it still holds `expected` (`None`: does not exist).
+pub fn replace(path: &Resolved, expected: Option<&[u8]>, bytes: &[u8]) -> Result<Written, String> {
+    let shown = path.shown();
+    let told = |error: io::Error| format!("{shown} cannot be written: {error}.");
+    if expected.is_none() {
+        path.create_folders().map_err(told)?;
+    }
+    let (folder, name) = path.folder().map_err(told)?;
+    let current = open_in(&folder, &name).map_err(told)?;
+    let Some(mut current) = current else {
+        if expected.is_some() {
+            return Err(format!("{shown} was deleted meanwhile. Nothing was written."));
+        }
+        create(&folder, &name, bytes).map_err(told)?;
+        return Ok(Written::Renamed);
+    };
+    let metadata = current.metadata().map_err(told)?;
+    if metadata.permissions().mode() & 0o222 == 0 {
+        return Err(format!("{shown} is read-only. Ask the user to make it writable first."));
+    }
+    let mut now = Vec::new();
+    let most = expected.map_or(0, <[u8]>::len) as u64 + 1;
+    Read::by_ref(&mut current).take(most).read_to_end(&mut now).map_err(told)?;
+    if expected != Some(now.as_slice()) {
+        return Err(format!(
+            "{shown} was changed by somebody else just now. Read it again; nothing was written."
+        ));
+    }
+    if metadata.nlink() > 1 {
+        in_place(&folder, &name, &now, bytes)
+            .map_err(|error| format!("{shown} cannot be written: {error}"))?;
+        return Ok(Written::InPlace { links: metadata.nlink() });
+    }
+    let mut temporary = Temporary::create(&folder, &name, 0o600).map_err(told)?;
+    if !temporary.take_after(&metadata).map_err(told)? {
+        drop(temporary);
+        in_place(&folder, &name, &now, bytes)
+            .map_err(|error| format!("{shown} cannot be written: {error}"))?;
+        return Ok(Written::Owned);
+    }
+    temporary.fill(bytes).map_err(told)?;
+    temporary.rename(&name).map_err(told)?;
+    Ok(Written::Renamed)
+}
+
+fn open_in(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<File>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+        Ok(file) => Ok(Some(File::from(file))),
+        Err(rustix::io::Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A new file appears whole under its name, and never over one that came meanwhile.
+fn create(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+    let mut temporary = Temporary::create(folder, name, 0o666)?;
+    temporary.fill(bytes)?;
+    rustix::fs::linkat(folder, &temporary.name, folder, name, AtFlags::empty()).or_else(
+        |error| match error {
+            // File systems without hard links.
+            rustix::io::Errno::PERM | rustix::io::Errno::NOTSUP | rustix::io::Errno::MLINK => {
+                rustix::fs::renameat(folder, &temporary.name, folder, name)
+            }
+            other => Err(other),
+        },
+    )?;
+    drop(temporary);
+    rustix::fs::fsync(folder)?;
+    Ok(())
+}
+
+/// Writes through to the file that other names share. A synced copy stands beside it until that is done.
+fn in_place(folder: &OwnedFd, name: &OsStr, old: &[u8], new: &[u8]) -> Result<(), String> {
+    let told = |error: io::Error| format!("{error}.");
+    let mut copy = Temporary::create(folder, name, 0o600).map_err(told)?;
+    copy.fill(old).map_err(told)?;
+    rustix::fs::fsync(folder).map_err(|error| told(error.into()))?;
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(|error| told(error.into()))?;
+    let mut file = File::from(file);
+    let mut write = || {
+        file.write_all(new)?;
+        file.set_len(new.len() as u64)?;
+        file.sync_all()
+    };
+    write().map_err(|error| {
+        copy.kept = true;
+        format!("{error}. What it held before is in {} beside it.", copy.name.display())
+    })
+}
+
+/// A synced file beside the one it is for; gone again unless it was renamed or is to be kept.
+struct Temporary<'a> {
+    folder: &'a OwnedFd,
+    name: OsString,
+    file: File,
+    kept: bool,
+}
+
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+impl<'a> Temporary<'a> {
+    fn create(folder: &'a OwnedFd, name: &OsStr, mode: u32) -> io::Result<Self> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let mut own = OsString::from(".");
+            // Names may have 255 bytes; the rest is for what makes it unique.
+            own.push(shortened(name, 200));
+            own.push(format!(".{}-{number}.tmp", std::process::id()));
+            match rustix::fs::openat(folder, &own, flags, Mode::from_raw_mode(mode as _)) {
+                Ok(file) => return Ok(Self { folder, name: own, file: File::from(file), kept: false }),
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn fill(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.file.sync_all()
+    }
+
+    /// Takes over mode and owner; false where the owner cannot be had.
+    fn take_after(&self, metadata: &std::fs::Metadata) -> io::Result<bool> {
+        let own = self.file.metadata()?;
+        if (own.uid(), own.gid()) != (metadata.uid(), metadata.gid()) {
+            let (user, group) = (Some(metadata.uid()), Some(metadata.gid()));
+            if std::os::unix::fs::fchown(&self.file, user, group).is_err() {
+                return Ok(false);
+            }
+        }
+        self.file.set_permissions(metadata.permissions())?;
+        Ok(true)
+    }
+
+    fn rename(mut self, name: &OsStr) -> io::Result<()> {
+        rustix::fs::renameat(self.folder, &self.name, self.folder, name)?;
+        self.kept = true;
+        rustix::fs::fsync(self.folder)?;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Nothing better can be done about a file that cannot be removed; it is told apart by its name.
+            let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+fn shortened(name: &OsStr, most: usize) -> OsString {
+    let bytes = name.as_bytes();
+    OsString::from_vec(bytes[..bytes.len().min(most)].to_vec())
+}

@@ -1,0 +1,11 @@
+//! Changing files: from what a model asks for to bytes on disk or in a client's buffer, exact outside the change.
+
+pub mod diff;
+pub mod disk;
+pub mod document;
+pub mod files;
+pub mod indent;
+pub mod line_ends;
+pub mod matching;
+pub mod plan;
+pub mod seen;

@@ -1,0 +1,72 @@
+//! What can be set about the built-in tools. Plain data: who fills it from a configuration file is not known here.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bare names of tools that are not offered.
+    pub disabled: BTreeSet<String>,
+    /// What `~` means; `None`: it is refused.
+    pub home: Option<PathBuf>,
+    pub limits: Limits,
+    /// `fetch_url` may reach loopback, private and link-local addresses.
+    pub allow_private_network: bool,
+    /// The program and leading arguments that run a shell line, which comes last.
+    pub shell: Vec<String>,
+}
+
+/// Bounds of what a call may read, run and return.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Text that one result may hold.
+    pub output_bytes: usize,
+    /// Lines that `read_file` returns when it is not told how many.
+    pub read_lines: usize,
+    /// Larger files are read in part and not edited.
+    pub file_bytes: u64,
+    pub image_bytes: u64,
+    pub matches: usize,
+    pub tree_entries: usize,
+    /// How long a search or walk may take.
+    pub walk_time: Duration,
+    pub shell_time: Duration,
+    pub shell_time_most: Duration,
+    pub background_jobs: usize,
+    pub host_time: Duration,
+    pub fetch_bytes: usize,
+    pub fetch_time: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            disabled: BTreeSet::new(),
+            home: None,
+            limits: Limits::default(),
+            allow_private_network: false,
+            shell: vec!["bash".to_owned(), "-c".to_owned()],
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            output_bytes: 48 * 1024,
+            read_lines: 2_000,
+            file_bytes: 16 * 1024 * 1024,
+            image_bytes: 5 * 1024 * 1024,
+            matches: 100,
+            tree_entries: 1_000,
+            walk_time: Duration::from_secs(20),
+            shell_time: Duration::from_secs(60),
+            shell_time_most: Duration::from_secs(600),
+            background_jobs: 8,
+            host_time: Duration::from_secs(10),
+            fetch_bytes: 2 * 1024 * 1024,
+            fetch_time: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The path policy: where a text that names a path leads, whether that is inside the workspace, and how it is opened.
+//!
+//! Invariant: a [`Resolved`] path held no symlink and no `..` when it was made, and everything here that opens one
+//! refuses to follow a symlink that has come since. A path outside the workspace is used only when the call was
+//! approved with it and it still leads where it led when the user was asked.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use domain::tool::{Invocation, Scope};
+use domain::{Review, SessionId};
+use rustix::fs::{CWD, Mode, OFlags};
+
+const MOST_LINKS: usize = 40;
+const MOST_REVIEWED: usize = 1_024;
+
+/// Where a path really leads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Resolved {
+    path: PathBuf,
+    inside: bool,
+    /// How it is written for people and models: relative to the workspace where it is inside.
+    shown: String,
+}
+
+impl Resolved {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn is_inside(&self) -> bool {
+        self.inside
+    }
+
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// Opens for reading; never follows a symlink and never blocks on a pipe or device.
+    pub fn open(&self) -> io::Result<File> {
+        Ok(open(&self.path, OFlags::RDONLY | OFlags::NONBLOCK)?.into())
+    }
+
+    /// The folder it stands in, held open, and its name there.
+    pub fn folder(&self) -> io::Result<(OwnedFd, OsString)> {
+        let (Some(parent), Some(name)) = (self.path.parent(), self.path.file_name()) else {
+            return Err(io::Error::other("it has no folder"));
+        };
+        Ok((open(parent, OFlags::RDONLY | OFlags::DIRECTORY)?, name.to_owned()))
+    }
+
+    /// Creates the missing folders above it, each looked at before it is entered.
+    pub fn create_folders(&self) -> io::Result<()> {
+        let Some(parent) = self.path.parent() else { return Ok(()) };
+        let mut missing = Vec::new();
+        let mut base = parent;
+        let mut folder = loop {
+            match open(base, OFlags::RDONLY | OFlags::DIRECTORY) {
+                Ok(folder) => break folder,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let (Some(above), Some(name)) = (base.parent(), base.file_name()) else {
+                        return Err(error);
+                    };
+                    missing.push(name);
+                    base = above;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        for name in missing.into_iter().rev() {
+            match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            folder = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+        }
+        Ok(())
+    }
+}
+
+/// Resolves paths and remembers where those outside the workspace led when the user was asked.
+#[derive(Default)]
+pub struct Paths {
+    home: Option<PathBuf>,
+    reviewed: Mutex<VecDeque<(SessionId, String, PathBuf)>>,
+}
+
+impl Paths {
+    pub fn new(home: Option<PathBuf>) -> Self {
+        Self { home, reviewed: Mutex::default() }
+    }
+
+    /// For `review`: notes the path in the review where it is outside.
+    pub fn review(&self, text: &str, scope: &Scope, review: &mut Review) -> Result<Resolved, String> {
+        let resolved = self.resolve(text, scope)?;
+        if !resolved.inside {
+            let mut reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
+            reviewed.retain(|(session, other, _)| *session != scope.session || other != text);
+            if reviewed.len() >= MOST_REVIEWED {
+                reviewed.pop_front();
+            }
+            reviewed.push_back((scope.session.clone(), text.to_owned(), resolved.path.clone()));
+            if !review.outside.contains(&resolved.path) {
+                review.outside.push(resolved.path.clone());
+            }
+        }
+        Ok(resolved)
+    }
+
+    /// For `run`: the path as it leads now, refused where the call was not approved with it.
+    pub fn use_in(&self, text: &str, call: &Invocation) -> Result<Resolved, String> {
+        let resolved = self.resolve(text, &call.scope)?;
+        if resolved.inside {
+            return Ok(resolved);
+        }
+        let path = resolved.path.display();
+        if !call.outside_allowed {
+            return Err(format!("{path} is outside the workspace and this call was not approved for it."));
+        }
+        let reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked =
+            reviewed.iter().find(|(session, other, _)| *session == call.scope.session && other == text);
+        match asked {
+            Some((_, _, asked)) if *asked != resolved.path => Err(format!(
+                "{text} led to {} when it was approved and leads to {path} now, so it was not used.",
+                asked.display()
+            )),
+            _ => Ok(resolved),
+        }
+    }
+
+    /// Where `text` leads, seen from the first folder of the workspace.
+    pub fn resolve(&self, text: &str, scope: &Scope) -> Result<Resolved, String> {
+        if text.is_empty() || text.contains('\0') {
+            return Err("The path is empty or holds a NUL. Give the path of a file or folder.".to_owned());
+        }
+        let path = self.absolute(text, scope)?;
+        let path = real(&path).map_err(|error| format!("{text} cannot be resolved: {error}."))?;
+        let root = scope.roots.iter().find(|root| path.starts_with(root));
+        let shown = match root {
+            Some(root) if scope.roots.first() == Some(root) => match path.strip_prefix(root) {
+                Ok(rest) if !rest.as_os_str().is_empty() => rest.display().to_string(),
+                _ => path.display().to_string(),
+            },
+            _ => path.display().to_string(),
+        };
+        Ok(Resolved { inside: root.is_some(), path, shown })
+    }
+
+    fn absolute(&self, text: &str, scope: &Scope) -> Result<PathBuf, String> {
+        if text == "~" || text.starts_with("~/") {
+            let home = self.home.as_ref().ok_or("`~` is not known here. Give an absolute path.")?;
+            return Ok(home.join(text.trim_start_matches('~').trim_start_matches('/')));
+        }
+        let path = Path::new(text);
+        if path.is_absolute() {
+            return Ok(path.to_owned());
+        }
+        match scope.roots.first() {
+            Some(root) => Ok(root.join(path)),
+            None => Err(format!("{text} is relative and no folder is open. Give an absolute path.")),
+        }
+    }
+}
+
+/// Opens without following any symlink, wherever it stands in the path.
+pub fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::ResolveFlags;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {}
+            Err(rustix::io::Errno::LOOP) => {
+                return Err(io::Error::other("a symbolic link has come into its path"));
+            }
+            other => return other.map_err(io::Error::from),
+        }
+    }
+    if real(path)? != path {
+        return Err(io::Error::other("a symbolic link has come into its path"));
+    }
+    Ok(rustix::fs::openat(CWD, path, flags | OFlags::NOFOLLOW, Mode::empty())?)
+}
+
+/// Follows every symlink and `..` as the system would; what does not exist is kept as it is written.
+pub fn real(path: &Path) -> io::Result<PathBuf> {
+    let mut out = PathBuf::from("/");
+    let mut todo: Vec<OsString> = Vec::new();
+    push_reversed(&mut todo, path);
+    let mut links = 0;
+    while let Some(name) = todo.pop() {
+        if name == ".." {
+            out.pop();
+            continue;
+        }
+        let next = out.join(&name);
+        match next.symlink_metadata() {
+            Ok(metadata) if metadata.is_symlink() => {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(io::Error::other("too many symbolic links"));
+                }
+                let target = next.read_link()?;
+                if target.is_absolute() {
+                    out = PathBuf::from("/");
+                }
+                push_reversed(&mut todo, &target);
+            }
+            Ok(_) => out = next,
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => out = next,
+                _ => return Err(error),
+            },
+        }
+    }
+    Ok(out)
+}
+
+fn push_reversed(todo: &mut Vec<OsString>, path: &Path) {
+    let start = todo.len();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => todo.push(name.to_owned()),
+            Component::ParentDir => todo.push("..".into()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    todo[start..].reverse();
+}

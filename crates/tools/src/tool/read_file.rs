@@ -1,0 +1,212 @@
+//! `read_file`: lines of a text file, as the editor has them where it can tell, or an image.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool_call::Location;
+use domain::{Part, Review};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::edit::disk;
+use crate::edit::document::Document;
+use crate::edit::files::Files;
+use crate::edit::line_ends::Plain;
+use crate::edit::seen::{How, Stamp};
+use crate::lenient;
+use crate::offered::BuiltInTool;
+use crate::options::Limits;
+use crate::paths::Resolved;
+
+const LONGEST_LINE: usize = 2_000;
+
+pub struct ReadFile {
+    pub files: Arc<Files>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    #[serde(alias = "file_path")]
+    path: String,
+    /// Lines to skip
+    #[serde(default, alias = "offset", deserialize_with = "lenient::number")]
+    line_offset: Option<usize>,
+    /// Most lines
+    #[serde(default, deserialize_with = "lenient::number")]
+    limit: Option<usize>,
+}
+
+impl BuiltInTool for ReadFile {
+    type Input = Input;
+
+    const NAME: &'static str = "read_file";
+    const DESCRIPTION: &'static str =
+        "Read a text file or look at an image. Paths may be relative to the workspace.";
+    const READ_ONLY: bool = true;
+
+    fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
+        let mut review = Review::default();
+        let path = self.files.paths.review(&input.path, scope, &mut review)?;
+        let line = input.line_offset.and_then(|offset| u32::try_from(offset + 1).ok());
+        review.locations.push(Location { path: path.path().to_owned(), line });
+        review.summary = match (input.line_offset.unwrap_or(0), input.limit) {
+            (0, None) => format!("Reading {}", path.shown()),
+            (offset, None) => format!("Reading {} from line {}", path.shown(), offset + 1),
+            (offset, Some(limit)) => {
+                format!("Reading {} lines {}-{}", path.shown(), offset + 1, offset.saturating_add(limit))
+            }
+        };
+        review.harmless = review.outside.is_empty();
+        Ok(review)
+    }
+
+    async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
+        let path = self.files.paths.use_in(&input.path, &call)?;
+        let window = Window::new(&input, &self.files.limits);
+        let in_client =
+            if call.port.abilities().read_text { self.files.client_text(&path, &call).await? } else { None };
+        let session = call.scope.session.clone();
+        let read = move |files: &Files, path: Resolved| {
+            if let Some(image) = image(&path, files.limits.image_bytes)? {
+                return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
+            }
+            if let Some(text) = in_client {
+                files.seen.put(&session, path.path(), Stamp::of(&text), How::Client);
+                return Ok(ToolResult::text(window.of_text(Plain::new(&text).text())));
+            }
+            if let Some(text) = window.of_large(&path, files.limits.file_bytes)? {
+                return Ok(ToolResult::text(text));
+            }
+            let document = load(&path, &files.limits)?;
+            files.seen.put(&session, path.path(), Stamp::of(document.text()), How::Disk);
+            Ok(ToolResult::text(window.of_text(Plain::new(&document.shown()).text())))
+        };
+        self.files.blocking(&path, read).await
+    }
+}
+
+/// A text file, whole.
+pub fn load(path: &Resolved, limits: &Limits) -> Result<Document, String> {
+    let shown = path.shown();
+    let loaded = disk::load(path, limits.file_bytes)?
+        .ok_or_else(|| format!("There is no {shown}. Look for it with glob or directory_tree."))?;
+    Document::read(loaded.bytes).map_err(|_| format!("{shown} is a binary file and cannot be read as text."))
+}
+
+/// The file as an image, where it is one that models take.
+pub fn image(path: &Resolved, most: u64) -> Result<Option<Part>, String> {
+    let mut head = [0; 12];
+    let Ok(mut file) = path.open() else { return Ok(None) };
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) || file.read_exact(&mut head).is_err() {
+        return Ok(None);
+    }
+    let mime = match &head {
+        [0x89, b'P', b'N', b'G', ..] => "image/png",
+        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+        [b'G', b'I', b'F', b'8', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P'] => "image/webp",
+        _ => return Ok(None),
+    };
+    let Some(loaded) = disk::load(path, most)? else { return Ok(None) };
+    Ok(Some(Part::Image { mime: mime.to_owned(), data: STANDARD.encode(loaded.bytes).into() }))
+}
+
+/// Which lines are shown, and how many bytes at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    pub skip: usize,
+    pub lines: usize,
+    pub bytes: usize,
+}
+
+impl Window {
+    fn new(input: &Input, limits: &Limits) -> Self {
+        Self {
+            skip: input.line_offset.unwrap_or(0),
+            lines: input.limit.unwrap_or(limits.read_lines).max(1),
+            bytes: limits.output_bytes,
+        }
+    }
+
+    /// The lines and a note how to get the others.
+    pub fn of_text(&self, text: &str) -> String {
+        let total = text.lines().count();
+        if total == 0 {
+            return "(The file is empty.)".to_owned();
+        }
+        if self.skip >= total {
+            return format!("(The file has only {total} lines.)");
+        }
+        let mut out = String::new();
+        let mut shown = 0;
+        for line in text.split_inclusive('\n').skip(self.skip).take(self.lines) {
+            if !self.push(&mut out, line) {
+                break;
+            }
+            shown += 1;
+        }
+        let end = self.skip + shown;
+        if end < total {
+            self.note(&mut out, end, &format!(" of {total}"));
+        }
+        out
+    }
+
+    /// For files too large to be taken whole: the lines by streaming.
+    fn of_large(&self, path: &Resolved, most: u64) -> Result<Option<String>, String> {
+        let told = |error: std::io::Error| format!("{} cannot be read: {error}.", path.shown());
+        let Ok(file) = path.open() else { return Ok(None) };
+        let metadata = file.metadata().map_err(told)?;
+        if !metadata.is_file() || metadata.len() <= most {
+            return Ok(None);
+        }
+        let mut reader = BufReader::with_capacity(64 * 1024, file);
+        for _ in 0..self.skip {
+            if reader.skip_until(b'\n').map_err(told)? == 0 {
+                return Ok(Some("(The file has fewer lines.)".to_owned()));
+            }
+        }
+        let mut out = String::new();
+        let mut end = self.skip;
+        let mut line = Vec::new();
+        while end < self.skip + self.lines {
+            line.clear();
+            let read = (&mut reader).take(1024 * 1024).read_until(b'\n', &mut line).map_err(told)?;
+            if read == 0 {
+                return Ok(Some(out));
+            }
+            if line.contains(&0) {
+                return Err(format!("{} is a binary file and cannot be read as text.", path.shown()));
+            }
+            if !self.push(&mut out, &String::from_utf8_lossy(&line)) {
+                break;
+            }
+            end += 1;
+        }
+        self.note(&mut out, end, "");
+        Ok(Some(out))
+    }
+
+    /// False when there is no more room; the first line always finds some.
+    fn push(&self, out: &mut String, line: &str) -> bool {
+        let cut = line.floor_char_boundary(LONGEST_LINE);
+        if !out.is_empty() && out.len() + cut > self.bytes {
+            return false;
+        }
+        out.push_str(&line[..cut]);
+        if cut < line.trim_end_matches('\n').len() {
+            out.push_str(&format!("… [{} more bytes in this line]\n", line.len() - cut));
+        }
+        true
+    }
+
+    fn note(&self, out: &mut String, end: usize, of: &str) {
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+        out.push_str(&format!("[lines {}-{end}{of}; read on with line_offset {end}]", self.skip + 1));
+    }
+}

@@ -1,0 +1,40 @@
+//! `write_file`: creates a file or replaces all of it.
+
+use std::sync::Arc;
+
+use domain::Review;
+use domain::tool::{Invocation, Scope, ToolResult};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::edit_file::make;
+use crate::edit::files::Files;
+use crate::edit::plan::Change;
+use crate::offered::BuiltInTool;
+
+pub struct WriteFile {
+    pub files: Arc<Files>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    path: String,
+    content: String,
+}
+
+impl BuiltInTool for WriteFile {
+    type Input = Input;
+
+    const NAME: &'static str = "write_file";
+    const DESCRIPTION: &'static str =
+        "Create a file (and its folders) or replace all of it. Prefer edit_file for changes.";
+    const READ_ONLY: bool = false;
+
+    fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
+        self.files.review(&input.path, &Change::Whole { content: input.content }, scope)
+    }
+
+    async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
+        make(&self.files, &input.path, &Change::Whole { content: input.content }, &call).await
+    }
+}

@@ -1,0 +1,13 @@
+//! The built-in tools as the engine uses them: real folders, real processes, a scripted client.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail and tell"
+)]
+
+mod corpus;
+mod edits;
+mod kit;
+mod paths;
+mod specs;

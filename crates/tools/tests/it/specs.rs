@@ -1,0 +1,39 @@
+//! What the tools cost a model before it says a word.
+
+use domain::tool::ToolSource;
+use serde_json::json;
+use tools::{BuiltIn, Options};
+
+#[test]
+fn all_descriptions_fit_the_first_request() {
+    let source = BuiltIn::new(Options::default());
+    let mut total = 0;
+    for tool in source.tools() {
+        let spec = tool.spec();
+        let text = json!({
+            "name": spec.offered_name(),
+            "description": spec.description,
+            "input_schema": spec.input_schema,
+        })
+        .to_string();
+        println!("{:5} {text}", text.len());
+        assert_eq!(spec.input_schema["type"], "object", "{text}");
+        for noise in ["$schema", "title", "$ref", "null", "uint"] {
+            assert!(!text.contains(noise), "{noise} in {text}");
+        }
+        total += text.len();
+    }
+    println!("{total} bytes");
+    assert!(total <= 6_000, "{total} bytes");
+}
+
+#[test]
+fn disabled_tools_are_not_offered() {
+    let mut options = Options::default();
+    options.disabled.insert("write_file".to_owned());
+    let source = BuiltIn::new(options);
+    let servers = source.servers();
+    assert_eq!(servers[0].name, "ECA");
+    assert!(servers[0].tools.iter().all(|spec| spec.name != "write_file" && spec.server == "eca"));
+    assert_eq!(servers[0].tools.len(), source.tools().len());
+}
