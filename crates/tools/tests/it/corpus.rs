@@ -51,7 +51,7 @@ fn lines(dice: &mut Dice, form: Form) -> Vec<String> {
     let count = 2 + dice.roll(14);
     (0..count)
         .map(|number| match dice.roll(6) {
-            0 => String::new(),
+            0 if number > 0 => String::new(),
             kind => {
                 let indent = ["", "\t", "    ", "  ", "\t\t", " "][kind];
                 format!("{indent}{} {number:02}", words[dice.roll(words.len())])
