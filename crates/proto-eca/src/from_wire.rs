@@ -1,0 +1,206 @@
+//! From ECA's words to ours. Pure.
+//!
+//! Invariant: `agent` and `code` are one behavior, kebab-case and camelCase one key, a path or a file URI one path.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use domain::command::{Context, Settings};
+use domain::host::Position;
+use domain::tool::Resource;
+use serde_json::Value;
+
+use crate::wire::{self, LinePosition};
+
+/// Rewrites `request-id` to `requestId`, everywhere but inside configuration.
+pub fn camel_case(value: Value) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .map(|(key, value)| {
+                    if key == "initializationOptions" || key == "initialization-options" {
+                        ("initializationOptions".to_owned(), value)
+                    } else {
+                        (camel_key(key), camel_case(value))
+                    }
+                })
+                .collect(),
+        ),
+        Value::Array(values) => Value::Array(values.into_iter().map(camel_case).collect()),
+        other => other,
+    }
+}
+
+fn camel_key(key: String) -> String {
+    if !key.contains('-') {
+        return key;
+    }
+    let mut camel = String::with_capacity(key.len());
+    let mut upper = false;
+    for character in key.chars() {
+        match character {
+            '-' => upper = true,
+            c if upper => {
+                camel.extend(c.to_uppercase());
+                upper = false;
+            }
+            c => camel.push(c),
+        }
+    }
+    camel
+}
+
+/// A file URI, percent-encoded or not, or a plain path.
+pub fn path(uri: &str) -> PathBuf {
+    let Some(rest) = uri.strip_prefix("file://") else { return trimmed(uri) };
+    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
+    let decoded = percent_decode(rest);
+    // Emacs sends paths as they are: a name with a percent sign stays what it is if that file exists.
+    let plain = trimmed(rest);
+    if rest.contains('%') && plain.exists() { plain } else { trimmed(&decoded) }
+}
+
+fn trimmed(path: &str) -> PathBuf {
+    let short = path.trim_end_matches('/');
+    PathBuf::from(if short.is_empty() && !path.is_empty() { "/" } else { short })
+}
+
+fn percent_decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
+        match (bytes[at], hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                at += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+}
+
+/// The behavior a client means by either of its two fields.
+pub fn behavior(behavior: Option<String>, agent: Option<String>) -> Option<String> {
+    let name = agent.or(behavior)?;
+    Some(if name == "code" { "agent".to_owned() } else { name })
+}
+
+pub fn settings(params: &wire::ChatParams) -> Settings {
+    Settings {
+        title: params.title.clone(),
+        model: params.model.clone(),
+        behavior: behavior(params.behavior.clone(), params.agent.clone()),
+        variant: params.variant.clone(),
+        trust: params.trust,
+    }
+}
+
+/// `None`: a kind that nobody knows, or one without what it needs.
+pub fn context(context: wire::Context) -> Option<Context> {
+    let place = context.path.as_deref().map(path);
+    Some(match context.kind.as_str() {
+        "file" => Context::File { path: place?, lines: lines(&context) },
+        "directory" => Context::Directory { path: place? },
+        "web" => Context::Web { url: context.url? },
+        "repoMap" => Context::RepoMap,
+        "cursor" => {
+            let range = context.position?;
+            Context::Cursor { path: place?, start: position(range.start), end: position(range.end) }
+        }
+        "mcpResource" => Context::McpResource(Resource {
+            server: context.server.unwrap_or_default(),
+            uri: context.uri?,
+            name: context.name.unwrap_or_default(),
+            description: context.description.unwrap_or_default(),
+            mime: context.mime_type.unwrap_or_default(),
+        }),
+        "code" => Context::Code {
+            content: context.content?,
+            language: context.language.unwrap_or_default(),
+            description: context.description,
+        },
+        "text" | "terminal" => Context::Text {
+            name: context.name.unwrap_or(context.kind),
+            text: context.text.or(context.content)?,
+        },
+        "image" => Context::Image { mime: context.media_type?, data: Arc::from(context.base64?) },
+        _ => return None,
+    })
+}
+
+fn lines(context: &wire::Context) -> Option<(u32, u32)> {
+    let range = context.lines_range.map(|range| (range.start, range.end));
+    let selection = context.selection.map(|selection| (selection.start_line, selection.end_line));
+    range.or(selection)
+}
+
+/// 1-based by the protocol; a seed-era client counts characters from 0.
+pub fn position(position: LinePosition) -> Position {
+    Position { line: position.line.max(1), character: position.character }
+}
+
+pub fn diagnostic(diagnostic: wire::Diagnostic) -> domain::host::Diagnostic {
+    domain::host::Diagnostic {
+        path: path(&diagnostic.uri),
+        severity: diagnostic.severity.unwrap_or_else(|| "error".into()),
+        source: diagnostic.source.unwrap_or_default(),
+        start: position(diagnostic.range.start),
+        end: position(diagnostic.range.end),
+        code: diagnostic.code.map(|code| match code {
+            Value::String(text) => text,
+            other => other.to_string(),
+        }),
+        message: diagnostic.message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn keys_of_both_spellings_are_read() {
+        let value = camel_case(
+            json!({"request-id": 1, "a": [{"tool-call-id": "x"}], "initializationOptions": {"k-b": 1}}),
+        );
+        assert_eq!(
+            value,
+            json!({"requestId": 1, "a": [{"toolCallId": "x"}], "initializationOptions": {"k-b": 1}})
+        );
+    }
+
+    #[test]
+    fn uris_and_paths_are_paths() {
+        for (uri, expected) in [
+            ("file:///home/a%20b/", "/home/a b"),
+            ("file:///home/a b", "/home/a b"),
+            ("/plain/path/", "/plain/path"),
+            ("file:///", "/"),
+            ("file:///bad%zz", "/bad%zz"),
+        ] {
+            assert_eq!(path(uri), PathBuf::from(expected), "{uri}");
+        }
+    }
+
+    #[test]
+    fn agent_and_code_are_one_behavior() {
+        for (behavior_field, agent_field, expected) in [
+            (None, Some("code"), Some("agent")),
+            (Some("agent"), None, Some("agent")),
+            (Some("plan"), None, Some("plan")),
+            (Some("plan"), Some("code"), Some("agent")),
+            (None, None, None),
+        ] {
+            let read = behavior(behavior_field.map(str::to_owned), agent_field.map(str::to_owned));
+            assert_eq!(read.as_deref(), expected);
+        }
+    }
+}
