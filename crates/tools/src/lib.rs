@@ -10,6 +10,7 @@ mod options;
 pub mod paths;
 mod source;
 pub mod tool;
+mod walk;
 
 pub use offered::SERVER;
 pub use options::{Limits, Options};

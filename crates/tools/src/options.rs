@@ -13,8 +13,11 @@ pub struct Options {
     pub limits: Limits,
     /// `fetch_url` may reach loopback, private and link-local addresses.
     pub allow_private_network: bool,
-    /// The program and leading arguments that run a shell line, which comes last.
-    pub shell: Vec<String>,
+    /// Program and leading arguments that run a shell line instead of bash. Lines for another shell cannot be
+    /// analysed, so each must be asked.
+    pub shell: Option<Vec<String>>,
+    /// Variables that commands do not see, because they hold secrets.
+    pub withheld_environment: Vec<String>,
 }
 
 /// Bounds of what a call may read, run and return.
@@ -27,7 +30,10 @@ pub struct Limits {
     /// Larger files are read in part and not edited.
     pub file_bytes: u64,
     pub image_bytes: u64,
+    /// Matching lines of `grep`.
     pub matches: usize,
+    /// Paths that `glob` lists.
+    pub paths: usize,
     pub tree_entries: usize,
     /// How long a search or walk may take.
     pub walk_time: Duration,
@@ -46,7 +52,8 @@ impl Default for Options {
             home: None,
             limits: Limits::default(),
             allow_private_network: false,
-            shell: vec!["bash".to_owned(), "-c".to_owned()],
+            shell: None,
+            withheld_environment: Vec::new(),
         }
     }
 }
@@ -59,6 +66,7 @@ impl Default for Limits {
             file_bytes: 16 * 1024 * 1024,
             image_bytes: 5 * 1024 * 1024,
             matches: 100,
+            paths: 300,
             tree_entries: 1_000,
             walk_time: Duration::from_secs(20),
             shell_time: Duration::from_secs(60),

@@ -41,6 +41,11 @@ impl Resolved {
         &self.shown
     }
 
+    /// One of git's own files: its configuration and hooks make git run programs.
+    pub fn is_of_git(&self) -> bool {
+        self.path.components().any(|component| component.as_os_str().eq_ignore_ascii_case(".git"))
+    }
+
     /// Opens for reading; never follows a symlink and never blocks on a pipe or device.
     pub fn open(&self) -> io::Result<File> {
         Ok(open(&self.path, OFlags::RDONLY | OFlags::NONBLOCK)?.into())
@@ -99,23 +104,59 @@ impl Paths {
     /// For `review`: notes the path in the review where it is outside.
     pub fn review(&self, text: &str, scope: &Scope, review: &mut Review) -> Result<Resolved, String> {
         let resolved = self.resolve(text, scope)?;
-        if !resolved.inside {
-            let mut reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
-            reviewed.retain(|(session, other, _)| *session != scope.session || other != text);
-            if reviewed.len() >= MOST_REVIEWED {
-                reviewed.pop_front();
-            }
-            reviewed.push_back((scope.session.clone(), text.to_owned(), resolved.path.clone()));
-            if !review.outside.contains(&resolved.path) {
-                review.outside.push(resolved.path.clone());
-            }
-        }
+        self.note(text, &resolved, scope, review);
+        Ok(resolved)
+    }
+
+    /// The same for what a path names itself, though it be a symlink.
+    pub fn review_entry(&self, text: &str, scope: &Scope, review: &mut Review) -> Result<Resolved, String> {
+        let resolved = self.resolve_entry(text, scope)?;
+        self.note(text, &resolved, scope, review);
         Ok(resolved)
     }
 
     /// For `run`: the path as it leads now, refused where the call was not approved with it.
     pub fn use_in(&self, text: &str, call: &Invocation) -> Result<Resolved, String> {
-        let resolved = self.resolve(text, &call.scope)?;
+        self.check(text, self.resolve(text, &call.scope)?, call)
+    }
+
+    /// The same for what a path names itself, though it be a symlink.
+    pub fn use_entry_in(&self, text: &str, call: &Invocation) -> Result<Resolved, String> {
+        self.check(text, self.resolve_entry(text, &call.scope)?, call)
+    }
+
+    /// Where `text` leads, seen from the first folder of the workspace.
+    pub fn resolve(&self, text: &str, scope: &Scope) -> Result<Resolved, String> {
+        let path = self.absolute(text, scope)?;
+        let path = real(&path).map_err(|error| format!("{text} cannot be resolved: {error}."))?;
+        Ok(placed(path, scope))
+    }
+
+    fn resolve_entry(&self, text: &str, scope: &Scope) -> Result<Resolved, String> {
+        let path = self.absolute(text, scope)?;
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return self.resolve(text, scope);
+        };
+        let parent = real(parent).map_err(|error| format!("{text} cannot be resolved: {error}."))?;
+        Ok(placed(parent.join(name), scope))
+    }
+
+    fn note(&self, text: &str, resolved: &Resolved, scope: &Scope, review: &mut Review) {
+        if resolved.inside {
+            return;
+        }
+        let mut reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
+        reviewed.retain(|(session, other, _)| *session != scope.session || other != text);
+        if reviewed.len() >= MOST_REVIEWED {
+            reviewed.pop_front();
+        }
+        reviewed.push_back((scope.session.clone(), text.to_owned(), resolved.path.clone()));
+        if !review.outside.contains(&resolved.path) {
+            review.outside.push(resolved.path.clone());
+        }
+    }
+
+    fn check(&self, text: &str, resolved: Resolved, call: &Invocation) -> Result<Resolved, String> {
         if resolved.inside {
             return Ok(resolved);
         }
@@ -135,25 +176,10 @@ impl Paths {
         }
     }
 
-    /// Where `text` leads, seen from the first folder of the workspace.
-    pub fn resolve(&self, text: &str, scope: &Scope) -> Result<Resolved, String> {
+    fn absolute(&self, text: &str, scope: &Scope) -> Result<PathBuf, String> {
         if text.is_empty() || text.contains('\0') {
             return Err("The path is empty or holds a NUL. Give the path of a file or folder.".to_owned());
         }
-        let path = self.absolute(text, scope)?;
-        let path = real(&path).map_err(|error| format!("{text} cannot be resolved: {error}."))?;
-        let root = scope.roots.iter().find(|root| path.starts_with(root));
-        let shown = match root {
-            Some(root) if scope.roots.first() == Some(root) => match path.strip_prefix(root) {
-                Ok(rest) if !rest.as_os_str().is_empty() => rest.display().to_string(),
-                _ => path.display().to_string(),
-            },
-            _ => path.display().to_string(),
-        };
-        Ok(Resolved { inside: root.is_some(), path, shown })
-    }
-
-    fn absolute(&self, text: &str, scope: &Scope) -> Result<PathBuf, String> {
         if text == "~" || text.starts_with("~/") {
             let home = self.home.as_ref().ok_or("`~` is not known here. Give an absolute path.")?;
             return Ok(home.join(text.trim_start_matches('~').trim_start_matches('/')));
@@ -167,6 +193,15 @@ impl Paths {
             None => Err(format!("{text} is relative and no folder is open. Give an absolute path.")),
         }
     }
+}
+
+fn placed(path: PathBuf, scope: &Scope) -> Resolved {
+    let root = scope.roots.iter().find(|root| path.starts_with(root));
+    let short =
+        root.filter(|root| scope.roots.first() == Some(root)).and_then(|root| path.strip_prefix(root).ok());
+    let short = short.filter(|short| !short.as_os_str().is_empty());
+    let shown = short.unwrap_or(&path).display().to_string();
+    Resolved { inside: root.is_some(), path, shown }
 }
 
 /// Opens without following any symlink, wherever it stands in the path.

@@ -110,6 +110,39 @@ pub fn replace(path: &Resolved, expected: Option<&[u8]>, bytes: &[u8]) -> Result
     Ok(Written::Renamed)
 }
 
+/// Gives a file or folder another name, never that of one that is there. A symlink is moved itself.
+pub fn rename(from: &Resolved, to: &Resolved) -> Result<(), String> {
+    let told = |error: io::Error| format!("{} cannot be moved to {}: {error}.", from.shown(), to.shown());
+    let (old_folder, old_name) = from.folder().map_err(told)?;
+    if rustix::fs::statat(&old_folder, &old_name, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+        return Err(format!("There is no {}.", from.shown()));
+    }
+    to.create_folders().map_err(told)?;
+    let (new_folder, new_name) = to.folder().map_err(told)?;
+    let flags = rustix::fs::RenameFlags::NOREPLACE;
+    match rustix::fs::renameat_with(&old_folder, &old_name, &new_folder, &new_name, flags) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::EXIST) => {
+            return Err(format!("{} exists already. Choose another name.", to.shown()));
+        }
+        Err(rustix::io::Errno::XDEV) => {
+            return Err(format!("{} is on another file system. Use shell_command with mv.", to.shown()));
+        }
+        // File systems that cannot promise it: looked at first.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+            if rustix::fs::statat(&new_folder, &new_name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                return Err(format!("{} exists already. Choose another name.", to.shown()));
+            }
+            rustix::fs::renameat(&old_folder, &old_name, &new_folder, &new_name)
+                .map_err(|error| told(error.into()))?;
+        }
+        Err(error) => return Err(told(error.into())),
+    }
+    rustix::fs::fsync(&new_folder)
+        .and_then(|()| rustix::fs::fsync(&old_folder))
+        .map_err(|error| told(error.into()))
+}
+
 fn open_in(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::openat(folder, name, flags, Mode::empty()) {

@@ -44,7 +44,7 @@ impl Files {
         let mut review = Review { changes: true, ..Review::default() };
         let path = self.paths.review(text, scope, &mut review)?;
         review.locations.push(Location { path: path.path().to_owned(), line: None });
-        if path.path().components().any(|component| component.as_os_str() == ".git") {
+        if path.is_of_git() {
             review.must_ask = Some("It changes git's own files, which can make git run programs.".to_owned());
         }
         let known = self.seen.get(&scope.session, path.path());

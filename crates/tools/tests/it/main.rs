@@ -10,4 +10,6 @@ mod corpus;
 mod edits;
 mod kit;
 mod paths;
+mod people;
+mod searching;
 mod specs;

@@ -1,0 +1,123 @@
+//! `directory_tree`: what is in a folder.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use domain::tool::{Invocation, Scope, ToolResult};
+use domain::{CancellationToken, Review};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::edit::files::Files;
+use crate::lenient;
+use crate::offered::BuiltInTool;
+use crate::options::Limits;
+use crate::paths::Resolved;
+use crate::walk::Walk;
+
+const DEEPEST: usize = 10;
+/// Entries that are counted at all.
+const MOST_WALKED: usize = 100_000;
+
+pub struct DirectoryTree {
+    pub files: Arc<Files>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    #[serde(default = "workspace")]
+    path: String,
+    #[serde(default, deserialize_with = "lenient::number")]
+    max_depth: Option<usize>,
+}
+
+/// The folder that a missing path means.
+pub fn workspace() -> String {
+    ".".to_owned()
+}
+
+impl BuiltInTool for DirectoryTree {
+    type Input = Input;
+
+    const NAME: &'static str = "directory_tree";
+    const DESCRIPTION: &'static str = "List a folder as a tree. Leaves out what git ignores.";
+    const READ_ONLY: bool = true;
+
+    fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
+        let mut review = Review::default();
+        let path = self.files.paths.review(&input.path, scope, &mut review)?;
+        review.summary = format!("Listing {}", path.shown());
+        review.harmless = review.outside.is_empty();
+        Ok(review)
+    }
+
+    async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
+        let path = self.files.paths.use_in(&input.path, &call)?;
+        let depth = input.max_depth.unwrap_or(DEEPEST).max(1);
+        let cancel = call.cancel.clone();
+        let list = move |files: &Files, path: Resolved| tree(&path, depth, &files.limits, cancel);
+        self.files.blocking(&path, list).await.map(ToolResult::text)
+    }
+}
+
+struct Entry {
+    depth: usize,
+    name: String,
+    folder: bool,
+}
+
+/// The path, one indented line per entry, a note where levels were left out, and a line that counts.
+pub fn tree(
+    path: &Resolved,
+    depth: usize,
+    limits: &Limits,
+    cancel: CancellationToken,
+) -> Result<String, String> {
+    let shown = path.shown();
+    if !path.path().is_dir() {
+        return Err(format!("{shown} is not a folder. Use read_file for files, glob to look for names."));
+    }
+    let mut walk = Walk::new(path.path(), limits.walk_time, cancel);
+    let mut entries = Vec::new();
+    for entry in walk.by_ref().skip(1) {
+        if entry.depth() <= depth && entries.len() < MOST_WALKED {
+            let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            entries.push(Entry {
+                depth: entry.depth(),
+                name: entry.file_name().display().to_string(),
+                folder,
+            });
+        }
+        if entries.len() >= MOST_WALKED {
+            break;
+        }
+    }
+    if walk.is_stopped() {
+        return Err("The call was stopped.".to_owned());
+    }
+    let fits =
+        (1..=depth).rev().find(|depth| entries_to(&entries, *depth) <= limits.tree_entries).unwrap_or(1);
+    let (mut folders, mut files) = (0, 0);
+    let mut out = format!("{}\n", path.path().display());
+    let shown = entries.iter().filter(|entry| entry.depth <= fits).take(limits.tree_entries);
+    for entry in shown {
+        let mark = if entry.folder { "/" } else { "" };
+        if entry.folder {
+            folders += 1
+        } else {
+            files += 1
+        }
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "{:indent$}{}{mark}", "", entry.name, indent = entry.depth);
+    }
+    if folders + files < entries.len() || walk.cut_short {
+        let more = entries.len() - folders - files;
+        let _ = writeln!(out, "[{more} or more deeper entries left out; list a subfolder to see them]");
+    }
+    let _ = write!(out, "\n{folders} directories, {files} files");
+    Ok(out)
+}
+
+fn entries_to(entries: &[Entry], depth: usize) -> usize {
+    entries.iter().filter(|entry| entry.depth <= depth).count()
+}

@@ -1,0 +1,125 @@
+//! `glob`: files by name.
+
+use std::sync::Arc;
+
+use domain::tool::{Invocation, Scope, ToolResult};
+use domain::{CancellationToken, Review};
+use globset::GlobBuilder;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::directory_tree::workspace;
+use crate::edit::files::Files;
+use crate::offered::BuiltInTool;
+use crate::options::Limits;
+use crate::paths::Resolved;
+use crate::walk::Walk;
+
+pub struct Glob {
+    pub files: Arc<Files>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// Such as **/*.rs
+    pattern: String,
+    #[serde(default = "workspace")]
+    path: String,
+}
+
+impl Input {
+    /// The folder to start from and the pattern below it: an absolute pattern names its own folder.
+    fn split(self) -> (String, String) {
+        if !self.pattern.starts_with('/') {
+            return (self.path, self.pattern);
+        }
+        let fixed = self.pattern.find(['*', '?', '[', '{']).unwrap_or(self.pattern.len());
+        let cut = self.pattern[..fixed].rfind('/').unwrap_or(0);
+        let folder = if cut == 0 { "/" } else { &self.pattern[..cut] };
+        (folder.to_owned(), self.pattern[cut + 1..].to_owned())
+    }
+}
+
+impl BuiltInTool for Glob {
+    type Input = Input;
+
+    const NAME: &'static str = "glob";
+    const DESCRIPTION: &'static str = "Find files by name pattern. Leaves out what git ignores.";
+    const READ_ONLY: bool = true;
+
+    fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
+        let mut review = Review { summary: format!("Looking for {}", input.pattern), ..Review::default() };
+        let (folder, pattern) = input.split();
+        compile(&pattern)?;
+        self.files.paths.review(&folder, scope, &mut review)?;
+        review.harmless = review.outside.is_empty();
+        Ok(review)
+    }
+
+    async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
+        let (folder, pattern) = input.split();
+        let path = self.files.paths.use_in(&folder, &call)?;
+        let cancel = call.cancel.clone();
+        let root = call.scope.roots.first().cloned();
+        let find = move |files: &Files, path: Resolved| {
+            let found = find(&path, &pattern, &files.limits, cancel)?;
+            let shown = found.paths.iter().map(|path| {
+                let short = root.as_ref().and_then(|root| path.strip_prefix(root).ok());
+                short.unwrap_or(path).display().to_string()
+            });
+            let mut lines: Vec<String> = shown.collect();
+            if lines.is_empty() {
+                lines.push("No file matches. Mind that what git ignores is left out.".to_owned());
+            }
+            if found.more {
+                lines.push(format!("[only the first {}; narrow the pattern or give a path]", lines.len()));
+            }
+            Ok(ToolResult::text(lines.join("\n")))
+        };
+        self.files.blocking(&path, find).await
+    }
+}
+
+pub struct Found {
+    pub paths: Vec<std::path::PathBuf>,
+    pub more: bool,
+}
+
+/// Files below a folder that match, sorted.
+pub fn find(
+    folder: &Resolved,
+    pattern: &str,
+    limits: &Limits,
+    cancel: CancellationToken,
+) -> Result<Found, String> {
+    let matcher = compile(pattern)?;
+    let mut walk = Walk::new(folder.path(), limits.walk_time, cancel);
+    let mut found = Found { paths: Vec::new(), more: false };
+    for entry in walk.by_ref() {
+        if entry.file_type().is_none_or(|kind| kind.is_dir()) {
+            continue;
+        }
+        let relative = entry.path().strip_prefix(folder.path()).unwrap_or(entry.path());
+        if !matcher.is_match(relative) {
+            continue;
+        }
+        if found.paths.len() == limits.paths {
+            found.more = true;
+            break;
+        }
+        found.paths.push(entry.into_path());
+    }
+    if walk.is_stopped() {
+        return Err("The call was stopped.".to_owned());
+    }
+    found.more |= walk.cut_short;
+    Ok(found)
+}
+
+/// A pattern without a slash matches names in every folder.
+fn compile(pattern: &str) -> Result<globset::GlobMatcher, String> {
+    let pattern = pattern.trim_start_matches("./");
+    let whole = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
+    let glob = GlobBuilder::new(&whole).literal_separator(true).build();
+    Ok(glob.map_err(|error| format!("`{pattern}` is not a pattern: {error}."))?.compile_matcher())
+}

@@ -1,0 +1,230 @@
+//! `grep`: lines by regular expression, by ripgrep's own libraries.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::tool::{Invocation, Scope, ToolResult};
+use domain::{CancellationToken, Review};
+use globset::{GlobBuilder, GlobMatcher};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use rustix::fs::OFlags;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::directory_tree::workspace;
+use crate::edit::files::Files;
+use crate::lenient;
+use crate::offered::BuiltInTool;
+use crate::options::Limits;
+use crate::paths::{self, Resolved};
+use crate::walk::Walk;
+
+const LONGEST_LINE: usize = 400;
+const MOST_CONTEXT: usize = 20;
+
+pub struct Grep {
+    pub files: Arc<Files>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// Regular expression
+    pattern: String,
+    #[serde(default = "workspace")]
+    path: String,
+    /// Only files with such names: *.{ts,tsx}
+    #[serde(default)]
+    include: Option<String>,
+    /// Lines around each match
+    #[serde(default, deserialize_with = "lenient::number")]
+    context: Option<usize>,
+    #[serde(default, deserialize_with = "lenient::flag")]
+    files_only: bool,
+    #[serde(default, deserialize_with = "lenient::number")]
+    max_results: Option<usize>,
+}
+
+impl BuiltInTool for Grep {
+    type Input = Input;
+
+    const NAME: &'static str = "grep";
+    const DESCRIPTION: &'static str = "Search file contents. Leaves out what git ignores.";
+    const READ_ONLY: bool = true;
+
+    fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
+        let mut review = Review { summary: format!("Searching for {}", input.pattern), ..Review::default() };
+        self.files.paths.review(&input.path, scope, &mut review)?;
+        review.harmless = review.outside.is_empty();
+        Ok(review)
+    }
+
+    async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
+        let path = self.files.paths.use_in(&input.path, &call)?;
+        let cancel = call.cancel.clone();
+        let root = call.scope.roots.first().cloned();
+        let search = move |files: &Files, path: Resolved| {
+            Search::new(&input, &files.limits, root)?.run(&path, &files.limits, cancel)
+        };
+        self.files.blocking(&path, search).await.map(ToolResult::text)
+    }
+}
+
+struct Search {
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    include: Option<GlobMatcher>,
+    files_only: bool,
+    /// Matches that may still be told.
+    left: usize,
+    bytes: usize,
+    root: Option<PathBuf>,
+    out: String,
+    note: Option<String>,
+}
+
+impl Search {
+    fn new(input: &Input, limits: &Limits, root: Option<PathBuf>) -> Result<Self, String> {
+        let across_lines = input.pattern.contains('\n') || input.pattern.contains("\\n");
+        let mut builder = RegexMatcherBuilder::new();
+        builder.multi_line(true).size_limit(10 * 1024 * 1024);
+        if !across_lines {
+            builder.line_terminator(Some(b'\n'));
+        }
+        let mut note = None;
+        let matcher = builder.build(&input.pattern).or_else(|error| {
+            note = Some("[the pattern is no regular expression; searched for as it stands]".to_owned());
+            builder
+                .fixed_strings(true)
+                .build(&input.pattern)
+                .map_err(|_| format!("The pattern is wrong: {error}."))
+        })?;
+        let context = input.context.unwrap_or(0).min(MOST_CONTEXT);
+        let searcher = SearcherBuilder::new()
+            .binary_detection(BinaryDetection::quit(0))
+            .line_number(true)
+            .multi_line(across_lines)
+            .before_context(context)
+            .after_context(context)
+            .build();
+        let include = input.include.as_deref().filter(|include| !include.is_empty()).map(|include| {
+            let whole = if include.contains('/') { include.to_owned() } else { format!("**/{include}") };
+            let glob = GlobBuilder::new(&whole).literal_separator(true).build();
+            Ok::<_, String>(glob.map_err(|error| format!("include is wrong: {error}."))?.compile_matcher())
+        });
+        Ok(Self {
+            matcher,
+            searcher,
+            include: include.transpose()?,
+            files_only: input.files_only,
+            left: input.max_results.unwrap_or(limits.matches).clamp(1, 10_000),
+            bytes: limits.output_bytes,
+            root,
+            out: String::new(),
+            note,
+        })
+    }
+
+    fn run(mut self, from: &Resolved, limits: &Limits, cancel: CancellationToken) -> Result<String, String> {
+        if from.path().symlink_metadata().is_err() {
+            return Err(format!("There is no {}. Look for it with glob or directory_tree.", from.shown()));
+        }
+        let mut walk = Walk::new(from.path(), limits.walk_time, cancel);
+        let mut full = false;
+        for entry in walk.by_ref() {
+            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                continue;
+            }
+            let relative = entry.path().strip_prefix(from.path()).unwrap_or(entry.path());
+            if self.include.as_ref().is_some_and(|include| entry.depth() > 0 && !include.is_match(relative)) {
+                continue;
+            }
+            self.file(entry.path());
+            if self.left == 0 || self.out.len() > self.bytes {
+                full = true;
+                break;
+            }
+        }
+        if walk.is_stopped() {
+            return Err("The call was stopped.".to_owned());
+        }
+        if self.out.is_empty() {
+            self.out.push_str("Nothing matches. Mind that what git ignores is left out.");
+        }
+        if full {
+            self.out.push_str("[there may be more; narrow the search or raise max_results]\n");
+        }
+        if walk.cut_short {
+            self.out.push_str("[not everything was searched in the time there is; give a path]\n");
+        }
+        Ok(self.note.take().map_or(String::new(), |note| note + "\n") + self.out.trim_end())
+    }
+
+    /// A file that cannot be read is left out.
+    fn file(&mut self, path: &Path) {
+        let Ok(file) = paths::open(path, OFlags::RDONLY | OFlags::NONBLOCK) else { return };
+        let mut lines = Lines {
+            out: String::new(),
+            left: if self.files_only { 1 } else { self.left },
+            room: self.bytes.saturating_sub(self.out.len()),
+            found: 0,
+            last: None,
+        };
+        let _ = self.searcher.search_file(&self.matcher, &std::fs::File::from(file), &mut lines);
+        if lines.found == 0 {
+            return;
+        }
+        let shown =
+            self.root.as_ref().and_then(|root| path.strip_prefix(root).ok()).unwrap_or(path).display();
+        if self.files_only {
+            let _ = writeln!(self.out, "{shown}");
+            self.left -= 1;
+        } else {
+            let _ = write!(self.out, "{shown}\n{}\n", lines.out);
+            self.left = self.left.saturating_sub(lines.found);
+        }
+    }
+}
+
+/// Collects `12: match` and `13- context`.
+struct Lines {
+    out: String,
+    left: usize,
+    room: usize,
+    found: usize,
+    last: Option<u64>,
+}
+
+impl Lines {
+    fn push(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
+        let mut number = number.unwrap_or(0);
+        if self.last.is_some_and(|last| last + 1 < number) && mark == '-' {
+            self.out.push_str("--\n");
+        }
+        let text = String::from_utf8_lossy(bytes);
+        for line in text.lines() {
+            let cut = line.floor_char_boundary(LONGEST_LINE);
+            let more = if cut < line.len() { "…" } else { "" };
+            let _ = writeln!(self.out, "{number}{mark} {}{more}", &line[..cut]);
+            self.last = Some(number);
+            number += 1;
+        }
+    }
+}
+
+impl Sink for Lines {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        self.push(found.line_number(), ':', found.bytes());
+        self.found += 1;
+        Ok(self.found < self.left && self.out.len() < self.room)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        self.push(context.line_number(), '-', context.bytes());
+        Ok(self.out.len() < self.room)
+    }
+}

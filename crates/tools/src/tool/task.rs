@@ -1,0 +1,83 @@
+//! `task`: the model's list of what it is going to do, shown to the user.
+
+use domain::Review;
+use domain::item::{PlanEntry, PlanStatus};
+use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool_call::Details;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::offered::BuiltInTool;
+
+pub struct Task;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    tasks: Vec<Entry>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Entry {
+    #[serde(alias = "content", alias = "subject")]
+    text: String,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    #[default]
+    #[serde(alias = "todo")]
+    Pending,
+    #[serde(alias = "in-progress", alias = "active")]
+    InProgress,
+    #[serde(alias = "completed", alias = "complete")]
+    Done,
+}
+
+const MOST: usize = 100;
+
+impl Input {
+    fn entries(self) -> Result<Vec<PlanEntry>, String> {
+        if self.tasks.len() > MOST {
+            return Err(format!("A list has at most {MOST} tasks. Put some together."));
+        }
+        let entries = self.tasks.into_iter().map(|entry| PlanEntry {
+            text: entry.text,
+            status: match entry.status {
+                Status::Pending => PlanStatus::Pending,
+                Status::InProgress => PlanStatus::InProgress,
+                Status::Done => PlanStatus::Done,
+            },
+            priority: None,
+        });
+        Ok(entries.collect())
+    }
+}
+
+impl BuiltInTool for Task {
+    type Input = Input;
+
+    const NAME: &'static str = "task";
+    const DESCRIPTION: &'static str = "Replace the task list the user sees. For work of several steps; give all tasks \
+                                       each time.";
+    const READ_ONLY: bool = true;
+
+    fn review(&self, input: Input, _: &Scope) -> Result<Review, String> {
+        let entries = input.entries()?;
+        let summary = summary(&entries);
+        Ok(Review { summary, details: Some(Details::Tasks { entries }), harmless: true, ..Review::default() })
+    }
+
+    async fn run(&self, input: Input, _: Invocation) -> Result<ToolResult, String> {
+        let entries = input.entries()?;
+        let text = summary(&entries);
+        Ok(ToolResult { details: Some(Details::Tasks { entries }), ..ToolResult::text(text) })
+    }
+}
+
+fn summary(entries: &[PlanEntry]) -> String {
+    let done = entries.iter().filter(|entry| entry.status == PlanStatus::Done).count();
+    format!("Tasks: {done} of {} done", entries.len())
+}

@@ -1,0 +1,57 @@
+//! Walking the workspace: ignored files left out, symlinks not followed, sorted, bounded in time.
+//!
+//! Invariant: two walks of an unchanged tree give the same entries in the same order.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use domain::CancellationToken;
+use ignore::{DirEntry, WalkBuilder};
+
+/// A walk that can be stopped and ends by itself.
+pub struct Walk {
+    inner: ignore::Walk,
+    cancel: CancellationToken,
+    deadline: Instant,
+    /// The time was up before the end.
+    pub cut_short: bool,
+}
+
+impl Walk {
+    pub fn new(from: &Path, time: Duration, cancel: CancellationToken) -> Self {
+        let inner = builder(from).sort_by_file_name(|one, other| one.cmp(other)).build();
+        Self { inner, cancel, deadline: Instant::now() + time, cut_short: false }
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+}
+
+impl Iterator for Walk {
+    type Item = DirEntry;
+
+    fn next(&mut self) -> Option<DirEntry> {
+        loop {
+            if self.cancel.is_cancelled() {
+                return None;
+            }
+            if Instant::now() > self.deadline {
+                self.cut_short = true;
+                return None;
+            }
+            // A folder that cannot be read is left out.
+            if let Ok(entry) = self.inner.next()? {
+                return Some(entry);
+            }
+        }
+    }
+}
+
+/// What every walk has in common: .gitignore and the like hold, hidden files are seen, `.git` is not.
+pub fn builder(from: &Path) -> WalkBuilder {
+    let mut builder = WalkBuilder::new(from);
+    builder.hidden(false).follow_links(false).require_git(false);
+    builder.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+    builder
+}
