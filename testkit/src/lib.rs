@@ -1,1 +1,7 @@
-//! To be written.
+//! What tests need and programs do not: a fake model over real HTTP.
+//!
+//! A development dependency only. Panics are allowed here: a test that cannot be set up has failed.
+
+pub mod fake_model;
+
+pub use fake_model::{Answer, FakeModel, Gate, Request};

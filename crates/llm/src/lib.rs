@@ -1,1 +1,24 @@
-//! To be written.
+//! Models over HTTP: one stream of events, whatever the vendor.
+//!
+//! Owns the API formats, the vendors' rows, the catalogue and the one loop of requests and retries. Knows nothing of
+//! sessions, tools' execution, configuration files or the environment: `app` hands in plain data.
+//! Invariant: no key appears in an error, an event or a log.
+
+mod call;
+pub mod catalogue;
+mod connection;
+mod downgrade;
+pub mod fault;
+pub mod format;
+mod network;
+mod provider;
+mod registry;
+mod retry;
+mod scrub;
+pub mod sse;
+pub mod vendors;
+
+pub use format::Api;
+pub use network::Network;
+pub use provider::{Credential, KeySource, ModelConfig, Patience, ProviderConfig};
+pub use registry::{Registry, Settings};

@@ -1,0 +1,410 @@
+//! One call to a model: requests, waits and retries behind one stream of events.
+//!
+//! Knows the network and the clock, and of the formats only `encode` and `Decode`. Invariants: nothing is told before
+//! the answer has begun, so that a broken start can be tried again unseen; after that nothing is sent twice; dropping
+//! the stream ends the call in every state.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::model::{ModelEvent, ModelStream, Prompt, StopReason};
+use domain::{Failure, FailureKind};
+use futures_util::FutureExt;
+use reqwest::Response;
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::connection::Connection;
+use crate::downgrade;
+use crate::fault::{Fault, FaultKind};
+use crate::format::{Decode, Events};
+use crate::provider::Credential;
+use crate::retry;
+use crate::scrub::scrub;
+use crate::sse::Sse;
+
+/// After the answer is whole, how long its usage is waited for.
+const SETTLED_WAIT: Duration = Duration::from_secs(10);
+/// A server may keep a stream alive without saying anything; not for ever.
+const KEPT_ALIVE_FACTOR: u32 = 10;
+const ERROR_BODY_WAIT: Duration = Duration::from_secs(10);
+const ERROR_BODY_LIMIT: usize = 64 * 1024;
+const DRAIN_WAIT: Duration = Duration::from_secs(2);
+
+/// Starts a call when the stream is first polled.
+pub(crate) fn stream(connection: Arc<Connection>, prompt: Prompt) -> ModelStream {
+    let call = Box::new(Call {
+        connection,
+        prompt,
+        body: None,
+        attempt: 1,
+        downgrades: 0,
+        credential: None,
+        ready: Events::new(),
+        began: false,
+        state: State::Idle,
+    });
+    Box::pin(futures_util::stream::unfold(call, |mut call| async move {
+        let event = call.next().await?;
+        Some((event, call))
+    }))
+}
+
+struct Call {
+    connection: Arc<Connection>,
+    prompt: Prompt,
+    body: Option<Value>,
+    attempt: u32,
+    downgrades: u32,
+    credential: Option<Credential>,
+    ready: Events,
+    /// The answer has begun: events are told as they come, and no other attempt is made.
+    began: bool,
+    state: State,
+}
+
+enum State {
+    Idle,
+    Waiting(Instant),
+    Reading(Box<Reading>),
+    Done,
+}
+
+/// Why an attempt did not work.
+enum Problem {
+    Fault(Fault),
+    /// Not the provider's doing: nothing to retry.
+    Failure(Failure),
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl Call {
+    async fn next(&mut self) -> Option<Result<ModelEvent, Failure>> {
+        loop {
+            if self.began
+                && let Some(event) = self.ready.pop_front()
+            {
+                return Some(Ok(event));
+            }
+            let problem = match &mut self.state {
+                State::Done => return None,
+                State::Waiting(until) => {
+                    sleep_until(*until).await;
+                    self.state = State::Idle;
+                    None
+                }
+                State::Idle => match self.open().await {
+                    Ok(reading) => {
+                        self.state = State::Reading(Box::new(reading));
+                        None
+                    }
+                    Err(problem) => Some(problem),
+                },
+                State::Reading(reading) => reading.read(&mut self.ready).await.err().map(Problem::Fault),
+            };
+            self.look_at_events();
+            if let Some(problem) = problem
+                && let Some(event) = self.handle(problem).await
+            {
+                return Some(event);
+            }
+        }
+    }
+
+    fn look_at_events(&mut self) {
+        self.began = self.began
+            || self.ready.iter().any(|event| {
+                matches!(
+                    event,
+                    ModelEvent::BlockDelta { .. } | ModelEvent::BlockEnded { .. } | ModelEvent::Ended { .. }
+                )
+            });
+        if matches!(self.ready.back(), Some(ModelEvent::Ended { .. }))
+            && let State::Reading(reading) = std::mem::replace(&mut self.state, State::Done)
+        {
+            reading.release();
+        }
+    }
+
+    async fn open(&mut self) -> Result<Reading, Problem> {
+        let connection = self.connection.clone();
+        let endpoint = &connection.endpoint;
+        let credential = endpoint.credential().await?;
+        let body = self.body.get_or_insert_with(|| connection.encode(&self.prompt));
+        let bytes = serde_json::to_vec(body).map_err(|error| Failure::internal(format!("{error}.")))?;
+        let request = connection.request(&self.prompt, bytes, credential.as_ref()).await?;
+        self.credential = credential;
+        tracing::debug!(model = connection.id, attempt = self.attempt, "calling the model");
+        let silence = endpoint.patience.silence;
+        let sent = timeout(
+            silence,
+            request.header(ACCEPT, "text/event-stream").header(ACCEPT_ENCODING, "identity").send(),
+        );
+        let response = match sent.await {
+            Err(_) => return Err(silent(silence).into()),
+            Ok(Err(error)) => return Err(network_fault(error).into()),
+            Ok(Ok(response)) => response,
+        };
+        if !response.status().is_success() {
+            return Err(refusal(response).await.into());
+        }
+        let decoder = connection.decoder(&self.prompt);
+        Ok(Reading::new(response, decoder, silence)?)
+    }
+
+    /// Decides what follows a problem: nothing to say, a wait to announce, or the end.
+    async fn handle(&mut self, problem: Problem) -> Option<Result<ModelEvent, Failure>> {
+        self.state = State::Done;
+        let mut fault = match problem {
+            Problem::Failure(failure) => return Some(Err(failure)),
+            Problem::Fault(fault) => fault,
+        };
+        fault.message = self.scrubbed(&fault.message);
+        let connection = self.connection.clone();
+        let (provider, patience) = (&connection.endpoint.name, &connection.endpoint.patience);
+        if self.began {
+            tracing::warn!(model = self.connection.id, fault = fault.message, "the answer was cut off");
+            let message = format!("The answer of {provider} broke off: {}", fault.message);
+            self.ready.push_back(ModelEvent::Ended { reason: StopReason::Cut { message } });
+            return None;
+        }
+        self.ready.clear();
+        if let Some(notice) = self.downgrade(&fault) {
+            self.state = State::Idle;
+            return Some(Ok(ModelEvent::Waiting { text: notice }));
+        }
+        if fault.kind == FaultKind::Auth && self.has_new_key().await {
+            self.state = State::Idle;
+            return None;
+        }
+        let wait = retry::wait(patience, self.attempt + 1, fault.retry_after, retry::random());
+        if !fault.can_retry() || self.attempt >= patience.attempts || wait > patience.longest_wait {
+            return Some(Err(self.failure(fault)));
+        }
+        self.attempt += 1;
+        let why = why(provider, &fault);
+        tracing::info!(
+            model = self.connection.id,
+            attempt = self.attempt,
+            ?wait,
+            why,
+            "waiting to try again"
+        );
+        self.state = State::Waiting(Instant::now() + wait);
+        let text = retry::notice(&why, wait, self.attempt, patience.attempts);
+        Some(Ok(ModelEvent::Waiting { text }))
+    }
+
+    /// Takes out of the request what this server cannot take, if that is what it said.
+    fn downgrade(&mut self, fault: &Fault) -> Option<String> {
+        if fault.kind != FaultKind::Request || self.downgrades >= downgrade::MOST {
+            return None;
+        }
+        let taken = downgrade::without(self.body.as_mut()?, &fault.message)?;
+        self.downgrades += 1;
+        let name = &self.connection.id;
+        tracing::warn!(model = name, taken, "sending the request again without what the provider refused");
+        Some(format!("{name} does not take {taken}; sending the request again without."))
+    }
+
+    /// A key that was renewed meanwhile is worth one more attempt.
+    async fn has_new_key(&mut self) -> bool {
+        if self.attempt > 1 {
+            return false;
+        }
+        self.attempt += 1;
+        let now = self.connection.endpoint.credential().await;
+        now.is_ok_and(|credential| credential != self.credential)
+    }
+
+    fn failure(&self, fault: Fault) -> Failure {
+        let endpoint = &self.connection.endpoint;
+        let failure = fault.into_failure(&endpoint.name, &endpoint.key_hint());
+        if failure.kind == FailureKind::Auth {
+            tracing::warn!(provider = endpoint.name, "the key was refused");
+        }
+        failure
+    }
+
+    fn scrubbed(&self, message: &str) -> String {
+        let mut secrets = self.credential.as_ref().map(Credential::secrets).unwrap_or_default();
+        secrets.extend(self.connection.endpoint.header_secrets());
+        scrub(message, &secrets)
+    }
+}
+
+fn why(provider: &str, fault: &Fault) -> String {
+    match fault.kind {
+        FaultKind::RateLimit => format!("Rate limited by {provider}."),
+        FaultKind::Silent => format!("{provider} stayed silent."),
+        FaultKind::Network => {
+            format!("{provider} could not be reached: {}.", fault.message.trim_end_matches('.'))
+        }
+        _ => format!("{provider} failed: {}.", fault.message.trim_end_matches('.')),
+    }
+}
+
+/// A response whose stream is being read.
+struct Reading {
+    response: Response,
+    framing: Framing,
+    decoder: Box<dyn Decode>,
+    silence: Duration,
+    /// When the stream last said something that mattered.
+    spoke: Instant,
+}
+
+enum Framing {
+    Sse(Sse),
+    /// One JSON document: the server does not stream, or answers with an error.
+    Whole(Vec<u8>),
+}
+
+impl Reading {
+    fn new(response: Response, decoder: Box<dyn Decode>, silence: Duration) -> Result<Self, Fault> {
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let framing = if kind.starts_with("application/json") {
+            Framing::Whole(Vec::new())
+        } else if kind.starts_with("text/html") {
+            return Err(Fault::new(
+                FaultKind::Malformed,
+                "the url answers with a web page, not with a model",
+            ));
+        } else {
+            Framing::Sse(Sse::default())
+        };
+        Ok(Self { response, framing, decoder, silence, spoke: Instant::now() })
+    }
+
+    /// Waits for bytes and decodes them all.
+    async fn read(&mut self, out: &mut Events) -> Result<(), Fault> {
+        let limit = if self.decoder.settled() { SETTLED_WAIT } else { self.silence };
+        let told = out.len();
+        match timeout(limit, self.response.chunk()).await {
+            Err(_) if self.decoder.finish(out) => return Ok(()),
+            Err(_) => return Err(silent(limit)),
+            Ok(Err(_)) if self.decoder.settled() && self.decoder.finish(out) => return Ok(()),
+            Ok(Err(error)) => return Err(network_fault(error)),
+            Ok(Ok(None)) => return self.end(out),
+            Ok(Ok(Some(bytes))) => self.decode(&bytes, out)?,
+        }
+        if out.len() > told {
+            self.spoke = Instant::now();
+        } else if self.spoke.elapsed() > self.silence.saturating_mul(KEPT_ALIVE_FACTOR) {
+            return Err(silent(self.spoke.elapsed()));
+        }
+        Ok(())
+    }
+
+    fn decode(&mut self, bytes: &[u8], out: &mut Events) -> Result<(), Fault> {
+        match &mut self.framing {
+            Framing::Sse(sse) => {
+                sse.push(bytes).map_err(|_| too_large())?;
+                while let Some(event) = sse.next_event() {
+                    self.decoder.push(event, out)?;
+                }
+            }
+            Framing::Whole(known) => {
+                if known.len() + bytes.len() > WHOLE_LIMIT {
+                    return Err(too_large());
+                }
+                known.extend_from_slice(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Events) -> Result<(), Fault> {
+        match &mut self.framing {
+            Framing::Sse(sse) => {
+                sse.finish();
+                while let Some(event) = sse.next_event() {
+                    self.decoder.push(event, out)?;
+                }
+            }
+            Framing::Whole(bytes) => {
+                let data = String::from_utf8_lossy(bytes);
+                self.decoder.push(crate::sse::SseEvent { name: "", data: &data }, out)?;
+            }
+        }
+        if self.decoder.finish(out) {
+            return Ok(());
+        }
+        Err(Fault::new(FaultKind::Network, "the stream ended before the answer did"))
+    }
+
+    /// Reads the last bytes, so that the connection can be used again; not at the cost of a wait.
+    fn release(mut self: Box<Self>) {
+        match self.response.chunk().now_or_never() {
+            Some(Ok(Some(_))) | None => {
+                tokio::spawn(timeout(DRAIN_WAIT, async move {
+                    while let Ok(Some(_)) = self.response.chunk().await {}
+                }));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+const WHOLE_LIMIT: usize = 64 * 1024 * 1024;
+
+fn too_large() -> Fault {
+    Fault::new(FaultKind::Malformed, "one event of the stream is larger than 64 MiB")
+}
+
+fn silent(limit: Duration) -> Fault {
+    Fault::new(FaultKind::Silent, format!("nothing came for {} seconds", limit.as_secs_f64().round()))
+}
+
+/// The fault of a status that is not a success.
+async fn refusal(mut response: Response) -> Fault {
+    let status = response.status();
+    let asked = retry::asked_wait(response.headers(), jiff::Timestamp::now());
+    if status.is_redirection() {
+        let place =
+            response.headers().get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("elsewhere");
+        let message = format!("it redirects to {place}; set the provider's url to where the API is");
+        return Fault::new(FaultKind::Request, message);
+    }
+    let mut body = Vec::new();
+    let read = async {
+        while let Ok(Some(bytes)) = response.chunk().await {
+            body.extend_from_slice(&bytes);
+            if body.len() > ERROR_BODY_LIMIT {
+                break;
+            }
+        }
+    };
+    let _ = timeout(ERROR_BODY_WAIT, read).await;
+    let mut fault = Fault::from_status(status.as_u16(), &String::from_utf8_lossy(&body));
+    fault.retry_after = asked;
+    fault
+}
+
+/// The innermost cause is the one that says something; the url may hold a key and is left out.
+fn network_fault(error: reqwest::Error) -> Fault {
+    let connecting = error.is_connect();
+    let error = error.without_url();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    let text = match (connecting, error.is_timeout()) {
+        (true, true) => "no connection within 15 seconds".to_owned(),
+        (true, false) => format!("no connection ({cause})"),
+        (false, _) => format!("the connection broke ({cause})"),
+    };
+    Fault::new(FaultKind::Network, text)
+}

@@ -1,0 +1,205 @@
+//! What is known of models before anybody is asked: limits, prices, abilities.
+//!
+//! Owns the built-in list (`data/catalogue.txt`, read on first use) and its format, which a refreshed list shares.
+//! Invariant: a model that is not listed can still be used; it only has no price and no limits.
+
+mod import;
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, RwLock};
+
+use domain::model::{ModelInfo, Price};
+
+use crate::format::Thinking;
+pub use import::import;
+
+/// One model of the list.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Known {
+    pub info: ModelInfo,
+    pub thinking: Thinking,
+    pub temperature: bool,
+}
+
+/// A list of models by provider, in the order of the file: best first.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Catalogue {
+    providers: HashMap<String, Vec<Known>>,
+}
+
+static CURRENT: LazyLock<RwLock<std::sync::Arc<Catalogue>>> = LazyLock::new(|| {
+    let (catalogue, _) = Catalogue::parse(include_str!("../data/catalogue.txt"));
+    RwLock::new(std::sync::Arc::new(catalogue))
+});
+
+/// The list in use.
+pub fn current() -> std::sync::Arc<Catalogue> {
+    CURRENT.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+}
+
+/// Replaces the list, e.g. by one that was fetched and cached; the built-in rows stay where it has none.
+pub fn refresh(newer: Catalogue) {
+    let mut merged = current().as_ref().clone();
+    for (provider, models) in newer.providers {
+        let rows = merged.providers.entry(provider).or_default();
+        let kept: Vec<_> =
+            rows.drain(..).filter(|old| models.iter().all(|new| new.info.id != old.info.id)).collect();
+        *rows = models;
+        rows.extend(kept);
+    }
+    *CURRENT.write().unwrap_or_else(std::sync::PoisonError::into_inner) = std::sync::Arc::new(merged);
+}
+
+impl Catalogue {
+    /// Reads the list; the second value names the lines that could not be read.
+    pub fn parse(text: &str) -> (Self, Vec<String>) {
+        let mut catalogue = Self::default();
+        let mut bad = Vec::new();
+        let mut provider = "";
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                provider = name;
+                continue;
+            }
+            match row(provider, line) {
+                Some(known) => catalogue.providers.entry(provider.to_owned()).or_default().push(known),
+                None => bad.push(format!("line {}: {line}", number + 1)),
+            }
+        }
+        (catalogue, bad)
+    }
+
+    /// A model of a provider; a dated or tagged name is found by the name it begins with.
+    pub fn find(&self, provider: &str, name: &str) -> Option<&Known> {
+        let rows = self.providers.get(provider)?;
+        let bare = |known: &Known| known.info.id.len() - provider.len() - 1;
+        let named = |known: &Known| &known.info.id[known.info.id.len() - bare(known)..] == name;
+        rows.iter().find(|known| named(known)).or_else(|| {
+            rows.iter()
+                .filter(|known| {
+                    let known = &known.info.id[provider.len() + 1..];
+                    name.strip_prefix(known).is_some_and(is_tag)
+                })
+                .max_by_key(|known| known.info.id.len())
+        })
+    }
+
+    /// Any provider's row for this name, for gateways that pass other vendors' models on.
+    pub fn find_anywhere(&self, name: &str) -> Option<&Known> {
+        let last = name.rsplit('/').next().unwrap_or(name);
+        ["openai", "anthropic", "google", "deepseek", "mistral", "xai", "moonshot", "z-ai", "qwen"]
+            .iter()
+            .find_map(|provider| self.find(provider, last))
+    }
+
+    pub fn models(&self, provider: &str) -> &[Known] {
+        self.providers.get(provider).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// `-20250929`, `-2025-09-29`, `:latest`, `@default`.
+fn is_tag(rest: &str) -> bool {
+    rest.starts_with([':', '@'])
+        || rest.strip_prefix('-').is_some_and(|date| {
+            date.len() >= 8 && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+        })
+}
+
+/// `name context output input-price output-price cache-read cache-write abilities variants`, `-` for unknown.
+fn row(provider: &str, line: &str) -> Option<Known> {
+    let mut columns = line.split_whitespace();
+    let name = columns.next()?;
+    let context_limit = whole(columns.next()?)?;
+    let output_limit = whole(columns.next()?)?;
+    let mut price = || columns.next().and_then(amount);
+    let (input, output, cache_read, cache_write) = (price()?, price()?, price()?, price()?);
+    let abilities: Vec<&str> = columns.next()?.split(',').collect();
+    let variants = columns.next().unwrap_or("-");
+    let has = |ability: &str| abilities.contains(&ability);
+    let thinking = if has("budget") {
+        Thinking::Budget
+    } else if has("adaptive") {
+        Thinking::Adaptive
+    } else if has("effort") {
+        Thinking::Effort
+    } else {
+        Thinking::None
+    };
+    Some(Known {
+        info: ModelInfo {
+            id: format!("{provider}/{name}"),
+            context_limit,
+            output_limit,
+            price: input.zip(output).map(|(input, output)| Price { input, output, cache_read, cache_write }),
+            tools: has("tools"),
+            images: has("images"),
+            reasoning: has("reasoning"),
+            variants: variants.split(',').filter(|name| *name != "-").map(str::to_owned).collect(),
+        },
+        thinking,
+        temperature: has("temperature"),
+    })
+}
+
+fn whole(column: &str) -> Option<Option<u64>> {
+    if column == "-" { Some(None) } else { column.parse().ok().map(Some) }
+}
+
+fn amount(column: &str) -> Option<Option<f64>> {
+    if column == "-" { Some(None) } else { column.parse().ok().map(Some) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_built_in_list_is_read() {
+        let (catalogue, bad) = Catalogue::parse(include_str!("../data/catalogue.txt"));
+        assert_eq!(bad, Vec::<String>::new());
+        for provider in [
+            "openai",
+            "anthropic",
+            "google",
+            "deepseek",
+            "mistral",
+            "groq",
+            "xai",
+            "moonshot",
+            "z-ai",
+            "qwen",
+        ] {
+            assert!(!catalogue.models(provider).is_empty(), "{provider}");
+            for known in catalogue.models(provider) {
+                assert!(known.info.tools && known.info.context_limit.is_some(), "{}", known.info.id);
+                assert_eq!(
+                    known.thinking != Thinking::None,
+                    !known.info.variants.is_empty(),
+                    "{}",
+                    known.info.id
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn models_are_found_by_name_and_by_dated_name() {
+        let catalogue = current();
+        let id = |provider, name| catalogue.find(provider, name).map(|known| known.info.id.as_str());
+        assert_eq!(id("anthropic", "claude-sonnet-4-5"), Some("anthropic/claude-sonnet-4-5"));
+        assert_eq!(id("anthropic", "claude-sonnet-4-5-20250929"), Some("anthropic/claude-sonnet-4-5"));
+        assert_eq!(id("openai", "gpt-5"), Some("openai/gpt-5"));
+        assert_eq!(id("openai", "gpt-5-unheard-of"), None);
+        assert_eq!(id("nobody", "gpt-5"), None);
+        assert!(catalogue.find_anywhere("anthropic/claude-opus-4-5").is_some());
+        let price = catalogue.find("anthropic", "claude-sonnet-4-5").and_then(|known| known.info.price);
+        assert_eq!(
+            price,
+            Some(Price { input: 3.0, output: 15.0, cache_read: Some(0.3), cache_write: Some(3.75) })
+        );
+    }
+}

@@ -1,0 +1,248 @@
+//! A model at its provider: what a request to it looks like, url, headers and body.
+//!
+//! Knows the vendor's row and the configuration, and makes no call itself.
+
+use std::sync::Arc;
+
+use domain::model::{Model, ModelInfo, ModelStream, Prompt};
+use domain::{Failure, FailureKind};
+use reqwest::RequestBuilder;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+
+use crate::call;
+use crate::format::{Api, Decode, Dialect, Target, Thinking};
+use crate::network::Network;
+use crate::provider::{Credential, KeySource, Patience};
+use crate::vendors::{Auth, Vendor};
+
+/// A provider's address and key, shared by its models.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub name: String,
+    pub vendor: Vendor,
+    pub url: String,
+    pub path: Option<String>,
+    pub key: Option<KeySource>,
+    pub headers: Vec<(String, String)>,
+    pub patience: Patience,
+    pub network: Arc<Network>,
+}
+
+impl Endpoint {
+    /// The key, or a sentence that says which one to set.
+    pub async fn credential(&self) -> Result<Option<Credential>, Failure> {
+        let credential = match &self.key {
+            Some(source) => source.get().await?,
+            None => None,
+        };
+        if credential.is_none() && self.vendor.auth != Auth::Optional {
+            return Err(Failure::new(FailureKind::Auth, format!("There is no key for {}.", self.name))
+                .hint(self.key_hint()));
+        }
+        Ok(credential)
+    }
+
+    /// What to set, as a sentence.
+    pub fn key_hint(&self) -> String {
+        let setting = format!("`providers.{}.key` in the configuration", self.name);
+        match self.vendor.keys.first() {
+            Some(variable) => format!("Set {variable} or {setting}."),
+            None => format!("Set {setting}."),
+        }
+    }
+
+    /// Header values that may be keys.
+    pub fn header_secrets(&self) -> impl Iterator<Item = &str> {
+        self.headers.iter().map(|(_, value)| value.as_str()).filter(|value| value.len() >= 12)
+    }
+}
+
+/// A model that can be called.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub endpoint: Arc<Endpoint>,
+    /// `provider/name`.
+    pub id: String,
+    pub wire_name: String,
+    pub info: ModelInfo,
+    pub thinking: Thinking,
+    pub temperature: bool,
+    pub dialect: Dialect,
+    pub body: Map<String, Value>,
+    pub headers: Vec<(String, String)>,
+    pub variants: Vec<(String, Map<String, Value>)>,
+}
+
+/// What `Models::find` gives.
+pub(crate) struct Handle(pub Arc<Connection>);
+
+impl Model for Handle {
+    fn stream(&self, prompt: Prompt) -> ModelStream {
+        call::stream(self.0.clone(), prompt)
+    }
+
+    fn info(&self) -> ModelInfo {
+        self.0.info.clone()
+    }
+}
+
+impl Connection {
+    fn api(&self) -> Api {
+        self.endpoint.vendor.api
+    }
+
+    fn target(&self) -> Target<'_> {
+        Target {
+            id: &self.id,
+            model: &self.wire_name,
+            info: &self.info,
+            thinking: self.thinking,
+            temperature: self.temperature,
+            dialect: self.dialect,
+        }
+    }
+
+    /// The body, with the members that configuration adds.
+    pub fn encode(&self, prompt: &Prompt) -> Value {
+        let own =
+            prompt.variant.as_deref().and_then(|name| self.variants.iter().find(|(known, _)| known == name));
+        let mut body = match own {
+            // A variant of configuration says itself what it changes.
+            Some(_) => self.api().encode(&Prompt { variant: None, ..prompt.clone() }, &self.target()),
+            None => self.api().encode(prompt, &self.target()),
+        };
+        for extra in [Some(&self.body), own.map(|(_, extra)| extra)].into_iter().flatten() {
+            merge(&mut body, extra);
+        }
+        body
+    }
+
+    pub fn decoder(&self, prompt: &Prompt) -> Box<dyn Decode> {
+        self.api().decoder(prompt, &self.target())
+    }
+
+    pub async fn request(
+        &self,
+        prompt: &Prompt,
+        body: Vec<u8>,
+        credential: Option<&Credential>,
+    ) -> Result<RequestBuilder, Failure> {
+        let url = self.url();
+        let client = self.endpoint.network.client(&url).await?;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.api() == Api::Anthropic {
+            headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+        }
+        for (name, value) in self.api().headers(prompt, &self.target()) {
+            put(&mut headers, name, &value)?;
+        }
+        for (name, value) in self.endpoint.vendor.headers {
+            put(&mut headers, name, value)?;
+        }
+        if let Some(credential) = credential {
+            self.authorise(credential, &mut headers)?;
+        }
+        for (name, value) in self.endpoint.headers.iter().chain(&self.headers) {
+            put(&mut headers, name, value)?;
+        }
+        Ok(client.post(url).headers(headers).body(body))
+    }
+
+    fn authorise(&self, credential: &Credential, headers: &mut HeaderMap) -> Result<(), Failure> {
+        let (name, value) = match (credential, self.endpoint.vendor.auth) {
+            (Credential::Key(key), Auth::Header(name)) => (HeaderName::from_static(name), key.clone()),
+            (Credential::Key(key) | Credential::Bearer(key), _) => (AUTHORIZATION, format!("Bearer {key}")),
+            (Credential::Aws { .. }, _) => return Ok(()),
+        };
+        let mut value = HeaderValue::try_from(value).map_err(|_| {
+            Failure::new(
+                FailureKind::Auth,
+                format!("The key of {} holds a character that no key has.", self.endpoint.name),
+            )
+            .hint(self.endpoint.key_hint())
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+        Ok(())
+    }
+
+    pub fn url(&self) -> String {
+        let base = self.endpoint.url.trim_end_matches('/');
+        if let Some(path) = &self.endpoint.path {
+            return format!("{base}/{}", path.trim_start_matches('/'));
+        }
+        match self.api() {
+            Api::OpenAiResponses => versioned(base, "responses"),
+            Api::Anthropic => versioned(base, "messages"),
+            Api::OpenAiChat => format!("{base}/chat/completions"),
+        }
+    }
+}
+
+/// `{base}/v1/{name}`, also where the base has its version already.
+fn versioned(base: &str, name: &str) -> String {
+    let last = base.rsplit('/').next().unwrap_or_default();
+    let has_version =
+        last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if has_version { format!("{base}/{name}") } else { format!("{base}/v1/{name}") }
+}
+
+/// A later header replaces an earlier one, but `anthropic-beta` is a list.
+fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), Failure> {
+    let bad = || {
+        Failure::config(format!("The header {name} is not a valid HTTP header."))
+            .hint("Check the provider's extraHeaders.")
+    };
+    let name = HeaderName::try_from(name).map_err(|_| bad())?;
+    let value =
+        match headers.get(&name).filter(|_| name == "anthropic-beta").and_then(|known| known.to_str().ok()) {
+            Some(known) => HeaderValue::try_from(format!("{known},{value}")),
+            None => HeaderValue::try_from(value),
+        };
+    headers.insert(name, value.map_err(|_| bad())?);
+    Ok(())
+}
+
+/// Adds members; objects are merged, `null` takes a member out.
+fn merge(body: &mut Value, extra: &Map<String, Value>) {
+    let Value::Object(body) = body else { return };
+    for (key, value) in extra {
+        match (body.get_mut(key), value) {
+            (_, Value::Null) => {
+                body.shift_remove(key);
+            }
+            (Some(known @ Value::Object(_)), Value::Object(more)) => merge(known, more),
+            _ => {
+                body.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_base_url_may_or_may_not_hold_the_version() {
+        for (base, expected) in [
+            ("https://api.openai.com", "https://api.openai.com/v1/responses"),
+            ("https://api.openai.com/v1", "https://api.openai.com/v1/responses"),
+            ("https://x/api/v4", "https://x/api/v4/responses"),
+            ("https://x/vision", "https://x/vision/v1/responses"),
+        ] {
+            assert_eq!(versioned(base, "responses"), expected);
+        }
+    }
+
+    #[test]
+    fn configured_members_are_merged() {
+        let mut body = json!({"a": {"b": 1}, "c": 2, "d": 3});
+        let extra = json!({"a": {"e": 4}, "c": null, "d": {"f": 5}});
+        merge(&mut body, extra.as_object().unwrap());
+        assert_eq!(body, json!({"a": {"b": 1, "e": 4}, "d": {"f": 5}}));
+    }
+}

@@ -1,0 +1,328 @@
+//! What can go wrong with one attempt of a call, and whether another attempt can help.
+//!
+//! The HTTP status, the error object of a body and an error inside a stream all become one [`Fault`]. Knows no
+//! network. Invariant: a message here was scrubbed of keys before it leaves the crate (see [`crate::scrub`]).
+
+use std::time::Duration;
+
+use domain::{Failure, FailureKind};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultKind {
+    /// The key is missing, wrong or not allowed to use this model.
+    Auth,
+    /// Too many requests now; later ones will do.
+    RateLimit,
+    /// Money or a monthly limit: waiting does not help.
+    Exhausted,
+    /// The server is overloaded or broken for the moment.
+    Server,
+    /// The connection failed or ended early.
+    Network,
+    /// Nothing came for too long.
+    Silent,
+    /// The request itself was refused.
+    Request,
+    /// The prompt does not fit into the model's context.
+    TooLong,
+    /// What came was not an answer.
+    Malformed,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    pub kind: FaultKind,
+    pub message: String,
+    /// What the server asked us to wait.
+    pub retry_after: Option<Duration>,
+}
+
+impl Fault {
+    pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None }
+    }
+
+    pub fn malformed(what: &str, data: &str) -> Self {
+        let head: String = data.chars().take(120).collect();
+        Self::new(FaultKind::Malformed, format!("The stream held {what}: {head}"))
+    }
+
+    /// Whether another attempt, later, may succeed.
+    pub fn can_retry(&self) -> bool {
+        matches!(self.kind, FaultKind::RateLimit | FaultKind::Server | FaultKind::Network | FaultKind::Silent)
+    }
+
+    /// The fault of an HTTP status and its body.
+    pub fn from_status(status: u16, body: &str) -> Self {
+        let said = ErrorBody::read(body);
+        let mut fault = Self::new(kind_of_status(status), said.message.unwrap_or_else(|| plain(body)));
+        if let Some(kind) = said.code.as_deref().and_then(kind_of_code)
+            && fault.kind != FaultKind::Auth
+        {
+            fault.kind = kind;
+        }
+        if fault.kind == FaultKind::Request && says_too_long(&fault.message) {
+            fault.kind = FaultKind::TooLong;
+        }
+        if fault.message.is_empty() {
+            fault.message = format!("The server answered with status {status}.");
+        }
+        fault
+    }
+
+    /// The fault of an error object inside a stream.
+    pub fn from_stream(error: &str) -> Self {
+        let said = ErrorBody::read(error);
+        let kind = said.code.as_deref().and_then(kind_of_code).unwrap_or(FaultKind::Server);
+        let message = said.message.unwrap_or_else(|| plain(error));
+        let kind = if says_too_long(&message) { FaultKind::TooLong } else { kind };
+        Self::new(kind, message)
+    }
+
+    /// What a person is told when the call ends with it.
+    pub fn into_failure(self, provider: &str, key_hint: &str) -> Failure {
+        let message = self.message.trim_end_matches('.');
+        let (kind, text, hint) = match self.kind {
+            FaultKind::Auth => {
+                (FailureKind::Auth, format!("{provider} refused the key: {message}."), key_hint.to_owned())
+            }
+            FaultKind::RateLimit => (
+                FailureKind::Quota,
+                format!("{provider} limits the rate of requests: {message}."),
+                "Wait and try again, or choose another model.".to_owned(),
+            ),
+            FaultKind::Exhausted => (
+                FailureKind::Quota,
+                format!("The account at {provider} has no credit left: {message}."),
+                "Check its billing page, or choose another model.".to_owned(),
+            ),
+            FaultKind::TooLong => (
+                FailureKind::Quota,
+                format!("The chat no longer fits into the model's context: {message}."),
+                "Compact the chat or begin a new one.".to_owned(),
+            ),
+            FaultKind::Server => (
+                FailureKind::Provider,
+                format!("{provider} failed: {message}."),
+                "Try again in a while, or choose another model.".to_owned(),
+            ),
+            FaultKind::Network | FaultKind::Silent => (
+                FailureKind::Provider,
+                format!("{provider} could not be reached: {message}."),
+                "Check the network, the proxy and the provider's url.".to_owned(),
+            ),
+            FaultKind::Request => (
+                FailureKind::Provider,
+                format!("{provider} refused the request: {message}."),
+                "Check the model's name and settings, or choose another model.".to_owned(),
+            ),
+            FaultKind::Malformed => (
+                FailureKind::Provider,
+                format!("{provider} sent an answer that cannot be read: {message}."),
+                "Check that the provider's api setting matches its url.".to_owned(),
+            ),
+        };
+        let mut failure = Failure::new(kind, text).hint(hint);
+        failure.retry_after = self.retry_after;
+        failure
+    }
+}
+
+/// `{"error": {"type", "code", "message"}}` in the spellings of all vendors.
+#[derive(Default)]
+struct ErrorBody {
+    message: Option<String>,
+    code: Option<String>,
+}
+
+impl ErrorBody {
+    fn read(text: &str) -> Self {
+        #[derive(Deserialize)]
+        struct Wire<'a> {
+            #[serde(borrow, default)]
+            error: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            errors: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            message: Option<&'a RawValue>,
+            #[serde(borrow, default, rename = "Message")]
+            capital_message: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            detail: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            code: Option<&'a RawValue>,
+            #[serde(borrow, default, rename = "type", alias = "__type")]
+            kind: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            status: Option<&'a RawValue>,
+        }
+        let text = text.trim();
+        // Google wraps an error in a list.
+        if text.starts_with('[')
+            && let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(text)
+        {
+            return list.first().map(|first| Self::read(first.get())).unwrap_or_default();
+        }
+        if text.starts_with('"') {
+            return Self { message: serde_json::from_str(text).ok(), code: None };
+        }
+        let Ok(wire) = serde_json::from_str::<Wire>(text) else { return Self::default() };
+        if let Some(inner) = wire.error.or(wire.errors).filter(|inner| inner.get() != "null") {
+            let mut inner = Self::read(inner.get());
+            inner.message = inner.message.or_else(|| wire.message.and_then(text_of));
+            return inner;
+        }
+        let message = wire.message.or(wire.capital_message).or(wire.detail);
+        let known =
+            |raw: Option<&RawValue>| raw.and_then(text_of).filter(|code| kind_of_code(code).is_some());
+        Self {
+            message: message.and_then(text_of),
+            code: known(wire.code).or_else(|| known(wire.kind)).or_else(|| known(wire.status)),
+        }
+    }
+}
+
+fn text_of(raw: &RawValue) -> Option<String> {
+    match raw.get() {
+        "null" => None,
+        text if text.starts_with('"') => serde_json::from_str(text).ok(),
+        other => Some(other.to_owned()),
+    }
+}
+
+fn plain(body: &str) -> String {
+    let body = body.trim();
+    if body.starts_with('<') {
+        return String::new();
+    }
+    body.chars().take(300).collect()
+}
+
+fn kind_of_status(status: u16) -> FaultKind {
+    match status {
+        401 | 403 => FaultKind::Auth,
+        402 => FaultKind::Exhausted,
+        413 => FaultKind::TooLong,
+        429 | 529 => FaultKind::RateLimit,
+        408 | 409 | 425 | 500..=599 => FaultKind::Server,
+        _ => FaultKind::Request,
+    }
+}
+
+fn kind_of_code(code: &str) -> Option<FaultKind> {
+    Some(match code {
+        "authentication_error"
+        | "permission_error"
+        | "invalid_api_key"
+        | "401"
+        | "403"
+        | "UNAUTHENTICATED"
+        | "PERMISSION_DENIED"
+        | "AccessDeniedException"
+        | "UnrecognizedClientException"
+        | "accessDeniedException" => FaultKind::Auth,
+        "rate_limit_error"
+        | "rate_limit_exceeded"
+        | "429"
+        | "RESOURCE_EXHAUSTED"
+        | "ThrottlingException"
+        | "throttlingException"
+        | "too_many_requests" => FaultKind::RateLimit,
+        "insufficient_quota" | "billing_error" | "billing_hard_limit_reached" | "402" => FaultKind::Exhausted,
+        "context_length_exceeded" | "request_too_large" => FaultKind::TooLong,
+        "invalid_request_error"
+        | "not_found_error"
+        | "invalid_prompt"
+        | "400"
+        | "404"
+        | "INVALID_ARGUMENT"
+        | "NOT_FOUND"
+        | "ValidationException"
+        | "validationException" => FaultKind::Request,
+        "overloaded_error"
+        | "overloaded"
+        | "api_error"
+        | "server_error"
+        | "server_is_overloaded"
+        | "500"
+        | "502"
+        | "503"
+        | "504"
+        | "529"
+        | "UNAVAILABLE"
+        | "INTERNAL"
+        | "timeout_error"
+        | "InternalServerException"
+        | "internalServerException"
+        | "ServiceUnavailableException"
+        | "serviceUnavailableException"
+        | "modelStreamErrorException" => FaultKind::Server,
+        _ => return None,
+    })
+}
+
+/// The vendors have no common code for it, so the sentences are known instead.
+fn says_too_long(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    [
+        "context length",
+        "context_length",
+        "prompt is too long",
+        "maximum context",
+        "context window",
+        "input is too long",
+        "exceeds the maximum number of tokens",
+        "exceed context limit",
+        "too many tokens in the prompt",
+    ]
+    .iter()
+    .any(|sentence| message.contains(sentence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(status: u16, body: &str, kind: FaultKind, message: &str) {
+        let fault = Fault::from_status(status, body);
+        assert_eq!((fault.kind, fault.message.as_str()), (kind, message), "{status} {body}");
+    }
+
+    #[test]
+    fn bodies_of_all_vendors_are_read() {
+        use FaultKind::*;
+        check(401, r#"{"error":{"message":"Bad key.","type":"invalid_request_error"}}"#, Auth, "Bad key.");
+        check(
+            429,
+            r#"{"error":{"message":"Slow down","code":"rate_limit_exceeded"}}"#,
+            RateLimit,
+            "Slow down",
+        );
+        check(
+            429,
+            r#"{"error":{"message":"Pay","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+            Exhausted,
+            "Pay",
+        );
+        check(
+            529,
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            Server,
+            "Overloaded",
+        );
+        check(400, r#"[{"error":{"code":400,"message":"No","status":"INVALID_ARGUMENT"}}]"#, Request, "No");
+        check(
+            400,
+            r#"{"error":{"message":"This model's maximum context length is 10 tokens"}}"#,
+            TooLong,
+            "This model's maximum context length is 10 tokens",
+        );
+        check(404, r#"{"error":"model 'x' not found"}"#, Request, "model 'x' not found");
+        check(502, "<html>Bad gateway</html>", Server, "The server answered with status 502.");
+        check(500, "", Server, "The server answered with status 500.");
+        check(403, r#"{"Message":"Not authorised"}"#, Auth, "Not authorised");
+        check(400, r#"{"error":{"message":"p","type":"tokens","code":null}}"#, Request, "p");
+    }
+}

@@ -1,0 +1,278 @@
+//! One module per API format: how a prompt is written and how a stream is read. Nothing here does IO.
+//!
+//! Owns what the formats share: the description of the model they write for, the bookkeeping of blocks. Invariant:
+//! what a prompt holds is written the same way in every later request, so that provider caches hit.
+
+pub mod anthropic;
+pub mod history;
+pub mod names;
+pub mod openai_chat;
+pub mod openai_responses;
+
+use std::collections::VecDeque;
+
+use domain::item::ProviderBlock;
+use domain::model::{BlockKind, ModelEvent, ModelInfo, Prompt, StopReason, Tokens};
+use serde_json::Value;
+
+use crate::fault::Fault;
+use crate::sse::SseEvent;
+use names::Names;
+
+/// The API formats, by the names that configuration uses.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Api {
+    OpenAiResponses,
+    OpenAiChat,
+    Anthropic,
+}
+
+impl Api {
+    pub const ALL: [Self; 3] = [Self::OpenAiResponses, Self::OpenAiChat, Self::Anthropic];
+
+    /// The name in configuration and in stored provider blocks.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAiResponses => "openai-responses",
+            Self::OpenAiChat => "openai-chat",
+            Self::Anthropic => "anthropic",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|api| api.name() == name)
+    }
+
+    /// The body of a request.
+    pub fn encode(self, prompt: &Prompt, target: &Target) -> Value {
+        match self {
+            Self::OpenAiResponses => openai_responses::encode(prompt, target),
+            Self::OpenAiChat => openai_chat::encode(prompt, target),
+            Self::Anthropic => anthropic::encode(prompt, target),
+        }
+    }
+
+    /// Headers that depend on the prompt.
+    pub fn headers(self, prompt: &Prompt, target: &Target) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Anthropic => anthropic::headers(prompt, target),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A reader for the answer to `prompt`.
+    pub fn decoder(self, prompt: &Prompt, target: &Target) -> Box<dyn Decode> {
+        let names = Names::of(&prompt.tools);
+        let origin = Origin { format: self.name(), model: target.id.to_owned() };
+        match self {
+            Self::OpenAiResponses => Box::new(openai_responses::Decoder::new(origin, names)),
+            Self::OpenAiChat => Box::new(openai_chat::Decoder::new(origin, names)),
+            Self::Anthropic => Box::new(anthropic::Decoder::new(origin, names)),
+        }
+    }
+}
+
+/// The model a request is written for.
+#[derive(Clone, Debug)]
+pub struct Target<'a> {
+    /// `provider/name`: only provider blocks that this model made are sent back.
+    pub id: &'a str,
+    /// The model's name on the wire.
+    pub model: &'a str,
+    pub info: &'a ModelInfo,
+    pub thinking: Thinking,
+    /// Whether the model takes a temperature.
+    pub temperature: bool,
+    pub dialect: Dialect,
+}
+
+/// How a model is told to think.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Thinking {
+    /// It cannot, or it cannot be told.
+    #[default]
+    None,
+    /// By a word: `low`, `high`, …
+    Effort,
+    /// By a number of tokens (older Claude and Gemini models).
+    Budget,
+    /// By itself, within an effort (Claude since 4.6).
+    Adaptive,
+}
+
+/// What servers of one format do differently. A vendor's row says which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dialect {
+    /// The name of the output limit in chat completions.
+    pub max_tokens: &'static str,
+    pub effort: EffortField,
+    /// The server enforces an output schema.
+    pub json_schema: bool,
+    /// The server takes `prompt_cache_key`.
+    pub cache_key: bool,
+    /// Call ids must be nine letters and digits.
+    pub short_ids: bool,
+    /// Claude behind this server caches what `cache_control` marks, in chat completions too.
+    pub cache_marks: bool,
+    /// The model's text may hold calls that its server did not recognise.
+    pub repair: bool,
+}
+
+impl Dialect {
+    pub const PLAIN: Self = Self {
+        max_tokens: "max_tokens",
+        effort: EffortField::ReasoningEffort,
+        json_schema: true,
+        cache_key: false,
+        short_ids: false,
+        cache_marks: false,
+        repair: false,
+    };
+}
+
+/// Where chat completions say how much to think.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EffortField {
+    /// `reasoning_effort: "high"`
+    ReasoningEffort,
+    /// `reasoning: {effort: "high"}`
+    Reasoning,
+    /// `thinking: {type: "enabled"}`
+    Thinking,
+    /// `enable_thinking: true`
+    EnableThinking,
+}
+
+/// Reads one answer. One decoder reads one stream.
+pub trait Decode: Send {
+    /// Reads one event and appends what it says. Unknown events say nothing.
+    fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault>;
+
+    /// The bytes have ended: `true` when the answer was whole, and then `Ended` has been said.
+    fn finish(&mut self, out: &mut Events) -> bool;
+
+    /// The answer is whole but for its usage: only a short wait for the rest makes sense.
+    fn settled(&self) -> bool {
+        false
+    }
+}
+
+pub type Events = VecDeque<ModelEvent>;
+
+/// Who makes the provider blocks of a stream.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    pub format: &'static str,
+    pub model: String,
+}
+
+impl Origin {
+    pub fn block(&self, data: Value) -> Option<ProviderBlock> {
+        Some(ProviderBlock { format: self.format.to_owned(), model: self.model.clone(), data })
+    }
+}
+
+/// Numbers the blocks of a stream and remembers what must be known when it ends.
+#[derive(Default, Debug)]
+pub struct Blocks {
+    next: u32,
+    open: Vec<u32>,
+    calls: u32,
+    ended: bool,
+}
+
+impl Blocks {
+    pub fn start(&mut self, kind: BlockKind, out: &mut Events) -> u32 {
+        let block = self.next;
+        self.next += 1;
+        if matches!(kind, BlockKind::ToolCall { .. }) {
+            self.calls += 1;
+        }
+        self.open.push(block);
+        out.push_back(ModelEvent::BlockStarted { block, kind });
+        block
+    }
+
+    /// A whole block that has no text.
+    pub fn citation(&mut self, title: String, url: String, out: &mut Events) {
+        let block = self.start(BlockKind::Citation { title, url }, out);
+        self.stop(block, None, out);
+    }
+
+    pub fn stop(&mut self, block: u32, provider: Option<ProviderBlock>, out: &mut Events) {
+        self.open.retain(|open| *open != block);
+        out.push_back(ModelEvent::BlockEnded { block, provider });
+    }
+
+    pub fn has_calls(&self) -> bool {
+        self.calls > 0
+    }
+
+    /// Says `Ended` once, after the end of every block that its server forgot to end. A server that says "stop" although it made calls means the calls.
+    pub fn end(&mut self, reason: StopReason, out: &mut Events) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        for block in std::mem::take(&mut self.open) {
+            out.push_back(ModelEvent::BlockEnded { block, provider: None });
+        }
+        let reason = match reason {
+            StopReason::Done | StopReason::ToolCalls if self.has_calls() => StopReason::ToolCalls,
+            StopReason::ToolCalls => StopReason::Done,
+            other => other,
+        };
+        out.push_back(ModelEvent::Ended { reason });
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.ended
+    }
+}
+
+/// Says the usage again only when it changed.
+pub(crate) fn tell_usage(known: &mut Tokens, new: Tokens, out: &mut Events) {
+    if *known != new {
+        *known = new;
+        out.push_back(ModelEvent::Usage(new));
+    }
+}
+
+/// Whether strict mode takes this schema: every object closed, every property required.
+pub(crate) fn is_strict(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => {
+            let closed = match map.get("properties") {
+                Some(Value::Object(properties)) => {
+                    let required = map.get("required").and_then(Value::as_array);
+                    map.get("additionalProperties") == Some(&Value::Bool(false))
+                        && required.is_some_and(|names| {
+                            properties.keys().all(|key| names.iter().any(|name| name.as_str() == Some(key)))
+                        })
+                }
+                _ => map.get("type").and_then(Value::as_str) != Some("object"),
+            };
+            closed && map.values().all(is_strict)
+        }
+        Value::Array(list) => list.iter().all(is_strict),
+        _ => true,
+    }
+}
+
+/// The schema as an instruction, for servers that cannot enforce it.
+pub(crate) fn schema_instruction(schema: &Value) -> String {
+    format!("Answer with one JSON value only, without a fence, that is valid for this JSON schema:\n{schema}")
+}
+
+/// What stands in for an image that the model cannot see.
+pub(crate) const NO_IMAGES: &str = "(An image was here; this model cannot see images.)";
+
+/// A tool's schema as the object that every API demands.
+pub(crate) fn input_schema(schema: &Value) -> Value {
+    let mut schema = match schema {
+        Value::Object(map) => map.clone(),
+        _ => serde_json::Map::new(),
+    };
+    schema.entry("type").or_insert_with(|| "object".into());
+    schema.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
+    Value::Object(schema)
+}

@@ -1,0 +1,444 @@
+//! Streams of Chat Completions in the dialects of many servers.
+//!
+//! Invariant: a call's deltas reach one block whether its server repeats the id, leaves it out, numbers the calls or
+//! sends them whole.
+
+use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::fault::Fault;
+use crate::format::names::Names;
+use crate::format::{Blocks, Decode, Events, Origin, tell_usage};
+use crate::sse::SseEvent;
+
+pub struct Decoder {
+    origin: Origin,
+    names: Names,
+    blocks: Blocks,
+    text: Option<u32>,
+    reasoning: Option<Reasoning>,
+    calls: Vec<Call>,
+    tokens: Tokens,
+    refusal: String,
+    reason: Option<StopReason>,
+}
+
+struct Reasoning {
+    block: u32,
+    field: &'static str,
+    details: Vec<Value>,
+}
+
+/// A call whose arguments are still coming.
+struct Call {
+    index: Option<u32>,
+    id: String,
+    block: u32,
+    /// Whether arguments came.
+    streamed: bool,
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    choices: Option<Vec<Choice<'a>>>,
+    #[serde(default)]
+    usage: Option<Usage>,
+    #[serde(default)]
+    x_groq: Option<Groq>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Groq {
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow, default)]
+    delta: Option<Delta<'a>>,
+    /// In place of `delta` where the server does not stream.
+    #[serde(borrow, default)]
+    message: Option<Delta<'a>>,
+    finish_reason: Option<String>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(default)]
+    reasoning_content: Option<String>,
+    #[serde(borrow, default)]
+    reasoning: Option<&'a RawValue>,
+    #[serde(default)]
+    reasoning_details: Option<Vec<Value>>,
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<CallDelta<'a>>>,
+    #[serde(default)]
+    annotations: Option<Vec<Annotation>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta<'a> {
+    index: Option<u32>,
+    id: Option<String>,
+    #[serde(borrow, default)]
+    function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Function<'a> {
+    name: Option<String>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Annotation {
+    url_citation: Option<UrlCitation>,
+}
+
+#[derive(Deserialize)]
+struct UrlCitation {
+    title: Option<String>,
+    url: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptDetails>,
+    completion_tokens_details: Option<CompletionDetails>,
+    /// DeepSeek's and Moonshot's names for cached input.
+    prompt_cache_hit_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct CompletionDetails {
+    reasoning_tokens: Option<u64>,
+}
+
+impl Decoder {
+    pub fn new(origin: Origin, names: Names) -> Self {
+        Self {
+            origin,
+            names,
+            blocks: Blocks::default(),
+            text: None,
+            reasoning: None,
+            calls: Vec::new(),
+            tokens: Tokens::default(),
+            refusal: String::new(),
+            reason: None,
+        }
+    }
+
+    fn delta(&mut self, delta: Delta, out: &mut Events) {
+        if let Some(text) = delta.reasoning_content {
+            self.think("reasoning_content", text, out);
+        } else if let Some(text) = delta.reasoning.and_then(string) {
+            self.think("reasoning", text, out);
+        }
+        if let Some(details) = delta.reasoning_details.filter(|details| !details.is_empty()) {
+            self.details(details, out);
+        }
+        if let Some(raw) = delta.content {
+            self.content(raw, out);
+        }
+        if let Some(refusal) = delta.refusal {
+            self.refusal.push_str(&refusal);
+        }
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.call(call, out);
+        }
+        for cited in delta.annotations.into_iter().flatten().filter_map(|note| note.url_citation) {
+            if let Some(url) = cited.url {
+                self.blocks.citation(cited.title.unwrap_or_else(|| url.clone()), url, out);
+            }
+        }
+    }
+
+    /// A string, or a list of parts (Mistral sends its thinking so).
+    fn content(&mut self, raw: &RawValue, out: &mut Events) {
+        if let Some(text) = string(raw) {
+            return self.say(text, out);
+        }
+        let Ok(Value::Array(parts)) = serde_json::from_str::<Value>(raw.get()) else { return };
+        for part in parts {
+            match part["type"].as_str() {
+                Some("text") => self.say(part["text"].as_str().unwrap_or_default().to_owned(), out),
+                Some("thinking") => {
+                    let texts = part["thinking"].as_array().into_iter().flatten();
+                    let text: String = texts.filter_map(|inner| inner["text"].as_str()).collect();
+                    self.think("reasoning_content", text, out);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn say(&mut self, text: String, out: &mut Events) {
+        if text.is_empty() {
+            return;
+        }
+        self.end_reasoning(out);
+        let block = match self.text {
+            Some(block) => block,
+            None => {
+                self.end_calls(out);
+                *self.text.insert(self.blocks.start(BlockKind::Text, out))
+            }
+        };
+        out.push_back(ModelEvent::BlockDelta { block, text });
+    }
+
+    fn think(&mut self, field: &'static str, text: String, out: &mut Events) {
+        if text.is_empty() {
+            return;
+        }
+        let block = self.open_reasoning(field, out).block;
+        out.push_back(ModelEvent::BlockDelta { block, text });
+    }
+
+    fn open_reasoning(&mut self, field: &'static str, out: &mut Events) -> &mut Reasoning {
+        if self.reasoning.is_none() {
+            self.end_text(out);
+        }
+        self.reasoning.get_or_insert_with(|| Reasoning {
+            block: self.blocks.start(BlockKind::Reasoning, out),
+            field,
+            details: Vec::new(),
+        })
+    }
+
+    /// OpenRouter's details are signed by the model behind it and go back whole. Text comes in pieces.
+    fn details(&mut self, details: Vec<Value>, out: &mut Events) {
+        let known = &mut self.open_reasoning("reasoning", out).details;
+        for detail in details {
+            let same = known.last_mut().filter(|last| {
+                last["type"] == detail["type"]
+                    && last["index"] == detail["index"]
+                    && detail["type"] != "reasoning.encrypted"
+            });
+            match same {
+                Some(last) => join_detail(last, detail),
+                None => known.push(detail),
+            }
+        }
+    }
+
+    fn call(&mut self, call: CallDelta, out: &mut Events) {
+        let (name, arguments) =
+            call.function.map(|function| (function.name, function.arguments)).unwrap_or_default();
+        let id = call.id.filter(|id| !id.is_empty());
+        let name = name.filter(|name| !name.is_empty());
+        let at = match self.find(call.index, id.as_deref(), name.is_some()) {
+            Some(at) => at,
+            None => {
+                let Some(name) = name else { return };
+                self.begin(call.index, id, name, out)
+            }
+        };
+        let call = &mut self.calls[at];
+        let text = match arguments {
+            None => return,
+            Some(raw) => string(raw).unwrap_or_else(|| match raw.get() {
+                "null" => String::new(),
+                object => object.to_owned(),
+            }),
+        };
+        if !text.is_empty() {
+            call.streamed = true;
+            out.push_back(ModelEvent::BlockDelta { block: call.block, text });
+        }
+    }
+
+    /// The open call that a delta belongs to.
+    fn find(&self, index: Option<u32>, id: Option<&str>, named: bool) -> Option<usize> {
+        if let Some(id) = id
+            && let Some(at) = self.calls.iter().position(|call| call.id == id)
+        {
+            return Some(at);
+        }
+        let at = match index {
+            Some(index) => self.calls.iter().rposition(|call| call.index == Some(index))?,
+            None => self.calls.len().checked_sub(1)?,
+        };
+        // A server that numbers every call 0 tells a new one by a new id or, without ids, by a name after arguments.
+        let fresh = match id {
+            Some(id) => self.calls[at].id != id,
+            None => named && self.calls[at].streamed,
+        };
+        (!fresh).then_some(at)
+    }
+
+    fn begin(&mut self, index: Option<u32>, id: Option<String>, name: String, out: &mut Events) -> usize {
+        self.end_reasoning(out);
+        self.end_text(out);
+        let id = id.unwrap_or_else(made_up_id);
+        let kind = BlockKind::ToolCall { call_id: id.clone(), name: self.names.original(name) };
+        let block = self.blocks.start(kind, out);
+        self.calls.push(Call { index, id, block, streamed: false });
+        self.calls.len() - 1
+    }
+
+    fn end_text(&mut self, out: &mut Events) {
+        if let Some(block) = self.text.take() {
+            self.blocks.stop(block, None, out);
+        }
+    }
+
+    fn end_reasoning(&mut self, out: &mut Events) {
+        if let Some(reasoning) = self.reasoning.take() {
+            let data = if reasoning.details.is_empty() {
+                json!({ "field": reasoning.field })
+            } else {
+                json!({ "reasoning_details": reasoning.details })
+            };
+            self.blocks.stop(reasoning.block, self.origin.block(data), out);
+        }
+    }
+
+    fn end_calls(&mut self, out: &mut Events) {
+        for call in self.calls.drain(..) {
+            if !call.streamed {
+                out.push_back(ModelEvent::BlockDelta { block: call.block, text: "{}".to_owned() });
+            }
+            self.blocks.stop(call.block, None, out);
+        }
+    }
+
+    fn usage(&mut self, usage: Usage, out: &mut Events) {
+        let details = usage.prompt_tokens_details;
+        let cached = details.as_ref().and_then(|details| details.cached_tokens);
+        let cached = cached.or(usage.prompt_cache_hit_tokens).or(usage.cached_tokens).unwrap_or(0);
+        let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0);
+        let new = Tokens {
+            input: usage.prompt_tokens.unwrap_or(0).saturating_sub(cached + written),
+            cache_read: cached,
+            cache_write: written,
+            output: usage.completion_tokens.unwrap_or(0),
+            reasoning: usage
+                .completion_tokens_details
+                .and_then(|details| details.reasoning_tokens)
+                .unwrap_or(0),
+        };
+        if new != Tokens::default() {
+            tell_usage(&mut self.tokens, new, out);
+        }
+    }
+
+    fn finish_reason(&mut self, reason: &str, out: &mut Events) {
+        self.end_reasoning(out);
+        self.end_text(out);
+        self.end_calls(out);
+        self.reason = Some(match reason {
+            "length" | "max_tokens" | "model_length" => StopReason::MaxTokens,
+            "content_filter" | "sensitive" => {
+                StopReason::Refused { reason: "The provider's content filter stopped the answer.".to_owned() }
+            }
+            "tool_calls" | "function_call" => StopReason::ToolCalls,
+            _ => StopReason::Done,
+        });
+    }
+
+    fn end(&mut self, out: &mut Events) {
+        let mut reason = self.reason.take().unwrap_or(StopReason::Done);
+        if !self.refusal.is_empty() {
+            reason = StopReason::Refused { reason: std::mem::take(&mut self.refusal) };
+        }
+        self.blocks.end(reason, out);
+    }
+}
+
+impl Decode for Decoder {
+    fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
+        let data = event.data.trim();
+        if data == "[DONE]" {
+            if self.reason.is_none() {
+                self.finish_reason("stop", out);
+            }
+            self.end(out);
+            return Ok(());
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
+        let chunk: Chunk = serde_json::from_str(data).map_err(|error| {
+            tracing::debug!(%error, "an event of the stream could not be read");
+            Fault::malformed("an event that is not of the Chat Completions API", data)
+        })?;
+        if let Some(error) = chunk.error.filter(|error| error.get() != "null") {
+            return Err(Fault::from_stream(error.get()));
+        }
+        for choice in chunk.choices.into_iter().flatten() {
+            if let Some(error) = choice.error.filter(|error| error.get() != "null") {
+                return Err(Fault::from_stream(error.get()));
+            }
+            if let Some(delta) = choice.delta.or(choice.message) {
+                self.delta(delta, out);
+            }
+            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+                self.finish_reason(&reason, out);
+            }
+        }
+        if let Some(usage) = chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage)) {
+            self.usage(usage, out);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Events) -> bool {
+        if self.reason.is_some() {
+            self.end(out);
+        }
+        self.blocks.is_ended()
+    }
+
+    fn settled(&self) -> bool {
+        self.reason.is_some()
+    }
+}
+
+fn string(raw: &RawValue) -> Option<String> {
+    raw.get().starts_with('"').then(|| serde_json::from_str(raw.get()).ok()).flatten()
+}
+
+fn join_detail(last: &mut Value, more: Value) {
+    let Value::Object(more) = more else { return };
+    for (key, value) in more {
+        match (&mut last[&key], value) {
+            (Value::String(known), Value::String(text)) if matches!(key.as_str(), "text" | "summary") => {
+                known.push_str(&text);
+            }
+            (_, Value::Null) => {}
+            (slot, value) => *slot = value,
+        }
+    }
+}
+
+/// An id for a call whose server gave none: unlike any other of the chat.
+fn made_up_id() -> String {
+    use std::hash::{BuildHasher, Hasher};
+    let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    format!("call_{random:016x}")
+}

@@ -1,0 +1,325 @@
+//! Calls over real HTTP to the fake model: streams, waits, retries, cuts, refusals, stops.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use domain::model::{Model, ModelEvent, Models, Prompt, StopReason};
+use domain::{Failure, FailureKind};
+use futures_util::StreamExt;
+use llm::{Api, KeySource, Patience, ProviderConfig, Registry, Settings};
+use serde_json::json;
+use testkit::fake_model::Usage;
+use testkit::{Answer, FakeModel};
+
+use crate::support::{entries, line, prompt, text_of};
+
+const KEY: &str = "test-key-0123456789";
+
+/// Waits short enough for tests.
+fn patience() -> Patience {
+    Patience {
+        silence: Duration::from_millis(400),
+        attempts: 4,
+        first_wait: Duration::from_millis(20),
+        longest_wait: Duration::from_secs(5),
+    }
+}
+
+fn model(api: Api, url: &str) -> Arc<dyn Model> {
+    let provider = ProviderConfig {
+        name: "fake".into(),
+        api: Some(api),
+        url: Some(url.to_owned()),
+        key: Some(KeySource::fixed(KEY)),
+        headers: vec![("x-extra".into(), "yes".into())],
+        ..ProviderConfig::default()
+    };
+    let settings = Settings { providers: vec![provider], patience: patience(), ..Settings::default() };
+    Registry::new(settings).unwrap().find("fake/model").unwrap()
+}
+
+async fn run(model: &dyn Model, prompt: Prompt) -> (Vec<ModelEvent>, Option<Failure>) {
+    let mut stream = model.stream(prompt);
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(event) => events.push(event),
+            Err(failure) => return (events, Some(failure)),
+        }
+    }
+    (events, None)
+}
+
+fn ended(events: &[ModelEvent]) -> &StopReason {
+    match events.last() {
+        Some(ModelEvent::Ended { reason }) => reason,
+        other => panic!("the stream ended with {other:?}"),
+    }
+}
+
+fn waits(events: &[ModelEvent]) -> Vec<String> {
+    events.iter().map(line).filter(|line| line.starts_with("waiting")).collect()
+}
+
+#[tokio::test]
+async fn every_format_streams_text_reasoning_calls_and_usage() {
+    for api in Api::ALL {
+        let fake = FakeModel::start().await;
+        let usage = Usage { input: 7, cache_read: 100, cache_write: 20, output: 9 };
+        fake.answer(
+            Answer::new()
+                .reasoning("Let me see.")
+                .say("Grüße aus dem Test 🦀")
+                .call("c1", "eca__read_file", json!({"path": "src/main.rs"}))
+                .call("c2", "eca__read_file", json!({}))
+                .usage(usage)
+                .split(3),
+        );
+        let model = model(api, fake.url());
+        let (events, failure) = run(model.as_ref(), prompt("Hi")).await;
+        assert_eq!(failure, None, "{api:?}");
+        assert_eq!(*ended(&events), StopReason::ToolCalls, "{api:?}");
+        let expected = "Let me see.Grüße aus dem Test 🦀{\"path\":\"src/main.rs\"}{}";
+        assert_eq!(text_of(&events), expected, "{api:?}");
+        let told = events.iter().rev().find_map(|event| match event {
+            ModelEvent::Usage(tokens) => Some(*tokens),
+            _ => None,
+        });
+        let told = told.unwrap();
+        assert_eq!((told.input, told.cache_read, told.cache_write, told.output), (7, 100, 20, 9), "{api:?}");
+        let request = fake.last_request();
+        assert_eq!(request.last_user_text(), "Hi");
+        assert_eq!(request.header("x-extra"), Some("yes"));
+        assert_eq!(request.tools()[0], "eca__read_file");
+        let sent = request.header("authorization").or(request.header("x-api-key")).unwrap();
+        assert!(sent.ends_with(KEY), "{sent}");
+
+        // What came back goes into the next request, and is taken.
+        let mut next = prompt("Hi");
+        next.entries.extend(entries(&events));
+        fake.answer(Answer::text("Done."));
+        let (events, failure) = run(model.as_ref(), next).await;
+        assert_eq!((text_of(&events).as_str(), failure), ("Done.", None), "{api:?}");
+        let results = fake.last_request().tool_results();
+        assert_eq!(results.len(), 2, "{api:?}: calls without a result are given one: {results:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_connection_serves_several_calls() {
+    let fake = FakeModel::start().await;
+    let model = model(Api::Anthropic, fake.url());
+    for _ in 0..3 {
+        run(model.as_ref(), prompt("Hi")).await;
+        // The last bytes of an answer may come after its end.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(fake.connections(), 1);
+}
+
+#[tokio::test]
+async fn rate_limits_are_waited_for_and_shown() {
+    for api in Api::ALL {
+        let fake = FakeModel::start().await;
+        fake.answer(Answer::status(429).header("retry-after", "0.2"));
+        fake.answer(Answer::status(529).header("retry-after-ms", "50"));
+        fake.answer(Answer::text("At last."));
+        let begun = Instant::now();
+        let (events, failure) = run(model(api, fake.url()).as_ref(), prompt("Hi")).await;
+        assert_eq!((text_of(&events).as_str(), failure), ("At last.", None));
+        assert!(begun.elapsed() >= Duration::from_millis(250));
+        let waits = waits(&events);
+        assert_eq!(waits.len(), 2);
+        assert!(
+            waits[0].contains("Rate limited by fake.") && waits[0].contains("(attempt 2 of 4)"),
+            "{waits:?}"
+        );
+        assert!(waits[0].contains("Trying again at "), "{waits:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_is_too_long_is_a_failure_that_says_when() {
+    let fake = FakeModel::start().await;
+    fake.answer(Answer::status(429).header("retry-after", "3600"));
+    let (_, failure) = run(model(Api::Anthropic, fake.url()).as_ref(), prompt("Hi")).await;
+    let failure = failure.unwrap();
+    assert_eq!((failure.kind, failure.retry_after), (FailureKind::Quota, Some(Duration::from_secs(3600))));
+}
+
+#[tokio::test]
+async fn broken_starts_are_tried_again_unseen() {
+    for api in Api::ALL {
+        for broken in [
+            Answer::status(500),
+            Answer::status(503),
+            Answer::new().cut(),
+            Answer::new().error("overloaded_error", "Overloaded"),
+            Answer::new().silence(),
+            Answer::new().raw(": nothing\n\n"),
+        ] {
+            let fake = FakeModel::start().await;
+            fake.answer(broken.clone()).answer(Answer::text("Whole."));
+            let (events, failure) = run(model(api, fake.url()).as_ref(), prompt("Hi")).await;
+            assert_eq!((text_of(&events).as_str(), failure), ("Whole.", None), "{api:?} {broken:?}");
+            assert_eq!(waits(&events).len(), 1, "{api:?} {broken:?}");
+            let starts =
+                events.iter().filter(|event| matches!(event, ModelEvent::BlockStarted { .. })).count();
+            assert_eq!(starts, 1, "{api:?} {broken:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_break_after_output_ends_the_answer_with_what_came() {
+    for api in Api::ALL {
+        for answer in [
+            Answer::text("Half an").cut(),
+            Answer::text("Half an").silence(),
+            Answer::text("Half an").error("overloaded_error", "Overloaded"),
+        ] {
+            let fake = FakeModel::start().await;
+            fake.answer(answer.clone());
+            let (events, failure) = run(model(api, fake.url()).as_ref(), prompt("Hi")).await;
+            assert_eq!((text_of(&events).as_str(), failure), ("Half an", None), "{api:?}");
+            assert!(
+                matches!(ended(&events), StopReason::Cut { message } if message.contains("fake")),
+                "{events:?}"
+            );
+            assert_eq!(fake.requests().len(), 1, "{api:?}: nothing is sent twice");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_tried_again_and_then_named() {
+    let (events, failure) = run(model(Api::OpenAiChat, "http://127.0.0.1:1").as_ref(), prompt("Hi")).await;
+    assert_eq!(waits(&events).len(), 3);
+    let failure = failure.unwrap();
+    assert_eq!(failure.kind, FailureKind::Provider);
+    assert!(failure.message.contains("fake could not be reached"), "{failure}");
+    assert!(failure.hint.unwrap().contains("url"));
+}
+
+#[tokio::test]
+async fn keys_that_are_missing_or_refused_say_what_to_set() {
+    let settings = Settings {
+        providers: vec![ProviderConfig { name: "anthropic".into(), ..ProviderConfig::default() }],
+        ..Settings::default()
+    };
+    let model_without_key = Registry::new(settings).unwrap().find("anthropic/claude-sonnet-4-5").unwrap();
+    let (_, failure) = run(model_without_key.as_ref(), prompt("Hi")).await;
+    let failure = failure.unwrap();
+    assert_eq!(failure.kind, FailureKind::Auth);
+    assert!(
+        failure.to_string().contains("ANTHROPIC_API_KEY")
+            && failure.to_string().contains("providers.anthropic.key")
+    );
+
+    for status in [401, 403] {
+        let fake = FakeModel::start().await;
+        let body = json!({"error": {"message": format!("Incorrect API key provided: {KEY}. Also sk-proj-abcdef123.")}});
+        fake.answer(Answer::status(status).body(body.to_string()));
+        let (events, failure) = run(model(Api::OpenAiChat, fake.url()).as_ref(), prompt("Hi")).await;
+        let failure = failure.unwrap();
+        assert_eq!((failure.kind, events.len(), fake.requests().len()), (FailureKind::Auth, 0, 1));
+        let text = format!("{failure} {failure:?}");
+        assert!(!text.contains(KEY) && !text.contains("sk-proj"), "{text}");
+        assert!(text.contains("providers.fake.key"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_was_renewed_is_tried_once_more() {
+    let fake = FakeModel::start().await;
+    fake.answer(Answer::status(401)).answer(Answer::text("In."));
+    let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let source = KeySource::new(move || {
+        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Box::pin(async move { Ok(Some(llm::Credential::Key(format!("key-{number}")))) })
+    });
+    let provider = ProviderConfig {
+        name: "fake".into(),
+        api: Some(Api::OpenAiChat),
+        url: Some(fake.url().to_owned()),
+        key: Some(source),
+        ..ProviderConfig::default()
+    };
+    let registry = Registry::new(Settings { providers: vec![provider], ..Settings::default() }).unwrap();
+    let (events, failure) = run(registry.find("fake/m").unwrap().as_ref(), prompt("Hi")).await;
+    assert_eq!((text_of(&events).as_str(), failure), ("In.", None));
+}
+
+#[tokio::test]
+async fn refused_requests_are_not_sent_again() {
+    for (status, body, kind) in [
+        (400, r#"{"error":{"message":"Unknown model"}}"#, FailureKind::Provider),
+        (404, r#"{"error":{"message":"No such model"}}"#, FailureKind::Provider),
+        (429, r#"{"error":{"message":"Pay first","code":"insufficient_quota"}}"#, FailureKind::Quota),
+        (400, r#"{"error":{"message":"prompt is too long: 9 tokens"}}"#, FailureKind::Quota),
+        (302, "", FailureKind::Provider),
+    ] {
+        let fake = FakeModel::start().await;
+        fake.answer(Answer::status(status).header("location", "https://elsewhere.example/").body(body));
+        let (_, failure) = run(model(Api::Anthropic, fake.url()).as_ref(), prompt("Hi")).await;
+        assert_eq!((failure.unwrap().kind, fake.requests().len()), (kind, 1), "{status} {body}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_cannot_take_is_left_out_once() {
+    let fake = FakeModel::start().await;
+    let body = json!({"error": {"message": "Unsupported parameter: 'temperature' is not supported with this model."}});
+    fake.answer(Answer::status(400).body(body.to_string())).answer(Answer::text("Fine."));
+    let warm = Prompt { temperature: Some(0.3), ..prompt("Hi") };
+    let (events, failure) = run(model(Api::OpenAiChat, fake.url()).as_ref(), warm).await;
+    assert_eq!((text_of(&events).as_str(), failure), ("Fine.", None));
+    assert!(waits(&events)[0].contains("a temperature"), "{events:?}");
+    let requests = fake.requests();
+    assert!(requests[0].body.get("temperature").is_some() && requests[1].body.get("temperature").is_none());
+}
+
+#[tokio::test]
+async fn dropping_the_stream_ends_the_call_in_every_state() {
+    // While nothing has come, while text comes, while the stream is silent.
+    for answer in [
+        Answer::new().silence(),
+        Answer::text("Some").silence(),
+        Answer::text("a b c d").every(Duration::from_secs(1)),
+    ] {
+        let fake = FakeModel::start().await;
+        fake.answer(answer);
+        let model = model(Api::Anthropic, fake.url());
+        let mut stream = model.stream(prompt("Hi"));
+        let _ = tokio::time::timeout(Duration::from_millis(150), async {
+            while stream.next().await.is_some() {}
+        })
+        .await;
+        let dropped = Instant::now();
+        drop(stream);
+        fake.wait_for_hangups(1).await;
+        assert!(dropped.elapsed() < Duration::from_secs(1));
+    }
+    // While it waits to try again: no other request is made.
+    let fake = FakeModel::start().await;
+    fake.answer(Answer::status(429).header("retry-after", "0.3"));
+    let model = model(Api::Anthropic, fake.url());
+    let mut stream = model.stream(prompt("Hi"));
+    assert!(matches!(stream.next().await, Some(Ok(ModelEvent::Waiting { .. }))));
+    drop(stream);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(fake.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_understood() {
+    let fake = FakeModel::start().await;
+    let body = json!({"choices": [{"message": {"role": "assistant", "content": "Whole."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 1}});
+    fake.answer(Answer::status(200).body(body.to_string()));
+    let (events, failure) = run(model(Api::OpenAiChat, fake.url()).as_ref(), prompt("Hi")).await;
+    assert_eq!((text_of(&events).as_str(), failure), ("Whole.", None));
+    fake.answer(Answer::status(200).header("content-type", "text/html").body("<html>"));
+    let (_, failure) = run(model(Api::OpenAiChat, fake.url()).as_ref(), prompt("Hi")).await;
+    assert!(failure.unwrap().message.contains("web page"));
+}
