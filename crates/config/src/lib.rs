@@ -1,1 +1,54 @@
-//! To be written.
+//! Raw layers → resolved settings, with where each value came from. The only crate that reads the
+//! environment and knows where home is. It does not decide anything by the settings: approvals are decided
+//! in the engine, providers are spoken to in llm.
+//!
+//! From the lowest layer to the highest: defaults, keys in environment variables, `initializationOptions`,
+//! `ECA_CONFIG`, `DRAGOMAN_CONFIG`, the global files, the project files, extra files, the command line; in
+//! each place ECA's file lies below ours.
+//!
+//! Invariants:
+//! - A file that cannot be read as a whole is not used at all, and every tool call asks until it is mended.
+//! - A project's file was written by whoever wrote the repository: what could do harm takes effect only in a
+//!   folder the user trusts (`trust`); what makes approvals stricter always does.
+//! - A deny rule is never lost, whichever layer it stands in.
+//! - Secrets are looked up at their first use, shown masked, and known to the `Redactor`.
+
+mod approval;
+mod aws;
+mod behavior;
+mod cursor;
+mod defaults;
+mod dynamic;
+mod environment;
+mod hooks;
+mod layer;
+mod legacy;
+mod mcp;
+mod netrc;
+mod network;
+mod origin;
+mod private_file;
+mod provider;
+mod resolve;
+mod secret;
+mod settings;
+mod show;
+mod source;
+mod tightening;
+mod tree;
+pub mod trust;
+mod variables;
+
+pub use approval::{Approval, ApprovalRules, Rule};
+pub use aws::AwsSettings;
+pub use behavior::{BehaviorSettings, Prompts};
+pub use dynamic::{Dynamic, SecretSource};
+pub use environment::Environment;
+pub use hooks::{CustomTool, HookAction, HookMatcher, HookScript, HookSettings};
+pub use mcp::{McpServer, McpTransport};
+pub use network::{NetworkSettings, Proxies};
+pub use origin::Origin;
+pub use provider::{ModelSettings, ProviderSettings};
+pub use resolve::{Inputs, Resolved, resolve};
+pub use secret::{Redactor, Secret};
+pub use settings::{Budget, ChatSettings, IndexSettings, LogLevel, Settings, ShellSettings, ToolSettings};

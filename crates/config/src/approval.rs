@@ -1,0 +1,258 @@
+//! `toolCall.approval` as typed rules; the engine decides by them. Collected layer by layer, not merged like
+//! other settings, so that no layer can take a deny or ask rule of another one away.
+//!
+//! What cannot be read fails closed: a deny or ask rule then holds for the whole tool, an allow rule is
+//! dropped, and where a whole block or file is unreadable everything asks.
+
+use domain::{Level, Notice};
+use serde_json::Value;
+
+use crate::layer::{Layer, Object, Standing};
+use crate::origin::Origin;
+
+/// What is to happen to a call. Stricter is greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Approval {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// One rule: the tool it is about and, perhaps, what its arguments must look like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// `tool`, `eca__tool`, `server__tool` or `server`.
+    pub target: String,
+    /// For each argument the sources of regular expressions, of which one must match the whole value; all
+    /// arguments must match. Empty: the rule holds whatever the arguments are.
+    pub args_matchers: Vec<(String, Vec<String>)>,
+    pub origin: Origin,
+}
+
+/// The rules of all layers, the lowest layer first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApprovalRules {
+    /// Always set for the global rules; a behavior may leave it open.
+    pub by_default: Option<Approval>,
+    pub allow: Vec<Rule>,
+    pub ask: Vec<Rule>,
+    pub deny: Vec<Rule>,
+    /// Why everything asks, when part of the policy could not be read. `allow` is empty then.
+    pub closed: Option<String>,
+}
+
+impl ApprovalRules {
+    /// These rules on top of inherited ones.
+    pub(crate) fn over(self, inherited: &Self) -> Self {
+        let mut rules = inherited.clone();
+        rules.by_default = self.by_default.or(rules.by_default);
+        rules.closed = rules.closed.or(self.closed);
+        rules.ask.extend(self.ask);
+        rules.deny.extend(self.deny);
+        self.allow.into_iter().for_each(|rule| replace(&mut rules.allow, rule));
+        rules.finish()
+    }
+
+    /// Everything asks from now on, deny rules excepted.
+    pub(crate) fn close(&mut self, why: &str) {
+        self.closed.get_or_insert_with(|| why.to_owned());
+        self.allow.clear();
+        self.by_default = self.by_default.max(Some(Approval::Ask));
+    }
+
+    fn finish(mut self) -> Self {
+        if let Some(why) = self.closed.clone() {
+            self.close(&why);
+        }
+        self
+    }
+}
+
+/// Collects the rules that stand at `path` (`toolCall.approval`, or that of a behavior) in every layer.
+/// `otherwise` is what holds where these rules have no `byDefault`.
+pub(crate) fn collect(
+    layers: &[Layer],
+    path: &[&str],
+    otherwise: Option<Approval>,
+    notices: &mut Vec<Notice>,
+) -> ApprovalRules {
+    let mut rules = ApprovalRules::default();
+    for layer in layers {
+        // `toolCall: 5` hides rules that somebody believed in, just like a wrong `approval` itself.
+        let known = (1..=path.len()).rev().find_map(|length| Some((length, layer.at(&path[..length])?)));
+        match known {
+            Some((length, Value::Object(block))) if length == path.len() => {
+                Reader { layer, path, otherwise, rules: &mut rules, notices }.read(block);
+            }
+            None | Some((_, Value::Object(_) | Value::Null)) => {}
+            Some((length, _)) => {
+                let what = "must be an object; every tool call asks until that is mended.";
+                let wrong = layer.wrong(Level::Error, &path[..length], what);
+                rules.closed.get_or_insert_with(|| wrong.text.clone());
+                notices.push(wrong);
+            }
+        }
+    }
+    rules.finish()
+}
+
+/// The rules of a map from target to matchers, as in `approval.deny` and in a hook's `matcher`. What cannot
+/// be read is an error beside the rules that can.
+pub(crate) fn read_rules(value: &Value, origin: &Origin) -> (Vec<Rule>, Vec<Malformed>) {
+    let mut malformed = Vec::new();
+    let rule =
+        |target: &str, args_matchers| Rule { target: target.into(), args_matchers, origin: origin.clone() };
+    let mut rules = Vec::new();
+    match value {
+        Value::Object(map) => {
+            for (target, matchers) in map {
+                match read_matchers(matchers) {
+                    Ok(args_matchers) => rules.push(rule(target, args_matchers)),
+                    Err(what) => malformed.push(Malformed { target: Some(target.clone()), what }),
+                }
+            }
+        }
+        // The form of ECA's agent files.
+        Value::Array(targets) => {
+            for target in targets {
+                match target.as_str() {
+                    Some(target) => rules.push(rule(target, Vec::new())),
+                    None => malformed.push(Malformed {
+                        target: None,
+                        what: "names a tool by something else than text".into(),
+                    }),
+                }
+            }
+        }
+        Value::Null => {}
+        _ => malformed.push(Malformed { target: None, what: "must be an object from tool to {}".into() }),
+    }
+    (rules, malformed)
+}
+
+pub(crate) struct Malformed {
+    /// The tool the rule is about, when that much is known.
+    pub(crate) target: Option<String>,
+    pub(crate) what: String,
+}
+
+struct Reader<'a> {
+    layer: &'a Layer,
+    path: &'a [&'a str],
+    otherwise: Option<Approval>,
+    rules: &'a mut ApprovalRules,
+    notices: &'a mut Vec<Notice>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, block: &Object) {
+        let standing = self.layer.standing;
+        for (key, value) in block {
+            match key.as_str() {
+                "byDefault" => self.read_default(value),
+                "deny" => self.read_strict("deny", value),
+                "ask" if standing != Standing::DenyOnly => self.read_strict("ask", value),
+                "allow" if standing == Standing::Full => self.read_allow(value),
+                "ask" | "allow" => {}
+                _ => self.close(key, "is no list of rules; `byDefault`, `allow`, `ask` and `deny` are."),
+            }
+        }
+    }
+
+    fn read_default(&mut self, value: &Value) {
+        let approval = match value.as_str() {
+            Some("allow") => Approval::Allow,
+            Some("ask") => Approval::Ask,
+            Some("deny") => Approval::Deny,
+            _ if value.is_null() => return,
+            _ => return self.close("byDefault", "must be \"allow\", \"ask\" or \"deny\"."),
+        };
+        let stricter = Some(approval) > self.rules.by_default.or(self.otherwise);
+        let applies = match self.layer.standing {
+            Standing::Full => true,
+            Standing::Untrusted => stricter,
+            Standing::DenyOnly => stricter && approval == Approval::Deny,
+        };
+        if applies {
+            self.rules.by_default = Some(approval);
+        }
+    }
+
+    /// Rules add up; one that cannot be read holds for all of its tool, or for all tools.
+    fn read_strict(&mut self, list: &str, value: &Value) {
+        let (mut rules, malformed) = read_rules(value, &self.layer.origin);
+        for Malformed { target, what } in malformed {
+            let Some(target) = target else {
+                self.close(list, &format!("{what}."));
+                continue;
+            };
+            let now = if list == "deny" { "denied" } else { "asked about" };
+            let what = format!("{what}; the tool is {now} whatever its arguments until that is mended.");
+            self.report(&[list, &target], &what);
+            let origin = self.layer.origin.clone();
+            rules.push(Rule { target, args_matchers: Vec::new(), origin });
+        }
+        let rules_so_far = if list == "deny" { &mut self.rules.deny } else { &mut self.rules.ask };
+        rules_so_far.append(&mut rules);
+    }
+
+    /// A higher layer's rule about the same target replaces the lower one; one that cannot be read is dropped.
+    fn read_allow(&mut self, value: &Value) {
+        let (rules, malformed) = read_rules(value, &self.layer.origin);
+        for Malformed { target, what } in malformed {
+            let what = format!("{what}; it allows nothing until that is mended.");
+            self.report(&["allow"].into_iter().chain(target.as_deref()).collect::<Vec<_>>(), &what);
+            self.rules.allow.retain(|rule| Some(&rule.target) != target.as_ref());
+        }
+        rules.into_iter().for_each(|rule| replace(&mut self.rules.allow, rule));
+    }
+
+    fn close(&mut self, key: &str, what: &str) {
+        let what = format!("{what} Every tool call asks until that is mended.");
+        self.report(&[key], &what);
+        let why = self.notices.last().map(|notice| notice.text.clone()).unwrap_or_default();
+        self.rules.closed.get_or_insert(why);
+    }
+
+    fn report(&mut self, key: &[&str], what: &str) {
+        let path: Vec<&str> = self.path.iter().chain(key).copied().collect();
+        self.notices.push(self.layer.wrong(Level::Error, &path, what));
+    }
+}
+
+fn replace(rules: &mut Vec<Rule>, rule: Rule) {
+    rules.retain(|other| other.target != rule.target);
+    rules.push(rule);
+}
+
+/// `{}` or `{"argsMatchers": {"argument": ["regex"]}}`.
+fn read_matchers(value: &Value) -> Result<Vec<(String, Vec<String>)>, String> {
+    let Value::Object(rule) = value else { return Err("must be {} or {\"argsMatchers\": …}".into()) };
+    // A misspelt `argsMatchers` would silently make the rule hold for every argument.
+    if let Some(key) = rule.keys().find(|key| *key != "argsMatchers") {
+        return Err(format!("has the unknown key “{key}”; only `argsMatchers` is known"));
+    }
+    match rule.get("argsMatchers") {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Object(matchers)) => matchers.iter().map(read_matcher).collect(),
+        Some(_) => Err("has `argsMatchers` that are no object".into()),
+    }
+}
+
+fn read_matcher((argument, patterns): (&String, &Value)) -> Result<(String, Vec<String>), String> {
+    let Value::Array(patterns) = patterns else {
+        return Err(format!("has no list of regular expressions for “{argument}”"));
+    };
+    let read = |pattern: &Value| {
+        let pattern =
+            pattern.as_str().ok_or_else(|| format!("has a pattern for “{argument}” that is no text"))?;
+        let error = match regex_syntax::parse(pattern) {
+            Ok(_) => return Ok(pattern.to_owned()),
+            Err(regex_syntax::Error::Parse(error)) => error.kind().to_string(),
+            Err(regex_syntax::Error::Translate(error)) => error.kind().to_string(),
+            Err(_) => "unknown error".to_owned(),
+        };
+        Err(format!("has a regular expression for “{argument}” that cannot be read ({error})"))
+    };
+    Ok((argument.clone(), patterns.iter().map(read).collect::<Result<_, _>>()?))
+}

@@ -1,0 +1,242 @@
+//! Reads typed values out of the merged tree. A value of the wrong type is reported by file, line and
+//! column, and the default is used in its place.
+
+use std::cell::RefCell;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use domain::{Level, Notice};
+use serde_json::Value;
+
+use crate::dynamic::{Dynamic, SecretSource, Surroundings};
+use crate::environment::Environment;
+use crate::layer::Layer;
+use crate::origin::Origin;
+use crate::secret::Redactor;
+use crate::tree::{LayerIndex, Node, dotted};
+
+/// What all reading shares.
+pub(crate) struct Scope<'a> {
+    pub(crate) environment: &'a Environment,
+    pub(crate) layers: &'a [Layer],
+    pub(crate) redactor: &'a Redactor,
+    /// The first workspace folder, or home.
+    pub(crate) directory: &'a Path,
+    pub(crate) netrc_file: Option<PathBuf>,
+    pub(crate) notices: RefCell<Vec<Notice>>,
+}
+
+/// A place in the tree, which may be empty.
+#[derive(Clone)]
+pub(crate) struct Cursor<'a> {
+    scope: &'a Scope<'a>,
+    node: Option<&'a Node>,
+    default: Option<&'a Node>,
+    path: Vec<&'a str>,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(scope: &'a Scope<'a>, node: &'a Node, default: Option<&'a Node>) -> Self {
+        Self { scope, node: Some(node), default, path: Vec::new() }
+    }
+
+    /// The same place, told to read another node.
+    pub(crate) fn with_node(&self, node: &'a Node) -> Self {
+        Self { node: Some(node), ..self.clone() }
+    }
+
+    pub(crate) fn scope(&self) -> &'a Scope<'a> {
+        self.scope
+    }
+
+    pub(crate) fn node(&self) -> Option<&'a Node> {
+        self.node
+    }
+
+    pub(crate) fn name(&self) -> &'a str {
+        self.path.last().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn get(&self, key: &'a str) -> Cursor<'a> {
+        let below = |node: Option<&'a Node>| node.and_then(|node| node.get(key));
+        let mut path = self.path.clone();
+        path.push(key);
+        Self { scope: self.scope, node: below(self.node), default: below(self.default), path }
+    }
+
+    /// Every entry of an object.
+    pub(crate) fn entries(&self) -> Vec<Cursor<'a>> {
+        match self.node.map(|node| node.entries()) {
+            None => Vec::new(),
+            Some(Some(entries)) => entries.keys().map(|key| self.get(key)).collect(),
+            Some(None) => {
+                self.wrong("must be an object");
+                Vec::new()
+            }
+        }
+    }
+
+    /// The value of this place as plain JSON.
+    pub(crate) fn value(&self) -> Option<Value> {
+        self.node.map(Node::to_value)
+    }
+
+    pub(crate) fn flag(&self) -> Option<bool> {
+        self.leaf("true or false", |value| value.as_bool()).map(|(value, _)| value)
+    }
+
+    pub(crate) fn number(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        let what = format!("a whole number from {} to {}", range.start(), range.end());
+        self.leaf(&what, |value| value.as_u64().filter(|number| range.contains(number)))
+            .map(|(value, _)| value)
+    }
+
+    /// An amount of money. What cannot be read is nothing to spend, because it was meant as a limit.
+    pub(crate) fn dollars(&self) -> Option<f64> {
+        let (value, _) = self.node?.leaf()?;
+        let dollars = value.as_f64().filter(|dollars| dollars.is_finite() && *dollars >= 0.0);
+        if dollars.is_none() {
+            self.report(Level::Error, "must be a number of dollars. Nothing is spent until that is mended.");
+        }
+        dollars.or(Some(0.0))
+    }
+
+    /// A text in which every reference is looked up now. An empty one counts as absent.
+    pub(crate) fn text(&self) -> Option<String> {
+        self.now(&self.dynamic()?)
+    }
+
+    /// What has to be known before anything else can go on.
+    pub(crate) fn now(&self, text: &Dynamic) -> Option<String> {
+        match text.get_now() {
+            Ok(text) => Some(text).filter(|text| !text.is_empty()),
+            Err(failure) => {
+                self.report(Level::Warning, &format!("is left out. {failure}"));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        self.text().map(|path| self.scope.environment.expand_home(&path))
+    }
+
+    /// A text that is looked up at its first use. One that is known to be empty counts as absent.
+    pub(crate) fn dynamic(&self) -> Option<Dynamic> {
+        let (text, layer) = self.written()?;
+        let dynamic = Dynamic::new(&self.dotted(), text, true, &self.surroundings(layer));
+        Some(dynamic).filter(|dynamic| dynamic.known() != Some(""))
+    }
+
+    /// A text for the model, in which white space matters.
+    pub(crate) fn prompt(&self) -> Option<Dynamic> {
+        let (text, layer) = self.written()?;
+        let prompt = Dynamic::new(&self.dotted(), text, false, &self.surroundings(layer));
+        if prompt.needs_class_path() {
+            self.wrong("refers to a file of ECA's own program");
+            return None;
+        }
+        Some(prompt).filter(|prompt| prompt.known() != Some(""))
+    }
+
+    pub(crate) fn secret(&self) -> Option<SecretSource> {
+        self.masked(Some(self.scope.redactor))
+    }
+
+    fn masked(&self, redactor: Option<&Redactor>) -> Option<SecretSource> {
+        let (text, layer) = self.written()?;
+        let secret = SecretSource::new(&self.dotted(), text, &self.surroundings(layer), redactor);
+        Some(secret).filter(|secret| secret.known().is_none_or(|secret| !secret.expose().is_empty()))
+    }
+
+    /// Headers or variables: each may be a secret and is shown masked, but only those whose name says so are
+    /// looked for in logs, where `production` or `application/json` must stay readable.
+    pub(crate) fn secrets(&self) -> Vec<(String, SecretSource)> {
+        let named = |entry: Cursor<'a>| {
+            let name = entry.name().to_ascii_lowercase();
+            let words = ["auth", "token", "key", "secret", "pass", "cookie", "credential"];
+            let telling = words.iter().any(|word| name.contains(word));
+            Some((entry.name().to_owned(), entry.masked(telling.then_some(self.scope.redactor))?))
+        };
+        self.entries().into_iter().filter_map(named).collect()
+    }
+
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.dynamics().iter().filter_map(|text| self.now(text)).collect()
+    }
+
+    pub(crate) fn dynamics(&self) -> Vec<Dynamic> {
+        let list = |value: &'a Value| -> Option<Vec<&'a str>> {
+            value.as_array()?.iter().map(Value::as_str).collect()
+        };
+        let Some((texts, layer)) = self.leaf("a list of texts", list) else { return Vec::new() };
+        let around = self.surroundings(layer);
+        texts.iter().map(|text| Dynamic::new(&self.dotted(), text, false, &around)).collect()
+    }
+
+    /// Reports that the value here `must be …`; the default is used.
+    pub(crate) fn wrong(&self, what: &str) {
+        self.report(Level::Warning, &format!("{what}; the default is used instead."));
+    }
+
+    pub(crate) fn report(&self, level: Level, what: &str) {
+        let notice = match self.layer() {
+            Some(layer) => layer.wrong(level, &self.path, what),
+            None => Notice { level, text: format!("`{}` {what}", self.dotted()) },
+        };
+        self.scope.notices.borrow_mut().push(notice);
+    }
+
+    /// Where the value here, or its first part, came from.
+    pub(crate) fn origin(&self) -> Origin {
+        self.layer().map_or(Origin::Default, |layer| layer.origin.clone())
+    }
+
+    /// The directory that relative paths here start from.
+    pub(crate) fn base(&self) -> &'a Path {
+        self.layer().map_or(self.scope.directory, |layer| &layer.base)
+    }
+
+    pub(crate) fn dotted(&self) -> String {
+        dotted(self.path.iter().copied())
+    }
+
+    fn layer(&self) -> Option<&'a Layer> {
+        let mut node = self.node?;
+        loop {
+            match node {
+                Node::Leaf { layer, .. } => return self.scope.layers.get(*layer),
+                Node::Branch(branch) => node = branch.first()?.1,
+            }
+        }
+    }
+
+    fn written(&self) -> Option<(&'a str, LayerIndex)> {
+        self.leaf("a text", Value::as_str)
+    }
+
+    /// Reads the leaf here; when it is wrong it is reported and the default is read.
+    fn leaf<T>(&self, what: &str, read: impl Fn(&'a Value) -> Option<T>) -> Option<(T, LayerIndex)> {
+        let read_node = |node: &'a Node| node.leaf().and_then(|(value, layer)| Some((read(value)?, layer)));
+        let node = self.node?;
+        read_node(node).or_else(|| {
+            self.wrong(&format!("must be {what}"));
+            read_node(self.default?)
+        })
+    }
+
+    fn surroundings(&self, layer: LayerIndex) -> Surroundings<'_> {
+        let layer = self.scope.layers.get(layer);
+        // The user's own commands never run in a folder that a stranger wrote.
+        let directory = match layer.map(|layer| &layer.origin) {
+            Some(Origin::ProjectFile { root, .. }) => root,
+            _ => self.scope.environment.home(),
+        };
+        Surroundings {
+            environment: self.scope.environment,
+            base: layer.map_or(self.scope.directory, |layer| &layer.base),
+            directory,
+            netrc_file: self.scope.netrc_file.as_deref(),
+        }
+    }
+}

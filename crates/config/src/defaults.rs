@@ -1,0 +1,62 @@
+//! The lowest layer: what holds where nobody says anything.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::layer::Object;
+use crate::tree::Node;
+
+static DEFAULTS: LazyLock<(Object, Node)> = LazyLock::new(|| {
+    let values = match defaults() {
+        Value::Object(values) => values,
+        _ => Object::new(),
+    };
+    let node = Node::from_map(&values, 0);
+    (values, node)
+});
+
+pub(crate) fn values() -> &'static Object {
+    &DEFAULTS.0
+}
+
+pub(crate) fn tree() -> &'static Node {
+    &DEFAULTS.1
+}
+
+fn defaults() -> Value {
+    json!({
+        "defaultAgent": "agent",
+        "agent": {"agent": {}, "plan": {}},
+        "welcomeMessage": "Welcome to Dragoman!\n\nType '/' for commands\n\n",
+        "toolCall": {
+            "approval": {
+                "byDefault": "ask",
+                "allow": {
+                    "eca__directory_tree": {},
+                    "eca__read_file": {},
+                    "eca__grep": {},
+                    "eca__glob": {},
+                    "eca__preview_file_change": {},
+                    "eca__editor_diagnostics": {},
+                    "eca__ask_user": {},
+                    "eca__task": {},
+                    "eca__compact_chat": {},
+                },
+            },
+            "readFile": {"maxLines": 2000},
+            "shellCommand": {"summaryMaxLength": 30},
+            "outputTruncation": {"lines": 2000, "sizeKb": 50},
+        },
+        "chat": {"title": true, "defaultTrust": false},
+        "autoCompactPercentage": 85,
+        "maxSteps": 200,
+        "streamSilenceSeconds": 120,
+        "mcpTimeoutSeconds": 60,
+        "concurrency": 8,
+        "logLevel": "info",
+        "includeParentAgentsFiles": false,
+        "index": {"repoMap": {"maxTotalEntries": 800, "maxEntriesPerDir": 50}},
+        "rewrite": {"fullFileMaxLines": 2000},
+    })
+}

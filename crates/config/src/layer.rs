@@ -1,0 +1,90 @@
+//! One layer of settings: an object, where it came from, and how much of it may take effect.
+
+use std::path::PathBuf;
+
+use domain::{Level, Notice};
+use serde_json::{Map, Value};
+
+use crate::origin::Origin;
+use crate::source::{self, Broken};
+use crate::tree::dotted;
+
+pub(crate) type Object = Map<String, Value>;
+
+/// How much of a layer takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Full,
+    /// A project's file in a folder that is not trusted: only what is harmless or stricter.
+    Untrusted,
+    /// The user's global file while `pureConfig` is on: only its deny rules.
+    DenyOnly,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    pub(crate) origin: Origin,
+    pub(crate) values: Object,
+    pub(crate) standing: Standing,
+    /// What relative paths in `${file:…}` start from.
+    pub(crate) base: PathBuf,
+    /// Kept so that a wrong value can be named by line and column.
+    pub(crate) text: Option<String>,
+}
+
+impl Layer {
+    pub(crate) fn new(origin: Origin, values: Object, base: PathBuf) -> Self {
+        Self { origin, values, standing: Standing::Full, base, text: None }
+    }
+
+    /// Reads a text of settings; what is wrong with it is a notice that names its origin.
+    pub(crate) fn parse(origin: Origin, text: String, base: PathBuf) -> Result<Self, Notice> {
+        let values = source::parse(&text).map_err(|broken| unusable(&origin, &broken))?;
+        Ok(Self { text: Some(text), ..Self::new(origin, values, base) })
+    }
+
+    /// Reads a file, `None` when it is not there.
+    pub(crate) fn read(origin: Origin) -> Result<Option<Self>, Notice> {
+        let Some(path) = origin.file().map(ToOwned::to_owned) else { return Ok(None) };
+        let base = path.parent().map(ToOwned::to_owned).unwrap_or_default();
+        match source::read(&path) {
+            Ok(None) => Ok(None),
+            Ok(Some(text)) => Self::parse(origin, text, base).map(Some),
+            Err(broken) => Err(unusable(&origin, &broken)),
+        }
+    }
+
+    pub(crate) fn at(&self, path: &[&str]) -> Option<&Value> {
+        let (first, rest) = path.split_first()?;
+        rest.iter().try_fold(self.values.get(*first)?, |value, key| value.get(*key))
+    }
+
+    /// Where a key stands, for people: file, line and column as far as they are known.
+    pub(crate) fn place(&self, path: &[&str]) -> String {
+        let found = self.text.as_deref().and_then(|text| source::locate(text, path.iter().copied()));
+        match found {
+            Some((line, column)) => format!("{}, line {line}, column {column}", self.origin),
+            None => self.origin.to_string(),
+        }
+    }
+
+    /// A wrong value, named by place and key.
+    pub(crate) fn wrong(&self, level: Level, path: &[&str], what: &str) -> Notice {
+        notice(level, format!("{}: `{}` {what}", self.place(path), dotted(path.iter().copied())))
+    }
+}
+
+pub(crate) fn notice(level: Level, text: impl Into<String>) -> Notice {
+    Notice { level, text: text.into() }
+}
+
+fn unusable(origin: &Origin, broken: &Broken) -> Notice {
+    notice(
+        Level::Error,
+        format!(
+            "The settings in {origin} cannot be used: {}. Nothing of them applies, and every tool call asks, \
+             until that is mended.",
+            broken.0
+        ),
+    )
+}

@@ -1,0 +1,43 @@
+//! Where a value came from, in words for the user.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    /// An environment variable, by its name.
+    Variable(String),
+    InitializationOptions,
+    GlobalFile(PathBuf),
+    ProjectFile {
+        path: PathBuf,
+        root: PathBuf,
+    },
+    /// A file that `extraConfigs` of the user's own settings names.
+    ExtraFile(PathBuf),
+    CommandLine,
+}
+
+impl Origin {
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::GlobalFile(path) | Self::ExtraFile(path) | Self::ProjectFile { path, .. } => Some(path),
+            Self::Default | Self::Variable(_) | Self::InitializationOptions | Self::CommandLine => None,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Variable(name) => write!(f, "${name}"),
+            Self::InitializationOptions => f.write_str("initializationOptions"),
+            Self::GlobalFile(path) | Self::ExtraFile(path) | Self::ProjectFile { path, .. } => {
+                write!(f, "{}", path.display())
+            }
+            Self::CommandLine => f.write_str("command line"),
+        }
+    }
+}

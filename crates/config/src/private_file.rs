@@ -1,0 +1,46 @@
+//! Files only their owner may read, replaced as a whole or not at all.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Writes `path` (mode 0600, its directory 0700 when it is made) so that a reader sees the old or the new
+/// content, also after a crash.
+pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let directory = directory(path)?;
+    let temporary = path.with_extension(format!("{}.new", std::process::id()));
+    let written = create(&temporary).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()
+    });
+    if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    File::open(directory)?.sync_all()
+}
+
+/// Holds off every other process that wants to change `path`, until it is dropped.
+pub(crate) fn lock(path: &Path) -> io::Result<File> {
+    directory(path)?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path.with_extension("lock"))?;
+    file.lock()?;
+    Ok(file)
+}
+
+fn directory(path: &Path) -> io::Result<&Path> {
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    Ok(directory)
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let _ = fs::remove_file(path);
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}

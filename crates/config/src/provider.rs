@@ -1,0 +1,132 @@
+//! `providers.<name>`: how to reach a model vendor. Nothing is filled in here that the user did not set;
+//! what is known of a vendor stands in llm's table.
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
+use crate::cursor::Cursor;
+use crate::dynamic::{Dynamic, SecretSource};
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProviderSettings {
+    /// `openai-responses`, `openai-chat`, `anthropic` or another format that llm knows.
+    pub api: Option<String>,
+    pub url: Option<Dynamic>,
+    pub key: Option<SecretSource>,
+    /// By the name the user chose, in the order of the settings.
+    pub models: IndexMap<String, ModelSettings>,
+    pub extra_headers: Vec<(String, SecretSource)>,
+    pub extra_payload: Map<String, Value>,
+    /// Whether the vendor is asked for its list of models.
+    pub fetch_models: Option<bool>,
+    pub requires_auth: Option<bool>,
+    /// Instead of the path that belongs to the API format.
+    pub completion_path: Option<String>,
+    pub think_tags: Option<(String, String)>,
+    /// `short` or `long`.
+    pub cache_retention: Option<String>,
+    /// Another server for a device login.
+    pub auth_url: Option<String>,
+    pub auth_client_id: Option<String>,
+    /// Requests at once.
+    pub concurrency: Option<u64>,
+    /// Keys that only some vendors have, such as `region` or `apiVersion`.
+    pub rest: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelSettings {
+    /// The vendor's name for it, where it differs.
+    pub model_name: Option<String>,
+    pub extra_payload: Map<String, Value>,
+    pub extra_headers: Vec<(String, SecretSource)>,
+    /// `all`, `turn` or `off`.
+    pub reasoning_history: Option<String>,
+    pub context_limit: Option<u64>,
+    pub output_limit: Option<u64>,
+    /// Dollars for a million tokens: input, output, cache read, cache write.
+    pub input_cost: Option<f64>,
+    pub output_cost: Option<f64>,
+    pub cache_read_cost: Option<f64>,
+    pub cache_write_cost: Option<f64>,
+    /// Payloads to choose from; an empty one takes a built-in variant away.
+    pub variants: IndexMap<String, Map<String, Value>>,
+}
+
+/// Keys that have a field above.
+const KNOWN: &[&str] = &[
+    "api",
+    "url",
+    "key",
+    "models",
+    "extraHeaders",
+    "extraPayload",
+    "fetchModels",
+    "requiresAuth",
+    "completionUrlRelativePath",
+    "thinkTagStart",
+    "thinkTagEnd",
+    "cacheRetention",
+    "auth",
+    "concurrency",
+];
+
+impl ProviderSettings {
+    pub(crate) fn read(cursor: &Cursor) -> Self {
+        let models = cursor.get("models").entries();
+        let rest = cursor.entries().into_iter().filter(|entry| !KNOWN.contains(&entry.name()));
+        let think_tags = cursor.get("thinkTagStart").text().zip(cursor.get("thinkTagEnd").text());
+        Self {
+            api: cursor.get("api").text(),
+            url: cursor.get("url").dynamic(),
+            key: cursor.get("key").secret(),
+            models: models
+                .iter()
+                .map(|model| (model.name().to_owned(), ModelSettings::read(model)))
+                .collect(),
+            extra_headers: cursor.get("extraHeaders").secrets(),
+            extra_payload: object(&cursor.get("extraPayload")),
+            fetch_models: cursor.get("fetchModels").flag(),
+            requires_auth: cursor.get("requiresAuth").flag(),
+            completion_path: cursor.get("completionUrlRelativePath").text(),
+            think_tags,
+            cache_retention: cursor.get("cacheRetention").text(),
+            auth_url: cursor.get("auth").get("url").text(),
+            auth_client_id: cursor.get("auth").get("clientId").text(),
+            concurrency: cursor.get("concurrency").number(1..=1000),
+            rest: rest.filter_map(|entry| Some((entry.name().to_owned(), entry.value()?))).collect(),
+        }
+    }
+}
+
+impl ModelSettings {
+    fn read(cursor: &Cursor) -> Self {
+        let variants = cursor.get("variants").entries();
+        let cost = |name| cursor.get("cost").get(name).value().and_then(|cost| cost.as_f64());
+        Self {
+            model_name: cursor.get("modelName").text(),
+            extra_payload: object(&cursor.get("extraPayload")),
+            extra_headers: cursor.get("extraHeaders").secrets(),
+            reasoning_history: cursor.get("reasoningHistory").text(),
+            context_limit: cursor.get("limit").get("context").number(1..=u64::MAX),
+            output_limit: cursor.get("limit").get("output").number(1..=u64::MAX),
+            input_cost: cost("input"),
+            output_cost: cost("output"),
+            cache_read_cost: cost("cacheRead"),
+            cache_write_cost: cost("cacheWrite"),
+            variants: variants.iter().map(|entry| (entry.name().to_owned(), object(entry))).collect(),
+        }
+    }
+}
+
+/// An object that is handed on as it is.
+pub(crate) fn object(cursor: &Cursor) -> Map<String, Value> {
+    match cursor.value() {
+        Some(Value::Object(object)) => object,
+        None | Some(Value::Null) => Map::new(),
+        Some(_) => {
+            cursor.wrong("must be an object");
+            Map::new()
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Gathers the layers, lays them over one another and reads the result. Touches files, and runs commands
+//! only where a setting that is needed at once refers to one; may be called again at any time.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use domain::{Level, Notice};
+use serde_json::{Map, Value};
+
+use crate::approval::{self, Approval, ApprovalRules};
+use crate::cursor::{Cursor, Scope};
+use crate::defaults;
+use crate::environment::Environment;
+use crate::layer::{Layer, Object, Standing, notice};
+use crate::legacy::modernise;
+use crate::origin::Origin;
+use crate::secret::Redactor;
+use crate::settings::Settings;
+use crate::tightening::without_trust;
+use crate::tree::Node;
+use crate::trust::{self, Folder};
+use crate::variables;
+
+/// What comes from outside the environment and the files.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs {
+    pub workspace_roots: Vec<PathBuf>,
+    /// What a client sent with `initialize`.
+    pub initialization_options: Option<Value>,
+    /// Settings from the command line.
+    pub overrides: Map<String, Value>,
+    /// Learns every secret that is met. Handed in, so that a log that has it keeps up when settings are read anew.
+    pub redactor: Redactor,
+}
+
+/// The settings, where they came from, and what a person should know about them.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    pub settings: Settings,
+    pub notices: Vec<Notice>,
+    /// The workspace folders and whether they are trusted.
+    pub folders: Vec<Folder>,
+    /// Knows every secret that was met, also those that are looked up later.
+    pub redactor: Redactor,
+    /// Variables that hold secrets of ours, to be withheld from programs that a model starts.
+    pub secret_variables: Vec<String>,
+    pub(crate) tree: Node,
+    pub(crate) layers: Vec<Layer>,
+}
+
+/// Reads all layers and resolves them. Blocks for a command only where a setting that is needed at once, such
+/// as `defaultModel`, refers to one; keys, addresses, headers and prompts wait for their first use.
+pub fn resolve(environment: &Environment, inputs: &Inputs) -> Resolved {
+    let mut gathering = Gathering::new(environment, inputs);
+    gathering.gather();
+    gathering.merge();
+    gathering.finish()
+}
+
+struct Gathering<'a> {
+    environment: &'a Environment,
+    inputs: &'a Inputs,
+    layers: Vec<Layer>,
+    tree: Node,
+    folders: Vec<Folder>,
+    notices: Vec<Notice>,
+    /// Set when a text that may hold approval rules could not be used.
+    closed: Option<String>,
+}
+
+impl<'a> Gathering<'a> {
+    fn new(environment: &'a Environment, inputs: &'a Inputs) -> Self {
+        let defaults = Layer::new(Origin::Default, defaults::values().clone(), environment.home().to_owned());
+        Self {
+            environment,
+            inputs,
+            layers: vec![defaults],
+            tree: Node::default(),
+            folders: Vec::new(),
+            notices: Vec::new(),
+            closed: None,
+        }
+    }
+
+    /// The first workspace folder, or home.
+    fn directory(&self) -> &'a Path {
+        self.inputs.workspace_roots.first().map_or(self.environment.home(), PathBuf::as_path)
+    }
+
+    fn gather(&mut self) {
+        self.gather_options();
+        for name in ["ECA_CONFIG", "DRAGOMAN_CONFIG"] {
+            if let Some(text) = self.environment.lossy(name) {
+                let base = self.directory().to_owned();
+                self.add(Layer::parse(Origin::Variable(name.into()), text, base).map(Some));
+            }
+        }
+        let wholly_pure = self.environment.flag("DRAGOMAN_PURE");
+        let asked = |layer: &Layer| layer.values.get("pureConfig") == Some(&Value::Bool(true));
+        let pure = wholly_pure || self.layers.iter().any(asked);
+        if !wholly_pure {
+            self.gather_global(if pure { Standing::DenyOnly } else { Standing::Full });
+        }
+        self.layers.iter_mut().for_each(|layer| modernise(&mut layer.values));
+        if !pure {
+            let extra = self.extra_files();
+            self.gather_projects();
+            extra.into_iter().for_each(|path| self.add_extra(path));
+        }
+        let mut overrides = self.inputs.overrides.clone();
+        modernise(&mut overrides);
+        self.layers.push(Layer::new(Origin::CommandLine, overrides, self.directory().to_owned()));
+    }
+
+    fn gather_options(&mut self) {
+        match &self.inputs.initialization_options {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(options)) => {
+                let base = self.directory().to_owned();
+                let options = without_nulls(options);
+                self.layers.push(Layer::new(Origin::InitializationOptions, options, base));
+            }
+            Some(_) => {
+                let text = "initializationOptions must be an object; they are ignored.";
+                self.notices.push(notice(Level::Warning, text));
+            }
+        }
+    }
+
+    fn gather_global(&mut self, standing: Standing) {
+        for directory in [self.environment.eca_config_dir(), self.environment.config_dir()] {
+            let layer = Layer::read(Origin::GlobalFile(directory.join("config.json")));
+            self.add(layer.map(|layer| layer.map(|layer| Layer { standing, ..layer })));
+        }
+    }
+
+    fn gather_projects(&mut self) {
+        for root in &self.inputs.workspace_roots {
+            // Trust is given to a place, not to one of the names it has.
+            let root = root.canonicalize().unwrap_or_else(|_| root.clone());
+            let (mut layers, broken) = trust::project_layers(&root);
+            let (folder, problem) = trust::look_up(self.environment, root, &layers);
+            self.notices.extend(problem.filter(|problem| !self.notices.contains(problem)));
+            if !folder.is_trusted() || !broken.is_empty() {
+                layers.iter_mut().for_each(|layer| layer.standing = Standing::Untrusted);
+            }
+            broken.into_iter().for_each(|notice| self.add(Err(notice)));
+            self.layers.append(&mut layers);
+            self.folders.push(folder);
+        }
+    }
+
+    /// `extraConfigs` of the user's own settings; a project cannot name files.
+    fn extra_files(&self) -> Vec<PathBuf> {
+        let named = self.layers.iter().rev().filter(|layer| layer.standing == Standing::Full);
+        let named = named.filter_map(|layer| layer.values.get("extraConfigs")?.as_array()).next();
+        let paths = named.into_iter().flatten().filter_map(Value::as_str);
+        paths.map(|path| self.directory().join(self.environment.expand_home(path))).collect()
+    }
+
+    fn add_extra(&mut self, path: PathBuf) {
+        match Layer::read(Origin::ExtraFile(path.clone())) {
+            Ok(None) => {
+                let text = format!("There is no file {}, which `extraConfigs` names.", path.display());
+                self.notices.push(notice(Level::Warning, text));
+            }
+            layer => self.add(layer),
+        }
+        if let Some(layer) = self.layers.last_mut() {
+            modernise(&mut layer.values);
+        }
+    }
+
+    fn add(&mut self, layer: Result<Option<Layer>, Notice>) {
+        match layer {
+            Ok(layer) => self.layers.extend(layer),
+            Err(notice) => {
+                self.closed.get_or_insert_with(|| notice.text.clone());
+                self.notices.push(notice);
+            }
+        }
+    }
+
+    fn merge(&mut self) {
+        let mut left_out: Vec<(&Path, Vec<String>)> = Vec::new();
+        for (index, layer) in self.layers.iter().enumerate() {
+            match (layer.standing, &layer.origin) {
+                (Standing::Full, _) => self.tree.merge(&layer.values, index, Some(defaults::tree())),
+                (Standing::Untrusted, Origin::ProjectFile { root, .. }) => {
+                    let (applied, keys) = without_trust(&layer.values, &self.tree);
+                    self.tree.merge(&applied, index, Some(defaults::tree()));
+                    match left_out.last_mut() {
+                        Some((last, all)) if *last == root => all.extend(keys),
+                        _ => left_out.push((root, keys)),
+                    }
+                }
+                (Standing::Untrusted | Standing::DenyOnly, _) => {}
+            }
+        }
+        for (root, mut keys) in left_out {
+            let mut seen = std::collections::HashSet::new();
+            keys.retain(|key| seen.insert(key.clone()));
+            let folder = self.folders.iter().find(|folder| folder.root == root && !folder.is_trusted());
+            if let Some(folder) = folder.filter(|_| !keys.is_empty()) {
+                self.notices.push(trust::left_out(folder, &keys));
+            }
+        }
+        variables::fill(self.environment, &mut self.tree, &mut self.layers);
+    }
+
+    fn finish(mut self) -> Resolved {
+        let redactor = self.inputs.redactor.clone();
+        let secret_variables = variables::secret_names(self.environment, &self.tree);
+        variables::teach(self.environment, &secret_variables, &redactor);
+        let approval = self.approval();
+        let mut scope = Scope {
+            environment: self.environment,
+            layers: &self.layers,
+            redactor: &redactor,
+            directory: self.directory(),
+            netrc_file: None,
+            notices: RefCell::default(),
+        };
+        let netrc_file = Cursor::new(&scope, &self.tree, Some(defaults::tree())).get("netrcFile").path();
+        scope.netrc_file = netrc_file;
+        let mut settings = Settings::read(&Cursor::new(&scope, &self.tree, Some(defaults::tree())), approval);
+        if let Some(why) = &self.closed {
+            settings.behaviors.values_mut().for_each(|behavior| behavior.approval.close(why));
+        }
+        self.notices.append(&mut scope.notices.into_inner());
+        let mut notices: Vec<Notice> = Vec::with_capacity(self.notices.len());
+        for notice in self.notices {
+            if !notices.contains(&notice) {
+                notices.push(notice);
+            }
+        }
+        let (folders, tree, layers) = (self.folders, self.tree, self.layers);
+        Resolved { settings, notices, folders, redactor, secret_variables, tree, layers }
+    }
+
+    /// The rules for all behaviors.
+    fn approval(&mut self) -> ApprovalRules {
+        let path = ["toolCall", "approval"];
+        let mut rules = approval::collect(&self.layers, &path, None, &mut self.notices);
+        rules.by_default.get_or_insert(Approval::Ask);
+        if let Some(why) = &self.closed {
+            rules.close(why);
+        }
+        rules
+    }
+}
+
+/// Clients send `null` for what they do not set.
+fn without_nulls(object: &Object) -> Object {
+    let strip = |value: &Value| match value {
+        Value::Object(object) => Value::Object(without_nulls(object)),
+        value => value.clone(),
+    };
+    let said = object.iter().filter(|(_, value)| !value.is_null());
+    said.map(|(key, value)| (key.clone(), strip(value))).collect()
+}

@@ -1,0 +1,254 @@
+//! The resolved settings for people: every value with its origin, secrets masked. Makes text and JSON;
+//! printing is the caller's.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+use crate::approval::{Approval, ApprovalRules, Rule};
+use crate::dynamic::closing;
+use crate::origin::Origin;
+use crate::resolve::Resolved;
+use crate::secret::MASK;
+use crate::tree::{Node, dotted};
+
+impl Resolved {
+    /// Where the value of a dotted key came from.
+    pub fn origin(&self, key: &str) -> Option<&Origin> {
+        self.leaves()
+            .into_iter()
+            .find(|leaf| dotted(leaf.path.iter().copied()) == key)
+            .map(|leaf| leaf.origin)
+    }
+
+    /// One line for each setting: `key = value    (origin)`.
+    pub fn show_text(&self) -> String {
+        let mut text = String::new();
+        for leaf in self.leaves() {
+            let key = dotted(leaf.path.iter().copied());
+            let _ = writeln!(text, "{key} = {}    ({})", mask(&leaf.path, leaf.value), leaf.origin);
+        }
+        for (name, rules) in self.rules() {
+            let default = rules.by_default.map(word).unwrap_or("(as for all behaviors)");
+            let _ = writeln!(text, "{name}.byDefault = \"{default}\"");
+            for (list, rules) in lists(rules) {
+                for rule in rules {
+                    let _ = writeln!(
+                        text,
+                        "{name}.{list}.{} = {}    ({})",
+                        rule.target,
+                        show_rule(rule),
+                        rule.origin
+                    );
+                }
+            }
+        }
+        for notice in &self.notices {
+            let _ = writeln!(text, "# {}", notice.text);
+        }
+        self.redactor.redact(&text).into_owned()
+    }
+
+    /// `{settings, origins, approval, notices}`.
+    pub fn show_json(&self) -> Value {
+        let origins = self.leaves().into_iter();
+        let origins: Map<String, Value> =
+            origins.map(|leaf| (dotted(leaf.path.iter().copied()), leaf.origin.to_string().into())).collect();
+        let approval: Map<String, Value> =
+            self.rules().into_iter().map(|(name, rules)| (name, show_rules(rules))).collect();
+        let notices: Vec<&str> = self.notices.iter().map(|notice| notice.text.as_str()).collect();
+        let shown = json!({
+            "settings": masked(&self.tree, &mut Vec::new()),
+            "origins": origins,
+            "approval": approval,
+            "notices": notices,
+        });
+        redact(&self.redactor, shown)
+    }
+
+    fn rules(&self) -> Vec<(String, &ApprovalRules)> {
+        let mut rules = vec![("toolCall.approval".to_owned(), &self.settings.tools.approval)];
+        let own = self
+            .settings
+            .behaviors
+            .iter()
+            .filter(|(_, behavior)| behavior.approval != ApprovalRules::default());
+        rules.extend(
+            own.map(|(name, behavior)| (dotted(["agent", name, "toolCall", "approval"]), &behavior.approval)),
+        );
+        rules
+    }
+
+    fn leaves(&self) -> Vec<Leaf<'_>> {
+        let mut leaves = Vec::new();
+        self.collect(&self.tree, &mut Vec::new(), &mut leaves);
+        leaves
+    }
+
+    fn collect<'a>(&'a self, node: &'a Node, path: &mut Vec<&'a str>, leaves: &mut Vec<Leaf<'a>>) {
+        match node {
+            // Rules are not merged like other settings, so the tree does not tell what holds.
+            _ if is_approval(path) => {}
+            Node::Leaf { value, layer } => {
+                let origin = self.layers.get(*layer).map_or(&Origin::Default, |layer| &layer.origin);
+                leaves.push(Leaf { path: path.clone(), value, origin });
+            }
+            Node::Branch(branch) => {
+                for (key, node) in branch {
+                    path.push(key);
+                    self.collect(node, path, leaves);
+                    path.pop();
+                }
+            }
+        }
+    }
+}
+
+struct Leaf<'a> {
+    path: Vec<&'a str>,
+    value: &'a Value,
+    origin: &'a Origin,
+}
+
+fn is_approval(path: &[&str]) -> bool {
+    matches!(path, ["toolCall", "approval"] | ["agent", _, "toolCall", "approval"])
+}
+
+fn masked<'a>(node: &'a Node, path: &mut Vec<&'a str>) -> Value {
+    match node {
+        Node::Leaf { value, .. } => mask(path, value),
+        Node::Branch(branch) => {
+            let mut object = Map::new();
+            for (key, node) in branch {
+                path.push(key);
+                if !is_approval(path) {
+                    object.insert(key.clone(), masked(node, path));
+                }
+                path.pop();
+            }
+            object.into()
+        }
+    }
+}
+
+/// The value as it may be shown.
+fn mask(path: &[&str], value: &Value) -> Value {
+    let secret = match path {
+        [.., "headers" | "extraHeaders" | "env" | "otlp", _] => true,
+        [.., last] => matches!(*last, "key" | "clientSecret" | "clientKeyPassphrase" | "password"),
+        [] => false,
+    };
+    match value {
+        Value::String(text) if secret => mask_secret(text).into(),
+        Value::String(text) => mask_address(text).into(),
+        Value::Array(values) if path.last() == Some(&"args") => mask_arguments(values),
+        value if secret && !value.is_null() => MASK.into(),
+        value => value.clone(),
+    }
+}
+
+/// References are shown, what stands around them and a variable's default are not.
+fn mask_secret(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, inside)) = rest.split_once("${") {
+        let Some(end) = closing(inside) else { break };
+        if !before.is_empty() {
+            shown.push_str(MASK);
+        }
+        let reference = &inside[..end];
+        let reference = match reference.strip_prefix("env:").and_then(|name| name.split_once(':')) {
+            Some((name, _)) => format!("env:{name}:{MASK}"),
+            None => reference.to_owned(),
+        };
+        let _ = write!(shown, "${{{reference}}}");
+        rest = &inside[end + 1..];
+    }
+    if !rest.is_empty() {
+        shown.push_str(MASK);
+    }
+    shown
+}
+
+/// `scheme://user:password@host` without user and password.
+fn mask_address(text: &str) -> String {
+    let masked = text.split_once("://").and_then(|(scheme, rest)| {
+        let end = rest.find('/').unwrap_or(rest.len());
+        let (_, host) = rest[..end].rsplit_once('@')?;
+        Some(format!("{scheme}://{MASK}@{host}{}", &rest[end..]))
+    });
+    masked.unwrap_or_else(|| text.to_owned())
+}
+
+/// Arguments of a program: what follows a flag like `--api-key`.
+fn mask_arguments(values: &[Value]) -> Value {
+    let is_secret = |flag: &str| {
+        let flag = flag.to_ascii_lowercase();
+        flag.starts_with('-') && ["key", "token", "secret", "password"].iter().any(|word| flag.contains(word))
+    };
+    let mut after = false;
+    let mut mask = |value: &Value| {
+        let Some(text) = value.as_str() else { return value.clone() };
+        if std::mem::take(&mut after) {
+            return mask_secret(text).into();
+        }
+        match text.split_once('=') {
+            Some((flag, secret)) if is_secret(flag) => format!("{flag}={}", mask_secret(secret)).into(),
+            Some(_) => mask_address(text).into(),
+            None => {
+                after = is_secret(text);
+                mask_address(text).into()
+            }
+        }
+    };
+    values.iter().map(&mut mask).collect()
+}
+
+fn redact(redactor: &crate::secret::Redactor, value: Value) -> Value {
+    match value {
+        Value::String(text) => redactor.redact(&text).into_owned().into(),
+        Value::Array(values) => values.into_iter().map(|value| redact(redactor, value)).collect(),
+        Value::Object(object) => object
+            .into_iter()
+            .map(|(key, value)| (key, redact(redactor, value)))
+            .collect::<Map<_, _>>()
+            .into(),
+        value => value,
+    }
+}
+
+fn lists(rules: &ApprovalRules) -> [(&'static str, &[Rule]); 3] {
+    [("allow", &rules.allow), ("ask", &rules.ask), ("deny", &rules.deny)]
+}
+
+fn show_rules(rules: &ApprovalRules) -> Value {
+    let list = |rules: &[Rule]| -> Vec<Value> {
+        let shown = rules.iter().map(|rule| {
+            json!({"target": rule.target, "argsMatchers": matchers(rule), "origin": rule.origin.to_string()})
+        });
+        shown.collect()
+    };
+    json!({
+        "byDefault": rules.by_default.map(word),
+        "allow": list(&rules.allow),
+        "ask": list(&rules.ask),
+        "deny": list(&rules.deny),
+        "closed": rules.closed,
+    })
+}
+
+fn show_rule(rule: &Rule) -> Value {
+    if rule.args_matchers.is_empty() { json!({}) } else { json!({"argsMatchers": matchers(rule)}) }
+}
+
+fn matchers(rule: &Rule) -> Map<String, Value> {
+    rule.args_matchers.iter().map(|(argument, patterns)| (argument.clone(), json!(patterns))).collect()
+}
+
+fn word(approval: Approval) -> &'static str {
+    match approval {
+        Approval::Allow => "allow",
+        Approval::Ask => "ask",
+        Approval::Deny => "deny",
+    }
+}

@@ -1,0 +1,189 @@
+//! What a project's file may do in a folder that nobody trusts. Only keys listed here take effect, some of
+//! them only in the direction that makes things stricter; every key that is not listed needs trust.
+
+use serde_json::{Value, json};
+
+use crate::layer::Object;
+use crate::legacy::canonical_behavior;
+use crate::tree::{Node, dotted};
+
+/// How a listed key takes effect without trust.
+#[derive(Clone, Copy, PartialEq)]
+enum Care {
+    /// As it stands.
+    Harmless,
+    /// Only as `false`.
+    OnlyFalse,
+    /// Only as `"plan"`.
+    OnlyPlan,
+    /// Its entries are added to those below.
+    Adds,
+    /// When it is smaller than what is below.
+    Lowers,
+    /// Deny and ask rules, which are collected elsewhere and always hold.
+    Rules,
+    /// Collected elsewhere, and holds when it is stricter.
+    ByDefault,
+}
+
+/// Keys by their path; `*` is any name.
+const LISTED: &[(&str, Care)] = &[
+    ("$schema", Care::Harmless),
+    ("autoCompactPercentage", Care::Harmless),
+    ("index", Care::Harmless),
+    ("chat.title", Care::Harmless),
+    ("chat.defaultTrust", Care::OnlyFalse),
+    ("defaultAgent", Care::OnlyPlan),
+    ("disabledTools", Care::Adds),
+    ("maxSteps", Care::Lowers),
+    ("budget.*", Care::Lowers),
+    ("toolCall.readFile", Care::Harmless),
+    ("toolCall.outputTruncation", Care::Harmless),
+    ("toolCall.shellCommand.summaryMaxLength", Care::Harmless),
+    ("toolCall.approval.deny", Care::Rules),
+    ("toolCall.approval.ask", Care::Rules),
+    ("toolCall.approval.byDefault", Care::ByDefault),
+    ("agent.*.autoCompactPercentage", Care::Harmless),
+    ("agent.*.disabledTools", Care::Adds),
+    ("agent.*.maxSteps", Care::Lowers),
+    ("agent.*.toolCall.approval.deny", Care::Rules),
+    ("agent.*.toolCall.approval.ask", Care::Rules),
+    ("agent.*.toolCall.approval.byDefault", Care::ByDefault),
+];
+
+/// What takes effect of an untrusted layer over the settings below it, and the keys that were left out.
+pub(crate) fn without_trust(values: &Object, below: &Node) -> (Object, Vec<String>) {
+    let mut applied = Object::new();
+    let mut left_out = Vec::new();
+    visit(values, &mut Vec::new(), &mut |path, care, value| match care
+        .and_then(|care| effect(care, path, value, below))
+    {
+        Some(Value::Null) => {}
+        Some(value) => insert(&mut applied, path, value),
+        None => {
+            let name = display(path);
+            if !left_out.contains(&name) {
+                left_out.push(name);
+            }
+        }
+    });
+    (applied, left_out)
+}
+
+/// The part of a layer whose effect hangs on trust: what the user says yes to.
+pub(crate) fn needs_trust(values: &Object) -> Object {
+    let mut part = Object::new();
+    visit(values, &mut Vec::new(), &mut |path, care, value| {
+        if !matches!(care, Some(Care::Harmless | Care::Rules)) || has_reference(value) {
+            insert(&mut part, path, value.clone());
+        }
+    });
+    part
+}
+
+/// The value that takes effect; null where it has done so elsewhere already, `None` where it needs trust.
+fn effect(care: Care, path: &[&str], value: &Value, below: &Node) -> Option<Value> {
+    // A behavior that does not exist below would come into being.
+    if let ["agent", name, ..] = path
+        && below.get("agent").and_then(|behaviors| behaviors.get(canonical_behavior(name))).is_none()
+    {
+        return None;
+    }
+    let there = path.iter().try_fold(below, |node, key| node.get(key));
+    let there = there.and_then(Node::leaf).map(|(value, _)| value);
+    match care {
+        Care::Harmless => (!has_reference(value)).then(|| value.clone()),
+        Care::OnlyFalse => (value.as_bool() == Some(false)).then(|| value.clone()),
+        Care::OnlyPlan => (value.as_str() == Some("plan")).then(|| value.clone()),
+        Care::Adds => added(there, value),
+        Care::Lowers => {
+            let lower = there.and_then(Value::as_f64).is_none_or(|there| value.as_f64() < Some(there));
+            (value.is_number() && lower).then(|| value.clone())
+        }
+        Care::Rules => Some(Value::Null),
+        Care::ByDefault => matches!(value.as_str(), Some("ask" | "deny")).then_some(Value::Null),
+    }
+}
+
+fn added(there: Option<&Value>, more: &Value) -> Option<Value> {
+    let mut all = there.and_then(Value::as_array).cloned().unwrap_or_default();
+    for entry in more.as_array()? {
+        if !entry.is_string() || has_reference(entry) {
+            return None;
+        }
+        if !all.contains(entry) {
+            all.push(entry.clone());
+        }
+    }
+    Some(all.into())
+}
+
+/// Shows every listed subtree and every other leaf.
+fn visit<'v>(
+    values: &'v Object,
+    path: &mut Vec<&'v str>,
+    see: &mut impl FnMut(&[&'v str], Option<Care>, &'v Value),
+) {
+    for (key, value) in values {
+        path.push(key);
+        match (care(path), value) {
+            (None, Value::Object(inner)) if inner.is_empty() && says_nothing_empty(path) => {}
+            (None, Value::Object(inner)) if !inner.is_empty() => visit(inner, path, see),
+            (care, value) => see(path, care, value),
+        }
+        path.pop();
+    }
+}
+
+/// An empty object says nothing where it only holds others; under a name, as in `allow.shell_command`, it
+/// says a lot.
+fn says_nothing_empty(path: &[&str]) -> bool {
+    match path {
+        [_] | ["toolCall", "approval"] | ["toolCall", "approval", "allow"] => true,
+        ["toolCall", group] => {
+            matches!(*group, "readFile" | "shellCommand" | "outputTruncation" | "fetchUrl")
+        }
+        _ => false,
+    }
+}
+
+fn care(path: &[&str]) -> Option<Care> {
+    let fits = |pattern: &str| {
+        let mut parts = pattern.split('.');
+        path.iter().all(|key| parts.next().is_some_and(|part| part == "*" || part == *key))
+            && parts.next().is_none()
+    };
+    LISTED.iter().find(|(pattern, _)| fits(pattern)).map(|(_, care)| *care)
+}
+
+/// Whether a `${…}` stands anywhere in the value.
+fn has_reference(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("${"),
+        Value::Array(values) => values.iter().any(has_reference),
+        Value::Object(values) => values.values().any(has_reference),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn insert(object: &mut Object, path: &[&str], value: Value) {
+    match path {
+        [] => {}
+        [key] => drop(object.insert((*key).to_owned(), value)),
+        [key, rest @ ..] => {
+            if let Value::Object(below) = object.entry(*key).or_insert_with(|| json!({})) {
+                insert(below, rest, value);
+            }
+        }
+    }
+}
+
+/// The key for a notice: a server, hook or tool as one. The names are a stranger's text.
+fn display(path: &[&str]) -> String {
+    let depth = match path.first() {
+        Some(&("providers" | "toolCall")) => 3,
+        _ => 2,
+    };
+    let name = dotted(path.iter().take(depth).copied());
+    name.chars().take(80).flat_map(char::escape_debug).collect()
+}

@@ -1,0 +1,229 @@
+//! Which folders the user trusts: remembered by canonical path and by a fingerprint of what the trust was
+//! given to, so that a project that changes those keys has to be trusted anew.
+//!
+//! Kept in `trust.json` in the data directory, readable by its owner only, replaced as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use domain::{Failure, Level, Notice};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::environment::Environment;
+use crate::layer::{Layer, notice};
+use crate::legacy::modernise;
+use crate::origin::Origin;
+use crate::tightening::needs_trust;
+use crate::{private_file, source};
+
+/// Where a project's settings stand in its folder, the lower layer first.
+pub(crate) const PROJECT_FILES: [&str; 2] = [".eca/config.json", ".dragoman/config.json"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    Trusted,
+    Untrusted,
+    /// It was trusted, but what the trust was given to has changed.
+    Changed,
+}
+
+/// A workspace folder and what the user said about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    /// The canonical path.
+    pub root: PathBuf,
+    pub trust: Trust,
+}
+
+impl Folder {
+    pub fn is_trusted(&self) -> bool {
+        self.trust == Trust::Trusted
+    }
+}
+
+/// Trusts a folder as its settings are now. Gives back the keys that take effect by it.
+pub fn grant(environment: &Environment, root: &Path) -> Result<Vec<String>, Failure> {
+    let root = canonical(root)?;
+    let (layers, broken) = project_layers(&root);
+    if let Some(notice) = broken.into_iter().next() {
+        return Err(Failure::config(notice.text).hint("Mend the file, then trust the folder."));
+    }
+    let fingerprint = fingerprint(&root, &layers);
+    change(environment, |record| drop(record.folders.insert(key(&root), fingerprint)))?;
+    let keys: BTreeSet<String> =
+        layers.iter().flat_map(|layer| needs_trust(&layer.values)).map(|(key, _)| key).collect();
+    Ok(keys.into_iter().collect())
+}
+
+/// Takes the trust back. False when there was none.
+pub fn revoke(environment: &Environment, root: &Path) -> Result<bool, Failure> {
+    // A folder that is gone can still be forgotten.
+    let root = canonical(root).unwrap_or_else(|_| root.to_owned());
+    let mut was = false;
+    change(environment, |record| was = record.folders.remove(&key(&root)).is_some())?;
+    Ok(was)
+}
+
+/// Every folder that was ever trusted and not forgotten.
+pub fn list(environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
+    let record = read(environment).map_err(|notice| Failure::config(notice.text))?;
+    Ok(record.folders.into_keys().map(PathBuf::from).collect())
+}
+
+/// The project files of a folder, modernised, and what is wrong with those that cannot be used.
+pub(crate) fn project_layers(root: &Path) -> (Vec<Layer>, Vec<Notice>) {
+    let (mut layers, mut broken) = (Vec::new(), Vec::new());
+    for place in PROJECT_FILES {
+        let origin = Origin::ProjectFile { path: root.join(place), root: root.to_owned() };
+        match Layer::read(origin) {
+            Ok(None) => {}
+            Ok(Some(mut layer)) => {
+                modernise(&mut layer.values);
+                layers.push(layer);
+            }
+            Err(notice) => broken.push(notice),
+        }
+    }
+    (layers, broken)
+}
+
+/// What the user said about a folder, by its canonical path, with these settings.
+pub(crate) fn look_up(
+    environment: &Environment,
+    root: PathBuf,
+    layers: &[Layer],
+) -> (Folder, Option<Notice>) {
+    if environment.flag("DRAGOMAN_TRUST") {
+        return (Folder { root, trust: Trust::Trusted }, None);
+    }
+    let (record, problem) = match read(environment) {
+        Ok(record) => (record, None),
+        Err(notice) => (Record::default(), Some(notice)),
+    };
+    let trust = match record.folders.get(&key(&root)) {
+        None => Trust::Untrusted,
+        Some(known) if *known == fingerprint(&root, layers) => Trust::Trusted,
+        Some(_) => Trust::Changed,
+    };
+    (Folder { root, trust }, problem)
+}
+
+/// Says what was left out of a folder and how to let it in.
+pub(crate) fn left_out(folder: &Folder, keys: &[String]) -> Notice {
+    const SHOWN: usize = 8;
+    let mut names = keys.iter().take(SHOWN).map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+    if keys.len() > SHOWN {
+        let _ = write!(names, " and {} more", keys.len() - SHOWN);
+    }
+    let root = folder.root.display();
+    let why = match folder.trust {
+        Trust::Changed => format!("The settings of {root} have changed since you trusted them"),
+        _ => format!("You have not trusted the settings of {root}"),
+    };
+    let text =
+        format!("{why}; left out: {names}. Read them, then run `dragoman trust {root}` to let them in.");
+    notice(Level::Warning, text)
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Record {
+    version: u32,
+    folders: BTreeMap<String, String>,
+}
+
+const VERSION: u32 = 1;
+
+fn file(environment: &Environment) -> PathBuf {
+    environment.data_dir().join("trust.json")
+}
+
+fn read(environment: &Environment) -> Result<Record, Notice> {
+    let path = file(environment);
+    let unreadable = |what: String| {
+        let text = format!("No folder counts as trusted, because {} cannot be used: {what}.", path.display());
+        notice(Level::Error, text)
+    };
+    let Some(text) = source::read(&path).map_err(|broken| unreadable(broken.0))? else {
+        return Ok(Record::default());
+    };
+    let record: Record = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+    match record.version {
+        VERSION => Ok(record),
+        version => Err(unreadable(format!("it has version {version}, and this program knows {VERSION}"))),
+    }
+}
+
+fn change(environment: &Environment, change: impl FnOnce(&mut Record)) -> Result<(), Failure> {
+    let path = file(environment);
+    let failed = |error: io::Error| {
+        Failure::config(format!("{} could not be written: {error}.", path.display()))
+            .hint("Check that you may write there, or set DRAGOMAN_DATA to another directory.")
+    };
+    let _lock = private_file::lock(&path).map_err(failed)?;
+    let mut record = read(environment).map_err(|notice| Failure::config(notice.text))?;
+    record.version = VERSION;
+    change(&mut record);
+    let text = serde_json::to_vec_pretty(&record).map_err(|error| failed(error.into()))?;
+    private_file::write(&path, &text).map_err(failed)
+}
+
+fn canonical(root: &Path) -> Result<PathBuf, Failure> {
+    let root = root.canonicalize().ok().filter(|root| root.is_dir()).ok_or_else(|| {
+        Failure::user(format!("{} is no folder.", root.display())).hint("Give the folder of a project.")
+    })?;
+    match root.to_str() {
+        Some(_) => Ok(root),
+        None => Err(Failure::user(format!("{} cannot be trusted: its name is no text.", root.display()))),
+    }
+}
+
+/// Only folders whose name is text are ever recorded, so no other folder can be taken for one of them.
+fn key(root: &Path) -> String {
+    root.to_str().unwrap_or_default().to_owned()
+}
+
+fn fingerprint(root: &Path, layers: &[Layer]) -> String {
+    let mut digest = Sha256::new();
+    for layer in layers {
+        let file = layer.origin.file().unwrap_or(Path::new(""));
+        let name = file.strip_prefix(root).unwrap_or(file);
+        let mut content = String::new();
+        write_sorted(&Value::Object(needs_trust(&layer.values)), &mut content);
+        digest.update(format!("{}\n{content}\n", name.display()));
+    }
+    digest.finalize().iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// JSON whose text does not depend on the order of keys.
+fn write_sorted(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(object) => {
+            text.push('{');
+            let sorted: BTreeMap<&String, &Value> = object.iter().collect();
+            for (key, value) in sorted {
+                let _ = write!(text, "{}:", Value::from(key.as_str()));
+                write_sorted(value, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Array(values) => {
+            text.push('[');
+            for value in values {
+                write_sorted(value, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        other => {
+            let _ = write!(text, "{other}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Settings that come from environment variables of their own, such as API keys. They fill what no layer
+//! sets; a value in a file always wins.
+
+use serde_json::json;
+
+use crate::environment::Environment;
+use crate::layer::{Layer, Object};
+use crate::origin::Origin;
+use crate::secret::Redactor;
+use crate::tree::Node;
+
+/// The variables in which people keep the key of a provider, in order of preference.
+const KEYS: &[(&str, &[&str])] = &[
+    ("anthropic", &["ANTHROPIC_API_KEY"]),
+    ("azure", &["AZURE_OPENAI_API_KEY", "AZURE_API_KEY"]),
+    ("bedrock", &["AWS_BEARER_TOKEN_BEDROCK"]),
+    ("cerebras", &["CEREBRAS_API_KEY"]),
+    ("cohere", &["COHERE_API_KEY"]),
+    ("deepinfra", &["DEEPINFRA_API_KEY"]),
+    ("deepseek", &["DEEPSEEK_API_KEY"]),
+    ("fireworks", &["FIREWORKS_API_KEY"]),
+    ("github-copilot", &["COPILOT_GITHUB_TOKEN"]),
+    ("google", &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"]),
+    ("groq", &["GROQ_API_KEY"]),
+    ("huggingface", &["HF_TOKEN"]),
+    ("litellm", &["LITELLM_API_KEY"]),
+    ("lmstudio", &["LMSTUDIO_API_KEY"]),
+    ("minimax", &["MINIMAX_API_KEY"]),
+    ("mistral", &["MISTRAL_API_KEY"]),
+    ("moonshot", &["MOONSHOT_API_KEY", "KIMI_API_KEY"]),
+    ("nvidia", &["NVIDIA_API_KEY"]),
+    ("ollama", &["OLLAMA_API_KEY"]),
+    ("openai", &["OPENAI_API_KEY"]),
+    ("openrouter", &["OPENROUTER_API_KEY"]),
+    ("perplexity", &["PERPLEXITY_API_KEY"]),
+    ("qwen", &["DASHSCOPE_API_KEY", "QWEN_API_KEY"]),
+    ("together", &["TOGETHER_API_KEY"]),
+    ("xai", &["XAI_API_KEY"]),
+    ("z-ai", &["ZAI_API_KEY", "Z_AI_API_KEY", "ZHIPU_API_KEY"]),
+];
+
+/// Other settings with variables of their own.
+const OTHERS: &[(&[&str], &[&str])] = &[
+    (&["network", "caCertFile"], &["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"]),
+    (&["network", "clientCert"], &["DRAGOMAN_CLIENT_CERT", "ECA_CLIENT_CERT"]),
+    (&["network", "clientKey"], &["DRAGOMAN_CLIENT_KEY", "ECA_CLIENT_KEY"]),
+    (&["network", "clientKeyPassphrase"], &["DRAGOMAN_CLIENT_KEY_PASSPHRASE", "ECA_CLIENT_KEY_PASSPHRASE"]),
+];
+
+/// Fills from variables what the tree does not have, as layers of their own.
+pub(crate) fn fill(environment: &Environment, tree: &mut Node, layers: &mut Vec<Layer>) {
+    let mut fills: Vec<(Vec<String>, String)> = Vec::new();
+    let mut find = |tree: &Node, path: &[&str], names: &[&str]| {
+        let there = path.iter().try_fold(tree, |node, key| node.get(key));
+        if there.is_none()
+            && let Some((name, _)) = environment.first(names)
+        {
+            fills.push((path.iter().map(|key| (*key).to_owned()).collect(), name.to_owned()));
+        }
+    };
+    for (provider, names) in KEYS {
+        find(tree, &["providers", provider, "key"], names);
+    }
+    let configured =
+        tree.get("providers").and_then(Node::entries).into_iter().flat_map(|entries| entries.keys());
+    let known = KEYS.iter().map(|(provider, _)| *provider);
+    for provider in configured.map(String::as_str).chain(known) {
+        find(tree, &["providers", provider, "key"], &[&variable(provider, "API_KEY")]);
+        find(tree, &["providers", provider, "url"], &[&variable(provider, "API_URL")]);
+    }
+    for (path, names) in OTHERS {
+        find(tree, path, names);
+    }
+    for (path, name) in fills {
+        // By reference, so that what a variable holds is never taken for a reference itself.
+        let value =
+            path.iter().rev().fold(json!(format!("${{env:{name}}}")), |value, key| json!({key: value}));
+        let values = value.as_object().cloned().unwrap_or_default();
+        add(tree, layers, Layer::new(Origin::Variable(name), values, environment.home().to_owned()));
+    }
+}
+
+/// The variables that hold secrets of ours, set or not: to be withheld from programs that a model starts.
+pub(crate) fn secret_names(environment: &Environment, tree: &Node) -> Vec<String> {
+    let mut names: Vec<String> =
+        KEYS.iter().flat_map(|(_, names)| *names).map(|name| (*name).to_owned()).collect();
+    let configured =
+        tree.get("providers").and_then(Node::entries).into_iter().flat_map(|entries| entries.keys());
+    names.extend(configured.map(|provider| variable(provider, "API_KEY")));
+    names.extend(["ECA_CONFIG", "DRAGOMAN_CONFIG"].map(str::to_owned));
+    names.retain(|name| environment.var(name).is_some());
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Lets the redactor know what stands in the variables that hold secrets.
+pub(crate) fn teach(environment: &Environment, names: &[String], redactor: &Redactor) {
+    let keys = names.iter().filter(|name| !name.ends_with("_CONFIG"));
+    keys.filter_map(|name| environment.var(name)).for_each(|secret| redactor.learn(secret));
+}
+
+/// Puts a layer under what is there.
+fn add(tree: &mut Node, layers: &mut Vec<Layer>, layer: Layer) {
+    let mut filled = Node::from_map(&layer.values as &Object, layers.len());
+    filled.overlay(tree);
+    *tree = filled;
+    layers.push(layer);
+}
+
+/// `my-company` → `MY_COMPANY_API_KEY`.
+fn variable(provider: &str, suffix: &str) -> String {
+    let name: String = provider
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
+        .collect();
+    format!("{name}_{suffix}")
+}

@@ -1,0 +1,223 @@
+//! A settings file as ECA's users have it: every key that means something here arrives.
+
+use std::path::Path;
+use std::time::Duration;
+
+use config::{HookMatcher, HookScript, McpTransport};
+
+use super::{ECA_GLOBAL, World, notices};
+
+const FILE: &str = r#"{
+  "$schema": "https://eca.dev/config.json",
+  // providers, one of them our own
+  "providers": {
+    "openai": {"key": "${env:MY_KEY}", "models": {"o1": {}, "fast": {"modelName": "gpt-5", "extraPayload": {"reasoning": {"effort": "high"}},
+      "extraHeaders": {"User-Agent": "me"}, "reasoningHistory": "turn", "limit": {"context": 1000, "output": 10},
+      "cost": {"input": 1.5, "output": 2, "cacheRead": 0.1, "cacheWrite": 3}, "variants": {"high": {"a": 1}, "low": {}}}}},
+    "my-company": {"api": "openai-chat", "url": "https://llm.example.com", "key": "k", "fetchModels": false,
+      "completionUrlRelativePath": "/v2/chat?x=1", "thinkTagStart": "<t>", "thinkTagEnd": "</t>",
+      "httpClient": {"version": "http-1.1"}, "cacheRetention": "long", "requiresAuth": true,
+      "auth": {"url": "https://id.example.com", "clientId": "c"}, "retryRules": [{"status": 418}]}
+  },
+  "defaultModel": "openai/o1",
+  "defaultAgent": "code",
+  "agent": {
+    "code": {"disabledTools": ["preview_file_change"], "defaultModel": "openai/fast", "variant": "high"},
+    "sleeper": {"mode": "subagent", "description": "Sleeps", "prompt": "Sleep.", "steps": 25, "autoCompactPercentage": 40},
+    "both": {"mode": ["primary", "subagent"], "inherit": "code", "prompts": {"chat": "Hello"}}
+  },
+  "hooks": {
+    "b": {"type": "preToolCall", "matcher": "eca__shell.*", "visible": false, "actions": [{"type": "shell", "shell": "jq .", "timeout": 1000}]},
+    "a": {"type": "postToolCall", "runOnError": true, "description": "d",
+      "matcher": {"eca__write_file": {"argsMatchers": {"path": [".*\\.rs$"]}}}, "actions": [{"type": "shell", "file": "check.sh"}]}
+  },
+  "rules": [{"path": "~/rule.md"}, {"path": "team/rule.mdc"}],
+  "commands": [{"path": "/abs/command.md"}],
+  "skills": [{"path": "skills"}],
+  "disabledTools": ["fetch_url"],
+  "customTools": {"web": {"description": "Search", "command": "search {{q}}", "schema": {"properties": {"q": {"type": "string"}}, "required": ["q"]}}},
+  "toolCall": {
+    "approval": {"byDefault": "ask", "allow": {"eca": {}, "my-mcp": {}}, "ask": {"shell_command": {"argsMatchers": {"command": [".*rm.*"]}}}},
+    "readFile": {"maxLines": 1000},
+    "shellCommand": {"summaryMaxLength": 25, "path": "/bin/zsh", "args": ["-l", "-c"]},
+    "outputTruncation": {"lines": 100, "sizeKb": 20},
+  },
+  "mcpTimeoutSeconds": 10, "lspTimeoutSeconds": 30, "streamIdleTimeoutSeconds": 33,
+  "mcpServers": {
+    "memory": {"command": "npx", "args": ["-y", "server-memory"], "env": {"FOO": "bar"}, "disabled": true},
+    "cool": {"url": "https://mcp.example.com", "headers": {"Authorization": "Bearer x"}, "clientId": "i", "clientSecret": "s", "oauthPort": 99, "clientName": "n"}
+  },
+  "prompts": {"chat": "Be kind.", "compact": "Short.", "chatTitle": "${classpath:prompts/title.md}", "tools": {"eca__edit_file": "Edit."}},
+  "welcomeMessage": "Hi\n",
+  "autoCompactPercentage": 75, "includeParentAgentsFiles": true, "chatRetentionDays": 14,
+  "index": {"ignoreFiles": [{"type": "gitignore"}], "repoMap": {"maxTotalEntries": 1, "maxEntriesPerDir": 2}},
+  "completion": {"model": "openai/gpt-4.1"},
+  "rewrite": {"model": "openai/o1", "fullFileMaxLines": 77},
+  "variantsByModel": {".*": {"variants": {"x": {}}}},
+  "otlp": {}, "plugins": {"install": []}, "remote": {"enabled": false},
+  "netrcFile": null,
+  "chat": {"title": false, "defaultTrust": true},
+  "network": {"caCertFile": "/ca.pem"}
+}"#;
+
+fn world() -> World {
+    let world = World::new().var("MY_KEY", "sk-mine-000").write(ECA_GLOBAL, FILE);
+    world.put("home/.config/eca/check.sh", "true");
+    world
+}
+
+#[test]
+fn one_thing_only_is_told() {
+    let world = world();
+    let resolved = world.resolve();
+    let said = notices(&world, &resolved);
+    assert!(
+        said.ends_with(
+            "`prompts.chatTitle` refers to a file of ECA's own program; the default is used instead."
+        ),
+        "{said}"
+    );
+    assert_eq!(resolved.notices.len(), 1, "{said}");
+}
+
+#[test]
+fn behaviors() {
+    let settings = world().settings();
+    assert_eq!(settings.default_model.as_deref(), Some("openai/o1"));
+    assert_eq!(
+        (&*settings.default_behavior, settings.mcp_timeout, settings.stream_silence),
+        ("agent", Duration::from_secs(10), Duration::from_secs(33))
+    );
+    assert_eq!(settings.behaviors.keys().collect::<Vec<_>>(), ["agent", "plan", "sleeper", "both"]);
+    let agent = &settings.behaviors["agent"];
+    assert_eq!(
+        (agent.default_model.as_deref(), agent.variant.as_deref(), &agent.disabled_tools[..]),
+        (Some("openai/fast"), Some("high"), &["preview_file_change".to_owned()][..])
+    );
+    let sleeper = &settings.behaviors["sleeper"];
+    assert_eq!(
+        (sleeper.primary, sleeper.subagent, sleeper.max_steps, sleeper.auto_compact_percentage),
+        (false, true, Some(25), Some(40))
+    );
+    assert_eq!(sleeper.system_prompt.as_ref().unwrap().known(), Some("Sleep."));
+    let both = &settings.behaviors["both"];
+    assert_eq!(
+        (both.primary, both.subagent, both.default_model.as_deref()),
+        (true, true, Some("openai/fast"))
+    );
+    assert_eq!(both.system_prompt.as_ref().unwrap().known(), Some("Hello"));
+}
+
+#[tokio::test]
+async fn providers() {
+    let settings = world().settings();
+    let openai = &settings.providers["openai"];
+    assert_eq!(openai.key.as_ref().unwrap().get().await.unwrap().expose(), "sk-mine-000");
+    let fast = &openai.models["fast"];
+    assert_eq!(
+        (fast.model_name.as_deref(), fast.reasoning_history.as_deref()),
+        (Some("gpt-5"), Some("turn"))
+    );
+    assert_eq!((fast.context_limit, fast.output_limit), (Some(1000), Some(10)));
+    assert_eq!(
+        (fast.input_cost, fast.output_cost, fast.cache_read_cost, fast.cache_write_cost),
+        (Some(1.5), Some(2.0), Some(0.1), Some(3.0))
+    );
+    assert_eq!(
+        (fast.extra_payload["reasoning"]["effort"].as_str(), fast.extra_headers[0].0.as_str()),
+        (Some("high"), "User-Agent")
+    );
+    assert_eq!((fast.variants.len(), fast.variants["low"].len()), (2, 0));
+    let company = &settings.providers["my-company"];
+    assert_eq!(
+        (company.api.as_deref(), company.fetch_models, company.requires_auth),
+        (Some("openai-chat"), Some(false), Some(true))
+    );
+    assert_eq!(company.completion_path.as_deref(), Some("/v2/chat?x=1"));
+    assert_eq!(company.think_tags, Some(("<t>".into(), "</t>".into())));
+    assert_eq!(
+        (company.cache_retention.as_deref(), company.auth_client_id.as_deref()),
+        (Some("long"), Some("c"))
+    );
+    assert_eq!(company.rest.keys().collect::<Vec<_>>(), ["httpClient", "retryRules"]);
+}
+
+#[test]
+fn hooks_rules_and_tools() {
+    let world = world();
+    let settings = world.settings();
+    assert_eq!(settings.hooks.keys().collect::<Vec<_>>(), ["a", "b"]);
+    let (a, b) = (&settings.hooks["a"], &settings.hooks["b"]);
+    assert_eq!(
+        (b.event.as_str(), b.visible, &b.matcher),
+        ("preToolCall", false, &Some(HookMatcher::Pattern("eca__shell.*".into())))
+    );
+    assert_eq!(
+        (&b.actions[0].script, b.actions[0].timeout),
+        (&HookScript::Line("jq .".into()), Duration::from_secs(1))
+    );
+    assert!(a.run_on_error && a.visible);
+    assert_eq!(a.actions[0].script, HookScript::File(world.path("home/.config/eca/check.sh")));
+    let Some(HookMatcher::Tools(rules)) = &a.matcher else { panic!("{a:?}") };
+    assert_eq!(rules[0].target, "eca__write_file");
+
+    assert_eq!(settings.rules, [world.path("home/rule.md"), "team/rule.mdc".into()]);
+    assert_eq!(
+        (settings.commands[0].as_path(), settings.skills[0].as_path()),
+        (Path::new("/abs/command.md"), Path::new("skills"))
+    );
+    assert_eq!(settings.custom_tools["web"].schema["type"], "object");
+    let tools = &settings.tools;
+    assert_eq!(
+        (tools.read_file_max_lines, tools.output_max_lines, tools.output_max_bytes),
+        (1000, 100, 20 * 1024)
+    );
+    assert_eq!(
+        (tools.shell.program.as_deref(), tools.shell.args.join(" "), tools.shell.summary_max_length),
+        (Some("/bin/zsh"), "-l -c".into(), 25)
+    );
+    assert_eq!(
+        (tools.approval.ask.len(), tools.approval.allow.len(), &tools.disabled[..]),
+        (1, 11, &["fetch_url".to_owned()][..])
+    );
+}
+
+#[tokio::test]
+async fn servers() {
+    let settings = world().settings();
+    let memory = &settings.mcp_servers["memory"];
+    let McpTransport::Stdio { command, args, env } = &memory.transport else { panic!("{memory:?}") };
+    assert_eq!(
+        (memory.disabled, command.known(), args.len(), env[0].0.as_str()),
+        (true, Some("npx"), 2, "FOO")
+    );
+    let McpTransport::Http { url, headers, client_secret, oauth_port, .. } =
+        &settings.mcp_servers["cool"].transport
+    else {
+        panic!()
+    };
+    assert_eq!((url.known(), headers.len(), oauth_port), (Some("https://mcp.example.com"), 1, &Some(99)));
+    assert_eq!(client_secret.as_ref().unwrap().get().await.unwrap().expose(), "s");
+}
+
+#[test]
+fn prompts_chat_and_the_rest() {
+    let settings = world().settings();
+    assert_eq!(settings.prompts.chat.as_ref().unwrap().known(), Some("Be kind."));
+    assert_eq!((settings.prompts.chat_title.is_none(), settings.prompts.tools.len()), (true, 1));
+    assert_eq!(
+        (&*settings.chat.welcome_message, settings.chat.title, settings.chat.default_trust),
+        ("Hi\n", false, true)
+    );
+    assert_eq!((settings.chat.auto_compact_percentage, settings.chat.retention_days), (75, Some(14)));
+    assert_eq!(
+        (settings.index.ignore_files.join(","), settings.index.repo_map_max_entries),
+        ("gitignore".into(), 1)
+    );
+    assert_eq!(
+        (settings.completion_model.as_deref(), settings.rewrite_full_file_max_lines),
+        (Some("openai/gpt-4.1"), 77)
+    );
+    assert_eq!((settings.include_parent_agents_files, settings.variants_by_model.len()), (true, 1));
+    assert_eq!(settings.network.ca_cert_file.as_deref(), Some(Path::new("/ca.pem")));
+}

@@ -1,0 +1,278 @@
+//! What a project's file may do before and after the user trusts the folder.
+
+use std::os::unix::fs::PermissionsExt;
+
+use config::Approval;
+use config::trust::Trust;
+use serde_json::{Value, json};
+
+use super::{ECA_PROJECT, OUR_GLOBAL, OUR_PROJECT, World, notices};
+
+/// Keys that need trust: the settings, how the notice names them, and whether they have taken effect.
+type Row = (&'static str, &'static str, fn(&config::Resolved) -> bool);
+
+const DANGEROUS: &[Row] = &[
+    (r#"{"defaultModel": "evil/m"}"#, "defaultModel", |r| r.settings.default_model.is_some()),
+    (r#"{"providers": {"openai": {"key": "evil-key"}}}"#, "providers.openai.key", |r| {
+        !r.settings.providers.is_empty()
+    }),
+    (r#"{"providers": {"openai": {"url": "http://evil"}}}"#, "providers.openai.url", |r| {
+        !r.settings.providers.is_empty()
+    }),
+    (r#"{"providers": {"openai": {"extraHeaders": {"A": "b"}}}}"#, "providers.openai.extraHeaders", |r| {
+        !r.settings.providers.is_empty()
+    }),
+    (
+        r#"{"providers": {"openai": {"models": {"m": {"extraPayload": {"x": 1}}}}}}"#,
+        "providers.openai.models",
+        |r| !r.settings.providers.is_empty(),
+    ),
+    (r#"{"openaiApiKey": "evil-key"}"#, "providers.openai.key", |r| !r.settings.providers.is_empty()),
+    (r#"{"failover": ["evil/m"]}"#, "failover", |r| !r.settings.failover.is_empty()),
+    (r#"{"completion": {"model": "evil/m"}}"#, "completion.model", |r| r.settings.completion_model.is_some()),
+    (
+        r#"{"hooks": {"h": {"type": "chatStart", "actions": [{"type": "shell", "shell": "evil"}]}}}"#,
+        "hooks.h",
+        |r| !r.settings.hooks.is_empty(),
+    ),
+    (r#"{"mcpServers": {"m": {"command": "evil"}}}"#, "mcpServers.m", |r| !r.settings.mcp_servers.is_empty()),
+    (r#"{"mcpServers": {"m": {"url": "http://evil"}}}"#, "mcpServers.m", |r| {
+        !r.settings.mcp_servers.is_empty()
+    }),
+    (r#"{"customTools": {"t": {"description": "d", "command": "evil"}}}"#, "customTools.t", |r| {
+        !r.settings.custom_tools.is_empty()
+    }),
+    (r#"{"commands": [{"path": "/etc/passwd"}]}"#, "commands", |r| !r.settings.commands.is_empty()),
+    (r#"{"rules": [{"path": "/etc/passwd"}]}"#, "rules", |r| !r.settings.rules.is_empty()),
+    (r#"{"skills": [{"path": "/etc"}]}"#, "skills", |r| !r.settings.skills.is_empty()),
+    (r#"{"prompts": {"chat": "${file:/etc/passwd}"}}"#, "prompts.chat", |r| {
+        r.settings.prompts.chat.is_some()
+    }),
+    (r#"{"prompts": {"compact": "evil"}}"#, "prompts.compact", |r| r.settings.prompts.compact.is_some()),
+    (r#"{"welcomeMessage": "${cmd:id}"}"#, "welcomeMessage", |r| {
+        !r.settings.chat.welcome_message.starts_with("Welcome")
+    }),
+    (r#"{"agent": {"code": {"systemPrompt": "evil"}}}"#, "agent.agent", |r| {
+        r.settings.behaviors["agent"].system_prompt.is_some()
+    }),
+    (r#"{"behavior": {"mine": {"defaultModel": "evil/m"}}}"#, "agent.mine", |r| {
+        r.settings.behaviors.len() > 2
+    }),
+    (r#"{"agent": {"mine": {"disabledTools": ["x"]}}}"#, "agent.mine", |r| r.settings.behaviors.len() > 2),
+    (r#"{"toolCall": {"approval": {"allow": {"shell_command": {}}}}}"#, "toolCall.approval.allow", |r| {
+        r.settings.tools.approval.allow.len() > 9
+    }),
+    (r#"{"toolCall": {"approval": {"byDefault": "allow"}}}"#, "toolCall.approval.byDefault", |r| {
+        r.settings.tools.approval.by_default == Some(Approval::Allow)
+    }),
+    (r#"{"toolCall": {"manualApproval": false}}"#, "toolCall.approval.byDefault", |r| {
+        r.settings.tools.approval.by_default == Some(Approval::Allow)
+    }),
+    (r#"{"agent": {"plan": {"toolCall": {"approval": {"allow": {"x": {}}}}}}}"#, "agent.plan", |r| {
+        !r.settings.behaviors["plan"].approval.allow.is_empty()
+    }),
+    (r#"{"agent": {"plan": {"toolCall": {"approval": {"byDefault": "allow"}}}}}"#, "agent.plan", |r| {
+        r.settings.behaviors["plan"].approval.by_default.is_some()
+    }),
+    (r#"{"toolCall": {"shellCommand": {"path": "evil"}}}"#, "toolCall.shellCommand.path", |r| {
+        r.settings.tools.shell.program.is_some()
+    }),
+    (
+        r#"{"toolCall": {"fetchUrl": {"allowedHosts": ["169.254.169.254"]}}}"#,
+        "toolCall.fetchUrl.allowedHosts",
+        |r| !r.settings.tools.fetch_allowed_hosts.is_empty(),
+    ),
+    (r#"{"chat": {"defaultTrust": true}}"#, "chat.defaultTrust", |r| r.settings.chat.default_trust),
+    (r#"{"network": {"caCertFile": "/evil.pem"}}"#, "network.caCertFile", |r| {
+        r.settings.network.ca_cert_file.is_some()
+    }),
+    (r#"{"netrcFile": "evil"}"#, "netrcFile", |r| r.origin("netrcFile").is_some()),
+    (r#"{"includeParentAgentsFiles": true}"#, "includeParentAgentsFiles", |r| {
+        r.settings.include_parent_agents_files
+    }),
+    (r#"{"maxSteps": 9999}"#, "maxSteps", |r| r.settings.chat.max_steps == 9999),
+    (r#"{"streamSilenceSeconds": 9}"#, "streamSilenceSeconds", |r| r.settings.stream_silence.as_secs() == 9),
+    (r#"{"concurrency": 99}"#, "concurrency", |r| r.settings.concurrency == 99),
+    (r#"{"logLevel": "trace"}"#, "logLevel", |r| r.settings.log_level == config::LogLevel::Trace),
+    (r#"{"variantsByModel": {"x": {}}}"#, "variantsByModel.x", |r| !r.settings.variants_by_model.is_empty()),
+    (r#"{"disabledTools": ["${cmd:id}"]}"#, "disabledTools", |r| !r.settings.tools.disabled.is_empty()),
+    (r#"{"providers": {"mine": {}}}"#, "providers.mine", |r| !r.settings.providers.is_empty()),
+    (r#"{"unheardOf": 1}"#, "unheardOf", |r| r.origin("unheardOf").is_some()),
+];
+
+#[test]
+fn every_dangerous_key_needs_trust_and_loses_it_when_it_changes() {
+    for (values, key, took_effect) in DANGEROUS {
+        let values: Value = serde_json::from_str(values).unwrap();
+        for file in [ECA_PROJECT, OUR_PROJECT] {
+            let world = World::new().write(file, &values);
+            let resolved = world.resolve();
+            let want = format!(
+                "You have not trusted the settings of project; left out: `{key}`. Read them, then run \
+                 `dragoman trust project` to let them in."
+            );
+            assert_eq!(notices(&world, &resolved), want, "{values}");
+            assert!(!took_effect(&resolved), "{values} took effect without trust");
+            assert_eq!(resolved.folders[0].trust, Trust::Untrusted);
+
+            world.trust();
+            let resolved = world.resolve();
+            assert!(took_effect(&resolved), "{values} did not take effect with trust");
+            assert_eq!(resolved.folders[0].trust, Trust::Trusted);
+            assert!(!notices(&world, &resolved).contains("left out:"), "{values}");
+
+            let mut changed = values.clone();
+            changed["failover"] = json!(["changed/model"]);
+            world.put(file, changed);
+            let resolved = world.resolve();
+            assert!(resolved.settings.failover.is_empty());
+            assert!(!took_effect(&resolved) || *key == "failover", "{values} kept its effect after a change");
+            assert_eq!(resolved.folders[0].trust, Trust::Changed);
+        }
+    }
+}
+
+#[test]
+fn a_change_after_trust_is_told() {
+    let world = World::new().write(OUR_PROJECT, json!({"mcpServers": {"m": {"command": "good"}}}));
+    assert_eq!(world.trust(), ["mcpServers"]);
+    world.put(OUR_PROJECT, json!({"mcpServers": {"m": {"command": "evil"}}}));
+    let resolved = world.resolve();
+    assert_eq!(resolved.folders[0].trust, Trust::Changed);
+    let want = "The settings of project have changed since you trusted them; left out: `mcpServers.m`. Read them, then run `dragoman trust project` to let them in.";
+    assert_eq!(notices(&world, &resolved), want);
+}
+
+/// What is harmless, or stricter, applies at once; and changing it does not cost the trust.
+#[test]
+fn harmless_and_stricter_settings_need_no_trust() {
+    let values = json!({
+        "$schema": "https://eca.dev/config.json",
+        "defaultBehavior": "plan",
+        "autoCompactPercentage": 50,
+        "disabledTools": ["write_file"],
+        "maxSteps": 10,
+        "budget": {"day": 1.0, "chat": 9.0},
+        "chat": {"title": false, "defaultTrust": false},
+        "index": {"repoMap": {"maxTotalEntries": 7}},
+        "mcpServers": {},
+        "toolCall": {
+            "approval": {"deny": {"shell_command": {}}, "ask": {"grep": {}}, "byDefault": "deny"},
+            "readFile": {"maxLines": 5},
+        },
+        "agent": {"code": {"toolCall": {"approval": {"deny": {"edit_file": {}}}}, "disabledTools": ["glob"]}},
+    });
+    let user = json!({"budget": {"day": 5.0, "chat": 2.0}, "disabledTools": ["fetch_url"], "chat": {"defaultTrust": true}});
+    let world = World::new().write(OUR_GLOBAL, user).write(ECA_PROJECT, &values);
+    let resolved = world.resolve();
+    let want = "You have not trusted the settings of project; left out: `budget.chat`. Read them, then run `dragoman trust project` to let them in.";
+    assert_eq!(notices(&world, &resolved), want);
+    let settings = &resolved.settings;
+    assert_eq!((&*settings.default_behavior, settings.chat.auto_compact_percentage), ("plan", 50));
+    assert_eq!(settings.tools.disabled, ["fetch_url", "write_file"]);
+    assert_eq!(
+        (settings.chat.max_steps, settings.chat.title, settings.chat.default_trust),
+        (10, false, false)
+    );
+    assert_eq!((settings.budget.day, settings.budget.chat), (Some(1.0), Some(2.0)));
+    assert_eq!((settings.tools.read_file_max_lines, settings.index.repo_map_max_entries), (5, 7));
+    let approval = &settings.tools.approval;
+    assert_eq!((approval.deny.len(), approval.ask.len(), approval.by_default), (1, 1, Some(Approval::Deny)));
+    assert_eq!(settings.behaviors["agent"].approval.deny[0].target, "edit_file");
+    assert_eq!(settings.behaviors["agent"].disabled_tools, ["glob"]);
+
+    world.trust();
+    assert_eq!(world.settings().budget.chat, Some(9.0));
+    let mut harmless = values;
+    harmless["autoCompactPercentage"] = json!(60);
+    harmless["toolCall"]["approval"]["deny"]["fetch_url"] = json!({});
+    world.put(ECA_PROJECT, harmless);
+    let resolved = world.resolve();
+    assert_eq!((resolved.folders[0].trust, resolved.settings.tools.approval.deny.len()), (Trust::Trusted, 2));
+}
+
+#[test]
+fn an_untrusted_behavior_cannot_be_made_looser_than_the_rest() {
+    let rows =
+        [("deny", "ask", None), ("ask", "deny", Some(Approval::Deny)), ("allow", "ask", Some(Approval::Ask))];
+    for (user, project, want) in rows {
+        let world =
+            World::new().write(OUR_GLOBAL, json!({"toolCall": {"approval": {"byDefault": user}}})).write(
+                OUR_PROJECT,
+                json!({"agent": {"plan": {"toolCall": {"approval": {"byDefault": project}}}}}),
+            );
+        assert_eq!(world.settings().behaviors["plan"].approval.by_default, want, "{user} {project}");
+    }
+}
+
+#[test]
+fn a_switch_for_ci_trusts_everything() {
+    let world = World::new().var("DRAGOMAN_TRUST", 1).write(OUR_PROJECT, json!({"defaultModel": "a/b"}));
+    let resolved = world.resolve();
+    assert_eq!((resolved.settings.default_model.as_deref(), resolved.notices.len()), (Some("a/b"), 0));
+    assert!(config::trust::list(&world.environment()).unwrap().is_empty());
+}
+
+#[test]
+fn trust_is_kept_by_place_privately_and_can_be_taken_back() {
+    let world = World::new().write(OUR_PROJECT, json!({"defaultModel": "a/b", "hooks": {}}));
+    let link = world.path("link");
+    std::os::unix::fs::symlink(world.path("project"), &link).unwrap();
+    let environment = world.environment();
+    assert_eq!(config::trust::grant(&environment, &link).unwrap(), ["defaultModel"]);
+    assert_eq!(world.settings().default_model.as_deref(), Some("a/b"));
+    assert_eq!(config::trust::list(&environment).unwrap(), [world.path("project")]);
+
+    let data = environment.data_dir();
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&data), mode(&data.join("trust.json"))), (0o700, 0o600));
+    let others: Vec<_> = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        others
+            .iter()
+            .all(|name| ["trust.json", "trust.lock"].map(std::ffi::OsStr::new).contains(&name.as_os_str()))
+    );
+
+    assert!(config::trust::revoke(&environment, &world.path("project")).unwrap());
+    assert!(!config::trust::revoke(&environment, &world.path("project")).unwrap());
+    assert_eq!(world.settings().default_model, None);
+    // Another folder with the very same settings is another folder.
+    world.trust();
+    let other = World::new().write(OUR_PROJECT, json!({"defaultModel": "a/b", "hooks": {}}));
+    assert_eq!(other.settings().default_model, None);
+}
+
+#[test]
+fn a_broken_record_trusts_nobody_and_is_not_overwritten() {
+    let world = World::new().write(OUR_PROJECT, json!({"defaultModel": "a/b"}));
+    world.trust();
+    for text in ["{", "[]", "{\"version\": 99, \"folders\": {}}"] {
+        let file = world.environment().data_dir().join("trust.json");
+        std::fs::write(&file, text).unwrap();
+        let resolved = world.resolve();
+        assert_eq!(resolved.settings.default_model, None);
+        assert!(notices(&world, &resolved).contains("No folder counts as trusted, because"), "{text}");
+        assert!(config::trust::grant(&world.environment(), &world.path("project")).is_err());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_broken_or_missing_folder_cannot_be_trusted() {
+    let world = World::new().write(OUR_PROJECT, "{");
+    let failure = config::trust::grant(&world.environment(), &world.path("project")).unwrap_err();
+    assert!(failure.message.contains("line 1, column 1"), "{failure}");
+    let failure = config::trust::grant(&world.environment(), &world.path("nowhere")).unwrap_err();
+    assert!(
+        failure.to_string().ends_with("nowhere is no folder. Give the folder of a project."),
+        "{failure}"
+    );
+}
+
+#[test]
+fn names_in_a_notice_are_harmless_text() {
+    let name = format!("\u{1b}[2J\n{}", "x".repeat(500));
+    let world = World::new().write(OUR_PROJECT, json!({"mcpServers": {name: {"command": "c"}}}));
+    let said = notices(&world, &world.resolve());
+    assert!(!said.contains('\u{1b}') && !said.contains('\n') && said.len() < 400, "{said:?}");
+}
