@@ -4,3 +4,11 @@
 //! environment or network: whatever lies outside comes through a callback. Same input, same bytes.
 
 pub mod check;
+mod generate;
+pub mod plan;
+pub mod print;
+pub mod problem;
+pub mod read;
+pub mod spec;
+
+pub use generate::{Generated, describe, generate};

@@ -1,0 +1,132 @@
+//! GraphQL operations → groups around one type each.
+//!
+//! Owns the reading of names and result types. Invariant: every operation is in exactly one group.
+
+use super::connection::connection;
+use super::grouping::Group;
+use super::models::Models;
+use super::roles::{Verb, verb};
+use super::words::{humanise, plural, singular};
+use crate::spec::{GraphOperation, Kind, Model, Spec};
+use indexmap::IndexMap;
+
+/// Groups of the GraphQL operations; their indexes begin at `offset`.
+pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>, offset: usize) -> Vec<Group<'s>> {
+    let all: Vec<&'s GraphOperation> = spec.queries.iter().chain(&spec.mutations).chain(&spec.subscriptions).collect();
+    let mut groups: IndexMap<String, Group<'s>> = IndexMap::new();
+    for (index, operation) in all.iter().enumerate().filter(|(_, operation)| operation.kind == "query") {
+        let result = result(models, operation);
+        let Some(entity) = result.entity else { continue };
+        let group = groups.entry(entity.to_lowercase()).or_insert_with(|| named(entity));
+        group.members.push(offset + index);
+        let plain = operation.args.iter().filter(|arg| arg.required).count();
+        if result.is_list {
+            let better = group.list.is_none_or(|current| {
+                let current = all[current - offset];
+                plain < current.args.iter().filter(|arg| arg.required).count()
+            });
+            if better {
+                group.list = Some(offset + index);
+            }
+        } else if group.detail.is_none() && operation.args.iter().any(|arg| is_key(&arg.name)) {
+            group.detail = Some(offset + index);
+            group.item = Some(&operation.return_type);
+        }
+    }
+    for (index, operation) in all.iter().enumerate().filter(|(_, operation)| operation.kind != "query") {
+        assign(&mut groups, models, operation, offset + index);
+    }
+    leftovers(&mut groups, &all, offset);
+    groups.into_values().collect()
+}
+
+struct Outcome<'s> {
+    entity: Option<&'s str>,
+    is_list: bool,
+}
+
+/// The type a result is about, unwrapped from lists and connections.
+fn result<'s>(models: &Models<'s>, operation: &'s GraphOperation) -> Outcome<'s> {
+    let mut model = &operation.return_type;
+    let mut is_list = false;
+    if let Some(found) = connection(models, model) {
+        model = found.node;
+        is_list = true;
+    }
+    while let Some(item) = models.item(model) {
+        model = item;
+        is_list = true;
+    }
+    let target = models.resolve(model);
+    let is_composite = matches!(target.kind, Kind::Object | Kind::Union);
+    let entity = models.name(model).or(Some(model.name.as_str()).filter(|name| !name.is_empty()));
+    Outcome { entity: entity.filter(|_| is_composite), is_list }
+}
+
+fn named<'s>(entity: &str) -> Group<'s> {
+    let one = humanise(entity);
+    Group { title: plural(&one), singular: one, ..Group::default() }
+}
+
+/// A mutation or subscription goes to the type in its name, or else to the type in its answer.
+fn assign<'s>(groups: &mut IndexMap<String, Group<'s>>, models: &Models<'s>, operation: &'s GraphOperation, index: usize) {
+    let (verb, rest) = match verb(&operation.name) {
+        Some((verb, rest)) => (Some(verb), rest),
+        None => (None, operation.name.to_lowercase()),
+    };
+    let by_name = [rest.clone(), singular(&rest)].into_iter().find(|name| groups.contains_key(name));
+    let by_result = || {
+        let entity = result(models, operation).entity?.to_lowercase();
+        groups.contains_key(&entity).then_some(entity).or_else(|| payload(groups, models, &operation.return_type))
+    };
+    let exact = by_name.is_some();
+    let Some(key) = by_name.or_else(by_result) else { return };
+    let Some(group) = groups.get_mut(&key) else { return };
+    group.members.push(index);
+    let slot = match verb.filter(|_| exact && operation.kind == "mutation") {
+        Some(Verb::Create) => &mut group.create,
+        Some(Verb::Edit) => &mut group.edit,
+        Some(Verb::Delete) => &mut group.delete,
+        None => return,
+    };
+    if slot.is_none() {
+        *slot = Some(index);
+    }
+}
+
+/// The first field of a payload that is about a known type.
+fn payload<'s>(groups: &IndexMap<String, Group<'s>>, models: &Models<'s>, model: &'s Model) -> Option<String> {
+    let object = models.object(model)?;
+    object.properties.values().find_map(|property| {
+        let item = models.item(property).unwrap_or(property);
+        let name = models.name(item)?.to_lowercase();
+        groups.contains_key(&name).then_some(name)
+    })
+}
+
+fn leftovers<'s>(groups: &mut IndexMap<String, Group<'s>>, all: &[&'s GraphOperation], offset: usize) {
+    let mut is_placed = vec![false; all.len()];
+    for member in groups.values().flat_map(|group| &group.members) {
+        is_placed[*member - offset] = true;
+    }
+    for (index, operation) in all.iter().enumerate().filter(|(index, _)| !is_placed[*index]) {
+        let title = match operation.kind.as_str() {
+            "query" => "Other queries",
+            "mutation" => "Other mutations",
+            _ => "Subscriptions",
+        };
+        // A key with a blank cannot be the name of a type.
+        let group = groups.entry(format!(" {title}")).or_insert_with(|| Group {
+            title: title.to_owned(),
+            singular: title.to_owned(),
+            ..Group::default()
+        });
+        group.members.push(offset + index);
+    }
+}
+
+pub(super) fn is_key(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    matches!(lower.as_str(), "id" | "uuid" | "slug" | "key" | "name" | "login" | "username" | "code" | "number")
+        || lower.ends_with("id")
+}

@@ -1,0 +1,264 @@
+//! REST endpoints → groups around one collection each.
+//!
+//! Owns the reading of paths: which are collections, which are items, which are actions. Invariant: every
+//! endpoint is in exactly one group.
+
+use super::models::{Models, success};
+use super::words::{humanise, line, singular, split};
+use super::lists;
+use crate::spec::{Endpoint, Model, Spec};
+use indexmap::IndexMap;
+use std::collections::{HashMap, HashSet};
+
+/// Operations that belong together, and the parts they play.
+#[derive(Debug, Default)]
+pub(super) struct Group<'s> {
+    pub title: String,
+    pub singular: String,
+    pub tag: String,
+    pub members: Vec<usize>,
+    pub list: Option<usize>,
+    pub detail: Option<usize>,
+    pub create: Option<usize>,
+    pub edit: Option<usize>,
+    pub delete: Option<usize>,
+    /// What the detail answers with, where the list does not say.
+    pub item: Option<&'s Model>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Collection,
+    CollectionAction,
+    Item,
+    ItemAction,
+    Loose,
+}
+
+struct Placed {
+    index: usize,
+    scope: Scope,
+}
+
+pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>) -> Vec<Group<'s>> {
+    let endpoints = &spec.endpoints;
+    let paths: Vec<Vec<&str>> = endpoints.iter().map(|endpoint| segments(&endpoint.path)).collect();
+    let collections = collections(endpoints, &paths, models);
+    let mut placed: IndexMap<String, Vec<Placed>> = IndexMap::new();
+    let prefix = shared_prefix(&paths);
+    for (index, path) in paths.iter().enumerate() {
+        let (key, scope) = place(path, &collections)
+            .unwrap_or_else(|| (loose_key(&endpoints[index], path, prefix), Scope::Loose));
+        placed.entry(key).or_default().push(Placed { index, scope });
+    }
+    let titles = titles(&placed, &paths, prefix, endpoints);
+    placed.into_values().zip(titles).map(|(all, title)| group(endpoints, models, &all, title)).collect()
+}
+
+fn segments(path: &str) -> Vec<&str> {
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    path.split('/').filter(|segment| !segment.is_empty()).collect()
+}
+
+fn is_parameter(segment: &str) -> bool {
+    segment.starts_with('{') && segment.ends_with('}')
+}
+
+/// The key of a path: parameters without their names.
+fn key(path: &[&str]) -> String {
+    let mut key = String::new();
+    for segment in path {
+        key.push('/');
+        key.push_str(if is_parameter(segment) { "{}" } else { segment });
+    }
+    key
+}
+
+/// Paths that hold items: something follows them in braces, or reading them gives a list.
+fn collections(endpoints: &[Endpoint], paths: &[Vec<&str>], models: &Models) -> HashSet<String> {
+    let mut found = HashSet::new();
+    for path in paths {
+        for end in 1..path.len() {
+            if is_parameter(path[end]) && !is_parameter(path[end - 1]) {
+                found.insert(key(&path[..end]));
+            }
+        }
+    }
+    for (endpoint, path) in endpoints.iter().zip(paths) {
+        let Some((last, parent)) = path.split_last() else { continue };
+        let under_collection = found.contains(&key(parent));
+        if endpoint.method == "GET" && !is_parameter(last) && !under_collection && answers_list(endpoint, models) {
+            found.insert(key(path));
+        }
+    }
+    found
+}
+
+fn answers_list(endpoint: &Endpoint, models: &Models) -> bool {
+    let answer = success(endpoint).and_then(|response| response.schema.as_ref());
+    answer.is_some_and(|answer| lists::find(models, answer, lists::Eager::No).is_some())
+}
+
+/// The deepest collection of a path, and what the rest of the path says.
+fn place(path: &[&str], collections: &HashSet<String>) -> Option<(String, Scope)> {
+    for end in (1..=path.len()).rev() {
+        if is_parameter(path[end - 1]) {
+            continue;
+        }
+        let key = key(&path[..end]);
+        if !collections.contains(&key) {
+            continue;
+        }
+        let rest = &path[end..];
+        let scope = match rest {
+            [] => Scope::Collection,
+            rest if rest.iter().all(|segment| is_parameter(segment)) => Scope::Item,
+            [first, ..] if is_parameter(first) => Scope::ItemAction,
+            _ => Scope::CollectionAction,
+        };
+        return Some((key, scope));
+    }
+    None
+}
+
+/// Where there is no collection: by tag, or by the first telling segment.
+fn loose_key(endpoint: &Endpoint, path: &[&str], prefix: usize) -> String {
+    match &endpoint.tag {
+        Some(tag) => format!("tag:{tag}"),
+        None => {
+            let segment = path.get(prefix).or(path.last()).copied().unwrap_or("root");
+            format!("loose:{}", segment.split(['.', ':']).next().unwrap_or(segment))
+        }
+    }
+}
+
+/// How many leading segments all paths share (`api`, `v1`).
+fn shared_prefix(paths: &[Vec<&str>]) -> usize {
+    let Some(first) = paths.first() else { return 0 };
+    let longest = paths.iter().map(|path| path.len().saturating_sub(1)).min().unwrap_or(0);
+    (0..longest).take_while(|at| !is_parameter(first[*at]) && paths.iter().all(|path| path[*at] == first[*at])).count()
+}
+
+/// A title for each group: the last word of its path, with those before it where two would be alike.
+fn titles(placed: &IndexMap<String, Vec<Placed>>, paths: &[Vec<&str>], prefix: usize, endpoints: &[Endpoint]) -> Vec<(String, String)> {
+    let words: Vec<Vec<String>> = placed.iter().map(|(key, all)| title_words(key, all, paths, prefix, endpoints)).collect();
+    let mut titles: Vec<(String, String)> = Vec::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    let short = |words: &[String], take: usize| -> (String, String) {
+        let from = words.len().saturating_sub(take);
+        let mut parts: Vec<String> = words[from..].iter().map(|word| humanise(word)).collect();
+        let last = parts.pop().unwrap_or_default();
+        let mut before: Vec<String> = parts.iter().map(|part| singular(part)).collect();
+        before.push(if before.is_empty() { last.clone() } else { lower_first(&last) });
+        let mut one = before.clone();
+        if let Some(last) = one.last_mut() {
+            *last = singular(last);
+        }
+        (line(&lowered(&before), 80), line(&lowered(&one), 80))
+    };
+    for words in &words {
+        *counts.entry(short(words, 1).0.to_lowercase()).or_default() += 1;
+    }
+    let mut taken: HashSet<String> = HashSet::new();
+    for words in &words {
+        let alone = counts.get(&short(words, 1).0.to_lowercase()) == Some(&1);
+        let mut take = if alone { 1 } else { 2 };
+        let mut title = short(words, take);
+        while taken.contains(&title.0.to_lowercase()) && take < words.len() {
+            take += 1;
+            title = short(words, take);
+        }
+        let mut number = 2;
+        let base = title.clone();
+        while !taken.insert(title.0.to_lowercase()) {
+            title = (format!("{} {number}", base.0), format!("{} {number}", base.1));
+            number += 1;
+        }
+        titles.push(title);
+    }
+    titles
+}
+
+fn lowered(parts: &[String]) -> String {
+    let rest = parts.iter().skip(1).map(|part| lower_first(part));
+    parts.first().cloned().into_iter().chain(rest).collect::<Vec<_>>().join(" ")
+}
+
+fn lower_first(text: &str) -> String {
+    // An abbreviation keeps its capitals.
+    if text.chars().nth(1).is_some_and(char::is_uppercase) {
+        return text.to_owned();
+    }
+    let mut characters = text.chars();
+    characters.next().into_iter().flat_map(char::to_lowercase).chain(characters).collect()
+}
+
+fn title_words(key: &str, all: &[Placed], paths: &[Vec<&str>], prefix: usize, endpoints: &[Endpoint]) -> Vec<String> {
+    if let Some(tag) = key.strip_prefix("tag:") {
+        return vec![tag.to_owned()];
+    }
+    if let Some(segment) = key.strip_prefix("loose:") {
+        return vec![segment.to_owned()];
+    }
+    let depth = segments(key).len();
+    let path = all.first().map(|first| paths[first.index].as_slice()).unwrap_or_default();
+    let statics: Vec<String> = path
+        .iter()
+        .take(depth)
+        .skip(prefix.min(depth.saturating_sub(1)))
+        .filter(|segment| !is_parameter(segment) && !split(segment).is_empty())
+        .map(|segment| (*segment).to_owned())
+        .collect();
+    if statics.is_empty() {
+        let tag = all.first().and_then(|first| endpoints[first.index].tag.clone());
+        return vec![tag.unwrap_or_else(|| "API".to_owned())];
+    }
+    statics
+}
+
+fn group<'s>(endpoints: &'s [Endpoint], models: &Models<'s>, all: &[Placed], (title, singular): (String, String)) -> Group<'s> {
+    let mut group = Group { title, singular, members: all.iter().map(|placed| placed.index).collect(), ..Group::default() };
+    group.tag = most_common_tag(endpoints, &group.members);
+    let find = |scope: Scope, method: &str, accept: &dyn Fn(&Endpoint) -> bool| {
+        let matching = all.iter().filter(|placed| placed.scope == scope && endpoints[placed.index].method == method);
+        matching.map(|placed| placed.index).filter(|index| accept(&endpoints[*index])).min_by_key(|index| {
+            let endpoint = &endpoints[*index];
+            (endpoint.deprecated, endpoint.parameters.iter().filter(|parameter| parameter.required).count())
+        })
+    };
+    let any = |_: &Endpoint| true;
+    let with_body = |endpoint: &Endpoint| !endpoint.bodies.is_empty();
+    let is_list = |endpoint: &Endpoint| answers_list(endpoint, models);
+    let is_eager_list = |endpoint: &Endpoint| {
+        let answer = success(endpoint).and_then(|response| response.schema.as_ref());
+        answer.is_some_and(|answer| lists::find(models, answer, lists::Eager::Yes).is_some())
+    };
+    group.list = find(Scope::Collection, "GET", &is_list)
+        .or_else(|| find(Scope::Collection, "GET", &is_eager_list))
+        .or_else(|| find(Scope::CollectionAction, "GET", &is_list))
+        .or_else(|| find(Scope::Loose, "GET", &is_list));
+    group.detail = find(Scope::Item, "GET", &any);
+    group.create = find(Scope::Collection, "POST", &any);
+    group.edit = find(Scope::Item, "PATCH", &any)
+        .or_else(|| find(Scope::Item, "PUT", &any))
+        .or_else(|| find(Scope::Collection, "PUT", &with_body))
+        .or_else(|| find(Scope::Item, "POST", &with_body));
+    group.delete = find(Scope::Item, "DELETE", &any);
+    group.item = group.detail.and_then(|index| success(&endpoints[index])).and_then(|response| response.schema.as_ref());
+    group
+}
+
+fn most_common_tag(endpoints: &[Endpoint], members: &[usize]) -> String {
+    let mut counts: IndexMap<&str, usize> = IndexMap::new();
+    for tag in members.iter().filter_map(|index| endpoints[*index].tag.as_deref()) {
+        *counts.entry(tag).or_default() += 1;
+    }
+    // The first of the most frequent, so that order decides ties.
+    let mut best = ("", 0);
+    for (tag, count) in counts {
+        if count > best.1 {
+            best = (tag, count);
+        }
+    }
+    line(best.0, 80)
+}

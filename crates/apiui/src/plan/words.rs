@@ -1,0 +1,229 @@
+//! Names as people read them, and as code can use them.
+//!
+//! Owns splitting, singular and plural, and the shortening of foreign prose. English only.
+
+/// The words of an identifier: `createdAt`, `created_at` and `created-at` alike.
+pub fn split(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let characters: Vec<char> = name.chars().collect();
+    for (at, c) in characters.iter().enumerate() {
+        let lower_next = characters.get(at + 1).is_some_and(|next| next.is_lowercase());
+        let after_lower = at > 0 && (characters[at - 1].is_lowercase() || characters[at - 1].is_ascii_digit());
+        let begins = c.is_uppercase() && !word.is_empty() && (after_lower || (lower_next && at > 0 && characters[at - 1].is_uppercase()));
+        if begins || !c.is_alphanumeric() {
+            if !word.is_empty() {
+                words.push(std::mem::take(&mut word));
+            }
+            if !c.is_alphanumeric() {
+                continue;
+            }
+        }
+        word.push(*c);
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+/// `createdAt` → `Created at`, `petId` → `Pet ID`.
+pub fn humanise(name: &str) -> String {
+    let words = split(name);
+    let mut out = String::new();
+    for (at, word) in words.iter().enumerate() {
+        if at > 0 {
+            out.push(' ');
+        }
+        let lower = word.to_lowercase();
+        if matches!(lower.as_str(), "id" | "url" | "uri" | "api" | "ip" | "uuid" | "html" | "json" | "xml" | "sku" | "vat" | "iban" | "ui" | "sms" | "http") {
+            out.push_str(&lower.to_uppercase());
+        } else if word.chars().count() > 1 && word.chars().all(|c| c.is_uppercase() || c.is_ascii_digit()) && words.len() > 1 {
+            out.push_str(word);
+        } else if at == 0 {
+            let mut characters = lower.chars();
+            out.extend(characters.next().into_iter().flat_map(char::to_uppercase));
+            out.push_str(characters.as_str());
+        } else {
+            out.push_str(&lower);
+        }
+    }
+    if out.is_empty() { line(name, 60) } else { line(&out, 60) }
+}
+
+/// ASCII letters and digits, beginning with a capital: fit for the name of a component.
+pub fn pascal(name: &str) -> String {
+    let mut out = String::new();
+    for word in split(name) {
+        let ascii: String = word.chars().filter(char::is_ascii_alphanumeric).collect();
+        let mut characters = ascii.chars();
+        if let Some(first) = characters.next() {
+            out.push(first.to_ascii_uppercase());
+            out.push_str(characters.as_str());
+        }
+        if out.len() > 40 {
+            break;
+        }
+    }
+    out.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned()
+}
+
+pub fn singular(word: &str) -> String {
+    let lower = word.to_lowercase();
+    let cut = |count: usize, add: &str| {
+        let keep = word.chars().count().saturating_sub(count);
+        let mut out: String = word.chars().take(keep).collect();
+        out.push_str(add);
+        out
+    };
+    if lower.chars().count() < 4 || ["ss", "us", "is", "news", "series", "species", "os"].iter().any(|end| lower.ends_with(end)) {
+        return word.to_owned();
+    }
+    match lower.as_str() {
+        "people" => return "person".to_owned(),
+        "children" => return "child".to_owned(),
+        _ => {}
+    }
+    if lower.ends_with("ies") {
+        cut(3, "y")
+    } else if ["ches", "shes", "sses", "xes", "zzes"].iter().any(|end| lower.ends_with(end)) {
+        cut(2, "")
+    } else if lower.ends_with('s') {
+        cut(1, "")
+    } else {
+        word.to_owned()
+    }
+}
+
+pub fn plural(word: &str) -> String {
+    let lower = word.to_lowercase();
+    if lower.is_empty() || singular(word) != word || lower.ends_with("news") || lower.ends_with("series") {
+        return word.to_owned();
+    }
+    let vowel_before = |count: usize| lower.chars().rev().nth(count).is_some_and(|c| "aeiou".contains(c));
+    if lower == "person" {
+        "people".to_owned()
+    } else if lower.ends_with('y') && !vowel_before(1) && lower.len() > 1 {
+        let keep = word.chars().count() - 1;
+        format!("{}ies", word.chars().take(keep).collect::<String>())
+    } else if ["s", "x", "ch", "sh"].iter().any(|end| lower.ends_with(end)) {
+        format!("{word}es")
+    } else if word.chars().last().is_some_and(|c| c.is_ascii_alphabetic()) {
+        format!("{word}s")
+    } else {
+        word.to_owned()
+    }
+}
+
+/// One line without control characters, at most `limit` characters.
+pub fn line(text: &str, limit: usize) -> String {
+    let mut out = String::new();
+    let mut blank = false;
+    let mut count = 0;
+    for c in text.chars() {
+        if c.is_whitespace() || c.is_control() {
+            blank = !out.is_empty();
+            continue;
+        }
+        if count >= limit {
+            out.push('…');
+            break;
+        }
+        if std::mem::take(&mut blank) {
+            out.push(' ');
+            count += 1;
+        }
+        out.push(c);
+        count += 1;
+    }
+    out
+}
+
+/// A description as plain words: no tags, headings or link targets, cut at a sentence where possible.
+pub fn note(text: Option<&str>, limit: usize) -> String {
+    let Some(text) = text else { return String::new() };
+    // Only the beginning matters, and descriptions can be whole books.
+    let text: String = text.chars().take(limit * 6).collect();
+    let plain = line(&without_markup(&text), limit * 4);
+    if plain.chars().count() <= limit {
+        return plain;
+    }
+    let short: String = plain.chars().take(limit).collect();
+    match short.rfind(". ").or_else(|| short.rfind("。")) {
+        Some(end) if end > limit / 3 => short[..=end].trim_end().to_owned(),
+        _ => line(&plain, limit),
+    }
+}
+
+fn without_markup(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['<', '[', '`', '*', '#']) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let tag_end = rest.strip_prefix('<').filter(|after| after.starts_with(|c: char| c == '/' || c == '!' || c.is_ascii_alphabetic()));
+        if let Some(end) = tag_end.and_then(|after| after.find('>')).filter(|end| *end < 300) {
+            out.push(' ');
+            rest = &rest[end + 2..];
+        } else if let Some((label, after)) = link(rest) {
+            out.push_str(label);
+            rest = after;
+        } else {
+            let c = &rest[..1];
+            if c == "<" || c == "[" || (c == "#" && !out.ends_with(['\n', '#']) && !out.is_empty()) || (c == "*" && out.ends_with(' ') && rest[1..].starts_with(' ')) {
+                out.push_str(c);
+            }
+            rest = &rest[1..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// `[label](target)` → the label and what follows.
+fn link(text: &str) -> Option<(&str, &str)> {
+    let (label, after) = text.strip_prefix('[')?.split_once("](")?;
+    let (_, after) = after.split_once(')')?;
+    (label.len() < 200 && !label.contains('[')).then_some((label, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_become_labels() {
+        for (name, label) in [
+            ("createdAt", "Created at"),
+            ("petId", "Pet ID"),
+            ("photo_urls", "Photo urls"),
+            ("HTTPServer", "HTTP server"),
+            ("x-request-id", "X request ID"),
+            ("名前", "名前"),
+            ("__proto__", "Proto"),
+            ("$", "$"),
+            ("", ""),
+        ] {
+            assert_eq!(humanise(name), label, "{name}");
+        }
+    }
+
+    #[test]
+    fn singular_and_plural() {
+        for (one, many) in [("pet", "pets"), ("category", "categories"), ("box", "boxes"), ("person", "people"), ("branch", "branches"), ("key", "keys")] {
+            assert_eq!(singular(many), one);
+            assert_eq!(plural(one), many);
+        }
+        for same in ["status", "news", "address", "series", "bus"] {
+            assert_eq!(singular(same), same);
+        }
+    }
+
+    #[test]
+    fn prose_is_shortened_and_without_markup() {
+        assert_eq!(note(Some("A <b>bold</b> [link](http://x) to `code`.\n\n# Next"), 100), "A bold link to code. Next");
+        assert_eq!(note(Some("First sentence. Second sentence that is long."), 20), "First sentence.");
+        assert_eq!(note(Some("1 < 2 and 3 > 2"), 100), "1 < 2 and 3 > 2");
+        assert_eq!(pascal("__proto__ 商品 user-list 2"), "ProtoUserList2");
+    }
+}

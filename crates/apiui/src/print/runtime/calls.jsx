@@ -1,0 +1,238 @@
+// ---- Calls: from drafts to a request, and from a response to a state ----
+
+/** The key of an input among the drafts of its operation: a name may appear in more than one place. */
+function inputKey(input) {
+  return `${input.place ?? "query"} ${input.name}`;
+}
+
+function startDrafts(operation, known) {
+  return (operation.inputs ?? []).reduce((drafts, input) => {
+    const given = own(known, input.name);
+    const draft = given === undefined ? startDraft(input, input.required === true) : draftOf(input, given);
+    return withOwn(drafts, inputKey(input), draft);
+  }, {});
+}
+
+function missingInputs(operation, drafts) {
+  return (operation.inputs ?? []).filter((input) => problemsOf(input, own(drafts, inputKey(input)), "").length > 0);
+}
+
+function encoded(value) {
+  return encodeURIComponent(typeof value === "object" ? JSON.stringify(value) : String(value));
+}
+
+/** A path parameter in the styles simple, label and matrix. */
+function pathText(input, value) {
+  const list = Array.isArray(value) ? value : undefined;
+  const pairs = list === undefined && value !== null && typeof value === "object" ? ownEntries(value) : undefined;
+  const joined = (separator, between) => pairs.map(([name, one]) => `${encoded(name)}${between}${encoded(one)}`).join(separator);
+  if (input.format === "label") {
+    const dot = input.explode === true ? "." : ",";
+    if (pairs) return `.${input.explode === true ? joined(".", "=") : joined(",", ",")}`;
+    return `.${list ? list.map(encoded).join(dot) : encoded(value)}`;
+  }
+  if (input.format === "matrix") {
+    const name = encoded(input.name);
+    if (pairs) return input.explode === true ? `;${joined(";", "=")}` : `;${name}=${joined(",", ",")}`;
+    if (list) return input.explode === true ? list.map((one) => `;${name}=${encoded(one)}`).join("") : `;${name}=${list.map(encoded).join(",")}`;
+    return `;${name}=${encoded(value)}`;
+  }
+  if (pairs) return input.explode === true ? joined(",", "=") : joined(",", ",");
+  return list ? list.map(encoded).join(",") : encoded(value);
+}
+
+/** Name and value pairs of a nested value, the path in brackets. */
+function bracketPairs(name, value) {
+  if (Array.isArray(value)) return value.flatMap((one, index) => (one !== null && typeof one === "object" && !(one instanceof Blob) ? bracketPairs(`${name}[${index}]`, one) : [[name, one]]));
+  if (value !== null && typeof value === "object" && !(value instanceof Blob)) return ownEntries(value).flatMap(([key, one]) => bracketPairs(`${name}[${key}]`, one));
+  return [[name, value]];
+}
+
+/** A query parameter in the styles form, spaceDelimited, pipeDelimited, deepObject and json. */
+function queryPairs(input, value) {
+  if (input.format === "json") return [[input.name, JSON.stringify(value)]];
+  if (input.format === "deepObject") return bracketPairs(input.name, value).map(([name, one]) => [Array.isArray(value) ? `${input.name}[]` : name, String(one)]);
+  const separator = input.format === "spaceDelimited" ? " " : input.format === "pipeDelimited" ? "|" : input.format === "tabDelimited" ? String.fromCharCode(9) : ",";
+  const isExploded = input.explode ?? (input.format === undefined || input.format === "form");
+  if (Array.isArray(value)) {
+    const texts = value.map((one) => (one !== null && typeof one === "object" ? JSON.stringify(one) : String(one)));
+    return isExploded ? texts.map((text) => [input.name, text]) : [[input.name, texts.join(separator)]];
+  }
+  if (value !== null && typeof value === "object") {
+    const pairs = ownEntries(value).map(([name, one]) => [name, one !== null && typeof one === "object" ? JSON.stringify(one) : String(one)]);
+    return isExploded ? pairs : [[input.name, pairs.map(([name, one]) => `${name}${separator}${one}`).join(separator)]];
+  }
+  return [[input.name, String(value)]];
+}
+
+/** Pairs as an object; a name that comes twice holds a list. */
+function gathered(pairs) {
+  return pairs.reduce((all, [name, value]) => {
+    const before = own(all, name);
+    return withOwn(all, name, before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]);
+  }, {});
+}
+
+function headerText(value) {
+  if (Array.isArray(value)) return value.map(String).join(",");
+  return value !== null && typeof value === "object" ? ownEntries(value).map(([name, one]) => `${name},${one}`).join(",") : String(value);
+}
+
+/** The request of an operation with these drafts. */
+function buildCall(operation, drafts, bodyDraft) {
+  let path = operation.path;
+  const query = [];
+  const headers = [];
+  const cookies = [];
+  const variables = [];
+  for (const input of operation.inputs ?? []) {
+    const value = valueOf(input, own(drafts, inputKey(input)));
+    if (value === undefined) continue;
+    if (input.place === "path") path = path.split(`{${input.name}}`).join(pathText(input, value));
+    else if (input.place === "header") headers.push([input.name, headerText(value)]);
+    else if (input.place === "cookie") cookies.push(`${input.name}=${encoded(value)}`);
+    else if (input.place === "variable") variables.push([input.name, value]);
+    else query.push(...queryPairs(input, value));
+  }
+  if (cookies.length > 0) headers.push(["Cookie", cookies.join("; ")]);
+  let body;
+  if (operation.queryText !== undefined) {
+    headers.push(["Content-Type", "application/json"]);
+    body = { query: operation.queryText, variables: Object.fromEntries(variables) };
+  } else if (operation.body !== undefined) {
+    body = bodyOf(operation.body, bodyDraft);
+    if (body !== undefined) headers.push(["Content-Type", operation.body.contentType.includes("*") ? "application/json" : operation.body.contentType]);
+  }
+  return { path, query: gathered(query), headers: Object.fromEntries(headers), body };
+}
+
+function bodyOf(form, draft) {
+  const value = valueOf(form.input, draft);
+  if (value === undefined || form.kind === "json" || form.kind === "text" || form.kind === "file") return value;
+  if (form.kind === "multipart") return value;
+  return gathered(ownEntries(value).flatMap(([name, one]) => bracketPairs(name, one)));
+}
+
+/** The headers and query that carry the credentials of an operation: of the first alternative that is complete. */
+function credentialParts(operation, held) {
+  const has = (index) => PLAN.schemes.at(index).kind === "mutualTls" || (own(held, index)?.secret ?? "") !== "";
+  const alternatives = operation.security ?? [];
+  const chosen = alternatives.find((all) => all.every(has)) ?? [];
+  const headers = [];
+  const query = [];
+  for (const index of chosen) {
+    const scheme = PLAN.schemes.at(index);
+    const { secret, account } = own(held, index) ?? {};
+    if (scheme.kind === "mutualTls") continue;
+    if (scheme.kind === "basic") headers.push(["Authorization", `Basic ${base64(`${account ?? ""}:${secret}`)}`]);
+    else if (scheme.kind === "http") headers.push(["Authorization", `${labelOf(scheme.parameter)} ${secret}`]);
+    else if (scheme.kind !== "apiKey") headers.push(["Authorization", `Bearer ${secret}`]);
+    else if (scheme.place === "query") query.push([scheme.parameter, secret]);
+    else if (scheme.place === "cookie") headers.push(["Cookie", `${scheme.parameter}=${secret}`]);
+    else headers.push([scheme.parameter, secret]);
+  }
+  return { headers: Object.fromEntries(headers), query: Object.fromEntries(query) };
+}
+
+function base64(text) {
+  const bytes = encodeURIComponent(text).replace(/%([0-9A-F]{2})/g, (whole, digits) => String.fromCharCode(parseInt(digits, 16)));
+  return btoa(bytes);
+}
+
+function needsSignIn(operation, held) {
+  const alternatives = operation.security ?? [];
+  const has = (index) => PLAN.schemes.at(index).kind === "mutualTls" || (own(held, index)?.secret ?? "") !== "";
+  return alternatives.length > 0 && !alternatives.some((all) => all.every(has));
+}
+
+const DEADLINE = 60000;
+
+/** Sends a call and answers with a state; it never throws. */
+async function performCall(request, operation, call, held, server, controller) {
+  const parts = credentialParts(operation, held);
+  const timer = setTimeout(() => controller.abort(), DEADLINE);
+  try {
+    const answer = await request({
+      operation: operation.signature,
+      method: operation.method,
+      path: call.path,
+      query: withAll(call.query, parts.query),
+      headers: withAll(call.headers, parts.headers),
+      body: call.body,
+      signal: controller.signal,
+      server: operation.server ?? server,
+    });
+    return stateOf(operation, answer);
+  } catch (error) {
+    const message = controller.signal.aborted ? `There was no answer within ${DEADLINE / 1000} seconds.` : String(error?.message ?? error);
+    return { phase: "failed", status: 0, message, data: undefined };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function stateOf(operation, answer) {
+  const { status, data, headers } = answer ?? {};
+  const errors = operation.queryText === undefined ? undefined : own(data, "errors");
+  const isWhole = !Array.isArray(errors) || (operation.result !== undefined && ![undefined, null].includes(valueAt(data, operation.result)));
+  if (answer?.ok === true && isWhole) {
+    const result = operation.result === undefined ? data : valueAt(data, operation.result);
+    return { phase: "done", status, headers, data, result };
+  }
+  const told = Array.isArray(errors) ? errors.map((one) => own(one, "message") ?? textOf(one)).join(" ") : messageIn(data);
+  return { phase: "failed", status: status ?? 0, message: told, data };
+}
+
+/** The sentence in an error body, by the names it usually has. */
+function messageIn(data) {
+  if (typeof data === "string") return data.length > 300 ? "" : data;
+  for (const name of ["message", "error_description", "detail", "title", "error", "errors"]) {
+    const found = own(data, name);
+    if (typeof found === "string" && found !== "") return found;
+    const inner = own(Array.isArray(found) ? found.at(0) : found, "message");
+    if (typeof inner === "string") return inner;
+  }
+  return "";
+}
+
+/** The address of the next page in a Link header, as the query it adds. */
+function nextLink(headers) {
+  const entry = ownEntries(headers).find(([name]) => name.toLowerCase() === "link");
+  const found = /<([^>]+)>\s*;[^,]*rel="?next"?/.exec(entry ? String(entry.at(1)) : "");
+  return found ? found.at(1) : undefined;
+}
+
+/** The query of an address, as an object. */
+function queryOfAddress(address) {
+  const text = String(address).split("#").at(0);
+  if (!text.includes("?")) return {};
+  const decode = (part) => {
+    try {
+      return decodeURIComponent(part.replaceAll("+", " "));
+    } catch {
+      return part;
+    }
+  };
+  const pairs = text.slice(text.indexOf("?") + 1).split("&").filter((pair) => pair !== "");
+  return gathered(pairs.map((pair) => [decode(pair.split("=").at(0)), decode(pair.split("=").slice(1).join("="))]));
+}
+
+/** Runs a call when it changes, and again when `turn` does. Nothing runs while `call` is undefined. */
+function useAnswer(ui, operation, call, turn) {
+  const [state, setState] = useState({ phase: "loading" });
+  const text = call === undefined ? "" : JSON.stringify(call);
+  useEffect(() => {
+    if (text === "") return undefined;
+    const controller = new AbortController();
+    let isWanted = true;
+    setState({ phase: "loading" });
+    ui.perform(operation, JSON.parse(text), controller).then((next) => {
+      if (isWanted) setState(next);
+    });
+    return () => {
+      isWanted = false;
+      controller.abort();
+    };
+  }, [text, turn, ui.stamp]);
+  return call === undefined ? { phase: "waiting" } : state;
+}

@@ -1,0 +1,263 @@
+// ---- Screens: a resource, one of its items, a form, an operation ----
+
+function resourceOf(id) {
+  return PLAN.resources.find((resource) => resource.id === id);
+}
+
+function isAllowed(index) {
+  return index !== undefined && !(PLAN.viewOnly === true && PLAN.operations.at(index).writes === true);
+}
+
+function Crumbs({ ui, pages }) {
+  if (pages.length < 2) return null;
+  return (
+    <nav className="dragoman-crumbs" aria-label="Where you are">
+      {pages.slice(0, -1).map((page, index) => (
+        <Fragment key={index}>
+          <button type="button" onClick={() => ui.goBackTo(index)}>
+            {pageTitle(page)}
+          </button>
+          <span aria-hidden="true">/</span>
+        </Fragment>
+      ))}
+      <span>{pageTitle(pages.at(-1))}</span>
+    </nav>
+  );
+}
+
+function pageTitle(page) {
+  const resource = page.resource === undefined ? undefined : resourceOf(page.resource);
+  if (page.kind === "item") return itemTitle(resource, page.item);
+  if (page.kind === "form") return PLAN.operations.at(page.operation).title;
+  if (page.kind === "incoming") return "Webhooks";
+  return resource === undefined ? "Overview" : resource.title;
+}
+
+function itemTitle(resource, item) {
+  const text = textOf(item);
+  return text === "" || text.startsWith("{") ? resource.singular : text;
+}
+
+function PageHead({ title, note, children }) {
+  return (
+    <header className="dragoman-head">
+      <div className="dragoman-grow">
+        <h1>{title}</h1>
+        {note ? <p>{note}</p> : null}
+      </div>
+      <div className="dragoman-actions">{children}</div>
+    </header>
+  );
+}
+
+/** The screen of a resource: its list, and every operation it has (the children). */
+function ResourceScreen({ ui, id, known, children }) {
+  const resource = resourceOf(id);
+  const operation = resource.list === undefined ? undefined : PLAN.operations.at(resource.list.operation);
+  return (
+    <>
+      <PageHead title={resource.title} note={resource.note}>
+        {operation === undefined ? null : <Button label="Refresh" signature={operation.signature} whenPressed={() => ui.refresh()} />}
+        {isAllowed(resource.creates) ? <Button label={`New ${resource.singular.toLowerCase()}`} kind="primary" signature={PLAN.operations.at(resource.creates).signature} whenPressed={() => ui.goTo({ kind: "form", resource: resource.id, operation: resource.creates, known })} /> : null}
+      </PageHead>
+      {operation === undefined ? null : <ItemList key={JSON.stringify(known ?? {})} ui={ui} resource={resource} known={known} />}
+      <section className="dragoman-panel" aria-label="Operations">
+        <h2 className="dragoman-title">{operation === undefined ? "Operations" : "All operations"}</h2>
+        <div className="dragoman-operations">{children}</div>
+      </section>
+    </>
+  );
+}
+
+/** One operation in a list of them: closed, a line; open, its form. */
+function OperationEntry({ ui, number, known, bodyValue, "data-operation": signature }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const operation = PLAN.operations.at(number);
+  const id = useId();
+  if (!isAllowed(number)) return null;
+  return (
+    <div className="dragoman-operation">
+      <button type="button" className="dragoman-opener" aria-expanded={isOpen} aria-controls={id} data-operation={signature} onClick={() => setIsOpen(!isOpen)}>
+        <Verb operation={operation} />
+        <span className={operation.deprecated === true ? "dragoman-gone" : ""}>{operation.title}</span>
+        <code className="dragoman-code">{operation.queryText === undefined ? operation.path : operation.signature}</code>
+      </button>
+      {isOpen ? (
+        <div id={id} className="dragoman-padded">
+          <OperationDetails operation={operation} />
+          <OperationForm ui={ui} operation={operation} known={known} bodyValue={bodyValue} label={operation.writes === true ? "Send" : "Load"} />
+        </div>
+      ) : null}
+    </div>
+  );
+}
+
+function OperationDetails({ operation }) {
+  const incoming = operation.incoming ?? [];
+  return (
+    <>
+      {operation.deprecated === true ? <p className="dragoman-problem">This operation is deprecated.</p> : null}
+      {operation.note ? <p className="dragoman-hint">{operation.note}</p> : null}
+      {incoming.length > 0 ? <IncomingList title="The API calls back" entries={incoming} /> : null}
+    </>
+  );
+}
+
+function IncomingList({ title, entries }) {
+  return (
+    <div>
+      <h2 className="dragoman-title">{title}</h2>
+      <ul className="dragoman-notes">
+        {entries.map((entry, index) => (
+          <li key={index}>
+            <strong>{entry.name}</strong> <code className="dragoman-code">{`${entry.method} ${entry.address ?? ""}`}</code>
+            {entry.note ? <p>{entry.note}</p> : null}
+            {(entry.fields ?? []).length > 0 ? <p className="dragoman-hint">{`Fields: ${entry.fields.join(", ")}`}</p> : null}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** One item: its fields, what can be done with it, and where it leads. */
+function ItemScreen({ ui, page }) {
+  const resource = resourceOf(page.resource);
+  const [isAsking, setIsAsking] = useState(false);
+  const operation = resource.detail === undefined ? undefined : PLAN.operations.at(resource.detail);
+  const drafts = operation === undefined ? {} : startDrafts(operation, page.known);
+  const isReady = operation !== undefined && missingInputs(operation, drafts).length === 0;
+  const state = useAnswer(ui, operation ?? PLAN.operations.at(0), isReady ? buildCall(operation, drafts, undefined) : undefined, ui.turn);
+  const item = state.phase === "done" ? wholeItem(state.result) : page.item;
+  const others = resource.operations.filter((index) => ![resource.detail, resource.edits, resource.deletes, resource.creates, resource.list?.operation].includes(index));
+  const related = others.filter((index) => (PLAN.operations.at(index).inputs ?? []).some((input) => own(page.known, input.name) !== undefined && ["path", "variable"].includes(input.place)));
+  return (
+    <>
+      <PageHead title={itemTitle(resource, item ?? page.item)} note={resource.singular}>
+        {operation === undefined ? null : <Button label="Refresh" signature={operation.signature} whenPressed={() => ui.refresh()} />}
+        {isAllowed(resource.edits) ? <Button label="Edit" signature={PLAN.operations.at(resource.edits).signature} whenPressed={() => ui.goTo({ kind: "form", resource: resource.id, operation: resource.edits, known: page.known, item })} /> : null}
+        {isAllowed(resource.deletes) ? <Button label="Delete" kind="danger" signature={PLAN.operations.at(resource.deletes).signature} whenPressed={() => setIsAsking(true)} /> : null}
+      </PageHead>
+      {isAsking ? <DeleteQuestion ui={ui} resource={resource} page={page} whenClosed={() => setIsAsking(false)} /> : null}
+      <section className="dragoman-panel dragoman-padded" aria-label="Details">
+        {isReady && state.phase === "loading" ? <LoadingState /> : null}
+        {state.phase === "failed" ? <FailureState ui={ui} operation={operation} state={state} whenRetried={() => ui.refresh()} /> : null}
+        {item === undefined || (isReady && state.phase !== "done") ? null : <ItemFields resource={resource} item={item} />}
+      </section>
+      <RelationLinks ui={ui} resource={resource} item={item} known={page.known} />
+      {related.length === 0 ? null : (
+        <section className="dragoman-panel" aria-label="More operations">
+          <h2 className="dragoman-title">More operations</h2>
+          <div className="dragoman-operations">
+            {related.map((index) => (
+              <OperationEntry key={index} ui={ui} number={index} known={page.known} data-operation={PLAN.operations.at(index).signature} />
+            ))}
+          </div>
+        </section>
+      )}
+    </>
+  );
+}
+
+/** An answer may wrap the one item it holds. */
+function wholeItem(result) {
+  const entries = ownEntries(result);
+  const inner = entries.length === 1 ? entries.at(0).at(1) : own(result, "data");
+  return inner !== null && typeof inner === "object" && !Array.isArray(inner) ? inner : result;
+}
+
+function ItemFields({ resource, item }) {
+  if (item === null || typeof item !== "object" || Array.isArray(item) || item instanceof Blob) return <DataView value={item} depth={0} />;
+  const columns = (resource.list?.columns ?? []).filter((column) => own(item, column.field) !== undefined);
+  const known = columns.map((column) => column.field);
+  const rest = ownEntries(item).filter(([name]) => !known.includes(name));
+  return (
+    <dl className="dragoman-pairs">
+      {columns.map((column) => (
+        <Fragment key={column.field}>
+          <dt>{column.label}</dt>
+          <dd>{["object", "list"].includes(column.display) ? <DataView value={own(item, column.field)} depth={1} /> : <Cell value={own(item, column.field)} display={column.display} />}</dd>
+        </Fragment>
+      ))}
+      {rest.map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{labelOf(name)}</dt>
+          <dd>
+            <DataView value={value} depth={1} />
+          </dd>
+        </Fragment>
+      ))}
+    </dl>
+  );
+}
+
+function RelationLinks({ ui, resource, item, known }) {
+  const links = (resource.relations ?? []).flatMap((relation) => {
+    const target = PLAN.resources.at(relation.resource);
+    if (target.removed === true) return [];
+    if (relation.field === undefined) return [{ relation, target, page: { kind: "resource", resource: target.id, known } }];
+    const value = fieldOf(item, relation.field);
+    if (value === undefined || value === null || typeof value === "object") return [];
+    return [{ relation, target, page: { kind: "item", resource: target.id, item: undefined, known: withOwn({}, relation.parameter, value) } }];
+  });
+  if (links.length === 0) return null;
+  return (
+    <section className="dragoman-panel dragoman-padded" aria-label="Related">
+      <div className="dragoman-actions">
+        {links.map((link, index) => (
+          <Button key={index} label={`${link.relation.label} →`} whenPressed={() => ui.goTo(link.page)} />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function DeleteQuestion({ ui, resource, page, whenClosed }) {
+  const operation = PLAN.operations.at(resource.deletes);
+  const drafts = startDrafts(operation, page.known);
+  const [state, setState] = useState({ phase: "waiting" });
+  const missing = missingInputs(operation, drafts);
+  const run = () => {
+    setState({ phase: "loading" });
+    ui.perform(operation, buildCall(operation, drafts, operation.body === undefined ? undefined : startBody(operation, page.item)), new AbortController()).then((next) => {
+      setState(next);
+      if (next.phase === "done") {
+        ui.tell(`${resource.singular} deleted.`);
+        ui.goBack();
+      }
+    });
+  };
+  return (
+    <div className="dragoman-confirm" role="alertdialog" aria-label="Confirm deletion">
+      <span className="dragoman-grow">{missing.length > 0 ? `${missing.map((input) => labelOf(input.name)).join(", ")} is not known; use the operation below.` : `Delete this ${resource.singular.toLowerCase()}? This cannot be undone.`}</span>
+      {missing.length > 0 ? null : <Button label={state.phase === "loading" ? "Deleting…" : "Delete"} kind="danger" isBusy={state.phase === "loading"} signature={operation.signature} whenPressed={() => run()} />}
+      <Button label="Keep" whenPressed={() => whenClosed()} />
+      {state.phase === "failed" ? <span className="dragoman-problem" role="alert">{state.message || `The API answered ${state.status}.`}</span> : null}
+    </div>
+  );
+}
+
+/** A form that creates or changes an item. */
+function FormScreen({ ui, page }) {
+  const resource = resourceOf(page.resource);
+  const operation = PLAN.operations.at(page.operation);
+  const isEdit = page.operation === resource.edits;
+  const known = isEdit ? withAll(graphInputs(operation, page.item), page.known) : page.known;
+  return (
+    <>
+      <PageHead title={isEdit ? `Edit ${resource.singular.toLowerCase()}` : `New ${resource.singular.toLowerCase()}`} note={operation.note} />
+      <section className="dragoman-panel dragoman-padded">
+        <OperationForm ui={ui} operation={operation} known={known} bodyValue={isEdit ? page.item : undefined} label={isEdit ? "Save" : "Create"} isPlain whenDone={() => {
+          ui.tell(isEdit ? `${resource.singular} saved.` : `${resource.singular} created.`);
+          ui.goBack();
+        }} />
+      </section>
+    </>
+  );
+}
+
+/** In GraphQL the fields of an item are variables, or the fields of one input object. */
+function graphInputs(operation, item) {
+  const pairs = (operation.inputs ?? []).filter((input) => input.place === "variable").map((input) => [input.name, input.kind === "object" ? item : own(item, input.name)]);
+  return Object.fromEntries(pairs.filter((pair) => pair.at(1) !== undefined));
+}

@@ -1,0 +1,516 @@
+//! JSON Schema as OpenAPI and Swagger use it → `Model`.
+//!
+//! Owns references between schemas, composition (`allOf`, `oneOf`, `anyOf`), and the names of models. Knows no
+//! paths or operations. Invariant: each target of a reference becomes one named model, and work is bounded by
+//! `MAX_STEPS` however schemas refer to each other.
+
+use super::refs::{Documents, Spot, escape_segment, last_segment};
+use super::value::{entries, flag, list, size, text, text_of, texts};
+use crate::problem::{Place, Problem, ProblemKind, excerpt};
+use crate::spec::{Discriminator, Kind, Limits, Model};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// Schema nodes that are visited in one specification before reading stops going deeper.
+const MAX_STEPS: usize = 6_000_000;
+const MAX_DEPTH: usize = 48;
+
+/// Where the conversion is, for messages.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trail<'d> {
+    pub file: usize,
+    segments: Vec<Cow<'d, str>>,
+}
+
+pub(super) struct Schemas<'d> {
+    pub documents: &'d Documents<'d>,
+    pub trail: Trail<'d>,
+    pub problems: Vec<Problem>,
+    /// How many references led nowhere so far.
+    pub broken: usize,
+    names: HashMap<(usize, String), String>,
+    taken: HashSet<String>,
+    queue: VecDeque<Spot<'d>>,
+    models: Vec<Model>,
+    steps: usize,
+}
+
+impl<'d> Trail<'d> {
+    pub(super) fn push(&mut self, segment: impl Into<Cow<'d, str>>) {
+        self.segments.push(segment.into());
+    }
+
+    pub(super) fn pop(&mut self) {
+        self.segments.pop();
+    }
+
+    fn at(spot: &Spot<'d>) -> Self {
+        let segments = spot.pointer.split('/').skip(1).map(|part| Cow::Owned(last_segment(part))).collect();
+        Self { file: spot.file, segments }
+    }
+}
+
+impl<'d> Schemas<'d> {
+    pub(super) fn new(documents: &'d Documents<'d>) -> Self {
+        Self {
+            documents,
+            trail: Trail::default(),
+            problems: Vec::new(),
+            broken: 0,
+            names: HashMap::new(),
+            taken: HashSet::new(),
+            queue: VecDeque::new(),
+            models: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Gives every schema under `pointer` its own name, in the order of the document.
+    pub(super) fn register(&mut self, pointer: &str) {
+        let Some(schemas) = self.documents.root().pointer(pointer).and_then(Value::as_object) else { return };
+        for (name, value) in schemas {
+            let pointer = format!("{pointer}/{}", escape_segment(name));
+            self.name_of(Spot { file: 0, pointer, value });
+        }
+    }
+
+    /// Converts what is still queued and gives the named models.
+    pub(super) fn finish(mut self) -> (Vec<Model>, Vec<Problem>) {
+        while let Some(spot) = self.queue.pop_front() {
+            self.trail = Trail::at(&spot);
+            let mut model = self.schema(spot.value, 0);
+            model.name = self.names.get(&(spot.file, spot.pointer)).cloned().unwrap_or_default();
+            self.models.push(model);
+        }
+        (self.models, self.problems)
+    }
+
+    pub(super) fn place(&self) -> Place {
+        let mut pointer = String::new();
+        for segment in &self.trail.segments {
+            pointer.push('/');
+            pointer.push_str(&escape_segment(segment));
+        }
+        Place::Pointer { pointer, file: self.documents.file_name(self.trail.file) }
+    }
+
+    /// Converts one schema at the trail's place.
+    pub(super) fn schema(&mut self, value: &'d Value, depth: usize) -> Model {
+        self.steps += 1;
+        if depth > MAX_DEPTH || self.steps > MAX_STEPS || !value.is_object() {
+            return Model::default();
+        }
+        if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+            if has_substance_beside_reference(value) {
+                return self.merged(value, depth);
+            }
+            return annotate(self.reference(reference), value);
+        }
+        if let [only] = list(value, "allOf")
+            && !has_substance_beside_all_of(value)
+        {
+            return annotate(self.within(["allOf", "0"], |this| this.schema(only, depth + 1)), value);
+        }
+        if !list(value, "allOf").is_empty() {
+            return self.merged(value, depth);
+        }
+        self.plain(value, depth)
+    }
+
+    /// Follows a reference through aliases to something that is not one. Counts and reports failures.
+    pub(super) fn follow(&mut self, reference: &str) -> Option<Spot<'d>> {
+        let (mut file, mut reference) = (self.trail.file, reference.to_owned());
+        let mut seen = HashSet::new();
+        loop {
+            let spot = match self.documents.resolve(file, &reference) {
+                Ok(spot) => spot,
+                Err(dangling) => {
+                    self.broken += 1;
+                    let place = self.place();
+                    self.problems.push(dangling.problem(place));
+                    return None;
+                }
+            };
+            if !seen.insert((spot.file, spot.pointer.clone())) {
+                self.broken += 1;
+                self.problems.push(cycle(self.place(), &reference));
+                return None;
+            }
+            match spot.value.get("$ref").and_then(Value::as_str) {
+                Some(next) if !has_substance_beside_reference(spot.value) => {
+                    file = spot.file;
+                    reference = next.to_owned();
+                }
+                _ => return Some(spot),
+            }
+        }
+    }
+
+    /// Runs `work` with the trail at another place.
+    pub(super) fn elsewhere<T>(&mut self, spot: &Spot<'d>, work: impl FnOnce(&mut Self) -> T) -> T {
+        let here = std::mem::replace(&mut self.trail, Trail::at(spot));
+        let result = work(self);
+        self.trail = here;
+        result
+    }
+
+    /// Runs `work` with the trail some segments deeper.
+    pub(super) fn within<T, S: Into<Cow<'d, str>>, const N: usize>(
+        &mut self,
+        segments: [S; N],
+        work: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        segments.into_iter().for_each(|segment| self.trail.push(segment));
+        let result = work(self);
+        (0..N).for_each(|_| self.trail.pop());
+        result
+    }
+
+    fn reference(&mut self, reference: &str) -> Model {
+        match self.follow(reference) {
+            Some(spot) => Model::reference_to(self.name_of(spot)),
+            None => Model::default(),
+        }
+    }
+
+    fn name_of(&mut self, spot: Spot<'d>) -> String {
+        let key = (spot.file, spot.pointer.clone());
+        if let Some(name) = self.names.get(&key) {
+            return name.clone();
+        }
+        let mut base = last_segment(&spot.pointer);
+        if base.is_empty() {
+            let file = self.documents.file_name(spot.file).unwrap_or_else(|| "Root".to_owned());
+            base = last_segment(&file).split('.').next().unwrap_or_default().to_owned();
+        }
+        let mut name = base.clone();
+        let mut number = 2;
+        while !self.taken.insert(name.clone()) {
+            name = format!("{base}_{number}");
+            number += 1;
+        }
+        self.names.insert(key, name.clone());
+        self.queue.push_back(spot);
+        name
+    }
+
+    /// A schema made of several: `allOf`, or a reference with more beside it.
+    fn merged(&mut self, value: &'d Value, depth: usize) -> Model {
+        let mut model = Model::default();
+        self.absorb(&mut model, value, depth, &mut HashSet::new());
+        model.discriminator = self.discriminator(value);
+        annotate(model, value)
+    }
+
+    fn absorb(&mut self, into: &mut Model, value: &'d Value, depth: usize, seen: &mut HashSet<(usize, String)>) {
+        self.steps += 1;
+        if depth > MAX_DEPTH || self.steps > MAX_STEPS {
+            return;
+        }
+        if let Some(reference) = value.get("$ref").and_then(Value::as_str)
+            && let Some(spot) = self.follow(reference)
+            && seen.insert((spot.file, spot.pointer.clone()))
+        {
+            self.elsewhere(&spot, |this| this.absorb(into, spot.value, depth + 1, seen));
+        }
+        for (index, part) in list(value, "allOf").iter().enumerate() {
+            self.within(["allOf".to_owned(), index.to_string()], |this| this.absorb(into, part, depth + 1, seen));
+        }
+        let own = self.plain(value, depth);
+        combine(into, own);
+    }
+
+    /// A schema without regard to `$ref` and `allOf`.
+    fn plain(&mut self, value: &'d Value, depth: usize) -> Model {
+        let mut model = self.by_type(value, depth);
+        let variants = self.variants(value, depth);
+        if !variants.is_empty() {
+            self.unite(&mut model, variants);
+            model.discriminator = self.discriminator(value);
+        } else if model.kind == Kind::Object && value.get("discriminator").is_some() {
+            model.discriminator = self.discriminator(value);
+        }
+        annotate(model, value)
+    }
+
+    fn by_type(&mut self, value: &'d Value, depth: usize) -> Model {
+        let (kinds, nullable) = types_of(value);
+        let mut model = match kinds.as_slice() {
+            [] => Model::of(inferred(value)),
+            [one] => Model::of(*one),
+            many => {
+                let mut model = Model::of(Kind::Union);
+                model.union_of = many.iter().map(|kind| self.fill(Model::of(*kind), value, depth)).collect();
+                model.nullable = nullable;
+                return model;
+            }
+        };
+        model.nullable = nullable;
+        self.fill(model, value, depth)
+    }
+
+    /// Adds what belongs to the kind of the model.
+    fn fill(&mut self, mut model: Model, value: &'d Value, depth: usize) -> Model {
+        model.format = text(value, "format");
+        if let Some((values, null)) = enumeration(value)
+            && !matches!(model.kind, Kind::Array | Kind::Object)
+        {
+            model.kind = if values.is_empty() { Kind::Null } else { Kind::Enum };
+            model.enum_values = values;
+            model.nullable |= null;
+            return model;
+        }
+        match model.kind {
+            Kind::Object => self.object(&mut model, value, depth),
+            Kind::Array => {
+                let items = value.get("items").or_else(|| list(value, "prefixItems").first());
+                let item = items.map(|items| self.within(["items"], |this| this.schema(items, depth + 1)));
+                model.items = Some(Box::new(item.unwrap_or_default()));
+            }
+            Kind::String if is_file(value) => model.kind = Kind::File,
+            _ => {}
+        }
+        model.limits = limits(value);
+        model
+    }
+
+    fn object(&mut self, model: &mut Model, value: &'d Value, depth: usize) {
+        for (name, property) in entries(value, "properties").into_iter().flatten() {
+            let property = self.within(["properties", name.as_str()], |this| this.schema(property, depth + 1));
+            model.properties.insert(name.clone(), property);
+        }
+        model.required = texts(value, "required");
+        let pattern = entries(value, "patternProperties").and_then(|patterns| patterns.values().next());
+        model.values = match value.get("additionalProperties").or(pattern) {
+            Some(Value::Bool(true)) => Some(Box::default()),
+            Some(schema @ Value::Object(_)) => {
+                Some(Box::new(self.within(["additionalProperties"], |this| this.schema(schema, depth + 1))))
+            }
+            _ => None,
+        };
+    }
+
+    fn variants(&mut self, value: &'d Value, depth: usize) -> Vec<Model> {
+        let mut variants = Vec::new();
+        for key in ["oneOf", "anyOf"] {
+            for (index, variant) in list(value, key).iter().enumerate() {
+                if has_substance(variant) {
+                    let segments = [key.to_owned(), index.to_string()];
+                    variants.push(self.within(segments, |this| this.schema(variant, depth + 1)));
+                }
+            }
+        }
+        variants
+    }
+
+    fn unite(&mut self, model: &mut Model, mut variants: Vec<Model>) {
+        let count = variants.len();
+        variants.retain(|variant| variant.kind != Kind::Null);
+        model.nullable |= variants.len() < count;
+        if variants.len() > 1 && variants.iter().all(|variant| variant.kind == Kind::Enum) {
+            model.kind = Kind::Enum;
+            for value in variants.into_iter().flat_map(|variant| variant.enum_values) {
+                if !model.enum_values.contains(&value) {
+                    model.enum_values.push(value);
+                }
+            }
+            return;
+        }
+        let bare = model.properties.is_empty() && model.enum_values.is_empty();
+        if bare && variants.len() == 1 {
+            let nullable = model.nullable;
+            if let Some(only) = variants.pop() {
+                *model = only;
+            }
+            model.nullable |= nullable;
+        } else if bare && !variants.is_empty() {
+            model.kind = Kind::Union;
+            model.union_of = variants;
+        } else if model.kind == Kind::Object {
+            model.union_of = variants;
+        }
+    }
+
+    fn discriminator(&mut self, value: &'d Value) -> Option<Box<Discriminator>> {
+        let given = value.get("discriminator")?;
+        // Swagger 2.0 has only the name of the property.
+        let property = text_of(given).or_else(|| text(given, "propertyName"))?;
+        let mut discriminator = Discriminator { property, ..Discriminator::default() };
+        for (label, target) in entries(given, "mapping").into_iter().flatten() {
+            let Some(target) = target.as_str() else { continue };
+            let reference = if target.contains(['#', '/', '.']) {
+                target.to_owned()
+            } else {
+                format!("#/components/schemas/{}", escape_segment(target))
+            };
+            let found = self.within(["discriminator", "mapping", label.as_str()], |this| this.follow(&reference));
+            if let Some(spot) = found {
+                let name = self.name_of(spot);
+                discriminator.mapping.insert(label.clone(), name);
+            }
+        }
+        Some(Box::new(discriminator))
+    }
+}
+
+/// Adds the second model to the first, as `allOf` asks.
+fn combine(into: &mut Model, other: Model) {
+    if into.kind == Kind::Any || (into.kind == Kind::Object && other.kind == Kind::Enum) {
+        into.kind = other.kind;
+    }
+    into.properties.extend(other.properties);
+    for name in other.required {
+        if !into.required.contains(&name) {
+            into.required.push(name);
+        }
+    }
+    if !other.union_of.is_empty() {
+        into.union_of.extend(other.union_of);
+        if into.properties.is_empty() && into.kind == Kind::Any {
+            into.kind = Kind::Union;
+        }
+    }
+    if !other.enum_values.is_empty() {
+        into.enum_values = other.enum_values;
+    }
+    into.items = other.items.or(into.items.take());
+    into.values = other.values.or(into.values.take());
+    into.limits = other.limits.or(into.limits.take());
+    into.format = other.format.or(into.format.take());
+    into.description = other.description.or(into.description.take());
+    into.reference = other.reference.or(into.reference.take());
+    into.nullable |= other.nullable;
+}
+
+/// What may stand beside any schema: words, flags, a default and an example.
+fn annotate(mut model: Model, value: &Value) -> Model {
+    if let Some(description) = text(value, "description").or_else(|| text(value, "title")) {
+        model.description = Some(description);
+    }
+    model.nullable |= flag(value, "nullable") || flag(value, "x-nullable");
+    model.read_only |= flag(value, "readOnly");
+    model.write_only |= flag(value, "writeOnly");
+    model.deprecated |= flag(value, "deprecated");
+    let small = |value: &&Value| size(value) <= 2_000;
+    model.default = value.get("default").filter(small).cloned().or(model.default);
+    let example = value.get("example").or_else(|| list(value, "examples").first());
+    model.example = example.filter(small).cloned().or(model.example);
+    model
+}
+
+fn types_of(value: &Value) -> (Vec<Kind>, bool) {
+    let named: Vec<&str> = match value.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let nullable = named.len() > 1 && named.contains(&"null");
+    let mut kinds: Vec<Kind> = named.iter().filter_map(|name| kind_named(name)).collect();
+    if nullable {
+        kinds.retain(|kind| *kind != Kind::Null);
+    }
+    (kinds, nullable)
+}
+
+pub(super) fn kind_named(name: &str) -> Option<Kind> {
+    Some(match name {
+        "object" => Kind::Object,
+        "array" => Kind::Array,
+        "string" => Kind::String,
+        "number" | "float" | "double" => Kind::Number,
+        "integer" | "int" | "long" => Kind::Integer,
+        "boolean" | "bool" => Kind::Boolean,
+        "null" => Kind::Null,
+        "file" => Kind::File,
+        _ => return None,
+    })
+}
+
+fn inferred(value: &Value) -> Kind {
+    let has = |keys: &[&str]| keys.iter().any(|key| value.get(*key).is_some());
+    if has(&["properties", "additionalProperties", "patternProperties"]) {
+        Kind::Object
+    } else if has(&["items", "prefixItems"]) {
+        Kind::Array
+    } else if has(&["enum", "const"]) {
+        Kind::Enum
+    } else if has(&["pattern", "minLength", "maxLength", "contentMediaType"]) {
+        Kind::String
+    } else if has(&["minimum", "maximum", "multipleOf"]) {
+        Kind::Number
+    } else {
+        Kind::Any
+    }
+}
+
+/// The values of `enum` or `const` without null, and whether null was among them.
+fn enumeration(value: &Value) -> Option<(Vec<Value>, bool)> {
+    let all: Vec<&Value> = match (value.get("enum"), value.get("const")) {
+        (Some(Value::Array(values)), _) if !values.is_empty() => values.iter().collect(),
+        (_, Some(constant)) => vec![constant],
+        _ => return None,
+    };
+    let plain = |value: &&&Value| !value.is_null();
+    let values: Vec<Value> = all.iter().filter(plain).take(2_000).map(|value| (*value).clone()).collect();
+    Some((values, all.iter().any(|value| value.is_null())))
+}
+
+fn is_file(value: &Value) -> bool {
+    let format = text(value, "format").unwrap_or_default();
+    let media = text(value, "contentMediaType").unwrap_or_default();
+    format == "binary" || (media == "application/octet-stream" && value.get("contentEncoding").is_none())
+}
+
+fn limits(value: &Value) -> Option<Box<Limits>> {
+    let number = |key: &str| value.get(key).and_then(Value::as_f64);
+    let count = |key: &str| value.get(key).and_then(Value::as_u64);
+    // OpenAPI 3.0 has flags beside the bounds, 3.1 has bounds of their own.
+    let (above, below) = (number("exclusiveMinimum"), number("exclusiveMaximum"));
+    let limits = Limits {
+        minimum: above.or(number("minimum")),
+        maximum: below.or(number("maximum")),
+        exclusive_minimum: above.is_some() || flag(value, "exclusiveMinimum"),
+        exclusive_maximum: below.is_some() || flag(value, "exclusiveMaximum"),
+        multiple_of: number("multipleOf"),
+        min_length: count("minLength"),
+        max_length: count("maxLength"),
+        pattern: text(value, "pattern"),
+        min_items: count("minItems"),
+        max_items: count("maxItems"),
+        unique_items: flag(value, "uniqueItems"),
+    };
+    (limits != Limits::default()).then(|| Box::new(limits))
+}
+
+const SHAPING: [&str; 13] = [
+    "$ref", "type", "properties", "items", "enum", "const", "allOf", "oneOf", "anyOf", "format",
+    "additionalProperties", "patternProperties", "prefixItems",
+];
+
+/// Whether a variant says what the value is, and not only which properties are required.
+fn has_substance(value: &Value) -> bool {
+    SHAPING.iter().any(|key| value.get(*key).is_some())
+        && !(value.get("type").is_some_and(|kind| kind == "object") && value.as_object().is_some_and(|map| {
+            map.len() <= 2 && map.contains_key("required") && !map.contains_key("properties")
+        }))
+}
+
+fn has_substance_beside_reference(value: &Value) -> bool {
+    const KEYS: [&str; 6] = ["properties", "allOf", "oneOf", "anyOf", "enum", "required"];
+    value.get("$ref").is_some() && KEYS.iter().any(|key| value.get(*key).is_some())
+}
+
+fn has_substance_beside_all_of(value: &Value) -> bool {
+    const KEYS: [&str; 6] = ["properties", "oneOf", "anyOf", "enum", "required", "additionalProperties"];
+    KEYS.iter().any(|key| value.get(*key).is_some())
+}
+
+fn cycle(place: Place, reference: &str) -> Problem {
+    Problem::warning(
+        ProblemKind::CyclicReference,
+        place,
+        format!("`{}` is a reference that only leads back to itself, so it has no shape.", excerpt(reference)),
+        "Let one schema of the circle say what the value is (`type`, `properties` …).",
+    )
+}
