@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::dynamic::{Dynamic, SecretSource, Surroundings};
 use crate::environment::Environment;
-use crate::layer::Layer;
+use crate::layer::{Layer, notice};
 use crate::origin::Origin;
 use crate::secret::Redactor;
 use crate::tree::{LayerIndex, Node, dotted};
@@ -182,7 +182,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn report(&self, level: Level, what: &str) {
         let notice = match self.layer() {
             Some(layer) => layer.wrong(level, &self.path, what),
-            None => Notice { level, text: format!("`{}` {what}", self.dotted()) },
+            None => notice(level, format!("`{}` {what}", self.dotted())),
         };
         self.scope.notices.borrow_mut().push(notice);
     }

@@ -74,8 +74,11 @@ impl Layer {
     }
 }
 
-pub(crate) fn notice(level: Level, text: impl Into<String>) -> Notice {
-    Notice { level, text: text.into() }
+/// A notice. Names in it may be a stranger's text, so nothing of it can steer a terminal or flood it.
+pub(crate) fn notice(level: Level, text: impl AsRef<str>) -> Notice {
+    let text =
+        text.as_ref().chars().take(2000).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    Notice { level, text }
 }
 
 fn unusable(origin: &Origin, broken: &Broken) -> Notice {

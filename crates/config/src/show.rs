@@ -36,7 +36,7 @@ impl Resolved {
                     let _ = writeln!(
                         text,
                         "{name}.{list}.{} = {}    ({})",
-                        rule.target,
+                        rule.target.escape_debug(),
                         show_rule(rule),
                         rule.origin
                     );

@@ -72,7 +72,8 @@ pub(crate) async fn spawn(command: Command, grace: Duration) -> Result<io::Resul
     answer.await.map_err(|_| ProcessError::ShuttingDown)
 }
 
-/// Ends every child with its tree and refuses new ones from now on; resolves when all are gone.
+/// Ends every child with its tree and refuses new ones from now on; resolves when all are gone, which takes
+/// less than a second whatever grace a child was given.
 pub async fn shutdown() {
     let (reply, answer) = oneshot::channel();
     send(Order::Shutdown(reply));
@@ -171,7 +172,7 @@ impl Keeper {
                 }
             }
             Order::Shutdown(reply) => {
-                self.wards.iter_mut().for_each(Ward::end);
+                self.wards.iter_mut().for_each(Ward::hurry);
                 self.farewells.get_or_insert_default().push(reply);
             }
         }

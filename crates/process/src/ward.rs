@@ -16,6 +16,9 @@ use crate::tree::{self, Outsider};
 /// zombie whose parent is not ours and does not reap).
 const VANISH: Duration = Duration::from_millis(500);
 
+/// The longest grace when the whole process shuts down.
+const LAST_GRACE: Duration = Duration::from_millis(400);
+
 pub(crate) struct Ward {
     pub(crate) id: u64,
     /// Readable when the child has exited; dropped then.
@@ -76,6 +79,16 @@ impl Ward {
         }
         self.ending =
             Some(Ending { whole: true, outsiders: Vec::new(), stage: Stage::Terminate, at: Instant::now() });
+    }
+
+    /// Ends the tree for the shutdown of the whole process: a long grace is cut short.
+    pub(crate) fn hurry(&mut self) {
+        self.end();
+        self.grace = self.grace.min(LAST_GRACE);
+        let latest = Instant::now() + LAST_GRACE;
+        if let Some(ending) = &mut self.ending {
+            ending.at = ending.at.min(latest);
+        }
     }
 
     /// Does what is due. False when nothing is left to do and the ward can be forgotten.

@@ -272,7 +272,10 @@ fn a_broken_or_missing_folder_cannot_be_trusted() {
 #[test]
 fn names_in_a_notice_are_harmless_text() {
     let name = format!("\u{1b}[2J\n{}", "x".repeat(500));
-    let world = World::new().write(OUR_PROJECT, json!({"mcpServers": {name: {"command": "c"}}}));
+    let world = World::new().write(OUR_PROJECT, json!({"mcpServers": {name.clone(): {"command": "c"}}}));
+    let rule = json!({format!("\u{7}{name}"): {"x\u{1b}": 1}});
+    world.put(ECA_PROJECT, json!({"toolCall": {"approval": {"deny": rule}}}));
     let said = notices(&world, &world.resolve());
-    assert!(!said.contains('\u{1b}') && !said.contains('\n') && said.len() < 400, "{said:?}");
+    assert!(said.contains("denied whatever its arguments"), "{said:?}");
+    assert!(!said.contains('\u{1b}') && !said.contains('\u{7}') && said.len() < 3000, "{said:?}");
 }

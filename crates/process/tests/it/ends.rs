@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use process::{End, Spawn};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{is_gone, pids, unstopped, within, zombies};
@@ -43,49 +44,74 @@ async fn all_gone(name: &str, pids: &[u32]) {
     assert!(within(Duration::from_secs(2), || zombies().is_empty()).await, "{name}: zombies {:?}", zombies());
 }
 
+/// Ends every tree, all at once, in one way.
+async fn each<F: Future<Output = ()> + Send + 'static>(end: fn(Tree) -> F) {
+    let mut trees = JoinSet::new();
+    for (name, count, line) in TREES {
+        trees.spawn(end(Tree { name, count: *count, line, directory: tempfile::tempdir().unwrap() }));
+    }
+    while let Some(ended) = trees.join_next().await {
+        ended.unwrap();
+    }
+}
+
+struct Tree {
+    name: &'static str,
+    count: usize,
+    line: &'static str,
+    directory: tempfile::TempDir,
+}
+
+impl Tree {
+    fn spawn(&self) -> Spawn {
+        tree(self.line, &self.directory.path().join("list"))
+    }
+
+    async fn pids(&self) -> Vec<u32> {
+        pids(&self.directory.path().join("list"), self.count).await
+    }
+}
+
 #[tokio::test]
 async fn the_deadline_ends_the_whole_tree() {
-    for (name, count, line) in TREES {
-        let directory = tempfile::tempdir().unwrap();
-        let list = directory.path().join("list");
+    each(|tree| async move {
         let began = Instant::now();
-        let got = tree(line, &list).deadline(Duration::from_millis(400)).run(&unstopped()).await.unwrap();
-        assert_eq!(got.end, End::DeadlinePassed, "{name}");
-        assert!(began.elapsed() < Duration::from_secs(3), "{name} took {:?}", began.elapsed());
-        let pids = pids(&list, *count).await;
+        let got = tree.spawn().deadline(Duration::from_millis(1500)).run(&unstopped()).await.unwrap();
+        assert_eq!(got.end, End::DeadlinePassed, "{}", tree.name);
+        assert!(began.elapsed() < Duration::from_secs(4), "{} took {:?}", tree.name, began.elapsed());
+        let pids = tree.pids().await;
         // Nothing has to be waited for any more: `run` returns when the tree is gone.
-        assert!(pids.iter().all(|pid| is_gone(*pid)), "{name}: some of {pids:?} live");
-        all_gone(name, &pids).await;
-    }
+        assert!(pids.iter().all(|pid| is_gone(*pid)), "{}: some of {pids:?} live", tree.name);
+        all_gone(tree.name, &pids).await;
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn stop_ends_the_whole_tree() {
-    for (name, count, line) in TREES {
-        let directory = tempfile::tempdir().unwrap();
-        let list = directory.path().join("list");
+    each(|tree| async move {
         let stop = CancellationToken::new();
         let running = tokio::spawn({
-            let (spawn, stop) = (tree(line, &list), stop.clone());
+            let (spawn, stop) = (tree.spawn(), stop.clone());
             async move { spawn.run(&stop).await }
         });
-        let pids = pids(&list, *count).await;
+        let pids = tree.pids().await;
         stop.cancel();
-        assert_eq!(running.await.unwrap().unwrap().end, End::Stopped, "{name}");
-        all_gone(name, &pids).await;
-    }
+        assert_eq!(running.await.unwrap().unwrap().end, End::Stopped, "{}", tree.name);
+        all_gone(tree.name, &pids).await;
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn dropping_the_handle_ends_the_whole_tree() {
-    for (name, count, line) in TREES {
-        let directory = tempfile::tempdir().unwrap();
-        let list = directory.path().join("list");
-        let child = tree(line, &list).piped_input().start().await.unwrap();
-        let pids = pids(&list, *count).await;
+    each(|tree| async move {
+        let child = tree.spawn().piped_input().start().await.unwrap();
+        let pids = tree.pids().await;
         drop(child);
-        all_gone(name, &pids).await;
-    }
+        all_gone(tree.name, &pids).await;
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -116,6 +142,6 @@ async fn one_task_waits_while_another_stops() {
 #[tokio::test]
 async fn what_a_tree_says_while_it_ends_is_kept() {
     let line = "trap 'echo goodbye; exit 0' TERM; echo hello; sleep 60 & wait";
-    let got = Spawn::shell(line).deadline(Duration::from_millis(300)).run(&unstopped()).await.unwrap();
+    let got = Spawn::shell(line).deadline(Duration::from_secs(1)).run(&unstopped()).await.unwrap();
     assert_eq!((got.end, &*got.stdout.text()), (End::DeadlinePassed, "hello\ngoodbye\n"));
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use process::{ProcessError, Spawn};
 
@@ -32,9 +32,14 @@ async fn in_a_process_of_its_own() {
         Ok("shut down") => {
             let line = "echo $$ >> $LIST; trap '' TERM; sleep 60 & echo $! >> $LIST; wait; wait";
             let _kept = Spawn::shell(line).start().await.unwrap();
-            std::mem::forget(Spawn::shell(line).start().await.unwrap());
-            pids(Path::new(&std::env::var("LIST").unwrap()), 4).await;
+            let patient = Duration::from_secs(30);
+            let ending = Spawn::shell(line).grace(patient).start().await.unwrap();
+            std::mem::forget(Spawn::shell(line).grace(patient).start().await.unwrap());
+            pids(Path::new(&std::env::var("LIST").unwrap()), 6).await;
+            ending.begin_stop();
+            let began = Instant::now();
             process::shutdown().await;
+            assert!(began.elapsed() < Duration::from_secs(2), "it took {:?}", began.elapsed());
             let refused = Spawn::new("true").run(&unstopped()).await;
             assert!(matches!(refused, Err(ProcessError::ShuttingDown)));
         }
@@ -58,7 +63,7 @@ async fn shutdown_ends_every_tree_and_starts_nothing_more() {
     let directory = tempfile::tempdir().unwrap();
     let list = directory.path().join("list");
     let mut parent = play("shut down", &list);
-    let children = pids(&list, 4).await;
+    let children = pids(&list, 6).await;
     let status = tokio::task::spawn_blocking(move || parent.wait()).await.unwrap().unwrap();
     assert!(status.success());
     assert!(children.iter().all(|pid| is_gone(*pid)), "some of {children:?} live");

@@ -57,7 +57,7 @@ async fn a_flood_is_bounded_and_counted() {
 #[tokio::test]
 async fn output_is_shown_as_it_comes() {
     let mut seen = Vec::new();
-    let spawn = Spawn::shell("echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three");
+    let spawn = Spawn::shell("echo one; sleep 0.3; echo two >&2; sleep 0.3; echo three");
     let see = |source, bytes: &[u8]| seen.push((source, String::from_utf8_lossy(bytes).into_owned()));
     spawn.run_with(&unstopped(), see).await.unwrap();
     let seen: Vec<(Source, &str)> = seen.iter().map(|(source, text)| (*source, text.as_str())).collect();
