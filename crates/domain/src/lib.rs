@@ -14,13 +14,14 @@ pub mod item;
 pub mod link;
 pub mod model;
 pub mod queue;
+pub mod replay;
 pub mod store;
 pub mod tool;
 pub mod tool_call;
 
 pub use ask::{Answer, Ask, AskKind};
 pub use command::{Command, Reply};
-pub use event::{Event, EventBody, Fact, ItemDelta, Outcome, Recorded};
+pub use event::{Event, EventBody, Fact, ItemDelta, Level, Notice, Outcome, Recorded};
 pub use failure::{Failure, FailureKind};
 pub use host::{Abilities, HostCall, HostReply};
 pub use ids::{AskId, FrontId, ItemId, SessionId, TurnId};
