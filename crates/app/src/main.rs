@@ -1,1 +1,18 @@
-fn main() {}
+//! `dragoman`: the command line → settings → engine → the chosen front-end.
+//!
+//! Owns exit codes and the order in which things start. Invariant: nothing but protocol reaches stdout of a server.
+
+mod cli;
+mod commands;
+mod files;
+mod house;
+mod lifetime;
+mod logging;
+mod providers;
+mod texts;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

@@ -4,7 +4,7 @@
 //! default. Invariants: a deny rule is absolute, whichever layer it stands in; broken policy asks; what cannot be
 //! asked is refused.
 
-use config::{ApprovalRules, DefaultDecision, Rule};
+use config::{Approval, ApprovalRules, Rule, Settings};
 use domain::host::Grants;
 use domain::tool::{Review, ToolSpec};
 use regex::RegexBuilder;
@@ -36,6 +36,8 @@ pub struct Verdict {
     pub decision: Decision,
     /// Why, as a sentence for people.
     pub reason: String,
+    /// It would have been asked, but nobody can be.
+    pub unasked: bool,
 }
 
 /// What a person allowed or refused for the rest of a session.
@@ -44,6 +46,20 @@ pub struct Remembered {
     commands: Vec<String>,
     tools: Vec<String>,
     denied: Vec<String>,
+}
+
+/// The rules for all behaviors with those of one beside them.
+pub fn rules_for(settings: &Settings, behavior: &str) -> ApprovalRules {
+    let mut rules = settings.tools.approval.clone();
+    if let Some(own) = settings.behaviors.get(behavior) {
+        let own = own.approval.clone();
+        rules.by_default = own.by_default.or(rules.by_default);
+        rules.closed = rules.closed.or(own.closed);
+        rules.allow.extend(own.allow);
+        rules.ask.extend(own.ask);
+        rules.deny.extend(own.deny);
+    }
+    rules
 }
 
 impl Remembered {
@@ -78,7 +94,7 @@ impl Remembered {
 
 impl Verdict {
     fn new(decision: Decision, reason: impl Into<String>) -> Self {
-        Self { decision, reason: reason.into() }
+        Self { decision, reason: reason.into(), unasked: false }
     }
 
     /// What the model is told of a refused call.
@@ -100,7 +116,7 @@ pub fn decide(case: &Case<'_>) -> Verdict {
     }
     if !case.can_ask {
         let reason = format!("{} Nobody can be asked here.", verdict.reason);
-        return Verdict::new(Decision::Deny, reason);
+        return Verdict { unasked: true, ..Verdict::new(Decision::Deny, reason) };
     }
     verdict
 }
@@ -110,14 +126,14 @@ fn by_rules(case: &Case<'_>) -> Verdict {
     let matched = |rules: &[Rule], by_argument: bool, reach: Reach| {
         rules
             .iter()
-            .find(|rule| rule.matchers.is_empty() != by_argument && matches(rule, case, reach))
+            .find(|rule| rule.args_matchers.is_empty() != by_argument && matches(rule, case, reach))
             .map(said)
     };
     let denied = matched(&rules.deny, true, Reach::Any).or_else(|| matched(&rules.deny, false, Reach::Any));
     if let Some(rule) = denied {
         return Verdict::new(Decision::Deny, format!("Forbidden by {rule}."));
     }
-    if let Some(problem) = &rules.broken {
+    if let Some(problem) = &rules.closed {
         return Verdict::new(
             Decision::Ask,
             format!("The approval rules are broken ({problem}), so everything is asked."),
@@ -156,16 +172,12 @@ fn by_rules(case: &Case<'_>) -> Verdict {
 
 fn by_default(case: &Case<'_>) -> Verdict {
     match case.rules.by_default {
-        Some(DefaultDecision::Deny) => {
-            Verdict::new(Decision::Deny, "Forbidden by toolCall.approval.byDefault.")
-        }
-        Some(DefaultDecision::Allow) => {
-            Verdict::new(Decision::Allow, "Allowed by toolCall.approval.byDefault.")
-        }
-        Some(DefaultDecision::Ask) | None if case.review.harmless => {
+        Some(Approval::Deny) => Verdict::new(Decision::Deny, "Forbidden by toolCall.approval.byDefault."),
+        Some(Approval::Allow) => Verdict::new(Decision::Allow, "Allowed by toolCall.approval.byDefault."),
+        Some(Approval::Ask) | None if case.review.harmless => {
             Verdict::new(Decision::Allow, "It changes nothing and stays in the workspace.")
         }
-        Some(DefaultDecision::Ask) | None => {
+        Some(Approval::Ask) | None => {
             let why = case.review.must_ask.clone().unwrap_or_else(|| "It could change something.".into());
             Verdict::new(Decision::Ask, why)
         }
@@ -200,8 +212,8 @@ fn matches(rule: &Rule, case: &Case<'_>, reach: Reach) -> bool {
         || rule.target == spec.offered_name()
         || rule.target == spec.server && spec.server != "eca";
     named
-        && (rule.matchers.is_empty()
-            || rule.matchers.iter().any(|matcher| argument_matches(matcher, case, reach)))
+        && (rule.args_matchers.is_empty()
+            || rule.args_matchers.iter().all(|matcher| argument_matches(matcher, case, reach)))
 }
 
 /// A pattern must match the whole argument.
@@ -224,10 +236,10 @@ fn argument_matches((name, patterns): &(String, Vec<String>), case: &Case<'_>, r
 }
 
 fn said(rule: &Rule) -> String {
-    let origin = if rule.origin.is_empty() { "the defaults" } else { &rule.origin };
-    if rule.matchers.is_empty() {
-        format!("the rule for {} in {origin}", rule.target)
+    let origin = &rule.origin;
+    if rule.args_matchers.is_empty() {
+        format!("the rule for {} ({origin})", rule.target)
     } else {
-        format!("the argument rule for {} in {origin}", rule.target)
+        format!("the argument rule for {} ({origin})", rule.target)
     }
 }

@@ -23,9 +23,9 @@ pub fn canonical(name: &str) -> &str {
 
 pub fn names(settings: &Settings) -> Vec<String> {
     let mut names = vec!["agent".to_owned(), "plan".to_owned()];
-    for name in settings.behaviors.keys() {
+    for (name, behavior) in &settings.behaviors {
         let name = canonical(name).to_owned();
-        if !names.contains(&name) {
+        if behavior.primary && !names.contains(&name) {
             names.push(name);
         }
     }
@@ -33,14 +33,11 @@ pub fn names(settings: &Settings) -> Vec<String> {
 }
 
 pub fn default_name(settings: &Settings) -> String {
-    canonical(settings.default_behavior.as_deref().unwrap_or("agent")).to_owned()
+    canonical(&settings.default_behavior).to_owned()
 }
 
 pub fn welcome(settings: &Settings) -> String {
-    settings.welcome_message.clone().unwrap_or_else(|| {
-        "# Dragoman\n\nAsk about your code, or say what to change. `/` lists commands, `@` adds files.\n"
-            .to_owned()
-    })
+    settings.chat.welcome_message.clone()
 }
 
 /// The tools a model is offered, in a stable order.
@@ -49,13 +46,16 @@ pub fn tools(shared: &Shared, behavior: Option<&str>, model: &ModelInfo) -> Vec<
         return Vec::new();
     }
     let plan = behavior.map(canonical) == Some("plan");
-    let disabled = &shared.surroundings.settings.disabled_tools;
+    let settings = &shared.surroundings.settings;
+    let own = behavior.and_then(|name| settings.behaviors.get(canonical(name)));
+    let disabled: Vec<&String> =
+        settings.tools.disabled.iter().chain(own.into_iter().flat_map(|own| &own.disabled_tools)).collect();
     let mut tools = shared.tools();
     tools.retain(|tool| {
         let spec = tool.spec();
         let left_out: &[&str] = if plan { &CHANGING } else { &PLANNING };
         let native = spec.server == "eca";
-        let off = disabled.iter().any(|name| *name == spec.name || *name == spec.offered_name());
+        let off = disabled.iter().any(|name| **name == spec.name || **name == spec.offered_name());
         !off && !(native && left_out.contains(&spec.name.as_str()))
     });
     tools

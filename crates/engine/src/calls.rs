@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::tool::{Invocation, Review, Scope, Tool, ToolResult};
-use domain::tool_call::{RejectedBy, ToolCall, ToolInput, next};
+use domain::tool_call::{Details, RejectedBy, ToolCall, ToolInput, next};
 use domain::{Answer, Ask, AskId, AskKind, Failure};
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -124,6 +124,14 @@ async fn prepare(turn: &mut Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Re
     let verdict = decide(turn, tool.as_ref(), &input, &review);
     match verdict.decision {
         Decision::Allow => Ok(Some(Ready { item, tool, review, waiting: None })),
+        Decision::Deny if proposes(turn, &verdict, &review) => {
+            call.manual_approval = true;
+            let told = "This change was not applied: it is shown to the user as a proposal, to apply or not.";
+            call.result = vec![Part::text(told)];
+            step(&mut item, ToolInput::Allowed);
+            end(turn, item, ToolInput::Finished, None);
+            Ok(None)
+        }
         Decision::Deny => {
             call.result = vec![Part::text(verdict.told())];
             call.error = true;
@@ -132,6 +140,12 @@ async fn prepare(turn: &mut Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Re
         }
         Decision::Ask => raise(turn, item, tool, review, verdict).await.map(Some),
     }
+}
+
+/// A client of the draft protocol applies changes by itself.
+fn proposes(turn: &Turn, verdict: &Verdict, review: &Review) -> bool {
+    let client = turn.host.as_ref().is_some_and(|host| host.abilities.proposes_changes);
+    client && verdict.unasked && matches!(review.details, Some(Details::FileChange(_)))
 }
 
 async fn raise(
@@ -284,13 +298,15 @@ fn decide(turn: &Turn, tool: &dyn Tool, input: &Value, review: &Review) -> Verdi
         (state.remembered.clone(), state.settings.clone())
     };
     let abilities = turn.host.as_ref().map(|host| host.abilities.clone()).unwrap_or_default();
+    let behavior = crate::behavior::canonical(settings.behavior.as_deref().unwrap_or_default());
+    let rules = approval::rules_for(&turn.shared.surroundings.settings, behavior);
     approval::decide(&approval::Case {
-        rules: &turn.shared.surroundings.settings.approval,
+        rules: &rules,
         spec: tool.spec(),
         input,
         review,
         remembered: &remembered,
-        plan: settings.behavior.as_deref() == Some("plan"),
+        plan: behavior == "plan",
         trust: settings.trust.unwrap_or(false),
         can_ask: abilities.approvals,
         granted: abilities.grants,

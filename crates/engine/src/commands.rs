@@ -63,9 +63,9 @@ pub fn list(
                 .collect(),
         })
         .collect();
-    for custom in &surroundings.settings.commands {
+    for custom in surroundings.texts.commands() {
         commands.push(SlashCommand {
-            name: custom.name.clone(),
+            name: custom.name,
             description: custom.text.lines().next().unwrap_or_default().chars().take(80).collect(),
             origin: SlashOrigin::Custom,
             arguments: Vec::new(),
@@ -92,7 +92,7 @@ pub fn parse(shared: &Shared, text: &str) -> Option<Slash> {
     let line = text.trim().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let arguments = split_arguments(rest);
-    let custom = shared.surroundings.settings.commands.iter().find(|command| command.name == name);
+    let custom = shared.surroundings.texts.commands().into_iter().find(|command| command.name == name);
     let kind = if NATIVE.iter().any(|(native, ..)| *native == name) {
         Kind::Native
     } else if let Some(command) = custom {
@@ -186,8 +186,6 @@ fn compact(
     actor.spawn_with(turn, move |mut turn| async move {
         let outcome = match compaction::run(&mut turn, 0, wish.as_deref()).await {
             Ok(()) => {
-                let said = ItemKind::SystemText { text: "The chat is compacted.".into() };
-                turn.shared.journal.note(Fact::ItemEnded { item: turn.shared.item(turn.id, 0, said) });
                 let usage = turn.shared.state().usage.clone();
                 turn.shared.journal.note(Fact::UsageChanged { usage });
                 Outcome::Done
@@ -229,9 +227,9 @@ async fn said(actor: &mut Actor, slash: &Slash) -> Result<String, Failure> {
     let argument = slash.arguments.first().map(String::as_str);
     Ok(match slash.name.as_str() {
         "costs" => crate::costs::text(&shared).await,
-        "config" => surroundings.reports.config(),
-        "doctor" => surroundings.reports.doctor().await,
-        "login" => surroundings.reports.login(argument).await,
+        "config" => surroundings.texts.config(),
+        "doctor" => surroundings.texts.doctor().await,
+        "login" => surroundings.texts.login(argument).await,
         "model" => return model(actor, argument).await,
         "resume" => resume(&shared).await?,
         "prompt-show" => {

@@ -30,7 +30,7 @@ pub fn is_due(history: &History, model: &ModelInfo, settings: &Settings) -> bool
         .take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. }))
         .count()
         > 2;
-    enough && used * 100 >= limit * u64::from(settings.auto_compact_percentage)
+    enough && used * 100 >= limit * settings.chat.auto_compact_percentage
 }
 
 /// Asks the model for a summary and puts it in the place of the history.

@@ -25,6 +25,6 @@ pub struct Front {
 
 impl Front {
     pub fn host(&self) -> FrontHost {
-        FrontHost { front: self.id, abilities: self.abilities.clone(), calls: self.calls.clone() }
+        FrontHost { abilities: self.abilities.clone(), calls: self.calls.clone() }
     }
 }

@@ -41,14 +41,19 @@ pub fn make(shared: &Shared, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>>
         return vec![SMALL.trim().into()];
     }
     let settings = &shared.surroundings.settings;
-    let own = settings.behaviors.get(behavior).and_then(|own| own.system_prompt.clone());
+    let own = settings
+        .behaviors
+        .get(behavior)
+        .and_then(|own| own.system_prompt.as_ref())
+        .or(settings.prompts.chat.as_ref());
+    let own = own.and_then(|own| own.known()).map(str::to_owned);
     let base = own.unwrap_or_else(|| if behavior == "plan" { PLAN.to_owned() } else { AGENT.to_owned() });
     let mut text = base.trim().to_owned();
     text.push_str("\n\nWorkspace:");
     for root in shared.roots.iter() {
         text.push_str(&format!(" {}", root.display()));
     }
-    for rule in &settings.rules {
+    for rule in shared.surroundings.texts.rules() {
         text.push_str(&format!("\n\n<rule name=\"{}\">\n{}\n</rule>", rule.name, rule.text.trim()));
     }
     for (path, content) in agents_files(shared) {
@@ -67,8 +72,13 @@ pub fn make(shared: &Shared, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>>
 
 /// AGENTS.md of the user and of each workspace folder, outermost first.
 fn agents_files(shared: &Shared) -> Vec<(PathBuf, String)> {
-    let global = shared.surroundings.settings.global_agents_file.iter().cloned();
-    let local = shared.roots.iter().map(|root| root.join("AGENTS.md"));
+    let parents = shared.surroundings.settings.include_parent_agents_files;
+    let global = shared.surroundings.texts.global_agents_file().into_iter();
+    let local = shared.roots.iter().flat_map(|root| {
+        let mut folders: Vec<&Path> = root.ancestors().take(if parents { usize::MAX } else { 1 }).collect();
+        folders.reverse();
+        folders.into_iter().map(|folder| folder.join("AGENTS.md"))
+    });
     global.chain(local).filter_map(|path| read(&path).map(|content| (path, content))).collect()
 }
 

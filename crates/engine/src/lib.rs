@@ -35,7 +35,7 @@ use domain::event::CatalogKind;
 use domain::link::Engine;
 use tokio::sync::mpsc;
 
-pub use surroundings::{Reports, Surroundings, SurroundingsSource};
+pub use surroundings::{NamedText, Surroundings, SurroundingsSource, Texts};
 
 /// Tells the engine that a list clients show has changed.
 #[derive(Clone)]

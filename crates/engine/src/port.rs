@@ -9,7 +9,7 @@ use domain::event::Channel;
 use domain::host::HostRequest;
 use domain::tool::ToolPort;
 use domain::{
-    Abilities, Answer, Ask, AskId, AskKind, BoxFuture, CancellationToken, Event, Fact, Failure, FrontId,
+    Abilities, Answer, Ask, AskId, AskKind, BoxFuture, CancellationToken, Event, Fact, Failure,
     HostCall, HostReply, ItemDelta, ItemId, TurnId,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -22,7 +22,6 @@ const LIVE_OUTPUT: usize = 256 << 10;
 /// The front-end whose prompt began a turn.
 #[derive(Clone)]
 pub struct FrontHost {
-    pub front: FrontId,
     pub abilities: Abilities,
     pub calls: mpsc::Sender<HostRequest>,
 }

@@ -69,7 +69,7 @@ pub fn launch(
     history.put(&item);
     history.open_turn = Some(id);
     let system = instructions::of(actor, &model.info());
-    let max_steps = actor.shared.surroundings.settings.max_steps;
+    let max_steps = u32::try_from(actor.shared.surroundings.settings.chat.max_steps).unwrap_or(u32::MAX);
     let turn = Turn {
         shared: actor.shared.clone(),
         id,

@@ -26,15 +26,25 @@ pub struct Surroundings {
     pub sources: Vec<Arc<dyn ToolSource>>,
     pub files: Arc<dyn Files>,
     pub notices: Vec<Notice>,
-    /// Fixed texts for commands that only `app` can answer: `/config`, `/doctor`, `/login`.
-    pub reports: Arc<dyn Reports>,
+    pub texts: Arc<dyn Texts>,
 }
 
-/// What `app` knows of configuration and providers, as text for the chat.
-pub trait Reports: Send + Sync {
+/// Texts from outside the chat: the user's rules and commands, and what `app` knows of configuration and providers.
+pub trait Texts: Send + Sync {
+    /// Rule files, read anew.
+    fn rules(&self) -> Vec<NamedText>;
+    /// Custom commands, read anew.
+    fn commands(&self) -> Vec<NamedText>;
+    fn global_agents_file(&self) -> Option<PathBuf>;
     fn config(&self) -> String;
     fn doctor(&self) -> domain::BoxFuture<'_, String>;
-    fn login(&self, provider: Option<&str>) -> domain::BoxFuture<'_, String>;
+    fn login<'a>(&'a self, provider: Option<&'a str>) -> domain::BoxFuture<'a, String>;
+}
+
+/// A rule or a command of the user's.
+pub struct NamedText {
+    pub name: String,
+    pub text: String,
 }
 
 impl Surroundings {

@@ -15,7 +15,7 @@ use crate::provider::{ModelConfig, Patience, ProviderConfig};
 use crate::vendors::{self, Auth, Vendor};
 
 /// The providers in the order of the configuration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Registry {
     providers: Vec<Provider>,
     default_model: Option<String>,
@@ -145,11 +145,23 @@ impl Provider {
 /// The vendor's row with what configuration changes of it.
 fn row(config: &ProviderConfig) -> Result<Vendor, Failure> {
     let known = vendors::vendor(&config.name).copied();
+    let chat = |url: &String| url.trim_end_matches('/').ends_with("/openai");
+    // Google's own url has a part that speaks chat completions, which older configurations name.
+    if known.is_some_and(|vendor| vendor.api == Api::Gemini) && config.api.is_none() && config.url.as_ref().is_some_and(chat)
+    {
+        return row(&ProviderConfig { api: Some(Api::OpenAiChat), ..config.clone() });
+    }
     let row = match (known, config.api) {
         (Some(vendor), None) => vendor,
         (Some(vendor), Some(api)) if api == vendor.api => vendor,
         (Some(vendor), Some(api)) => {
-            let auth = if api == Api::Anthropic { Auth::Header("x-api-key") } else { Auth::Bearer };
+            let auth = match (vendor.auth, api) {
+                (Auth::Optional, _) => Auth::Optional,
+                (Auth::Header("api-key"), _) => vendor.auth,
+                (_, Api::Anthropic) => Auth::Header("x-api-key"),
+                (_, Api::Gemini) => Auth::Header("x-goog-api-key"),
+                _ => Auth::Bearer,
+            };
             Vendor { api, auth, ..vendor }
         }
         (None, Some(api)) => vendors::unknown(api),

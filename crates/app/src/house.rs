@@ -1,0 +1,81 @@
+//! Where everything is put together: the store, and for each workspace its settings, models, tools and files.
+//!
+//! Invariant: opening the house and entering a workspace connect, spawn and walk nothing; they are on the way to
+//! `initialize`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use config::{Environment, Inputs};
+use domain::command::{ServerSpec, Workspace};
+use domain::event::{Level, Notice};
+use domain::link::Engine;
+use domain::tool::ToolSource;
+use domain::{Failure, Store};
+use engine::{Surroundings, SurroundingsSource};
+
+use crate::logging;
+use crate::providers;
+use crate::texts::HouseTexts;
+
+pub struct House {
+    environment: Arc<Environment>,
+    changes: engine::Changes,
+}
+
+impl House {
+    /// The engine on the user's own store.
+    pub fn open(environment: Environment) -> Result<Engine, Failure> {
+        let store: Arc<dyn Store> = Arc::new(store::Journal::open(&environment.data_dir())?);
+        let (changes, receiver) = engine::changes();
+        let house = Arc::new(House { environment: Arc::new(environment), changes });
+        Ok(engine::start(store, house, receiver))
+    }
+}
+
+impl SurroundingsSource for House {
+    fn surroundings(&self, workspace: &Workspace) -> Arc<Surroundings> {
+        let roots = workspace.roots.clone();
+        let inputs = Inputs {
+            workspace_roots: roots.clone(),
+            initialization_options: workspace.options.clone(),
+            ..Inputs::default()
+        };
+        let resolved = Arc::new(config::resolve(&self.environment, &inputs));
+        logging::redact_with(&resolved.redactor);
+        let (registry, problems) = providers::registry(&resolved);
+        let mut notices = resolved.notices.clone();
+        notices.extend(
+            problems.into_iter().map(|failure| Notice { level: Level::Error, text: failure.to_string() }),
+        );
+        let built_in = tools::builtin(tool_options(&resolved));
+        let texts = HouseTexts {
+            environment: self.environment.clone(),
+            resolved: resolved.clone(),
+            roots: roots.clone(),
+        };
+        let _ = &self.changes;
+        Arc::new(Surroundings {
+            settings: Arc::new(resolved.settings.clone()),
+            models: Arc::new(registry),
+            sources: vec![built_in.clone()],
+            files: Arc::new(crate::files::PlainFiles),
+            notices,
+            texts: Arc::new(texts),
+            roots,
+        })
+    }
+
+    fn session_servers(&self, _servers: &[ServerSpec], _roots: &[PathBuf]) -> Vec<Arc<dyn ToolSource>> {
+        Vec::new()
+    }
+}
+
+fn tool_options(_resolved: &config::Resolved) -> tools::Options {
+    tools::Options::default()
+}
+
+/// The folder the program was started in, as a workspace.
+pub fn here() -> Vec<PathBuf> {
+    std::env::current_dir().into_iter().collect()
+}

@@ -1,0 +1,77 @@
+//! How a server ends: EOF, `exit`, a signal or a dead parent become one shutdown.
+//!
+//! Invariant: whichever comes, the journal is flushed, children are ended, and the process is gone within a second
+//! with exit code 0.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use domain::link::Engine;
+use domain::{Abilities, Command, Failure};
+use tokio::sync::mpsc;
+
+/// What the engine may take to stop turns and flush.
+const LAST_WORK: Duration = Duration::from_millis(700);
+
+/// Runs async work on a runtime of few threads and ends without waiting for threads that block.
+pub fn run(work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return crate::commands::failed(&Failure::internal(format!("No runtime: {error}."))),
+    };
+    let outcome = runtime.block_on(work);
+    runtime.shutdown_background();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => crate::commands::failed(&failure),
+    }
+}
+
+/// Serves until the first reason to end, then ends everything.
+pub async fn serve(
+    engine: Engine,
+    served: impl Future<Output = std::io::Result<()>>,
+    mut parents: mpsc::UnboundedReceiver<u32>,
+) {
+    let mut served = std::pin::pin!(served);
+    let signal = process::shutdown_signal();
+    let parent = async move {
+        match parents.recv().await {
+            Some(pid) => {
+                process::watch_parent(pid).await;
+            }
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        ended = &mut served => {
+            if let Err(error) = ended {
+                tracing::error!(%error, "the connection broke");
+            }
+        }
+        () = wait(signal) => tracing::info!("ended by a signal"),
+        () = parent => tracing::info!("the client is gone"),
+    }
+    let _ = tokio::time::timeout(LAST_WORK, stop(engine)).await;
+    process::shutdown();
+}
+
+async fn wait(signal: std::io::Result<impl Future<Output = process::ShutdownSignal>>) {
+    match signal {
+        Ok(signal) => {
+            signal.await;
+        }
+        Err(error) => {
+            tracing::warn!(%error, "signals cannot be seen");
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Every turn stops and everything recorded is on disk.
+pub async fn stop(engine: Engine) {
+    if let Ok(link) = engine.attach(Abilities::default()).await {
+        let _ = link.commands.call(|reply| Command::Shutdown { reply }).await;
+    }
+}

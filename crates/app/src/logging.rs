@@ -1,0 +1,110 @@
+//! Logs: to stderr and to a file that is turned over when it grows; known secrets are masked on the way.
+//!
+//! Invariant: nothing is opened before the first line is written; a log that cannot be written stops nothing.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use config::{Environment, Redactor};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::cli::Level;
+
+/// A file is turned over at this size; so many old ones are kept.
+const TURN_OVER: u64 = 4 << 20;
+const KEPT: u32 = 3;
+
+/// Secrets met anywhere in this process.
+pub static REDACTORS: LazyLock<Mutex<Vec<Redactor>>> = LazyLock::new(Mutex::default);
+
+/// Masks what `redactor` knows in every later line.
+pub fn redact_with(redactor: &Redactor) {
+    REDACTORS.lock().unwrap_or_else(PoisonError::into_inner).push(redactor.clone());
+}
+
+pub fn start(environment: &Environment, level: Option<Level>) {
+    let level = match level.unwrap_or(Level::Warn) {
+        Level::Error => LevelFilter::ERROR,
+        Level::Warn => LevelFilter::WARN,
+        Level::Info => LevelFilter::INFO,
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Trace => LevelFilter::TRACE,
+    };
+    let log = Log { path: environment.state_dir().join("dragoman.log"), file: Arc::default() };
+    let started =
+        tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(log).try_init();
+    if started.is_err() {
+        tracing::debug!("logging was started already");
+    }
+    std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+}
+
+#[derive(Clone)]
+struct Log {
+    path: PathBuf,
+    file: Arc<Mutex<Option<File>>>,
+}
+
+/// One line on its way.
+struct Line {
+    log: Log,
+    bytes: Vec<u8>,
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Line;
+
+    fn make_writer(&'a self) -> Line {
+        Line { log: self.clone(), bytes: Vec::new() }
+    }
+}
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let text = String::from_utf8_lossy(&self.bytes).into_owned();
+        let redactors = REDACTORS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let text = redactors.iter().fold(text, |text, redactor| redactor.redact(&text).into_owned());
+        let _ = io::stderr().write_all(text.as_bytes());
+        let mut file = self.log.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.is_none() {
+            *file = open(&self.log.path).ok();
+        }
+        if let Some(open_file) = file.as_mut() {
+            let _ = open_file.write_all(text.as_bytes());
+            if open_file.metadata().is_ok_and(|metadata| metadata.len() > TURN_OVER) {
+                *file = None;
+                turn_over(&self.log.path);
+            }
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+fn turn_over(path: &Path) {
+    let old = |number: u32| path.with_extension(format!("log.{number}"));
+    for number in (1..KEPT).rev() {
+        let _ = std::fs::rename(old(number), old(number + 1));
+    }
+    let _ = std::fs::rename(path, old(1));
+}
