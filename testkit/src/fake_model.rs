@@ -156,6 +156,12 @@ impl State {
     }
 }
 
+/// Appends an AWS frame: an event, or an exception if its name says so.
+pub fn aws_frame(kind: &str, payload: &str, out: &mut Vec<u8>) {
+    let message = if kind.ends_with("Exception") { "exception" } else { "event" };
+    wire::bedrock::write_frame(message, kind, payload, out);
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,7 +11,7 @@ use domain::model::{ModelEvent, ModelStream, Prompt, StopReason};
 use domain::{Failure, FailureKind};
 use futures_util::FutureExt;
 use reqwest::Response;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -19,10 +19,10 @@ use crate::connection::Connection;
 use crate::downgrade;
 use crate::fault::{Fault, FaultKind};
 use crate::format::{Decode, Events};
+use crate::framing::Framing;
 use crate::provider::Credential;
 use crate::retry;
 use crate::scrub::scrub;
-use crate::sse::Sse;
 
 /// After the answer is whole, how long its usage is waited for.
 const SETTLED_WAIT: Duration = Duration::from_secs(10);
@@ -148,10 +148,7 @@ impl Call {
         self.credential = credential;
         tracing::debug!(model = connection.id, attempt = self.attempt, "calling the model");
         let silence = endpoint.patience.silence;
-        let sent = timeout(
-            silence,
-            request.header(ACCEPT, "text/event-stream").header(ACCEPT_ENCODING, "identity").send(),
-        );
+        let sent = timeout(silence, request.header(ACCEPT_ENCODING, "identity").send());
         let response = match sent.await {
             Err(_) => return Err(silent(silence).into()),
             Ok(Err(error)) => return Err(network_fault(error).into()),
@@ -160,8 +157,7 @@ impl Call {
         if !response.status().is_success() {
             return Err(refusal(response).await.into());
         }
-        let decoder = connection.decoder(&self.prompt);
-        Ok(Reading::new(response, decoder, silence)?)
+        Ok(Reading::new(response, &connection, &self.prompt)?)
     }
 
     /// Decides what follows a problem: nothing to say, a wait to announce, or the end.
@@ -266,25 +262,20 @@ struct Reading {
     spoke: Instant,
 }
 
-enum Framing {
-    Sse(Sse),
-    /// One JSON document: the server does not stream, or answers with an error.
-    Whole(Vec<u8>),
-}
-
 impl Reading {
-    fn new(response: Response, decoder: Box<dyn Decode>, silence: Duration) -> Result<Self, Fault> {
+    fn new(response: Response, connection: &Connection, prompt: &Prompt) -> Result<Self, Fault> {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
         let framing = if kind.starts_with("application/json") {
-            Framing::Whole(Vec::new())
+            Framing::whole()
         } else if kind.starts_with("text/html") {
             return Err(Fault::new(
                 FaultKind::Malformed,
                 "the url answers with a web page, not with a model",
             ));
         } else {
-            Framing::Sse(Sse::default())
+            connection.framing()
         };
+        let (decoder, silence) = (connection.decoder(prompt), connection.endpoint.patience.silence);
         Ok(Self { response, framing, decoder, silence, spoke: Instant::now() })
     }
 
@@ -309,36 +300,16 @@ impl Reading {
     }
 
     fn decode(&mut self, bytes: &[u8], out: &mut Events) -> Result<(), Fault> {
-        match &mut self.framing {
-            Framing::Sse(sse) => {
-                sse.push(bytes).map_err(|_| too_large())?;
-                while let Some(event) = sse.next_event() {
-                    self.decoder.push(event, out)?;
-                }
-            }
-            Framing::Whole(known) => {
-                if known.len() + bytes.len() > WHOLE_LIMIT {
-                    return Err(too_large());
-                }
-                known.extend_from_slice(bytes);
-            }
+        self.framing.push(bytes)?;
+        while let Some(event) = self.framing.next_event()? {
+            self.decoder.push(event, out)?;
         }
         Ok(())
     }
 
     fn end(&mut self, out: &mut Events) -> Result<(), Fault> {
-        match &mut self.framing {
-            Framing::Sse(sse) => {
-                sse.finish();
-                while let Some(event) = sse.next_event() {
-                    self.decoder.push(event, out)?;
-                }
-            }
-            Framing::Whole(bytes) => {
-                let data = String::from_utf8_lossy(bytes);
-                self.decoder.push(crate::sse::SseEvent { name: "", data: &data }, out)?;
-            }
-        }
+        self.framing.finish();
+        self.decode(&[], out)?;
         if self.decoder.finish(out) {
             return Ok(());
         }
@@ -356,12 +327,6 @@ impl Reading {
             Some(_) => {}
         }
     }
-}
-
-const WHOLE_LIMIT: usize = 64 * 1024 * 1024;
-
-fn too_large() -> Fault {
-    Fault::new(FaultKind::Malformed, "one event of the stream is larger than 64 MiB")
 }
 
 fn silent(limit: Duration) -> Fault {

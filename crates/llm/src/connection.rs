@@ -7,13 +7,15 @@ use std::sync::Arc;
 use domain::model::{Model, ModelInfo, ModelStream, Prompt};
 use domain::{Failure, FailureKind};
 use reqwest::RequestBuilder;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use crate::call;
 use crate::format::{Api, Decode, Dialect, Target, Thinking};
+use crate::framing::Framing;
 use crate::network::Network;
 use crate::provider::{Credential, KeySource, Patience};
+use crate::sigv4::{Signer, encode_segment};
 use crate::vendors::{Auth, Vendor};
 
 /// A provider's address and key, shared by its models.
@@ -36,7 +38,10 @@ impl Endpoint {
             Some(source) => source.get().await?,
             None => None,
         };
-        if credential.is_none() && self.vendor.auth != Auth::Optional {
+        // A server that has no row may do without a key, if none was configured.
+        let needed =
+            self.vendor.auth != Auth::Optional && (self.key.is_some() || !self.vendor.name.is_empty());
+        if credential.is_none() && needed {
             return Err(Failure::new(FailureKind::Auth, format!("There is no key for {}.", self.name))
                 .hint(self.key_hint()));
         }
@@ -118,6 +123,10 @@ impl Connection {
         body
     }
 
+    pub fn framing(&self) -> Framing {
+        self.api().framing()
+    }
+
     pub fn decoder(&self, prompt: &Prompt) -> Box<dyn Decode> {
         self.api().decoder(prompt, &self.target())
     }
@@ -132,6 +141,7 @@ impl Connection {
         let client = self.endpoint.network.client(&url).await?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static(self.api().accept()));
         if self.api() == Api::Anthropic {
             headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
         }
@@ -142,7 +152,7 @@ impl Connection {
             put(&mut headers, name, value)?;
         }
         if let Some(credential) = credential {
-            self.authorise(credential, &mut headers)?;
+            self.authorise(credential, &url, &body, &mut headers)?;
         }
         for (name, value) in self.endpoint.headers.iter().chain(&self.headers) {
             put(&mut headers, name, value)?;
@@ -150,18 +160,34 @@ impl Connection {
         Ok(client.post(url).headers(headers).body(body))
     }
 
-    fn authorise(&self, credential: &Credential, headers: &mut HeaderMap) -> Result<(), Failure> {
+    fn authorise(
+        &self,
+        credential: &Credential,
+        url: &str,
+        body: &[u8],
+        headers: &mut HeaderMap,
+    ) -> Result<(), Failure> {
         let (name, value) = match (credential, self.endpoint.vendor.auth) {
             (Credential::Key(key), Auth::Header(name)) => (HeaderName::from_static(name), key.clone()),
             (Credential::Key(key) | Credential::Bearer(key), _) => (AUTHORIZATION, format!("Bearer {key}")),
-            (Credential::Aws { .. }, _) => return Ok(()),
+            (Credential::Aws { access_key, secret_key, session_token }, _) => {
+                let (host, path) = host_and_path(url);
+                let signer = Signer {
+                    access_key,
+                    secret_key,
+                    session_token: session_token.as_deref(),
+                    region: region(host),
+                    service: "bedrock",
+                };
+                for (name, value) in signer.headers(host, path, body, jiff::Timestamp::now()) {
+                    put(headers, name, &value)?;
+                }
+                return Ok(());
+            }
         };
         let mut value = HeaderValue::try_from(value).map_err(|_| {
-            Failure::new(
-                FailureKind::Auth,
-                format!("The key of {} holds a character that no key has.", self.endpoint.name),
-            )
-            .hint(self.endpoint.key_hint())
+            let message = format!("The key of {} holds a character that no key has.", self.endpoint.name);
+            Failure::new(FailureKind::Auth, message).hint(self.endpoint.key_hint())
         })?;
         value.set_sensitive(true);
         headers.insert(name, value);
@@ -170,15 +196,37 @@ impl Connection {
 
     pub fn url(&self) -> String {
         let base = self.endpoint.url.trim_end_matches('/');
+        let model = encode_segment(&self.wire_name);
         if let Some(path) = &self.endpoint.path {
-            return format!("{base}/{}", path.trim_start_matches('/'));
+            return format!("{base}/{}", path.trim_start_matches('/').replace("{model}", &model));
         }
+        let azure = self.endpoint.vendor.name == "azure" && !base.contains("/openai");
+        let base = if azure { format!("{base}/openai/v1") } else { base.to_owned() };
         match self.api() {
-            Api::OpenAiResponses => versioned(base, "responses"),
-            Api::Anthropic => versioned(base, "messages"),
+            Api::OpenAiResponses => versioned(&base, "responses"),
+            Api::Anthropic => versioned(&base, "messages"),
             Api::OpenAiChat => format!("{base}/chat/completions"),
+            // A model of Google is named `models/…` or by itself, its tuned ones `tunedModels/…`.
+            Api::Gemini if self.wire_name.contains('/') => {
+                format!("{base}/{}:streamGenerateContent?alt=sse", self.wire_name)
+            }
+            Api::Gemini => format!("{base}/models/{model}:streamGenerateContent?alt=sse"),
+            Api::Ollama => format!("{base}/api/chat"),
+            Api::Bedrock => format!("{base}/model/{model}/converse-stream"),
         }
     }
+}
+
+/// `https://host:port/path?query` without the scheme and the query.
+fn host_and_path(url: &str) -> (&str, &str) {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split('?').next().unwrap_or(rest);
+    rest.split_at(rest.find('/').unwrap_or(rest.len()))
+}
+
+/// The region in `bedrock-runtime.eu-west-1.amazonaws.com`.
+fn region(host: &str) -> &str {
+    host.split('.').nth(1).filter(|part| part.contains('-')).unwrap_or("us-east-1")
 }
 
 /// `{base}/v1/{name}`, also where the base has its version already.

@@ -4,8 +4,11 @@
 //! what a prompt holds is written the same way in every later request, so that provider caches hit.
 
 pub mod anthropic;
+pub mod bedrock;
+pub mod gemini;
 pub mod history;
 pub mod names;
+pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 
@@ -16,6 +19,7 @@ use domain::model::{BlockKind, ModelEvent, ModelInfo, Prompt, StopReason, Tokens
 use serde_json::Value;
 
 use crate::fault::Fault;
+use crate::framing::Framing;
 use crate::sse::SseEvent;
 use names::Names;
 
@@ -25,10 +29,14 @@ pub enum Api {
     OpenAiResponses,
     OpenAiChat,
     Anthropic,
+    Gemini,
+    Ollama,
+    Bedrock,
 }
 
 impl Api {
-    pub const ALL: [Self; 3] = [Self::OpenAiResponses, Self::OpenAiChat, Self::Anthropic];
+    pub const ALL: [Self; 6] =
+        [Self::OpenAiResponses, Self::OpenAiChat, Self::Anthropic, Self::Gemini, Self::Ollama, Self::Bedrock];
 
     /// The name in configuration and in stored provider blocks.
     pub fn name(self) -> &'static str {
@@ -36,6 +44,9 @@ impl Api {
             Self::OpenAiResponses => "openai-responses",
             Self::OpenAiChat => "openai-chat",
             Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+            Self::Bedrock => "bedrock",
         }
     }
 
@@ -49,6 +60,9 @@ impl Api {
             Self::OpenAiResponses => openai_responses::encode(prompt, target),
             Self::OpenAiChat => openai_chat::encode(prompt, target),
             Self::Anthropic => anthropic::encode(prompt, target),
+            Self::Gemini => gemini::encode(prompt, target),
+            Self::Ollama => ollama::encode(prompt, target),
+            Self::Bedrock => bedrock::encode(prompt, target),
         }
     }
 
@@ -68,6 +82,27 @@ impl Api {
             Self::OpenAiResponses => Box::new(openai_responses::Decoder::new(origin, names)),
             Self::OpenAiChat => Box::new(openai_chat::Decoder::new(origin, names)),
             Self::Anthropic => Box::new(anthropic::Decoder::new(origin, names)),
+            Self::Gemini => Box::new(gemini::Decoder::new(origin, names)),
+            Self::Ollama => Box::new(ollama::Decoder::new(origin, names)),
+            Self::Bedrock => Box::new(bedrock::Decoder::new(origin, names)),
+        }
+    }
+
+    /// How the events of a stream are cut out of its bytes.
+    pub fn framing(self) -> Framing {
+        match self {
+            Self::OpenAiResponses | Self::OpenAiChat | Self::Anthropic | Self::Gemini => Framing::sse(),
+            Self::Ollama => Framing::Lines(Default::default()),
+            Self::Bedrock => Framing::Frames(Default::default()),
+        }
+    }
+
+    /// The type of answer that is asked for.
+    pub fn accept(self) -> &'static str {
+        match self {
+            Self::Ollama => "application/x-ndjson",
+            Self::Bedrock => "application/vnd.amazon.eventstream",
+            _ => "text/event-stream",
         }
     }
 }
@@ -275,4 +310,11 @@ pub(crate) fn input_schema(schema: &Value) -> Value {
     schema.entry("type").or_insert_with(|| "object".into());
     schema.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
     Value::Object(schema)
+}
+
+/// An id for a call whose server gave none: unlike any other of the chat.
+pub(crate) fn made_up_id() -> String {
+    use std::hash::{BuildHasher, Hasher};
+    let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    format!("call_{random:016x}")
 }

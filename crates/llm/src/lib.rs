@@ -10,11 +10,13 @@ mod connection;
 mod downgrade;
 pub mod fault;
 pub mod format;
+pub mod framing;
 mod network;
 mod provider;
 mod registry;
 mod retry;
 mod scrub;
+mod sigv4;
 pub mod sse;
 pub mod vendors;
 

@@ -147,7 +147,9 @@ fn row(config: &ProviderConfig) -> Result<Vendor, Failure> {
     let known = vendors::vendor(&config.name).copied();
     let chat = |url: &String| url.trim_end_matches('/').ends_with("/openai");
     // Google's own url has a part that speaks chat completions, which older configurations name.
-    if known.is_some_and(|vendor| vendor.api == Api::Gemini) && config.api.is_none() && config.url.as_ref().is_some_and(chat)
+    if known.is_some_and(|vendor| vendor.api == Api::Gemini)
+        && config.api.is_none()
+        && config.url.as_ref().is_some_and(chat)
     {
         return row(&ProviderConfig { api: Some(Api::OpenAiChat), ..config.clone() });
     }

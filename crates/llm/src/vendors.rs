@@ -58,6 +58,44 @@ pub const VENDORS: &[Vendor] = &[
         ..chat("anthropic", "https://api.anthropic.com", &["ANTHROPIC_API_KEY"], PLAIN)
     },
     Vendor {
+        api: Api::Gemini,
+        auth: Auth::Header("x-goog-api-key"),
+        small: Some("gemini-2.5-flash-lite"),
+        ..chat(
+            "google",
+            "https://generativelanguage.googleapis.com/v1beta",
+            &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            PLAIN,
+        )
+    },
+    Vendor {
+        api: Api::Ollama,
+        auth: Auth::Optional,
+        ..chat("ollama", "http://localhost:11434", &["OLLAMA_API_KEY"], LOCAL)
+    },
+    Vendor {
+        api: Api::Bedrock,
+        ..chat(
+            "bedrock",
+            "https://bedrock-runtime.us-east-1.amazonaws.com",
+            &["AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID"],
+            PLAIN,
+        )
+    },
+    Vendor {
+        api: Api::OpenAiResponses,
+        auth: Auth::Header("api-key"),
+        ..chat("azure", "", &["AZURE_API_KEY"], OPENAI)
+    },
+    Vendor {
+        headers: &[
+            ("editor-version", "dragoman/0.1"),
+            ("editor-plugin-version", "dragoman/0.1"),
+            ("copilot-integration-id", "vscode-chat"),
+        ],
+        ..chat("github-copilot", "https://api.githubcopilot.com", &["GITHUB_TOKEN"], PLAIN)
+    },
+    Vendor {
         headers: &[("x-title", "Dragoman")],
         ..chat(
             "openrouter",
@@ -91,6 +129,10 @@ pub fn vendor(name: &str) -> Option<&'static Vendor> {
 
 /// What is assumed of a provider that has no row.
 pub fn unknown(api: Api) -> Vendor {
-    let auth = if api == Api::Anthropic { Auth::Header("x-api-key") } else { Auth::Optional };
+    let auth = match api {
+        Api::Anthropic => Auth::Header("x-api-key"),
+        Api::Gemini => Auth::Header("x-goog-api-key"),
+        _ => Auth::Optional,
+    };
     Vendor { name: "", api, url: "", auth, keys: &[], dialect: LOCAL, headers: &[], small: None }
 }

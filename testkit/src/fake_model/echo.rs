@@ -52,6 +52,20 @@ pub(super) fn model_list(names: &[String]) -> Value {
     json!({ "object": "list", "data": data })
 }
 
+/// Ollama's list of models.
+pub(super) fn ollama_tags(names: &[String]) -> Value {
+    let models: Vec<_> = names.iter().map(|name| json!({ "name": name, "model": name, "size": 1 })).collect();
+    json!({ "models": models })
+}
+
+/// Ollama's description of a model.
+pub(super) fn ollama_show() -> Value {
+    json!({
+        "capabilities": ["completion", "tools", "thinking"],
+        "model_info": { "general.architecture": "fake", "fake.context_length": 32768 },
+    })
+}
+
 fn many_words(count: usize) -> String {
     (1..=count).map(|number| format!("word{number} ")).collect()
 }

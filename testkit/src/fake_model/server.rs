@@ -127,6 +127,12 @@ impl Connection {
         if head.method == "GET" && path.ends_with("/models") {
             return self.plain(200, &[], echo::model_list(&models).to_string().as_bytes()).await;
         }
+        if path.ends_with("/api/tags") {
+            return self.plain(200, &[], echo::ollama_tags(&models).to_string().as_bytes()).await;
+        }
+        if path.ends_with("/api/show") {
+            return self.plain(200, &[], echo::ollama_show().to_string().as_bytes()).await;
+        }
         let body = format!("{{\"error\":{{\"message\":\"The fake model has no {} {path}\"}}}}", head.method);
         self.plain(404, &[], body.as_bytes()).await
     }

@@ -1,6 +1,9 @@
 //! Writes an answer in the words of a format: events as bytes of the stream, without HTTP.
 
 mod anthropic;
+pub(super) mod bedrock;
+mod gemini;
+mod ollama;
 mod openai_chat;
 mod openai_responses;
 
@@ -31,6 +34,9 @@ pub(super) fn wire(request: &Request) -> Box<dyn Wire> {
         Format::Responses => Box::new(openai_responses::Responses::default()),
         Format::Chat => Box::new(openai_chat::Chat::default()),
         Format::Anthropic => Box::new(anthropic::Anthropic::default()),
+        Format::Gemini => Box::new(gemini::Gemini::default()),
+        Format::Ollama => Box::new(ollama::Ollama::default()),
+        Format::Bedrock => Box::new(bedrock::Bedrock::default()),
     }
 }
 

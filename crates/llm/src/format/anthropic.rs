@@ -47,7 +47,7 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
     if !system.is_empty() {
         body.insert("system".into(), system.into());
     }
-    let mut tools: Vec<Value> = prompt.tools.iter().map(tool).collect();
+    let mut tools = tools(prompt);
     mark(tools.last_mut());
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
@@ -95,12 +95,24 @@ fn thinking(prompt: &Prompt, target: &Target) -> Option<Value> {
     }
 }
 
-fn tool(spec: &domain::ToolSpec) -> Value {
-    json!({
-        "name": names::tool_name(&spec.offered_name()),
-        "description": spec.description,
-        "input_schema": super::input_schema(&spec.input_schema),
-    })
+/// The offered tools; calls of the history must have theirs, though they may no longer be offered.
+fn tools(prompt: &Prompt) -> Vec<Value> {
+    let tool = |name: &str, description: &str, schema: &Value| {
+        json!({
+            "name": names::tool_name(name),
+            "description": description,
+            "input_schema": super::input_schema(schema),
+        })
+    };
+    if prompt.tools.is_empty() {
+        let called = history::called(&prompt.entries);
+        return called.iter().map(|name| tool(name, "No longer available.", &Value::Null)).collect();
+    }
+    prompt
+        .tools
+        .iter()
+        .map(|spec| tool(&spec.offered_name(), &spec.description, &spec.input_schema))
+        .collect()
 }
 
 fn messages(prompt: &Prompt, target: &Target) -> Vec<Value> {

@@ -145,6 +145,19 @@ pub fn images_of(parts: &[Part]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// The names of all tools that were called, each once. Some APIs refuse a call whose tool is not declared.
+pub fn called(entries: &[Entry]) -> Vec<&str> {
+    let mut names = Vec::new();
+    for entry in entries {
+        if let Entry::Call { name, .. } = entry
+            && !names.contains(&name.as_str())
+        {
+            names.push(name.as_str());
+        }
+    }
+    names
+}
+
 /// A block that this model made for this format, or nothing: another's is of no use.
 pub fn own<'a>(provider: Option<&'a ProviderBlock>, format: &str, model: &str) -> Option<&'a Value> {
     provider.filter(|block| block.format == format && block.model == model).map(|block| &block.data)

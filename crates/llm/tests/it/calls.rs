@@ -86,12 +86,20 @@ async fn every_format_streams_text_reasoning_calls_and_usage() {
             _ => None,
         });
         let told = told.unwrap();
-        assert_eq!((told.input, told.cache_read, told.cache_write, told.output), (7, 100, 20, 9), "{api:?}");
+        let split = match api {
+            Api::Gemini => (27, 100, 0, 9),
+            Api::Ollama => (127, 0, 0, 9),
+            _ => (7, 100, 20, 9),
+        };
+        assert_eq!((told.input, told.cache_read, told.cache_write, told.output), split, "{api:?}");
         let request = fake.last_request();
         assert_eq!(request.last_user_text(), "Hi");
         assert_eq!(request.header("x-extra"), Some("yes"));
         assert_eq!(request.tools()[0], "eca__read_file");
-        let sent = request.header("authorization").or(request.header("x-api-key")).unwrap();
+        let sent = ["authorization", "x-api-key", "x-goog-api-key"]
+            .iter()
+            .find_map(|name| request.header(name))
+            .unwrap();
         assert!(sent.ends_with(KEY), "{sent}");
 
         // What came back goes into the next request, and is taken.
@@ -156,7 +164,7 @@ async fn broken_starts_are_tried_again_unseen() {
             Answer::new().cut(),
             Answer::new().error("overloaded_error", "Overloaded"),
             Answer::new().silence(),
-            Answer::new().raw(": nothing\n\n"),
+            Answer::new().raw(if matches!(api, Api::Ollama | Api::Bedrock) { "" } else { ": nothing\n\n" }),
         ] {
             let fake = FakeModel::start().await;
             fake.answer(broken.clone()).answer(Answer::text("Whole."));
@@ -322,4 +330,83 @@ async fn a_server_that_does_not_stream_is_understood() {
     fake.answer(Answer::status(200).header("content-type", "text/html").body("<html>"));
     let (_, failure) = run(model(Api::OpenAiChat, fake.url()).as_ref(), prompt("Hi")).await;
     assert!(failure.unwrap().message.contains("web page"));
+}
+
+#[tokio::test]
+async fn bedrock_requests_are_signed_or_carry_a_key() {
+    let fake = FakeModel::start().await;
+    let aws = llm::Credential::Aws {
+        access_key: "AKIDEXAMPLE".into(),
+        secret_key: "secret-secret".into(),
+        session_token: Some("token-token".into()),
+    };
+    let provider = |name: &str, key| ProviderConfig {
+        name: name.to_owned(),
+        api: Some(Api::Bedrock),
+        url: Some(fake.url().to_owned()),
+        key: Some(key),
+        ..ProviderConfig::default()
+    };
+    let source = KeySource::new(move || {
+        let aws = aws.clone();
+        Box::pin(async move { Ok(Some(aws)) })
+    });
+    let providers = vec![provider("signed", source), provider("keyed", KeySource::fixed(KEY))];
+    let registry = Registry::new(Settings { providers, ..Settings::default() }).unwrap();
+    for name in ["signed", "keyed"] {
+        let model = registry.find(&format!("{name}/anthropic.claude-v1:0")).unwrap();
+        let (events, failure) = run(model.as_ref(), prompt("Hi")).await;
+        assert_eq!((text_of(&events).as_str(), failure), ("You said: Hi", None));
+    }
+    let requests = fake.requests();
+    assert_eq!(requests[0].path, "/model/anthropic.claude-v1%3A0/converse-stream");
+    let signed = requests[0].header("authorization").unwrap();
+    assert!(signed.starts_with("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/"), "{signed}");
+    assert_eq!(requests[0].header("x-amz-security-token"), Some("token-token"));
+    assert_eq!(requests[1].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+}
+
+#[tokio::test]
+async fn azure_and_others_are_addressed_in_their_own_ways() {
+    let fake = FakeModel::start().await;
+    let cases = [
+        ("azure", None, "", None, "/openai/v1/responses", "api-key"),
+        ("azure", Some(Api::OpenAiChat), "", None, "/openai/v1/chat/completions", "api-key"),
+        (
+            "azure",
+            Some(Api::OpenAiChat),
+            "",
+            Some("/openai/deployments/{model}/chat/completions?api-version=2024-10-21"),
+            "/openai/deployments/gpt/chat/completions?api-version=2024-10-21",
+            "api-key",
+        ),
+        (
+            "google",
+            None,
+            "/v1beta",
+            None,
+            "/v1beta/models/gpt:streamGenerateContent?alt=sse",
+            "x-goog-api-key",
+        ),
+        ("google", None, "/v1beta/openai", None, "/v1beta/openai/chat/completions", "authorization"),
+        ("ollama", None, "", None, "/api/chat", "authorization"),
+        ("anthropic", None, "/v1", None, "/v1/messages", "x-api-key"),
+        ("github-copilot", None, "", None, "/chat/completions", "copilot-integration-id"),
+    ];
+    for (name, api, base, path, expected, header) in cases {
+        let provider = ProviderConfig {
+            name: name.to_owned(),
+            api,
+            url: Some(format!("{}{base}", fake.url())),
+            path: path.map(str::to_owned),
+            key: Some(KeySource::fixed(KEY)),
+            ..ProviderConfig::default()
+        };
+        let registry = Registry::new(Settings { providers: vec![provider], ..Settings::default() }).unwrap();
+        let model = registry.find(&format!("{name}/gpt")).unwrap();
+        let (events, failure) = run(model.as_ref(), prompt("Hi")).await;
+        assert_eq!((text_of(&events).as_str(), failure), ("You said: Hi", None), "{name}");
+        assert_eq!(fake.last_request().path, expected);
+        assert!(fake.last_request().header(header).is_some(), "{name}");
+    }
 }

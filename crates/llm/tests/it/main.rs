@@ -1,8 +1,10 @@
 //! The crate as its users see it: recorded streams, written requests, calls over real HTTP to the fake model.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::disallowed_methods, reason = "tests read the variables that say how much to test")]
 
 mod calls;
+mod matrix;
 mod recorded;
 mod requests;
 mod support;

@@ -8,7 +8,7 @@ use std::path::Path;
 use domain::model::ModelEvent;
 use llm::Api;
 use llm::format::{Decode, Events};
-use llm::sse::Sse;
+use llm::framing::Framing;
 
 use crate::support::{line, prompt, with_target};
 
@@ -18,10 +18,10 @@ fn decoder(api: Api) -> Box<dyn Decode> {
 
 /// The events of a stream that comes in these pieces.
 fn decode(api: Api, pieces: &[&[u8]]) -> Vec<String> {
-    let (mut sse, mut decoder, mut out) = (Sse::default(), decoder(api), Events::new());
+    let (mut framing, mut decoder, mut out) = (api.framing(), decoder(api), Events::new());
     let mut fault = None;
-    let mut take = |sse: &mut Sse, decoder: &mut dyn Decode, out: &mut Events| {
-        while let Some(event) = sse.next_event() {
+    let mut take = |framing: &mut Framing, decoder: &mut dyn Decode, out: &mut Events| {
+        while let Some(event) = framing.next_event().unwrap() {
             if let Err(said) = decoder.push(event, out)
                 && fault.is_none()
             {
@@ -30,11 +30,11 @@ fn decode(api: Api, pieces: &[&[u8]]) -> Vec<String> {
         }
     };
     for piece in pieces {
-        sse.push(piece).unwrap();
-        take(&mut sse, decoder.as_mut(), &mut out);
+        framing.push(piece).unwrap();
+        take(&mut framing, decoder.as_mut(), &mut out);
     }
-    sse.finish();
-    take(&mut sse, decoder.as_mut(), &mut out);
+    framing.finish();
+    take(&mut framing, decoder.as_mut(), &mut out);
     let whole = decoder.finish(&mut out);
     let ended = matches!(out.back(), Some(ModelEvent::Ended { .. }));
     assert_eq!(whole, ended, "an answer is whole exactly when it said so");
@@ -46,21 +46,35 @@ fn decode(api: Api, pieces: &[&[u8]]) -> Vec<String> {
     lines
 }
 
+/// The stream's bytes, with LF and with CRLF. Frames are written in files as `name {json}`, a line each.
+fn bytes_of(api: Api, stream: &str) -> (Vec<u8>, Vec<u8>) {
+    if api != Api::Bedrock {
+        return (stream.as_bytes().to_vec(), stream.replace('\n', "\r\n").into_bytes());
+    }
+    let mut out = Vec::new();
+    for line in stream.lines() {
+        let (name, payload) = line.split_once(' ').unwrap();
+        testkit::fake_model::aws_frame(name, payload, &mut out);
+    }
+    (out.clone(), out)
+}
+
 fn check(path: &Path) {
     let text = std::fs::read_to_string(path).unwrap();
     let (head, rest) = text.split_once('\n').unwrap();
     let api = Api::parse(head.trim()).unwrap_or_else(|| panic!("{}: no format {head}", path.display()));
     let (stream, expected) = rest.split_once("=== events\n").unwrap_or((rest, ""));
-    let whole = decode(api, &[stream.as_bytes()]);
+    let (stream, ends) = bytes_of(api, stream);
+    let whole = decode(api, &[&stream]);
     if std::env::var_os("DRAGOMAN_BLESS").is_some() {
-        let blessed = format!("{head}\n{stream}=== events\n{}\n", whole.join("\n"));
+        let source = rest.split("=== events\n").next().unwrap();
+        let blessed = format!("{head}\n{source}=== events\n{}\n", whole.join("\n"));
         std::fs::write(path, blessed).unwrap();
         return;
     }
     let name = path.display();
     assert_eq!(whole.join("\n"), expected.trim_end(), "{name}");
-    for stream in [stream.to_owned(), stream.replace('\n', "\r\n")] {
-        let bytes = stream.as_bytes();
+    for bytes in [&stream, &ends] {
         for cut in 0..=bytes.len() {
             assert_eq!(decode(api, &[&bytes[..cut], &bytes[cut..]]), whole, "{name} cut at {cut}");
         }

@@ -22,6 +22,9 @@ fn reasoning(api: Api) -> Entry {
         Api::Anthropic => json!({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}),
         Api::OpenAiResponses => json!({"type": "reasoning", "summary": [], "encrypted_content": "ZW5j"}),
         Api::OpenAiChat => json!({"field": "reasoning_content"}),
+        Api::Ollama => json!({"field": "thinking"}),
+        Api::Bedrock => json!({"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}),
+        Api::Gemini => Value::Null,
     };
     Entry::Reasoning { text: "Hm.".into(), provider: block(api, "fake/model", data) }
 }
@@ -79,7 +82,9 @@ fn prefix(api: Api, body: &Value) -> Vec<String> {
     let lists: &[&str] = match api {
         Api::Anthropic => &["tools", "system", "messages"],
         Api::OpenAiResponses => &["instructions", "tools", "input"],
-        Api::OpenAiChat => &["tools", "messages"],
+        Api::OpenAiChat | Api::Ollama => &["tools", "messages"],
+        Api::Gemini => &["systemInstruction", "tools", "contents"],
+        Api::Bedrock => &["toolConfig", "system", "messages"],
     };
     let mut elements = Vec::new();
     for key in lists {
@@ -99,7 +104,10 @@ fn unmarked(mut value: Value) -> Value {
             map.shift_remove("cache_control");
             map.values_mut().for_each(|inner| *inner = unmarked(inner.take()));
         }
-        Value::Array(list) => list.iter_mut().for_each(|inner| *inner = unmarked(inner.take())),
+        Value::Array(list) => {
+            list.retain(|inner| inner.get("cachePoint").is_none());
+            list.iter_mut().for_each(|inner| *inner = unmarked(inner.take()));
+        }
         _ => {}
     }
     value
@@ -160,6 +168,10 @@ fn reasoning_goes_back_as_it_came_and_only_to_its_own_model() {
                 r#"{"type":"reasoning","summary":[],"encrypted_content":"ZW5j"},{"type":"message""#
             }
             Api::OpenAiChat => r#""reasoning_content":"Hm.""#,
+            Api::Ollama => r#""thinking":"Hm.""#,
+            Api::Bedrock => r#"{"reasoningText":{"text":"Hm.","signature":"c2ln"}}},{"text":"Yes."}"#,
+            // Thoughts stay with us; signatures travel on text and calls.
+            Api::Gemini => "Yes.",
         };
         assert!(own.contains(mark), "{api:?}: {own}");
         assert!(

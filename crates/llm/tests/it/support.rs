@@ -53,7 +53,8 @@ pub fn info() -> ModelInfo {
 
 /// A target that can do everything, for the format.
 pub fn with_target<T>(api: Api, id: &str, run: impl FnOnce(&Target) -> T) -> T {
-    let thinking = if api == Api::Anthropic { Thinking::Budget } else { Thinking::Effort };
+    let budget = matches!(api, Api::Anthropic | Api::Bedrock);
+    let thinking = if budget { Thinking::Budget } else { Thinking::Effort };
     let dialect = Dialect { cache_key: true, ..Dialect::PLAIN };
     let info = info();
     run(&Target { id, model: "model", info: &info, thinking, temperature: true, dialect })

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::format::names::Names;
-use crate::format::{Blocks, Decode, Events, Origin, tell_usage};
+use crate::format::{Blocks, Decode, Events, Origin, made_up_id, tell_usage};
 use crate::sse::SseEvent;
 
 pub struct Decoder {
@@ -434,11 +434,4 @@ fn join_detail(last: &mut Value, more: Value) {
             (slot, value) => *slot = value,
         }
     }
-}
-
-/// An id for a call whose server gave none: unlike any other of the chat.
-fn made_up_id() -> String {
-    use std::hash::{BuildHasher, Hasher};
-    let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
-    format!("call_{random:016x}")
 }
