@@ -54,7 +54,7 @@ pub async fn serve(
         () = parent => tracing::info!("the client is gone"),
     }
     let _ = tokio::time::timeout(LAST_WORK, stop(engine)).await;
-    process::shutdown();
+    let _ = tokio::time::timeout(LAST_WORK, process::shutdown()).await;
 }
 
 async fn wait(signal: std::io::Result<impl Future<Output = process::ShutdownSignal>>) {
