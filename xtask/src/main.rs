@@ -1,1 +1,21 @@
-fn main() {}
+//! Chores of the repository: `cargo run -p xtask -- tidy`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        Some("tidy") => {
+            let problems = xtask::tidy::problems();
+            for problem in &problems {
+                println!("{problem}");
+            }
+            if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        _ => {
+            eprintln!("usage: cargo run -p xtask -- tidy");
+            ExitCode::from(2)
+        }
+    }
+}

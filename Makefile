@@ -1,0 +1,34 @@
+# Dragoman. `make help` lists the commands.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Randomised tests: 1 runs a tenth of their full counts, 10 the whole.
+DRAGOMAN_TEST_SCALE ?= 1
+export DRAGOMAN_TEST_SCALE
+
+NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
+
+.PHONY: help run test test-full lint bench build
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+run: ## Start Dragoman
+	@scripts/run
+
+test: ## Check format, lints, structure and run all tests
+	@scripts/test
+
+test-full: ## The same with the full counts of randomised tests
+	@DRAGOMAN_TEST_SCALE=10 scripts/test
+
+lint: ## Format and lints only
+	@cargo fmt --all --check
+	@cargo clippy --workspace --all-targets -- -D warnings
+
+bench: ## Measure; prints a table with ratios
+	@scripts/bench
+
+build: ## The release binary
+	@cargo build --release -p app

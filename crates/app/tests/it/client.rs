@@ -1,0 +1,312 @@
+//! An ECA client for tests: the real binary in a sealed home, every message kept.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::mpsc;
+
+/// No test waits longer than this for one message.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A home of its own: nothing of the machine's user is seen.
+pub struct Home {
+    pub dir: TempDir,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary home");
+        std::fs::create_dir_all(dir.path().join("work")).expect("a workspace");
+        Self { dir }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.path().join("work")
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> std::process::Command {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_dragoman"));
+        command
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var("PATH").unwrap_or_default())
+            .env("HOME", self.path())
+            .current_dir(self.workspace());
+        command
+    }
+}
+
+/// The configuration of one fake provider, default model `fake/m1`.
+pub fn fake_provider(url: &str, api: &str) -> Value {
+    json!({
+        "defaultModel": "fake/m1",
+        "providers": {"fake": {"api": api, "url": url, "key": "sk-secret-of-the-test", "models": {"m1": {}}}},
+    })
+}
+
+pub struct Client {
+    pub child: Child,
+    stdin: Option<ChildStdin>,
+    messages: mpsc::UnboundedReceiver<Value>,
+    next_id: u64,
+    /// Messages that came while another was awaited.
+    early: Vec<Value>,
+}
+
+impl Client {
+    /// Started, not initialized.
+    pub fn spawn(home: &Home, config: &Value) -> Self {
+        let mut command: Command = home.command(&["server"]).into();
+        command.env("DRAGOMAN_CONFIG", config.to_string());
+        Self::spawn_with(command)
+    }
+
+    pub fn spawn_with(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program starts");
+        let stdin = child.stdin.take();
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout"));
+        let (sender, messages) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(message) = read_message(&mut stdout).await {
+                if sender.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, stdin, messages, next_id: 0, early: Vec::new() }
+    }
+
+    /// Initialized in the home's workspace.
+    pub async fn start(home: &Home, config: &Value) -> Self {
+        let mut client = Self::spawn(home, config);
+        let result = client.initialize(home, json!({"codeAssistant": {"chat": true}})).await;
+        assert!(result["chatWelcomeMessage"].is_string(), "{result}");
+        client
+    }
+
+    pub async fn initialize(&mut self, home: &Home, capabilities: Value) -> Value {
+        let uri = format!("file://{}/", home.workspace().display());
+        let result = self
+            .request(
+                "initialize",
+                json!({
+                    "processId": std::process::id(),
+                    "clientInfo": {"name": "test", "version": "1\n2"},
+                    "capabilities": capabilities,
+                    "initializationOptions": {"chatAgent": null},
+                    "workspaceFolders": [{"uri": uri, "name": "work"}],
+                }),
+            )
+            .await;
+        self.notify("initialized", Value::Null).await;
+        result
+    }
+
+    pub async fn send(&mut self, message: &Value) {
+        self.send_bytes(&frame(message)).await;
+    }
+
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        stdin.write_all(bytes).await.expect("the server reads");
+        stdin.flush().await.expect("the server reads");
+    }
+
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Sends without waiting; the id is given back.
+    pub async fn ask(&mut self, method: &str, params: Value) -> u64 {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        id
+    }
+
+    pub async fn notify(&mut self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
+    }
+
+    /// The result of a request; an error is a failed test.
+    pub async fn request(&mut self, method: &str, params: Value) -> Value {
+        let response = self.response(method, params).await;
+        assert!(response.get("error").is_none(), "{method}: {response}");
+        response["result"].clone()
+    }
+
+    /// The whole response. Other messages are kept for `next`.
+    pub async fn response(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params).await;
+        self.response_to(id).await
+    }
+
+    pub async fn response_to(&mut self, id: u64) -> Value {
+        let is_it = |message: &Value| message["id"] == json!(id) && message.get("method").is_none();
+        if let Some(at) = self.early.iter().position(is_it) {
+            return self.early.remove(at);
+        }
+        loop {
+            let message = self.receive().await;
+            if is_it(&message) {
+                return message;
+            }
+            self.early.push(message);
+        }
+    }
+
+    /// The next message in the order of arrival.
+    pub async fn next(&mut self) -> Value {
+        if self.early.is_empty() { self.receive().await } else { self.early.remove(0) }
+    }
+
+    async fn receive(&mut self) -> Value {
+        match tokio::time::timeout(PATIENCE, self.messages.recv()).await {
+            Ok(Some(message)) => message,
+            Ok(None) => panic!("the server closed its output"),
+            Err(_) => panic!("no message within {PATIENCE:?}; had {:?}", self.early),
+        }
+    }
+
+    /// The next message, or `None` when the output ends.
+    pub async fn next_or_end(&mut self) -> Option<Value> {
+        if !self.early.is_empty() {
+            return Some(self.early.remove(0));
+        }
+        tokio::time::timeout(PATIENCE, self.messages.recv()).await.expect("the server says something or ends")
+    }
+
+    /// All messages up to and including the one that fits.
+    pub async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let mut messages = Vec::new();
+        loop {
+            let message = self.next().await;
+            let done = fits(&message);
+            messages.push(message);
+            if done {
+                return messages;
+            }
+        }
+    }
+
+    /// Prompts and waits for the end of the turn; response and contents.
+    pub async fn prompt(&mut self, chat: Option<&str>, text: &str) -> (Value, Vec<Value>) {
+        self.prompt_with(json!({"chatId": chat, "message": text, "request-id": 1, "contexts": []})).await
+    }
+
+    pub async fn prompt_with(&mut self, params: Value) -> (Value, Vec<Value>) {
+        let id = self.ask("chat/prompt", params).await;
+        let messages = self.until(is_finished).await;
+        let response = messages.iter().find(|message| message["id"] == json!(id)).cloned();
+        let result = response.map(|response| response["result"].clone()).expect("a response before the end");
+        (result, contents(&messages))
+    }
+
+    /// Ends the connection and waits for the process.
+    pub async fn end(mut self) -> std::process::ExitStatus {
+        self.close_stdin();
+        let waited = tokio::time::timeout(Duration::from_secs(5), self.child.wait()).await;
+        waited.expect("the server ends").expect("a status")
+    }
+}
+
+pub fn frame(message: &Value) -> Vec<u8> {
+    let body = message.to_string();
+    format!("Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+async fn read_message(stdout: &mut BufReader<tokio::process::ChildStdout>) -> Option<Value> {
+    let mut length = None;
+    loop {
+        let mut line = String::new();
+        if stdout.read_line(&mut line).await.ok()? == 0 {
+            return None;
+        }
+        assert!(line.ends_with("\r\n"), "a header line ends with CRLF: {line:?}");
+        match line.trim_end() {
+            "" => break,
+            header => {
+                length = header.strip_prefix("Content-Length: ").and_then(|it| it.parse::<usize>().ok())
+            }
+        }
+    }
+    let mut body = vec![0; length.expect("a Content-Length")];
+    stdout.read_exact(&mut body).await.ok()?;
+    Some(serde_json::from_slice(&body).expect("JSON"))
+}
+
+pub fn is_finished(message: &Value) -> bool {
+    let content = &message["params"]["content"];
+    content["type"] == "progress" && content["state"] == "finished"
+}
+
+/// The contents of a chat, with their roles.
+pub fn contents(messages: &[Value]) -> Vec<Value> {
+    messages
+        .iter()
+        .filter(|it| it["method"] == "chat/contentReceived")
+        .map(|it| it["params"].clone())
+        .collect()
+}
+
+/// `role type` or `role type: text` of each content, deltas of one kind joined.
+pub fn outline(contents: &[Value]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut last_kind = String::new();
+    for params in contents {
+        let content = &params["content"];
+        let kind = format!("{} {}", text(&params["role"]), text(&content["type"]));
+        let said = content["text"].as_str().unwrap_or_default();
+        let joins = kind == last_kind && matches!(kind.as_str(), "assistant text" | "assistant reasonText");
+        match lines.last_mut() {
+            Some(last) if joins => last.push_str(said),
+            _ => lines.push(match said {
+                "" => format!(
+                    "{kind}{}",
+                    content["state"].as_str().map(|it| format!(" {it}")).unwrap_or_default()
+                ),
+                said => format!("{kind}: {said}"),
+            }),
+        }
+        last_kind = kind;
+    }
+    lines
+}
+
+/// The assistant's text, whole.
+pub fn answer(contents: &[Value]) -> String {
+    let texts = contents.iter().filter(|it| it["role"] == "assistant" && it["content"]["type"] == "text");
+    texts.filter_map(|it| it["content"]["text"].as_str()).collect()
+}
+
+/// Everything the system said.
+pub fn system_text(contents: &[Value]) -> String {
+    let texts = contents.iter().filter(|it| it["role"] == "system" && it["content"]["type"] == "text");
+    texts.filter_map(|it| it["content"]["text"].as_str()).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,71 @@
+//! How the program ends: EOF, exit, SIGTERM, a dead parent; and what it never writes to stdout.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::{Answer, FakeModel};
+
+use crate::client::{Client, Home, fake_provider};
+
+/// Ends within a second, whatever ends it, even while an answer streams.
+async fn check(how: &str) {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    fake.answer(Answer::new().chunks(["still going"]).silence());
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
+    client.until(|it| it["params"]["content"]["text"] == "still going").await;
+    let since = Instant::now();
+    match how {
+        "eof" => client.close_stdin(),
+        "exit" => client.notify("exit", Value::Null).await,
+        "sigterm" => {
+            let pid = client.child.id().expect("a running child").to_string();
+            std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
+        }
+        other => panic!("{other}"),
+    }
+    let status = tokio::time::timeout(Duration::from_secs(10), client.child.wait()).await;
+    let status = status.expect("it ends").expect("a status");
+    assert_eq!(status.code(), Some(0), "{how}");
+    assert!(since.elapsed() < Duration::from_secs(2), "{how}: {:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn it_ends_when_stdin_closes() {
+    check("eof").await;
+}
+
+#[tokio::test]
+async fn it_ends_at_exit() {
+    check("exit").await;
+}
+
+#[tokio::test]
+async fn it_ends_at_sigterm() {
+    check("sigterm").await;
+}
+
+#[tokio::test]
+async fn it_ends_with_its_parent() {
+    let home = Home::new();
+    let mut parent = std::process::Command::new("sleep").arg("600").spawn().expect("a parent");
+    let mut client = Client::spawn(&home, &json!({}));
+    client
+        .request("initialize", json!({"processId": parent.id(), "capabilities": {}, "workspaceFolders": []}))
+        .await;
+    assert!(client.child.try_wait().expect("a status").is_none());
+    parent.kill().expect("kill");
+    parent.wait().expect("reaped");
+    let status = tokio::time::timeout(Duration::from_secs(10), client.child.wait()).await;
+    assert_eq!(status.expect("it ends").expect("a status").code(), Some(0));
+}
+
+#[tokio::test]
+async fn before_initialize_there_is_only_an_error() {
+    let home = Home::new();
+    let mut client = Client::spawn(&home, &json!({}));
+    let response = client.response("chat/list", Value::Null).await;
+    assert!(response["error"]["code"].is_i64());
+    // A client that never says hello ends like any other.
+    assert!(client.end().await.success());
+}

@@ -1,0 +1,18 @@
+//! The real binary from outside: ECA over stdio, a fake model over HTTP, a sealed home.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests start the program and read their scale from the environment"
+)]
+
+mod client;
+mod crash;
+mod eca_text;
+mod lifetime;
+mod settings;
+
+/// Randomised tests run a tenth of their full count at scale 1.
+pub fn scaled(full: usize) -> usize {
+    let scale: usize = std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|it| it.parse().ok()).unwrap_or(1);
+    (full * scale.min(10) / 10).max(1)
+}

@@ -1,0 +1,3 @@
+//! Chores of the repository as functions, so that tests can run them too.
+
+pub mod tidy;

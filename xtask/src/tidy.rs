@@ -1,0 +1,214 @@
+//! The structure of the repository, checked: who depends on whom, how long files and functions are, what each file
+//! says of itself.
+//!
+//! Exceptions stand in `xtask/exceptions.txt`, one `path[::function] lines` a line. The list may only shrink: an entry
+//! that is larger than the truth, or not needed any more, is a problem too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+const FILE_LINES: usize = 500;
+const FUNCTION_LINES: usize = 50;
+
+/// Who may depend on whom. Everything else is an error. Decisions behind additions are in docs/decisions.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("domain", &[]),
+    ("rpc", &[]),
+    ("apiui", &[]),
+    ("process", &[]),
+    ("config", &["domain", "process"]),
+    ("llm", &["domain"]),
+    ("local-model", &["domain"]),
+    ("store", &["domain"]),
+    ("tools", &["domain", "process"]),
+    ("mcp", &["domain", "process", "rpc"]),
+    ("engine", &["domain", "config"]),
+    ("proto-eca", &["domain", "rpc"]),
+    ("proto-acp", &["domain", "rpc"]),
+    ("proto-threads", &["domain", "rpc"]),
+    ("proto-copilot", &["domain", "rpc", "apiui"]),
+    ("terminal", &["domain"]),
+    ("testkit", &["domain", "rpc"]),
+    ("xtask", &[]),
+];
+
+/// Everything that is wrong, one line each.
+pub fn problems() -> Vec<String> {
+    let root = root();
+    let mut problems = dependencies(&root);
+    problems.extend(sources(&root));
+    problems
+}
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+fn dependencies(root: &Path) -> Vec<String> {
+    #[expect(clippy::disallowed_methods, reason = "a chore of the repository, not of the program")]
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root)
+        .output();
+    let metadata = match output {
+        Ok(output) if output.status.success() => {
+            serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default()
+        }
+        _ => return vec!["cargo metadata does not answer".to_owned()],
+    };
+    let packages = metadata["packages"].as_array().cloned().unwrap_or_default();
+    let ours: BTreeSet<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    let allowed: BTreeMap<&str, &[&str]> = ALLOWED.iter().copied().collect();
+    let mut problems = Vec::new();
+    for package in &packages {
+        let Some(name) = package["name"].as_str().filter(|name| *name != "app") else { continue };
+        let Some(may) = allowed.get(name) else {
+            problems.push(format!("{name} is not in the table of dependencies (xtask/src/tidy.rs)"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let Some(other) = dependency["name"].as_str().filter(|other| ours.contains(other)) else {
+                continue;
+            };
+            // The test kit may be used by any crate's tests.
+            let dev = dependency["kind"].as_str() == Some("dev");
+            if !(may.contains(&other) || dev) {
+                problems.push(format!("{name} may not depend on {other}"));
+            }
+        }
+    }
+    problems
+}
+
+fn sources(root: &Path) -> Vec<String> {
+    let mut exceptions = exceptions(root);
+    let mut problems = Vec::new();
+    for file in rust_files(root) {
+        let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        if !text.starts_with("//!") {
+            problems.push(format!("{name} does not open with what it owns (//!)"));
+        }
+        let lines: Vec<&str> = without_tests(&text);
+        measure(&mut problems, &mut exceptions, name.clone(), lines.len(), FILE_LINES);
+        for (function, length) in functions(&lines) {
+            measure(&mut problems, &mut exceptions, format!("{name}::{function}"), length, FUNCTION_LINES);
+        }
+    }
+    for (place, _) in exceptions {
+        problems.push(format!("xtask/exceptions.txt names {place}, which needs no exception any more"));
+    }
+    problems
+}
+
+fn measure(
+    problems: &mut Vec<String>,
+    exceptions: &mut BTreeMap<String, usize>,
+    place: String,
+    lines: usize,
+    limit: usize,
+) {
+    if lines <= limit {
+        return;
+    }
+    match exceptions.remove(&place) {
+        Some(granted) if granted == lines => {}
+        Some(granted) if granted > lines => {
+            problems.push(format!("{place} has shrunk to {lines} lines: lower its exception from {granted}"));
+        }
+        _ => problems.push(format!("{place} has {lines} lines; at most {limit}")),
+    }
+}
+
+fn exceptions(root: &Path) -> BTreeMap<String, usize> {
+    let text = std::fs::read_to_string(root.join("xtask/exceptions.txt")).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| line.rsplit_once(' '))
+        .filter_map(|(place, lines)| Some((place.to_owned(), lines.parse().ok()?)))
+        .collect()
+}
+
+/// Sources of the program: no tests, benches, examples or test kit.
+fn rust_files(root: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![root.join("crates"), root.join("xtask")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !matches!(
+                    name.as_str(),
+                    "tests" | "benches" | "examples" | "target" | "node_modules" | "fuzz"
+                ) {
+                    folders.push(path);
+                }
+            } else if name.ends_with(".rs") && name != "build.rs" {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The lines before a trailing test module.
+fn without_tests(text: &str) -> Vec<&str> {
+    let lines: Vec<&str> = text.lines().collect();
+    let end = lines.iter().position(|line| *line == "#[cfg(test)]").unwrap_or(lines.len());
+    lines[..end].to_vec()
+}
+
+/// Functions and their lengths. Formatted code closes a function at the indentation it was opened with.
+fn functions(lines: &[&str]) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let indentation = &line[..line.len() - code.len()];
+        let Some(name) = function_name(code) else { continue };
+        let closing = format!("{indentation}}}");
+        let one_line = line.ends_with('}');
+        let bodiless =
+            |end: usize| lines[at..=end].iter().any(|line| line.ends_with(';') && !line.contains("    ;"));
+        if one_line {
+            continue;
+        }
+        if let Some(length) = lines[at..].iter().position(|line| *line == closing)
+            && !(length > 0 && lines[at].ends_with(';'))
+            && !(lines[at].ends_with(';') && bodiless(at))
+        {
+            found.push((name, length + 1));
+        }
+    }
+    found
+}
+
+fn function_name(code: &str) -> Option<String> {
+    let mut words = code.split_whitespace();
+    for word in words.by_ref() {
+        match word {
+            "fn" => break,
+            "async" | "const" | "unsafe" | "pub" | "extern" | "\"C\"" => {}
+            word if word.starts_with("pub(") || word.ends_with(')') && word.len() < 12 => {}
+            _ => return None,
+        }
+    }
+    let name: String = words.next()?.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    (!name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_measured() {
+        let text = "pub async fn a(\n    x: u8,\n) {\n    b();\n}\n\ntrait T {\n    fn d(&self);\n    fn e(&self) {\n    }\n}\n";
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(functions(&lines), [("a".to_owned(), 5), ("e".to_owned(), 2)]);
+    }
+}
