@@ -19,6 +19,17 @@ pub fn registry(resolved: &Resolved) -> (Registry, Vec<Failure>) {
             Err(failure) => problems.push(failure),
         }
     }
+    // Vendors without a key are known too, so that a prompt says which key to set.
+    for vendor in llm::vendors::VENDORS {
+        let named = settings.providers.contains_key(vendor.name);
+        if !named && vendor.auth != llm::vendors::Auth::Optional && !vendor.url.is_empty() {
+            providers.push(ProviderConfig {
+                name: vendor.name.into(),
+                catalogue: true,
+                ..ProviderConfig::default()
+            });
+        }
+    }
     let make = |providers: Vec<ProviderConfig>| {
         Registry::new(llm::Settings {
             providers,

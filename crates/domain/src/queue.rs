@@ -109,7 +109,7 @@ impl State {
         self.events.push_back(event);
     }
 
-    /// Joins a delta to the one before it, or replaces progress by newer progress.
+    /// Joins a delta to the one before it.
     fn join(&mut self, event: Event) -> Option<Event> {
         let Some(last) = self.events.back_mut() else { return Some(event) };
         if last.session != event.session {
@@ -119,10 +119,6 @@ impl State {
             (EventBody::Delta(last), EventBody::Delta(delta)) if continues(last, &delta) => {
                 self.bytes += delta.text.len();
                 last.text.push_str(&delta.text);
-                None
-            }
-            (EventBody::Progress { text: last }, EventBody::Progress { text }) => {
-                *last = text;
                 None
             }
             (_, body) => Some(Event { session: event.session, body }),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::command::Command;
 use crate::event::{Fact, Recorded};
 use crate::failure::Failure;
-use crate::ids::{ItemId, SessionId};
+use crate::ids::{ItemId, SessionId, TurnId};
 use crate::link::Commands;
 
 /// Facts read at a time.
@@ -32,23 +32,28 @@ pub async fn read(commands: &Commands, session: &SessionId) -> Result<Vec<Arc<Re
 /// Leaves out the items that `HistoryReplaced` dropped, and the replacing itself.
 pub fn effective(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
     let mut order: HashMap<ItemId, usize> = HashMap::new();
+    let mut turns: HashMap<ItemId, TurnId> = HashMap::new();
     let mut kept: Vec<Arc<Recorded>> = Vec::new();
     for recorded in all {
         match &recorded.fact {
             Fact::HistoryReplaced { keep } => {
                 let limit = keep.and_then(|keep| order.get(&keep).copied());
-                kept.retain(|known| match item_of(&known.fact).and_then(|id| order.get(&id)) {
-                    Some(place) => limit.is_some_and(|limit| *place <= limit),
-                    None => {
-                        !matches!(known.fact, Fact::TurnStarted { .. } | Fact::TurnEnded { .. })
-                            || keep.is_some()
-                    }
+                let last_turn = keep.and_then(|keep| turns.get(&keep).copied());
+                kept.retain(|known| match &known.fact {
+                    Fact::TurnStarted { turn, .. } | Fact::TurnEnded { turn, .. } => Some(*turn) <= last_turn,
+                    fact => match item_of(fact).and_then(|id| order.get(&id)) {
+                        Some(place) => limit.is_some_and(|limit| *place <= limit),
+                        None => true,
+                    },
                 });
             }
             fact => {
                 if let Some(id) = item_of(fact) {
                     let next = order.len();
                     order.entry(id).or_insert(next);
+                }
+                if let Fact::ItemStarted { item } | Fact::ItemEnded { item } = fact {
+                    turns.insert(item.id, item.turn);
                 }
                 kept.push(recorded);
             }

@@ -291,6 +291,7 @@ impl<'a> Answer<'a> {
     async fn await_start(&mut self) {
         if let Some(mut started) = self.started.take() {
             started.wait().await;
+            self.shared.progress("Waiting model".into());
         }
     }
 

@@ -9,8 +9,8 @@ use domain::event::Channel;
 use domain::host::HostRequest;
 use domain::tool::ToolPort;
 use domain::{
-    Abilities, Answer, Ask, AskId, AskKind, BoxFuture, CancellationToken, Event, Fact, Failure,
-    HostCall, HostReply, ItemDelta, ItemId, TurnId,
+    Abilities, Answer, Ask, AskId, AskKind, BoxFuture, CancellationToken, Event, Fact, Failure, HostCall,
+    HostReply, ItemDelta, ItemId, TurnId,
 };
 use tokio::sync::{mpsc, oneshot};
 

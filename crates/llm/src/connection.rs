@@ -38,14 +38,19 @@ impl Endpoint {
             Some(source) => source.get().await?,
             None => None,
         };
-        // A server that has no row may do without a key, if none was configured.
-        let needed =
-            self.vendor.auth != Auth::Optional && (self.key.is_some() || !self.vendor.name.is_empty());
-        if credential.is_none() && needed {
-            return Err(Failure::new(FailureKind::Auth, format!("There is no key for {}.", self.name))
-                .hint(self.key_hint()));
+        if credential.is_none() && self.needs_key() {
+            return Err(self.missing_key());
         }
         Ok(credential)
+    }
+
+    /// A server that has no row may do without a key, if none was configured.
+    pub fn needs_key(&self) -> bool {
+        self.vendor.auth != Auth::Optional && (self.key.is_some() || !self.vendor.name.is_empty())
+    }
+
+    pub fn missing_key(&self) -> Failure {
+        Failure::new(FailureKind::Auth, format!("There is no key for {}.", self.name)).hint(self.key_hint())
     }
 
     /// What to set, as a sentence.

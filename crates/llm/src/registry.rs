@@ -202,6 +202,10 @@ impl Models for Registry {
             return Err(Failure::new(FailureKind::User, format!("There is no provider called {provider}."))
                 .hint(format!("Configured are: {}.", known())));
         };
+        let endpoint = &provider.endpoint;
+        if endpoint.key.is_none() && endpoint.needs_key() {
+            return Err(endpoint.missing_key());
+        }
         Ok(Arc::new(Handle(Arc::new(provider.connection(model)))))
     }
 

@@ -485,7 +485,7 @@ async fn open(server: &mut Server, params: ChatParams, responder: Option<Respond
 fn show_opened(server: &mut Server, chat: SessionId, info: SessionInfo, responder: Option<Responder>) {
     let Some(commands) = server.commands() else { return };
     let session = chat.clone();
-    server.later(async move { crate::replay::read(&commands, &session).await }, move |server, facts| {
+    server.later(async move { domain::replay::read(&commands, &session).await }, move |server, facts| {
         let facts = match facts {
             Ok(facts) => facts,
             Err(failure) => return fail(responder, fault(&failure)),

@@ -5,7 +5,6 @@
 pub mod dispatch;
 pub mod draft;
 pub mod from_wire;
-pub mod replay;
 pub mod serve;
 pub mod to_wire;
 pub mod wire;

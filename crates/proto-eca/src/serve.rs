@@ -258,7 +258,7 @@ impl Server {
     /// Shows stored facts as if they happened now, and what comes after them.
     pub fn replay(&mut self, session: &SessionId, facts: Vec<std::sync::Arc<domain::Recorded>>, newest: u64) {
         self.chats.insert(session.clone(), fresh(self.draft));
-        for recorded in crate::replay::effective(facts) {
+        for recorded in domain::replay::effective(facts) {
             let event = Event::fact(session.clone(), recorded);
             self.project(&event);
         }
@@ -351,7 +351,7 @@ impl Server {
         let Some(commands) = self.commands() else { return };
         self.forget(&session);
         let chat = session.clone();
-        self.later(async move { crate::replay::read(&commands, &chat).await }, move |server, facts| {
+        self.later(async move { domain::replay::read(&commands, &chat).await }, move |server, facts| {
             let facts = facts.unwrap_or_default();
             let newest = facts.last().map_or(0, |last| last.number);
             server.notify(method::CHAT_CLEARED, &json!({"chatId": session, "messages": true}));
