@@ -10,6 +10,7 @@ mod crash;
 mod eca_text;
 mod lifetime;
 mod settings;
+mod stall;
 
 /// Randomised tests run a tenth of their full count at scale 1.
 pub fn scaled(full: usize) -> usize {
