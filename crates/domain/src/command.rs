@@ -226,6 +226,17 @@ pub struct UserPrompt {
     pub contexts: Vec<Context>,
     /// Applied to the chat before the turn starts.
     pub change: Settings,
+    pub limits: TurnLimits,
+}
+
+/// What one turn may take, beside what the settings say.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TurnLimits {
+    pub max_steps: Option<u32>,
+    /// US dollars; checked before each call to the model.
+    pub max_cost: Option<f64>,
+    /// The answer must be JSON of this schema, where the model's API can enforce it.
+    pub output_schema: Option<Value>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

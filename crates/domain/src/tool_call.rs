@@ -136,6 +136,8 @@ pub enum ToolState {
 pub enum RejectedBy {
     User,
     Policy,
+    /// Policy would have asked, but nobody can be.
+    Unasked,
 }
 
 /// What can happen to a call.

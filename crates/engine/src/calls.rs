@@ -135,7 +135,8 @@ async fn prepare(turn: &mut Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Re
         Decision::Deny => {
             call.result = vec![Part::text(verdict.told())];
             call.error = true;
-            end(turn, item, ToolInput::Refused { by: RejectedBy::Policy }, None);
+            let by = if verdict.unasked { RejectedBy::Unasked } else { RejectedBy::Policy };
+            end(turn, item, ToolInput::Refused { by }, None);
             Ok(None)
         }
         Decision::Ask => raise(turn, item, tool, review, verdict).await.map(Some),

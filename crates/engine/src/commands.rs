@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use domain::command::{Accepted, AcceptedStatus, Settings, SlashArgument, SlashCommand, SlashOrigin};
+use domain::command::{
+    Accepted, AcceptedStatus, Settings, SlashArgument, SlashCommand, SlashOrigin, TurnLimits,
+};
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
 use domain::{CancellationToken, Failure, Reply, TurnId};
@@ -11,7 +13,7 @@ use serde_json::Value;
 use crate::compaction;
 use crate::front::Front;
 use crate::instructions;
-use crate::prompting;
+use crate::prompting::{self, Launch};
 use crate::session::Actor;
 use crate::shared::Shared;
 use crate::turn::Turn;
@@ -145,7 +147,8 @@ fn ask_model(
     let item = actor.shared.item(turn, 0, ItemKind::UserMessage { text, parts });
     let begun = vec![Fact::TurnStarted { turn, model: model_id }, Fact::ItemEnded { item: item.clone() }];
     let started = actor.shared.journal.record(begun);
-    prompting::launch(actor, turn, model, front, CancellationToken::new(), item, started);
+    let (cancel, limits) = (CancellationToken::new(), TurnLimits::default());
+    prompting::launch(actor, Launch { id: turn, model, front, cancel, item, started, limits });
 }
 
 /// Runs beside the actor, like a turn, because the model is asked.
@@ -179,6 +182,8 @@ fn compact(
         history: actor.history.take().unwrap_or_default(),
         system: Vec::new(),
         max_steps: 1,
+        limits: TurnLimits::default(),
+        cost_before: 0.0,
         started: None,
     };
     turn.history.open_turn = Some(id);

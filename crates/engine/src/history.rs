@@ -214,7 +214,7 @@ fn result_of(call: &ToolCall) -> Vec<Part> {
     let text = match &call.state {
         ToolState::Done => "(no output)",
         ToolState::Rejected { by: RejectedBy::User } => "The user rejected this call. It was not run.",
-        ToolState::Rejected { by: RejectedBy::Policy } => {
+        ToolState::Rejected { by: RejectedBy::Policy | RejectedBy::Unasked } => {
             "The user's configuration forbids this call. It was not run."
         }
         ToolState::Stopped { unknown: true } => {

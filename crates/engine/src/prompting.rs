@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use domain::command::{Accepted, AcceptedStatus, UserPrompt};
+use domain::command::{Accepted, AcceptedStatus, TurnLimits, UserPrompt};
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::tool::Scope;
@@ -22,7 +22,7 @@ use crate::turn::Turn;
 pub async fn begin(actor: &mut Actor, front: Option<Front>, prompt: UserPrompt, reply: Reply<Accepted>) {
     actor.turns_made += 1;
     let id = TurnId(actor.turns_made);
-    let UserPrompt { text, parts, contexts, change } = prompt;
+    let UserPrompt { text, parts, contexts, change, limits } = prompt;
     if !change.is_empty()
         && let Err(failure) = actor.configure(change).await
     {
@@ -49,27 +49,34 @@ pub async fn begin(actor: &mut Actor, front: Option<Front>, prompt: UserPrompt, 
     let started =
         vec![Fact::TurnStarted { turn: id, model: model_id.clone() }, Fact::ItemEnded { item: item.clone() }];
     let started = actor.shared.journal.record(started);
-    launch(actor, id, model, front, cancel, item, started);
+    launch(actor, Launch { id, model, front, cancel, item, started, limits });
     if first {
         title::start(&actor.shared, &text, &model_id);
     }
 }
 
+/// What a turn is started with.
+pub struct Launch {
+    pub id: TurnId,
+    pub model: Arc<dyn Model>,
+    pub front: Option<Front>,
+    pub cancel: CancellationToken,
+    /// The message that begins it.
+    pub item: Item,
+    pub started: Recording,
+    pub limits: TurnLimits,
+}
+
 /// Runs the turn on what the history now holds.
-pub fn launch(
-    actor: &mut Actor,
-    id: TurnId,
-    model: Arc<dyn Model>,
-    front: Option<Front>,
-    cancel: CancellationToken,
-    item: Item,
-    started: Recording,
-) {
+pub fn launch(actor: &mut Actor, launch: Launch) {
+    let Launch { id, model, front, cancel, item, started, limits } = launch;
     let mut history = actor.history.take().unwrap_or_default();
     history.put(&item);
     history.open_turn = Some(id);
     let system = instructions::of(actor, &model.info());
-    let max_steps = u32::try_from(actor.shared.surroundings.settings.chat.max_steps).unwrap_or(u32::MAX);
+    let most = u32::try_from(actor.shared.surroundings.settings.chat.max_steps).unwrap_or(u32::MAX);
+    let max_steps = limits.max_steps.map_or(most, |own| own.min(most));
+    let cost_before = actor.shared.state().usage.session_cost.unwrap_or(0.0);
     let turn = Turn {
         shared: actor.shared.clone(),
         id,
@@ -79,6 +86,8 @@ pub fn launch(
         history,
         system,
         max_steps,
+        limits,
+        cost_before,
         started: Some(started),
     };
     actor.spawn(turn);

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use domain::command::Settings;
+use domain::command::{Settings, TurnLimits};
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{Model, Prompt, StopReason, Tokens};
 use domain::tool::{Tool, ToolSpec};
 use domain::tool_call::Origin;
-use domain::{CancellationToken, Failure, TurnId};
+use domain::{CancellationToken, Failure, FailureKind, TurnId};
 
 use crate::answer::{self, Answered, Ending, Place};
 use crate::calls::{self, CallsEnded};
@@ -34,6 +34,9 @@ pub struct Turn {
     /// The system prompt of this chat and behavior, the same from turn to turn.
     pub system: Vec<Arc<str>>,
     pub max_steps: u32,
+    pub limits: TurnLimits,
+    /// What the chat had cost before.
+    pub cost_before: f64,
     /// What began it, on its way to the journal: the request does not wait for the disk, what is told does.
     pub started: Option<Recording>,
 }
@@ -63,6 +66,9 @@ impl Turn {
             }
             if self.cancel.is_cancelled() {
                 return Outcome::Stopped;
+            }
+            if let Some(failure) = self.spent() {
+                return Outcome::Failed { failure };
             }
             match self.step(step, &mut loops).await {
                 Next::Go => {}
@@ -149,8 +155,27 @@ impl Turn {
             tools: specs.into(),
             entries: self.history.entries(),
             variant,
+            output_schema: self.limits.output_schema.clone(),
             ..Prompt::default()
         }
+    }
+
+    /// A cap that forbids the next call to the model.
+    fn spent(&self) -> Option<Failure> {
+        let (settings, usage) = (&self.shared.surroundings.settings, self.shared.state().usage.clone());
+        let chat = usage.session_cost.unwrap_or(0.0);
+        let caps = [
+            (self.limits.max_cost, chat - self.cost_before, "this turn", "--max-cost"),
+            (settings.budget.chat, chat, "this chat", "budget.chat"),
+        ];
+        caps.into_iter().find_map(|(cap, spent, what, setting)| {
+            let cap = cap.filter(|cap| spent >= *cap)?;
+            let message = format!("{what} has used ${spent:.4} of ${cap:.4}.");
+            Some(
+                Failure::new(FailureKind::Quota, capitalised(&message))
+                    .hint(format!("Raise {setting} to go on.")),
+            )
+        })
     }
 
     /// Tells what the call used and cost.
@@ -180,6 +205,11 @@ impl Turn {
         }
         Ok(())
     }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 enum Next {

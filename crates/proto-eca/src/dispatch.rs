@@ -283,6 +283,7 @@ async fn prompt(server: &mut Server, value: Value, responder: Option<Responder>)
         parts: Vec::new(),
         contexts: contexts.into_iter().filter_map(from_wire::context).collect(),
         change: change.clone(),
+        limits: domain::command::TurnLimits::default(),
     };
     if !server.knows(&session) {
         let id = session.clone();
