@@ -1,0 +1,195 @@
+//! How long the journal takes, beside what the disk takes for the same bytes. `cargo bench -p store`.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a benchmark prints its table and has no caller"
+)]
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use domain::command::Settings;
+use domain::event::{Channel, SessionOpened, SessionUsage};
+use domain::store::ListFilter;
+use domain::{Fact, Item, ItemId, ItemKind, Outcome, SessionId, Store, TurnId};
+use store::Journal;
+
+const MESSAGES: u64 = 10_000;
+const APPENDS: usize = 2_000;
+const CHATS: usize = 200;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    println!("{:<58} {:>10} {:>10}", "milliseconds", "p50", "p99");
+    runtime.block_on(async {
+        let [fsync, fdatasync, append] = appends(directory.path()).await;
+        row("floor: write 8 KiB + fsync", fsync);
+        row("floor: write 8 KiB + fdatasync", fdatasync);
+        row("append one fact of 300 bytes", append);
+        row(&format!("append, {CHATS} chats at once"), appends_together(directory.path()).await);
+        fill(directory.path()).await;
+        row("open an existing database, first read", opens(directory.path()).await);
+        row(&format!("load a chat of {MESSAGES} messages"), loads(directory.path()).await);
+        row(&format!("list {} chats", CHATS + 2), lists(directory.path()).await);
+        row("delete a chat of 100 messages", deletes(directory.path()).await);
+    });
+    let size = std::fs::metadata(directory.path().join("chats.sqlite")).unwrap().len();
+    println!("\nthe file is {:.1} MiB", size as f64 / (1 << 20) as f64);
+}
+
+fn row(name: &str, mut times: Vec<Duration>) {
+    times.sort();
+    let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1000.0;
+    println!("{name:<58} {:>10.3} {:>10.3}", at(50), at(99));
+}
+
+/// In turn, so that all three meet the same disk.
+async fn appends(directory: &Path) -> [Vec<Duration>; 3] {
+    let journal = Journal::open(directory).unwrap();
+    let session = open(&journal, "single").await;
+    let mut files = [0, 1].map(|number| File::create(directory.join(format!("floor-{number}"))).unwrap());
+    let bytes = [b'x'; 8240];
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    for number in 0..APPENDS {
+        for (at, sync) in [File::sync_all, File::sync_data].into_iter().enumerate() {
+            let start = Instant::now();
+            files[at].write_all(&bytes).unwrap();
+            sync(&files[at]).unwrap();
+            times[at].push(start.elapsed());
+        }
+        let fact = grew(number as u64, &"word ".repeat(60));
+        let start = Instant::now();
+        journal.append(&session, vec![fact]).await.unwrap();
+        times[2].push(start.elapsed());
+    }
+    times
+}
+
+async fn appends_together(directory: &Path) -> Vec<Duration> {
+    let journal = Arc::new(Journal::open(directory).unwrap());
+    let mut chats = Vec::new();
+    for number in 0..CHATS {
+        let session = open(&journal, &format!("together-{number}")).await;
+        let journal = journal.clone();
+        chats.push(async move {
+            let mut times = Vec::new();
+            for number in 0..20 {
+                let start = Instant::now();
+                journal.append(&session, vec![grew(number, &"word ".repeat(60))]).await.unwrap();
+                times.push(start.elapsed());
+            }
+            times
+        });
+    }
+    let mut times = Vec::new();
+    for chat in chats.into_iter().map(tokio::spawn).collect::<Vec<_>>() {
+        times.extend(chat.await.unwrap());
+    }
+    times
+}
+
+/// Facts as a chat leaves them: two messages and eight facts per turn.
+async fn fill(directory: &Path) {
+    let journal = Journal::open(directory).unwrap();
+    let session = open(&journal, "long").await;
+    for turn in 0..MESSAGES / 2 {
+        journal.append(&session, facts_of_turn(turn)).await.unwrap();
+    }
+}
+
+async fn opens(directory: &Path) -> Vec<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..50 {
+        let start = Instant::now();
+        let journal = Journal::open(directory).unwrap();
+        assert!(journal.newest(&SessionId::new("long")).await.unwrap().is_some());
+        times.push(start.elapsed());
+    }
+    times
+}
+
+async fn loads(directory: &Path) -> Vec<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..20 {
+        let journal = Journal::open(directory).unwrap();
+        let start = Instant::now();
+        let mut after = 0;
+        loop {
+            let page = journal.read(&SessionId::new("long"), after, 1000).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = last.number;
+        }
+        times.push(start.elapsed());
+        assert_eq!(after, MESSAGES / 2 * 8 + 1);
+    }
+    times
+}
+
+async fn lists(directory: &Path) -> Vec<Duration> {
+    let journal = Journal::open(directory).unwrap();
+    let mut times = Vec::new();
+    for _ in 0..50 {
+        let start = Instant::now();
+        assert_eq!(journal.list(ListFilter::default()).await.unwrap().len(), CHATS + 2);
+        times.push(start.elapsed());
+    }
+    times
+}
+
+async fn deletes(directory: &Path) -> Vec<Duration> {
+    let journal = Journal::open(directory).unwrap();
+    let mut times = Vec::new();
+    for number in 0..5 {
+        let session = open(&journal, &format!("short-{number}")).await;
+        for turn in 0..50 {
+            journal.append(&session, facts_of_turn(turn)).await.unwrap();
+        }
+        let start = Instant::now();
+        assert!(journal.delete(&session).await.unwrap());
+        times.push(start.elapsed());
+    }
+    times
+}
+
+async fn open(journal: &Journal, name: &str) -> SessionId {
+    let session = SessionId::new(name);
+    let settings = Settings { title: Some(name.to_owned()), ..Settings::default() };
+    let opened =
+        SessionOpened { workspace: vec!["/w".into()], settings, parent: None, client: String::new() };
+    journal.lease(&session).await.unwrap();
+    journal.append(&session, vec![Fact::SessionOpened(opened)]).await.unwrap();
+    session
+}
+
+fn grew(offset: u64, text: &str) -> Fact {
+    Fact::ItemGrew { item: ItemId(1), channel: Channel::Text, offset, text: text.to_owned() }
+}
+
+fn facts_of_turn(number: u64) -> Vec<Fact> {
+    let turn = TurnId(number);
+    let item = |id, kind| Item { id: ItemId(id), turn, step: 0, parent: None, kind };
+    let question =
+        ItemKind::UserMessage { text: "What does this function do? ".repeat(5), parts: Vec::new() };
+    let text = "It reads the \"file\", checks it and returns what it found.\n".repeat(10);
+    let answer =
+        |text: &str| ItemKind::AgentMessage { text: text.to_owned(), interrupted: false, provider: None };
+    vec![
+        Fact::TurnStarted { turn, model: "anthropic/model".to_owned() },
+        Fact::ItemStarted { item: item(number * 2, question.clone()) },
+        Fact::ItemEnded { item: item(number * 2, question) },
+        Fact::ItemStarted { item: item(number * 2 + 1, answer("")) },
+        Fact::ItemGrew {
+            item: ItemId(number * 2 + 1),
+            channel: Channel::Text,
+            offset: 0,
+            text: text.clone(),
+        },
+        Fact::ItemEnded { item: item(number * 2 + 1, answer(&text)) },
+        Fact::UsageChanged { usage: SessionUsage::default() },
+        Fact::TurnEnded { turn, outcome: Outcome::Done },
+    ]
+}

@@ -1,0 +1,180 @@
+//! `domain::Store` on two threads: one writes, one reads, so that no reader waits for a commit.
+//!
+//! Invariant: opening costs nothing; the database is opened by the thread that needs it, at its first request. A
+//! future that is dropped while it waits gives up the answer, not the write.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use domain::store::{Lease, ListFilter, SessionSummary};
+use domain::{BoxFuture, Fact, Failure, Recorded, SessionId, Store};
+use rusqlite::Connection;
+use tokio::sync::mpsc;
+
+use crate::chat::{self, Entry};
+use crate::database::{Database, Role};
+use crate::place::Place;
+use crate::records;
+use crate::trouble::Trouble;
+use crate::worker::{Reply, Worker};
+use crate::writer::{self, Task};
+
+/// All chats of a user.
+pub struct Journal {
+    place: Arc<Place>,
+    // Dropped in this order: the writer closes last and leaves one tidy file.
+    reader: Worker<Query>,
+    writer: Worker<writer::Job>,
+}
+
+type Query = Box<dyn FnOnce(&mut Database) + Send>;
+
+impl Journal {
+    /// The store in a folder of its own, made at the first use where there is none.
+    pub fn open(directory: &Path) -> Result<Self, Failure> {
+        if !directory.is_absolute() {
+            return Err(Failure::config(format!(
+                "The data folder {:?} is not an absolute path.",
+                directory.display()
+            ))
+            .hint("Set XDG_DATA_HOME to an absolute path."));
+        }
+        let place = Place::new(directory, holder("Dragoman"));
+        Ok(Self { place: Arc::new(place), reader: Worker::new(), writer: Worker::new() })
+    }
+
+    /// How other processes call this one when it holds a chat: `dragoman acp`. The process id is added.
+    pub fn named(mut self, name: &str) -> Self {
+        Arc::make_mut(&mut self.place).holder = holder(name);
+        self
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(Reply<T>) -> writer::Job,
+    ) -> Result<T, Failure> {
+        let place = self.place.clone();
+        self.writer.ask("store-writer", move |inbox| writer::run(place, inbox), job).await
+    }
+
+    async fn query<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let place = self.place.clone();
+        let job = |reply: Reply<T>| -> Query {
+            Box::new(move |database| {
+                let result = database.connection().and_then(|connection| query(connection));
+                if matches!(result, Err(Trouble::Sqlite(_))) {
+                    database.close();
+                }
+                let _ = reply.send(result.map_err(|trouble| database.tell(trouble)));
+            })
+        };
+        self.reader.ask("store-reader", move |inbox| run_queries(place, inbox), job).await
+    }
+}
+
+impl Store for Journal {
+    fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>> {
+        let session = session.clone();
+        Box::pin(self.write(|reply| writer::Job::Lease { session, reply }))
+    }
+
+    fn release<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), Failure>> {
+        let session = session.clone();
+        Box::pin(self.write(|reply| writer::Job::Release { session, reply }))
+    }
+
+    fn append<'a>(
+        &'a self,
+        session: &'a SessionId,
+        facts: Vec<Fact>,
+    ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>> {
+        Box::pin(async move {
+            if facts.is_empty() {
+                return Ok(Vec::new());
+            }
+            let entries = facts.iter().map(Entry::new).collect::<Result<Vec<_>, _>>()?;
+            let size = entries.iter().map(Entry::size).sum();
+            let id = session.clone();
+            let job = |reply| {
+                let append = move |connection: &Connection| chat::append(connection, &id, &entries, now());
+                writer::Job::Write {
+                    session: Some(session.clone()),
+                    size,
+                    work: Box::new(Task::new(reply, append)),
+                }
+            };
+            let stamp = self.write(job).await?;
+            let numbered = (stamp.first..).zip(facts);
+            Ok(numbered.map(|(number, fact)| Recorded { number, at: stamp.at, fact }).collect())
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        session: &'a SessionId,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>> {
+        let session = session.clone();
+        Box::pin(self.query(move |connection| chat::read(connection, &session, after, limit)))
+    }
+
+    fn newest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<u64>, Failure>> {
+        let session = session.clone();
+        Box::pin(self.query(move |connection| chat::newest(connection, &session)))
+    }
+
+    fn list(&self, filter: ListFilter) -> BoxFuture<'_, Result<Vec<SessionSummary>, Failure>> {
+        Box::pin(self.query(move |connection| chat::list(connection, &filter)))
+    }
+
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, Failure>> {
+        let session = session.clone();
+        Box::pin(self.write(|reply| writer::Job::Delete { session, reply }))
+    }
+
+    fn get<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<String>, Failure>> {
+        let (kind, key) = (kind.to_owned(), key.to_owned());
+        Box::pin(self.query(move |connection| records::get(connection, &kind, &key)))
+    }
+
+    fn add<'a>(&'a self, kind: &'a str, key: &'a str, amount: f64) -> BoxFuture<'a, Result<f64, Failure>> {
+        let (kind, key) = (kind.to_owned(), key.to_owned());
+        if amount == 0.0 {
+            return Box::pin(self.query(move |connection| records::sum(connection, &kind, &key)));
+        }
+        let add = move |connection: &Connection| records::add(connection, &kind, &key, amount);
+        Box::pin(self.write(|reply| record(Task::new(reply, add))))
+    }
+
+    fn put<'a>(&'a self, kind: &'a str, key: &'a str, value: String) -> BoxFuture<'a, Result<(), Failure>> {
+        let (kind, key) = (kind.to_owned(), key.to_owned());
+        let put = move |connection: &Connection| records::put(connection, &kind, &key, &value);
+        Box::pin(self.write(|reply| record(Task::new(reply, put))))
+    }
+}
+
+fn record(work: impl writer::Work + 'static) -> writer::Job {
+    writer::Job::Write { session: None, size: 0, work: Box::new(work) }
+}
+
+fn run_queries(place: Arc<Place>, mut inbox: mpsc::Receiver<Query>) {
+    let mut database = Database::new(place, Role::Reader);
+    while let Some(query) = inbox.blocking_recv() {
+        query(&mut database);
+    }
+}
+
+fn holder(name: &str) -> String {
+    format!("{name} (process {})", std::process::id())
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

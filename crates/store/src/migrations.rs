@@ -1,0 +1,111 @@
+//! The format of the database file and how an older file becomes a current one.
+//!
+//! Invariants: a released step never changes; a file of a newer format or of another program is refused untouched.
+//! A new kind of fact or item is not a new format: an older build names the one chat that it cannot read.
+
+use std::path::Path;
+
+use domain::Failure;
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::trouble::Trouble;
+
+/// "Drgm" in the file's header: `file chats.sqlite` shows it.
+pub const APPLICATION: i64 = 0x4472_676d;
+
+/// Step N makes format N of format N-1. Format 0 is an empty file.
+const STEPS: &[&str] = &["
+    -- One row per chat, made of its facts and in the same transaction.
+    CREATE TABLE sessions (
+        key INTEGER PRIMARY KEY CHECK (key BETWEEN 1 AND 0x7fffffff),
+        id TEXT NOT NULL UNIQUE,
+        title TEXT,
+        model TEXT,
+        workspace TEXT NOT NULL, -- JSON array of paths
+        parent TEXT,
+        created INTEGER NOT NULL, -- milliseconds since 1970, as all times
+        updated INTEGER NOT NULL,
+        messages INTEGER NOT NULL,
+        newest INTEGER NOT NULL
+    ) STRICT;
+
+    -- The pair (session, number) is the primary key, packed into one integer: the rows of a chat lie together, the
+    -- file is a third smaller and an append writes 40 % less than with a key of two columns.
+    CREATE TABLE facts (
+        place INTEGER PRIMARY KEY, -- session << 32 | number
+        session INTEGER NOT NULL GENERATED ALWAYS AS (place >> 32) VIRTUAL,
+        number INTEGER NOT NULL GENERATED ALWAYS AS (place & 0xffffffff) VIRTUAL,
+        at INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        body BLOB NOT NULL -- JSON
+    ) STRICT;
+
+    CREATE TABLE records (
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY (kind, key)
+    ) STRICT, WITHOUT ROWID;
+"];
+
+/// The format that this build writes.
+pub const CURRENT: i64 = STEPS.len() as i64;
+
+/// Refuses what is not ours or newer than we are; changes nothing. True: the format is the current one.
+pub fn check(connection: &Connection, database: &Path) -> Result<bool, Trouble> {
+    let application = number(connection, "application_id")?;
+    let version = number(connection, "user_version")?;
+    let path = database.display();
+    if application == 0 && version == 0 {
+        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if tables == 0 {
+            return Ok(false);
+        }
+    }
+    if application != APPLICATION {
+        return Err(Failure::config(format!("{path} is a database of another program."))
+            .hint("Move it away, or set XDG_DATA_HOME to another folder.")
+            .into());
+    }
+    if version > CURRENT {
+        return Err(Failure::config(format!(
+            "The chat database {path} was written by a newer Dragoman (format {version}; this one reads up to \
+             {CURRENT})."
+        ))
+        .hint("Update Dragoman, or set XDG_DATA_HOME to another folder. The file was not changed.")
+        .into());
+    }
+    Ok(version == CURRENT)
+}
+
+/// Brings an older file to the current format, once, whoever comes first.
+pub fn migrate(connection: &mut Connection, database: &Path) -> Result<(), Trouble> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been quicker.
+    if check(&transaction, database)? {
+        return Ok(());
+    }
+    let version = usize::try_from(number(&transaction, "user_version")?).unwrap_or(0);
+    for step in STEPS.iter().skip(version) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", CURRENT)?;
+    Ok(transaction.commit()?)
+}
+
+/// The file may be migrated by a newer build while this process has it open; it must then not be written any more.
+pub fn still_current(connection: &Connection) -> Result<(), Trouble> {
+    let mut statement = connection.prepare_cached("PRAGMA user_version")?;
+    let version: i64 = statement.query_row([], |row| row.get(0))?;
+    if version == CURRENT {
+        return Ok(());
+    }
+    Err(Failure::config("A newer Dragoman has taken over the chat database while this one ran.")
+        .hint("Restart Dragoman with the newer version.")
+        .into())
+}
+
+fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, pragma, |row| row.get(0))
+}

@@ -1,0 +1,83 @@
+//! What can go wrong with the database, told so that a person knows what to do.
+//!
+//! Invariant: no sentence holds text of a chat.
+
+use std::path::Path;
+use std::time::Duration;
+
+use domain::Failure;
+use rusqlite::ErrorCode;
+
+#[derive(Debug)]
+pub enum Trouble {
+    Sqlite(rusqlite::Error),
+    /// Already a sentence.
+    Told(Failure),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Told(failure)
+    }
+}
+
+impl Trouble {
+    /// Another connection holds a lock that this one needs.
+    pub fn is_busy(&self) -> bool {
+        matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    }
+
+    fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error_code(),
+            Self::Told(_) => None,
+        }
+    }
+
+    pub fn tell(self, database: &Path) -> Failure {
+        let code = self.code();
+        let error = match self {
+            Self::Told(failure) => return failure,
+            Self::Sqlite(error) => error,
+        };
+        let path = database.display();
+        match code {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                let mut failure = Failure::internal(format!("Another program keeps the chat database {path} locked."))
+                    .hint("Try again; if it stays so, end the other Dragoman or SQLite program that uses the file.");
+                failure.retry_after = Some(Duration::from_secs(1));
+                failure
+            }
+            Some(ErrorCode::DiskFull) => Failure::config(format!("The disk of the chat database {path} is full."))
+                .hint("Free some space and try again; what was stored before is safe."),
+            Some(ErrorCode::SystemIoFailure) => {
+                Failure::config(format!("The chat database {path} cannot be read or written: {error}."))
+                    .hint("Check the disk, its free space and your quota, then try again.")
+            }
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
+                Failure::config(format!("The chat database {path} cannot be opened for writing: {error}."))
+                    .hint("Make the file and its folder writable for you, or set XDG_DATA_HOME to a folder that is.")
+            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(database, &error),
+            Some(ErrorCode::TooBig) => Failure::user("This is too large to be stored in a chat.")
+                .hint("Leave out large images or files and try again."),
+            _ => Failure::internal(format!("The chat database {path} failed: {error}.")),
+        }
+    }
+}
+
+fn damaged(database: &Path, error: &rusqlite::Error) -> Failure {
+    let path = database.display();
+    Failure::config(format!("The chat database {path} is damaged ({error}). Nothing was deleted or changed.")).hint(
+        format!(
+            "Move it away together with the files beside it that begin with its name, and Dragoman starts a new \
+             one; `sqlite3 OLD-FILE .recover | sqlite3 {path}` saves what can still be read."
+        ),
+    )
+}

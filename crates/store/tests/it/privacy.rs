@@ -1,0 +1,163 @@
+//! Nobody else reads the files, and what was deleted is not in them.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use domain::command::Settings;
+use domain::{Fact, Store};
+
+use crate::sample::{agent_message, chat, text_of, user_message};
+use crate::{Dice, id, journal, read_all, sqlite};
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_the_user_can_read_the_files() {
+    use std::os::unix::fs::PermissionsExt;
+    fn check(path: &Path) {
+        for entry in fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
+            if path.is_dir() {
+                check(&path);
+            }
+        }
+    }
+    let outer = tempfile::tempdir().unwrap();
+    let directory = outer.path().join("share/dragoman");
+    // A folder and a file that were open to all are closed.
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("chats.sqlite"), "").unwrap();
+    for (path, mode) in
+        [(directory.parent().unwrap(), 0o700), (&directory, 0o777), (&directory.join("chats.sqlite"), 0o666)]
+    {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let journal = journal(&directory);
+    chat(&journal, "a").await;
+    let names: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    for name in ["chats.sqlite", "chats.sqlite-wal", "chats.sqlite-shm", "leases"] {
+        assert!(names.iter().any(|found| found == name), "{names:?} lacks {name}");
+    }
+    check(outer.path());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_that_many_share_is_left_as_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let journal = journal(directory.path());
+    chat(&journal, "a").await;
+    assert_eq!(fs::metadata(directory.path()).unwrap().permissions().mode() & 0o7777, 0o1777);
+}
+
+#[tokio::test]
+async fn opening_touches_nothing_and_wants_an_absolute_path() {
+    let outer = tempfile::tempdir().unwrap();
+    drop(journal(&outer.path().join("dragoman")));
+    assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 0);
+    assert!(store::Journal::open(Path::new("relative")).is_err());
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_made_is_named() {
+    let outer = tempfile::tempdir().unwrap();
+    fs::write(outer.path().join("file"), "").unwrap();
+    let directory = outer.path().join("file/dragoman");
+    let journal = journal(&directory);
+    let failures = [
+        journal.newest(&id("a")).await.unwrap_err(),
+        journal.lease(&id("a")).await.unwrap_err(),
+        journal.put("a", "b", String::new()).await.unwrap_err(),
+    ];
+    for failure in failures {
+        assert!(
+            failure.message.contains(&*directory.to_string_lossy()) && failure.hint.is_some(),
+            "{failure}"
+        );
+    }
+}
+
+/// How often the text stands in any file below the folder.
+fn traces(directory: &Path, text: &str) -> usize {
+    let mut found = 0;
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found += traces(&path, text);
+        } else if let Ok(bytes) = fs::read(&path) {
+            found += memchr::memmem::find_iter(&bytes, text).count();
+        }
+    }
+    found
+}
+
+/// Chats that grow side by side share pages, and rows move between pages: the text must be gone everywhere.
+#[tokio::test]
+async fn a_deleted_chat_leaves_no_text_in_any_file() {
+    for seed in 1..=2 {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = journal(directory.path());
+        let mut dice = Dice(seed * 7919);
+        let names = ["alpha", "beta", "gamma", "delta", "epsilon"];
+        for name in names {
+            chat(&journal, name).await;
+        }
+        for round in 0..150 {
+            let name = names[dice.below(5) as usize];
+            let mut text = || {
+                let size = [2, 10, 60, 120, 600][dice.below(5) as usize];
+                format!("<{name} {round}> {} secret-of-{name}", "lorem ".repeat(size))
+            };
+            let mut facts: Vec<_> =
+                (0..12).flat_map(|_| [user_message(1, &text()), agent_message(2, &text())]).collect();
+            let change = Settings { title: Some(text()), ..Settings::default() };
+            facts.push(Fact::SessionChanged { change });
+            journal.append(&id(name), facts).await.unwrap();
+        }
+        let kept = read_all(&journal, &id("beta")).await;
+        assert!(traces(directory.path(), "secret-of-gamma") > 20);
+        for name in ["gamma", "alpha", "epsilon"] {
+            assert!(journal.delete(&id(name)).await.unwrap());
+            assert_eq!(traces(directory.path(), &format!("secret-of-{name}")), 0, "{name}, seed {seed}");
+            assert_eq!(traces(directory.path(), &format!("<{name} ")), 0, "{name}, seed {seed}");
+            assert!(journal.append(&id(name), vec![user_message(1, "late")]).await.is_err());
+        }
+        assert_eq!(read_all(&journal, &id("beta")).await, kept);
+        assert!(kept.iter().skip(1).any(|one| text_of(&one.fact).contains("secret-of-beta")));
+        let health: String =
+            sqlite(directory.path()).query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(health, "ok");
+    }
+}
+
+/// A process that died after it deleted a chat and before it erased it: the next one does the rest.
+#[tokio::test]
+async fn an_interrupted_deletion_is_finished_by_the_next_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = journal(directory.path());
+    for name in ["gone", "stays"] {
+        chat(&first, name).await;
+        first.append(&id(name), vec![user_message(1, &format!("secret-of-{name}"))]).await.unwrap();
+    }
+    let crashed = sqlite(directory.path());
+    crashed
+        .execute_batch(
+            "PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = 0;
+             BEGIN; DELETE FROM facts WHERE session = 1; DELETE FROM sessions WHERE key = 1;
+             INSERT INTO records VALUES ('store', 'erase', 'due'); COMMIT",
+        )
+        .unwrap();
+    assert!(traces(directory.path(), "secret-of-gone") > 0);
+    let second = journal(directory.path());
+    second.put("any", "write", String::new()).await.unwrap();
+    let start = Instant::now();
+    while traces(directory.path(), "secret-of-gone") > 0 {
+        assert!(start.elapsed() < Duration::from_secs(10), "the text is still there");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(read_all(&second, &id("stays")).await.len(), 2);
+}

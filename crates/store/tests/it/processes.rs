@@ -1,0 +1,297 @@
+//! Several real processes on one file, killed at any moment.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use domain::store::Lease;
+use domain::{Fact, Store};
+use store::Journal;
+
+use crate::sample::{agent_message, opened, text_of, user_message};
+use crate::{Dice, id, journal, read_all, scale, sqlite};
+
+const DIRECTORY: &str = "DRAGOMAN_STORE_TEST_CHILD";
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Not a test of its own: what the other processes do, one command per line.
+#[test]
+fn child() {
+    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
+    let journal = journal(Path::new(&directory)).named("child");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let words: Vec<_> = line.split(' ').collect();
+        let answer = runtime.block_on(obey(&journal, &words));
+        let mut output = std::io::stdout().lock();
+        writeln!(output, "@{answer}").unwrap();
+        output.flush().unwrap();
+    }
+}
+
+async fn obey(journal: &Journal, words: &[&str]) -> String {
+    match words {
+        ["prompt", name, token] => match prompt(journal, name, token).await {
+            Ok(answer) => answer,
+            Err(failure) => format!("failed {token} {failure}"),
+        },
+        ["fill", name, token] => {
+            let text = "x".repeat(4000);
+            for count in 0.. {
+                if let Err(failure) = journal.append(&id(name), vec![user_message(count, &text)]).await {
+                    return format!("full {token} {count} {failure}");
+                }
+            }
+            unreachable!()
+        }
+        ["release", name] => {
+            journal.release(&id(name)).await.unwrap();
+            "released".to_owned()
+        }
+        // A grandchild that outlives us.
+        ["start"] => {
+            let mut command = Command::new("sleep");
+            command.arg("30").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            format!("started {}", command.spawn().unwrap().id())
+        }
+        _ => panic!("{words:?}"),
+    }
+}
+
+async fn prompt(journal: &Journal, name: &str, token: &str) -> Result<String, domain::Failure> {
+    if let Lease::HeldBy { holder } = journal.lease(&id(name)).await? {
+        return Ok(format!("held {token} {holder}"));
+    }
+    if journal.newest(&id(name)).await?.is_none() {
+        journal.append(&id(name), vec![opened(name, &[])]).await?;
+    }
+    let told = journal.append(&id(name), vec![user_message(1, token), agent_message(2, token)]).await?;
+    Ok(format!("done {token} {} {}", told[0].number, told[1].number))
+}
+
+struct Process {
+    child: std::process::Child,
+    answers: mpsc::Receiver<String>,
+}
+
+impl Process {
+    fn start(directory: &Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "processes::child", "--nocapture", "--test-threads=1"]);
+        Self::with(command, directory)
+    }
+
+    fn with(mut command: Command, directory: &Path) -> Self {
+        command
+            .env(DIRECTORY, directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, answers) = mpsc::channel();
+        std::thread::spawn(move || {
+            // The first answer may stand behind the test harness's own words.
+            for line in output.lines().map_while(Result::ok) {
+                if let Some((_, answer)) = line.split_once('@') {
+                    let _ = sender.send(answer.to_owned());
+                }
+            }
+        });
+        Self { child, answers }
+    }
+
+    fn send(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn answer(&self) -> String {
+        self.answers.recv_timeout(DEADLINE).expect("no answer")
+    }
+
+    fn ask(&mut self, line: &str) -> String {
+        self.send(line);
+        self.answer()
+    }
+
+    /// SIGKILL; what it still said before it died.
+    fn kill(&mut self) -> Vec<String> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.answers.iter().collect()
+    }
+
+    fn holder(&self) -> String {
+        format!("child (process {})", self.child.id())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the processes promised.
+#[derive(Default)]
+struct Promises {
+    sent: HashSet<String>,
+    /// Token → number of its first fact.
+    kept: HashMap<String, u64>,
+    refusals: usize,
+}
+
+impl Promises {
+    /// True: the prompt was done. False: another process holds the chat.
+    fn hear(&mut self, answer: &str, rival: Option<&str>) -> bool {
+        let words: Vec<_> = answer.splitn(3, ' ').collect();
+        match words[..] {
+            ["done", token, numbers] => {
+                let (first, last) = numbers.split_once(' ').unwrap();
+                let first: u64 = first.parse().unwrap();
+                assert_eq!(last.parse::<u64>().unwrap(), first + 1);
+                self.kept.insert(token.to_owned(), first);
+                true
+            }
+            ["held", _, holder] => {
+                assert_eq!(Some(holder), rival, "refused in the name of a process that is not alive");
+                self.refusals += 1;
+                false
+            }
+            _ => panic!("{answer}"),
+        }
+    }
+}
+
+/// Two processes prompt one chat and one chat each, and are killed now and then in the middle of it.
+#[test]
+fn two_processes_lose_nothing_and_give_no_number_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let prompts = 100 * scale();
+    let mut dice = Dice(0x5eed);
+    let mut processes = [Process::start(directory.path()), Process::start(directory.path())];
+    let mut promises = Promises::default();
+    let mut kills = 0;
+    for round in 0..prompts {
+        let one = dice.below(2) as usize;
+        let other = 1 - one;
+        let shared = dice.below(3) > 0;
+        let token = format!("t{round}");
+        let command =
+            format!("prompt {} {token}", if shared { "shared".to_owned() } else { format!("own-{one}") });
+        promises.sent.insert(token);
+        // The other one writes at the same time, to a chat of its own.
+        let beside = format!("beside{round}");
+        processes[other].send(&format!("prompt own-{other} {beside}"));
+        promises.sent.insert(beside);
+        processes[one].send(&command);
+        if dice.below(12) == 0 {
+            std::thread::sleep(Duration::from_micros(dice.below(4000)));
+            let rival = processes[other].holder();
+            for answer in processes[one].kill() {
+                promises.hear(&answer, Some(&rival));
+            }
+            processes[one] = Process::start(directory.path());
+            kills += 1;
+            assert!(promises.hear(&processes[other].answer(), None));
+            continue;
+        }
+        assert!(promises.hear(&processes[other].answer(), None));
+        let rival = processes[other].holder();
+        if promises.hear(&processes[one].answer(), Some(&rival)) {
+            continue;
+        }
+        if dice.below(6) == 0 {
+            assert!(processes[other].kill().is_empty());
+            processes[other] = Process::start(directory.path());
+            kills += 1;
+        } else {
+            assert_eq!(processes[other].ask("release shared"), "released");
+        }
+        assert!(promises.hear(&processes[one].ask(&command), None));
+    }
+    drop(processes);
+    assert!(
+        kills > prompts / 50 && promises.refusals > prompts / 10,
+        "{kills} kills, {} refusals",
+        promises.refusals
+    );
+    check_promises(directory.path(), promises);
+}
+
+fn check_promises(directory: &Path, promises: Promises) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let journal = journal(directory);
+    let mut found = HashMap::new();
+    for name in ["shared", "own-0", "own-1"] {
+        let stored = runtime.block_on(read_all(&journal, &id(name)));
+        assert!(matches!(stored[0].fact, Fact::SessionOpened(_)));
+        assert!(stored.iter().zip(1..).all(|(one, number)| one.number == number), "{name} has a gap");
+        assert!(stored.windows(2).all(|pair| pair[0].at <= pair[1].at), "{name} goes back in time");
+        for pair in stored[1..].chunks(2) {
+            let token = text_of(&pair[0].fact);
+            assert_eq!(token, text_of(&pair[1].fact), "half a prompt in {name}");
+            assert!(promises.sent.contains(token), "nobody prompted {token}");
+            assert_eq!(found.insert(token.to_owned(), pair[0].number), None, "{token} is there twice");
+        }
+    }
+    for (token, number) in &promises.kept {
+        assert_eq!(found.get(token), Some(number), "{token} was acknowledged");
+    }
+    let health: String = sqlite(directory).query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(health, "ok");
+}
+
+#[tokio::test]
+async fn a_lease_dies_with_its_process_and_no_child_keeps_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut process = Process::start(directory.path());
+    assert!(process.ask("prompt a first").starts_with("done first"));
+    let grandchild = process.ask("start");
+    let grandchild = grandchild.strip_prefix("started ").unwrap();
+
+    let journal = journal(directory.path());
+    assert_eq!(journal.lease(&id("a")).await.unwrap(), Lease::HeldBy { holder: process.holder() });
+    // Following it is not refused.
+    assert_eq!(read_all(&journal, &id("a")).await.len(), 3);
+    process.kill();
+    assert!(
+        Command::new("kill").args(["-0", grandchild]).status().unwrap().success(),
+        "the grandchild is gone"
+    );
+    let lease = journal.lease(&id("a")).await.unwrap();
+    Command::new("kill").arg(grandchild).status().unwrap();
+    assert_eq!(lease, Lease::Held);
+    let told = journal.append(&id("a"), vec![user_message(3, "mine now")]).await.unwrap();
+    assert_eq!(told[0].number, 4);
+}
+
+/// The system refuses to let files grow, as a full disk does.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_disk_that_takes_no_more_is_reported_and_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    let exec =
+        "trap '' XFSZ; ulimit -f 600; exec \"$0\" --exact processes::child --nocapture --test-threads=1";
+    command.arg("-c").arg(exec).arg(std::env::current_exe().unwrap());
+    let mut process = Process::with(command, directory.path());
+    assert_eq!(process.ask("prompt a t"), "done t 2 3");
+    let answer = process.ask("fill a t");
+    let words: Vec<_> = answer.splitn(4, ' ').collect();
+    let written: usize = words[2].parse().unwrap();
+    assert!(written > 10 && words[3].contains("chats.sqlite") && words[3].contains("space"), "{answer}");
+    drop(process);
+
+    // With room again everything acknowledged is there, and it goes on without a gap.
+    let journal = journal(directory.path());
+    assert_eq!(read_all(&journal, &id("a")).await.len(), written + 3);
+    journal.lease(&id("a")).await.unwrap();
+    let told = journal.append(&id("a"), vec![user_message(3, "more")]).await.unwrap();
+    assert_eq!(told[0].number, written as u64 + 4);
+}

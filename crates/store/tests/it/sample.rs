@@ -1,0 +1,49 @@
+//! Facts to write.
+
+use domain::command::Settings;
+use domain::event::SessionOpened;
+use domain::{Fact, Item, ItemId, ItemKind, Store, TurnId};
+use store::Journal;
+
+use crate::id;
+
+pub fn opened(title: &str, workspace: &[&str]) -> Fact {
+    Fact::SessionOpened(SessionOpened {
+        workspace: workspace.iter().map(Into::into).collect(),
+        settings: Settings { title: Some(title.to_owned()), ..Settings::default() },
+        parent: None,
+        client: "test".to_owned(),
+    })
+}
+
+pub fn user_message(number: u64, text: &str) -> Fact {
+    item(number, ItemKind::UserMessage { text: text.to_owned(), parts: Vec::new() })
+}
+
+pub fn agent_message(number: u64, text: &str) -> Fact {
+    item(number, ItemKind::AgentMessage { text: text.to_owned(), interrupted: false, provider: None })
+}
+
+pub fn reasoning(number: u64, text: &str) -> Fact {
+    item(number, ItemKind::Reasoning { text: text.to_owned(), millis: 0, provider: None })
+}
+
+fn item(number: u64, kind: ItemKind) -> Fact {
+    Fact::ItemStarted { item: Item { id: ItemId(number), turn: TurnId(1), step: 0, parent: None, kind } }
+}
+
+pub fn text_of(fact: &Fact) -> &str {
+    match fact {
+        Fact::ItemStarted { item } => match &item.kind {
+            ItemKind::UserMessage { text, .. } | ItemKind::AgentMessage { text, .. } => text,
+            _ => "",
+        },
+        _ => "",
+    }
+}
+
+/// A chat that this journal holds.
+pub async fn chat(journal: &Journal, name: &str) {
+    journal.lease(&id(name)).await.unwrap();
+    journal.append(&id(name), vec![opened(name, &["/work"])]).await.unwrap();
+}
