@@ -21,13 +21,13 @@
 //! - An object literal has at most one spread, and none if it sets `type`, `props` or `ref`: use `withAll`/`withOwn`.
 //! - Elements are written literally or are components of the module, never spread into, and never `style={expression}`
 //!   unless that is an object literal or a constant that holds object literals.
-//! - `href={safeUrl(text)}` or a literal `href="#name"`; `target="_blank"` only with `rel="noopener noreferrer"`. No `img`.
+//! - `<a href={safeUrl(text)} target="_blank" rel="noopener noreferrer">`, or a literal `href="#name"`. No `img`.
 //! - A handler on an element is an inline function or a function of the module (not a prop: write
 //!   `onClick={() => onClose()}`), and its event is read on the spot (`event.target.value`), never handed on.
 //! - `<form onSubmit={(event) => { event.preventDefault(); … }}>` always; no `action`.
 //! - `ref={name}` where `name` is `useRef(null)`, used only as `name.current.focus()` or `name.current?.focus()`.
 //! - `id`, `htmlFor` and the like: a literal, a template that begins with a literal prefix that holds a `-`
-//!   (`` `field-${name}` ``), or what `useId()` gave.
+//!   (`` `field-${name}` ``), or what `useId()` gave; also as a property that every use of the component gives so.
 //! - One `<style>{CSS}</style>` may hold a constant text without `url(`, `@import`, `\` or `<`; each selector begins with a
 //!   class that starts with `.dragoman`, without `~` and `+`; custom properties are set there and used with `var(--name)`.
 //! - `data-` attributes: `data-operation`, `data-testid` and `data-ui-…`.
@@ -47,46 +47,18 @@ pub struct Approved {
 
 /// All of them, in the order in which a module best prints them.
 pub const APPROVED: &[Approved] = &[
-    Approved {
-        name: "isPlain",
-        source: IS_PLAIN,
-        needs: &[],
-    },
-    Approved {
-        name: "own",
-        source: OWN,
-        needs: &["isPlain"],
-    },
-    Approved {
-        name: "ownEntries",
-        source: OWN_ENTRIES,
-        needs: &["isPlain"],
-    },
-    Approved {
-        name: "withOwn",
-        source: WITH_OWN,
-        needs: &["isPlain"],
-    },
-    Approved {
-        name: "withAll",
-        source: WITH_ALL,
-        needs: &["isPlain"],
-    },
-    Approved {
-        name: "safeUrl",
-        source: SAFE_URL,
-        needs: &[],
-    },
-    Approved {
-        name: "sendRequest",
-        source: SEND_REQUEST,
-        needs: &[SERVERS],
-    },
+    Approved { name: "isPlainData", source: IS_PLAIN, needs: &[] },
+    Approved { name: "own", source: OWN, needs: &["isPlainData"] },
+    Approved { name: "ownEntries", source: OWN_ENTRIES, needs: &["isPlainData"] },
+    Approved { name: "withOwn", source: WITH_OWN, needs: &["isPlainData"] },
+    Approved { name: "withAll", source: WITH_ALL, needs: &["isPlainData"] },
+    Approved { name: "safeUrl", source: SAFE_URL, needs: &[] },
+    Approved { name: "sendRequest", source: SEND_REQUEST, needs: &[SERVERS] },
 ];
 
 /// Tells data (what JSON can say) from everything else: events, elements, nodes and functions are not plain.
 /// A prototype whose own prototype is null is `Object.prototype` of this or another frame.
-pub const IS_PLAIN: &str = r#"function isPlain(value) {
+pub const IS_PLAIN: &str = r#"function isPlainData(value) {
   if (value === null || typeof value !== "object" || Object.hasOwn(value, "$$typeof")) return false;
   const prototype = Object.getPrototypeOf(value);
   return Array.isArray(value) || prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -96,26 +68,26 @@ pub const IS_PLAIN: &str = r#"function isPlain(value) {
 /// Reads one own property of plain data; `undefined` for everything else. Needs [`IS_PLAIN`].
 pub const OWN: &str = r#"function own(object, key) {
   const name = String(key);
-  return isPlain(object) && Object.hasOwn(object, name) ? object[name] : undefined;
+  return isPlainData(object) && Object.hasOwn(object, name) ? object[name] : undefined;
 }
 "#;
 
 /// The `[name, value]` pairs of plain data; none for everything else. Needs [`IS_PLAIN`].
 pub const OWN_ENTRIES: &str = r#"function ownEntries(object) {
-  return isPlain(object) ? Object.entries(object) : [];
+  return isPlainData(object) ? Object.entries(object) : [];
 }
 "#;
 
 /// A copy of plain data with one property set (a new object if there was no plain object). Needs [`IS_PLAIN`].
 pub const WITH_OWN: &str = r#"function withOwn(object, key, value) {
   const name = String(key);
-  return isPlain(object) && !Array.isArray(object) ? { ...object, [name]: value } : { [name]: value };
+  return isPlainData(object) && !Array.isArray(object) ? { ...object, [name]: value } : { [name]: value };
 }
 "#;
 
 /// A copy of the first with the properties of the second laid over it, both plain data. Needs [`IS_PLAIN`].
 pub const WITH_ALL: &str = r#"function withAll(object, other) {
-  return { ...(isPlain(object) ? object : {}), ...(isPlain(other) ? other : {}) };
+  return { ...(isPlainData(object) ? object : {}), ...(isPlainData(other) ? other : {}) };
 }
 "#;
 

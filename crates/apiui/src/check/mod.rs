@@ -1,3 +1,51 @@
-//! Stage 5: the checker of generated code. To be written.
+//! Stage 5: the checker of generated code. Owns the decision whether a module, ours or a language model's, may run in
+//! a host's page; must not know specifications, plans or how modules are printed.
+//!
+//! The checker is an allow-list over the syntax tree, once as written and once after JSX became calls. It is sound
+//! because of what a checked module can hold: plain data, its own functions, and React elements it wrote. The doors
+//! to more are closed one by one:
+//! - globals, React exports, elements, attributes, styles and member names come from lists (`lists.rs`, `names.rs`);
+//! - events and element references, from which all of the page can be reached, are never values: they are used on the
+//!   spot in listed ways (`rules/events.rs`, `rules/refs.rs`);
+//! - keys that are not literal, and whatever looks into an object of unknown kind, go through vetted definitions
+//!   (`approved.rs`) that answer for plain data only;
+//! - the network is reached by one vetted function, which calls only the addresses the module lists;
+//! - the text that is checked cannot make the parser overflow its stack (`scan.rs`).
 
 pub mod approved;
+mod css;
+mod element;
+mod html;
+mod lists;
+mod names;
+mod possible;
+mod refusal;
+mod rules;
+mod scan;
+mod transform;
+mod tree;
+
+pub use html::{PageOptions, html_page};
+pub use refusal::{Refusal, Rule};
+
+/// The rules in words, for a prompt.
+pub const RULES: &str = include_str!("rules.txt");
+
+/// What is known about a module that passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// The addresses that the module's request function may call; the caller compares them with what it expects.
+    pub servers: Vec<String>,
+    /// The literal values of `data-operation`, as written.
+    pub operations: Vec<String>,
+}
+
+/// Looks at a JSX module; refuses whatever is not on the lists, with the place of each thing.
+pub fn check(code: &str) -> Result<Checked, Vec<Refusal>> {
+    transform::checked(code).map(|(checked, _)| checked)
+}
+
+/// Checks a JSX module and gives it as plain JavaScript, with elements as calls of `react/jsx-runtime`.
+pub fn transform(code: &str) -> Result<String, Vec<Refusal>> {
+    transform::checked(code).map(|(_, plain)| plain)
+}

@@ -5,7 +5,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use apiui::check::approved::APPROVED;
-use apiui::check::{check, transform};
+use apiui::check::{PageOptions, Rule, check, html_page, transform};
+use apiui::plan::{Options, plan};
+use apiui::print::print_whole;
+
+use crate::shared::read_file;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
@@ -18,7 +22,15 @@ fn files(name: &str, extension: &str) -> Vec<(String, String)> {
         .filter(|path| path.extension().is_some_and(|found| found == extension))
         .collect();
     files.sort();
-    files.into_iter().map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(&path).unwrap())).collect()
+    files
+        .into_iter()
+        .map(|path| {
+            (
+                path.file_stem().unwrap().to_string_lossy().into_owned(),
+                std::fs::read_to_string(&path).unwrap(),
+            )
+        })
+        .collect()
 }
 
 struct Entry {
@@ -33,8 +45,14 @@ fn entries() -> Vec<Entry> {
     for (file, text) in files("bypass", "txt") {
         for part in text.split("### ").skip(1) {
             let (head, code) = part.split_once('\n').unwrap();
-            let [name, rule, shape] = head.split(" | ").collect::<Vec<_>>()[..] else { panic!("{file}: {head}") };
-            entries.push(Entry { name: format!("{file}: {name}"), rule: rule.to_owned(), code: whole(shape, code.trim_end()) });
+            let [name, rule, shape] = head.split(" | ").collect::<Vec<_>>()[..] else {
+                panic!("{file}: {head}")
+            };
+            entries.push(Entry {
+                name: format!("{file}: {name}"),
+                rule: rule.to_owned(),
+                code: whole(shape, code.trim_end()),
+            });
         }
     }
     entries
@@ -72,12 +90,17 @@ fn no_bypass_passes_and_each_is_refused_for_its_reason() {
         match check(&entry.code) {
             Ok(_) => wrong.push(format!("PASSED {}", entry.name)),
             Err(refusals) => {
-                let rules: Vec<_> = refusals.iter().map(|refusal| serde_json::to_value(refusal.rule).unwrap()).collect();
+                let rules: Vec<_> =
+                    refusals.iter().map(|refusal| serde_json::to_value(refusal.rule).unwrap()).collect();
                 if !rules.iter().any(|rule| *rule == entry.rule.as_str()) {
                     wrong.push(format!("{}: wanted {}, told {}", entry.name, entry.rule, refusals[0]));
                 }
                 let lines = entry.code.lines().count().max(1);
-                assert!(refusals.iter().all(|refusal| (1..=lines).contains(&refusal.line)), "{}: {refusals:?}", entry.name);
+                assert!(
+                    refusals.iter().all(|refusal| (1..=lines).contains(&refusal.line)),
+                    "{}: {refusals:?}",
+                    entry.name
+                );
             }
         }
     }
@@ -92,7 +115,8 @@ fn the_corpus_is_large_and_without_doubles() {
     assert!(entries.len() >= 250);
     assert_eq!(names.len(), entries.len());
     let mut seen = HashSet::new();
-    let doubled: Vec<_> = entries.iter().filter(|entry| !seen.insert(&entry.code)).map(|entry| &entry.name).collect();
+    let doubled: Vec<_> =
+        entries.iter().filter(|entry| !seen.insert(&entry.code)).map(|entry| &entry.name).collect();
     assert_eq!(codes.len(), entries.len(), "{doubled:?}");
 }
 
@@ -108,4 +132,128 @@ fn modules_as_a_model_writes_them_pass() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(modules.len() >= 30, "{} modules", modules.len());
+}
+
+/// The specifications of our own that can be used.
+pub fn own_specifications() -> Vec<PathBuf> {
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder("specs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.is_file());
+    files.sort();
+    files
+}
+
+#[test]
+fn all_that_is_printed_passes() {
+    let mut wrong = Vec::new();
+    for path in own_specifications() {
+        let plan = plan(&read_file(&path).unwrap().spec, &Options::default());
+        match check(&print_whole(&plan)) {
+            Err(refusals) => {
+                let told: Vec<_> = refusals.iter().map(ToString::to_string).collect();
+                wrong.push(format!("{}:\n  {}", path.display(), told.join("\n  ")));
+            }
+            Ok(checked) => {
+                let servers: Vec<_> = plan.servers.iter().map(|server| server.url.clone()).collect();
+                assert_eq!(
+                    checked.servers,
+                    if servers.is_empty() { vec![String::new()] } else { servers },
+                    "{}",
+                    path.display()
+                );
+                assert!(checked.operations.len() >= plan.operations.len(), "{}", path.display());
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} modules are refused, the first:\n{}", wrong.len(), wrong[0]);
+}
+
+/// Texts that would make a parser descend without end are refused before it sees them, with their place.
+#[test]
+fn depth_is_refused_and_not_fatal() {
+    let end = "\nexport default function App() { return null; }\n";
+    let many = 300_000;
+    let deep = [
+        "const x = ".to_owned() + &"(".repeat(many) + "1" + &")".repeat(many),
+        "const x = ".to_owned() + &"[".repeat(many) + &"]".repeat(many),
+        "const x = ".to_owned() + &"{a:".repeat(many) + "1" + &"}".repeat(many),
+        "const x = ".to_owned() + &"!".repeat(many) + "1",
+        "const x = ".to_owned() + &"1+".repeat(many) + "1",
+        "const x = ".to_owned() + &"a=>".repeat(many) + "1",
+        "const x = ".to_owned() + &"1?1:".repeat(many) + "1",
+        "const x = a".to_owned() + &".a".repeat(many),
+        "const x = a".to_owned() + &"()".repeat(many),
+        "const x = ".to_owned() + &"`${".repeat(many) + "1" + &"}`".repeat(many),
+        "const x = ".to_owned() + &"<p>".repeat(many) + &"</p>".repeat(many),
+        "const x = ".to_owned() + &"<p a={".repeat(many) + "1" + &"}/>".repeat(many),
+        "const x = ".to_owned() + &"typeof ".repeat(many) + "1",
+        "const x = ".to_owned() + &"a+function(){}+".repeat(many) + "1",
+        "const x = () => { ".to_owned() + &"if (1) a(); else ".repeat(many) + "a(); }",
+        "const x = () => { ".to_owned() + &"if (1) return 1; else ".repeat(many) + "return 2; }",
+        // Closing brackets that are text must not hide open ones.
+        "const x = ".to_owned() + &"(\")\",".repeat(many) + "1" + &")".repeat(many),
+        "const x = ".to_owned() + &"(/)/,".repeat(many) + "1" + &")".repeat(many),
+        "const x = ".to_owned() + &"(`)`,".repeat(many) + "1" + &")".repeat(many),
+        "const x = ".to_owned() + &"(/*)*/".repeat(many) + "1" + &")".repeat(many),
+        "const x = ".to_owned() + &"(<p>)</p>,".repeat(many) + "1" + &")".repeat(many),
+        "const x = ".to_owned() + &"(()=>{if(1)/})/.a,".repeat(many) + "1",
+    ];
+    for code in deep {
+        let refusals = check(&(code.clone() + end)).unwrap_err();
+        assert_eq!(refusals[0].rule, Rule::Syntax, "{}", &code[..40]);
+        assert!(
+            refusals[0].what.contains("deep")
+                || refusals[0].what.contains("long")
+                || refusals[0].what.contains("clear"),
+            "{}: {}",
+            &code[..40],
+            refusals[0]
+        );
+    }
+    let allowed = [
+        "const x = ".to_owned() + &"(".repeat(240) + "1" + &")".repeat(240),
+        "const x = ".to_owned() + &"1+".repeat(19_000) + "1",
+        "const x = ".to_owned() + &"!".repeat(19_000) + "1",
+        "const x = ".to_owned() + &"1?1:".repeat(9_000) + "1",
+        "const a = 1, x = a".to_owned() + &".a".repeat(19_000),
+        "const x = () => { ".to_owned() + &"if (1) return 1; else ".repeat(4_000) + "return 2; }",
+        "const x = ".to_owned() + &"<p>".repeat(240) + &"</p>".repeat(240),
+        "const x = [".to_owned() + &"{ a: [1, 2] },".repeat(50_000) + "]",
+    ];
+    for code in allowed {
+        let told = check(&(code.clone() + end)).err().unwrap_or_default();
+        assert!(told.is_empty(), "{}: {:?}", &code[..40], told.first());
+    }
+}
+
+#[test]
+fn a_place_is_told_by_line_and_column() {
+    let refusals = check("import { useState } from \"react\";\n\nexport default function App() {\n  const ä = \"ö\"; eval(ä);\n  return null;\n}\n").unwrap_err();
+    assert_eq!((refusals.len(), refusals[0].line, refusals[0].column), (1, 4, 18));
+    assert_eq!(
+        refusals[0].to_string(),
+        "4:18: `eval` is not available here. Declare it in the module, or leave it out."
+    );
+}
+
+#[test]
+fn a_page_carries_its_policy_and_cannot_be_left_by_its_texts() {
+    let code = "const SERVERS = [\"https://api.example.com:8443/v1\", \"/v1\"];\n\
+                export default function App() { return <p title=\"</script>\">{\"<!-- <script> </SCRIPT>\"}</p>; }\n";
+    let options = PageOptions {
+        title: "</title><script>alert(1)</script>".to_owned(),
+        language: "\"><script>".to_owned(),
+    };
+    let page = html_page(code, "globalThis.dragomanReact = \"</script>\";", &options).unwrap();
+    assert_eq!(page.matches("<script").count(), 2, "{page}");
+    assert_eq!(page.to_lowercase().matches("</script").count(), 2, "{page}");
+    assert!(!page.contains("<!--"), "{page}");
+    let policy =
+        page.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
+    assert!(policy.contains("connect-src 'self' https://api.example.com:8443;"), "{policy}");
+    assert!(
+        !policy.contains("unsafe-eval")
+            && !policy.split("script-src").nth(1).unwrap().split(';').next().unwrap().contains("unsafe")
+    );
 }

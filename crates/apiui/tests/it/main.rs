@@ -1,6 +1,7 @@
 //! What a user of the crate would notice, over specifications of our own and, where they are, the shared ones.
 #![allow(clippy::disallowed_methods, reason = "tests read files and the scale from the environment")]
 
+mod check;
 mod shared;
 
 use apiui::spec::Spec;
@@ -16,4 +17,3 @@ fn check_controls(name: &str, spec: &Spec, code: &str) {
         assert!(code.contains(&plain) || code.contains(&quoted), "{name}: no control for {signature}");
     }
 }
-mod check;

@@ -1,0 +1,97 @@
+//! One page that opens in a browser without a build: React's bundle, the module as plain JavaScript, and a policy that
+//! lets the page run these two scripts and call the API, nothing else. Owns the page's text and its policy; must not know
+//! where the bundle comes from.
+//!
+//! Invariant: whatever the module or the options hold, it stays within its script or is escaped text, and the policy
+//! names the very scripts of the page by their hashes.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+
+use super::{Checked, Refusal, transform};
+
+/// What a page is made with besides its code.
+#[derive(Debug, Clone, Default)]
+pub struct PageOptions {
+    /// The title of the page; text.
+    pub title: String,
+    /// The language of the page, such as `en`.
+    pub language: String,
+}
+
+/// Checks the module and makes a page of it. `react_bundle` is what `web/build.mjs` writes.
+///
+/// The page may connect to the origins of the module's `SERVERS`, and to its own if one of them is a path.
+pub fn html_page(code: &str, react_bundle: &str, options: &PageOptions) -> Result<String, Vec<Refusal>> {
+    let (checked, program) = transform::page_script(code)?;
+    let (bundle, program) = (within_script(react_bundle), within_script(&program));
+    let policy = policy(&checked, &[&bundle, &program]);
+    let title = escape(if options.title.is_empty() { "API" } else { &options.title });
+    let language = escape(if options.language.is_empty() { "en" } else { &options.language });
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n</head>\n<body>\n<div id=\"root\"></div>\n\
+         <script>{bundle}</script>\n<script type=\"module\">{program}</script>\n</body>\n</html>\n",
+    ))
+}
+
+fn policy(checked: &Checked, scripts: &[&str]) -> String {
+    let hashes: Vec<String> = scripts
+        .iter()
+        .map(|script| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(script))))
+        .collect();
+    let mut origins: Vec<String> = checked.servers.iter().map(|server| origin(server)).collect();
+    origins.sort();
+    origins.dedup();
+    if origins.is_empty() {
+        origins.push("'none'".to_owned());
+    }
+    format!(
+        "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:; connect-src {}; base-uri 'none'; \
+         form-action 'none'; object-src 'none'; frame-src 'none'; worker-src 'none'",
+        hashes.join(" "),
+        origins.join(" ")
+    )
+}
+
+/// The origin of an address of `SERVERS`, as a policy names it. The checker has seen that it is empty, a path or http(s).
+fn origin(server: &str) -> String {
+    let is_plain = |character: &char| {
+        character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | ':' | '[' | ']' | '_')
+    };
+    for scheme in ["https://", "http://"] {
+        if let Some(rest) = server.strip_prefix(scheme) {
+            let host: String = rest.chars().take_while(is_plain).collect();
+            return format!("{scheme}{host}");
+        }
+    }
+    "'self'".to_owned()
+}
+
+/// A script must not hold what ends it or changes how its end is found. These letters stand so only within texts,
+/// patterns and templates, where the escape means the same.
+fn within_script(script: &str) -> String {
+    let mut out = String::with_capacity(script.len());
+    let mut rest = script;
+    while let Some(at) = rest.find('<') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let starts =
+            |word: &str| rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+        out.push_str(if starts("/script") || starts("script") || starts("!--") { "\\x3C" } else { "<" });
+    }
+    out.push_str(rest);
+    out
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}

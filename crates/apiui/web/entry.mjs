@@ -1,0 +1,12 @@
+// What a page that opens without a build needs of React, under one name. html.rs writes the script that uses it.
+import * as react from "react";
+import * as runtime from "react/jsx-runtime";
+import { createRoot } from "react-dom/client";
+
+globalThis.dragomanReact = {
+  react,
+  runtime,
+  mount(App, element) {
+    createRoot(element).render(runtime.jsx(App, {}));
+  },
+};
