@@ -36,6 +36,14 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>, offset: usize) -> 
     for (index, operation) in all.iter().enumerate().filter(|(_, operation)| operation.kind != "query") {
         assign(&mut groups, models, operation, offset + index);
     }
+    // What is left and answers with a thing of its own founds a group for it.
+    let placed: std::collections::HashSet<usize> = groups.values().flat_map(|group| group.members.iter().copied()).collect();
+    for (index, operation) in all.iter().enumerate().filter(|(index, _)| !placed.contains(&(offset + index))) {
+        let entity = result(models, operation).entity.filter(|name| !is_envelope(name));
+        if let Some(entity) = entity {
+            groups.entry(entity.to_lowercase()).or_insert_with(|| named(entity)).members.push(offset + index);
+        }
+    }
     leftovers(&mut groups, &all, offset);
     groups.into_values().collect()
 }
@@ -123,6 +131,11 @@ fn leftovers<'s>(groups: &mut IndexMap<String, Group<'s>>, all: &[&'s GraphOpera
         });
         group.members.push(offset + index);
     }
+}
+
+/// A type that only carries an answer.
+fn is_envelope(name: &str) -> bool {
+    ["Payload", "Result", "Response", "Output", "Error", "Connection"].iter().any(|end| name.ends_with(end))
 }
 
 pub(super) fn is_key(name: &str) -> bool {

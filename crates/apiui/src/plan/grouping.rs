@@ -4,7 +4,7 @@
 //! endpoint is in exactly one group.
 
 use super::models::{Models, success};
-use super::words::{humanise, line, singular, split};
+use super::words::{humanise, line, plural, singular, split};
 use super::lists;
 use crate::spec::{Endpoint, Model, Spec};
 use indexmap::IndexMap;
@@ -52,7 +52,10 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>) -> Vec<Group<'s>> 
         placed.entry(key).or_default().push(Placed { index, scope });
     }
     let titles = titles(&placed, &paths, prefix, endpoints);
-    placed.into_values().zip(titles).map(|(all, title)| group(endpoints, models, &all, title)).collect()
+    let mut groups: Vec<Group<'s>> =
+        placed.into_values().zip(titles).map(|(all, title)| group(endpoints, models, &all, title)).collect();
+    pluralise(&mut groups, models, endpoints);
+    groups
 }
 
 fn segments(path: &str) -> Vec<&str> {
@@ -246,6 +249,20 @@ fn group<'s>(endpoints: &'s [Endpoint], models: &Models<'s>, all: &[Placed], (ti
     group.delete = find(Scope::Item, "DELETE", &any);
     group.item = group.detail.and_then(|index| success(&endpoints[index])).and_then(|response| response.schema.as_ref());
     group
+}
+
+/// `/pet` with items of the type `Pet` is called Pets, unless something else is.
+fn pluralise<'s>(groups: &mut [Group<'s>], models: &Models<'s>, endpoints: &'s [Endpoint]) {
+    let mut taken: HashSet<String> = groups.iter().map(|group| group.title.to_lowercase()).collect();
+    for group in groups {
+        let listed = group.list.and_then(|index| success(&endpoints[index])?.schema.as_ref());
+        let item = listed.and_then(|answer| lists::find(models, answer, lists::Eager::Yes)).map(|found| found.item);
+        let Some(name) = item.or(group.item).and_then(|item| models.name(item)) else { continue };
+        let many = plural(&group.title);
+        if split(name).concat().to_lowercase() == split(&group.title).concat().to_lowercase() && taken.insert(many.to_lowercase()) {
+            group.title = many;
+        }
+    }
 }
 
 fn most_common_tag(endpoints: &[Endpoint], members: &[usize]) -> String {

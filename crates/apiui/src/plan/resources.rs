@@ -112,7 +112,9 @@ fn keys(resource: &Resource, all: &[Operation], item: &Model) -> Vec<Key> {
         for input in &all[*index].inputs {
             let is_key = match input.place {
                 InputPlace::Path => true,
-                InputPlace::Variable => !is_list && input.required && graph::is_key(&input.name),
+                InputPlace::Variable if input.required => !is_list && graph::is_key(&input.name),
+                // An optional variable is a key only under the very name of the field.
+                InputPlace::Variable => Some(*index) == resource.detail && graph::is_key(&input.name) && item.properties.contains_key(&input.name),
                 _ => false,
             };
             let known = keys.iter().any(|key| key.parameter == input.name);
@@ -146,17 +148,20 @@ fn key_field(parameter: &str, singular: &str, item: &Model) -> Option<String> {
             let metadata = item.properties.get("metadata")?;
             (wanted == "name" && metadata.reference.is_some()).then(|| "metadata.name".to_owned())
         })
+        .or_else(|| {
+            // Without an id, what people call it by is often accepted in its place.
+            let names = ["name", "slug", "key", "code", "username", "login"];
+            names.iter().filter(|_| ends_like_id && same("id").is_none()).find_map(|name| same(name))
+        })
 }
 
 fn assume(resources: &[Resource], all: &[Operation], assumptions: &mut Vec<String>) {
     let lists: Vec<&Resource> = resources.iter().filter(|resource| resource.list.is_some()).collect();
     let paged = lists.iter().filter(|resource| resource.list.as_ref().is_some_and(|list| list.paging.is_some())).count();
     if paged < lists.len() {
-        assumptions.push(format!(
-            "{} of {} lists have no paging parameters: they are loaded whole and paged in the browser.",
-            lists.len() - paged,
-            lists.len()
-        ));
+        let whole = lists.len() - paged;
+        let (noun, verb) = if whole == 1 { ("list has", "it is") } else { ("lists have", "they are") };
+        assumptions.push(format!("{whole} {noun} no paging parameters: {verb} loaded whole and paged in the browser."));
     }
     if !lists.is_empty() {
         assumptions.push("Sorting and filtering work on the rows that are loaded.".to_owned());

@@ -80,8 +80,8 @@ pub fn singular(word: &str) -> String {
         return word.to_owned();
     }
     match lower.as_str() {
-        "people" => return "person".to_owned(),
-        "children" => return "child".to_owned(),
+        "people" => return format!("{}erson", word.chars().take(1).collect::<String>()),
+        "children" => return word.chars().take(5).collect(),
         _ => {}
     }
     if lower.ends_with("ies") {
@@ -97,12 +97,13 @@ pub fn singular(word: &str) -> String {
 
 pub fn plural(word: &str) -> String {
     let lower = word.to_lowercase();
-    if lower.is_empty() || singular(word) != word || lower.ends_with("news") || lower.ends_with("series") {
+    let unchanged = ["news", "series", "species", "people", "children"];
+    if lower.is_empty() || singular(word) != word || unchanged.iter().any(|end| lower.ends_with(end)) {
         return word.to_owned();
     }
     let vowel_before = |count: usize| lower.chars().rev().nth(count).is_some_and(|c| "aeiou".contains(c));
     if lower == "person" {
-        "people".to_owned()
+        format!("{}eople", word.chars().take(1).collect::<String>())
     } else if lower.ends_with('y') && !vowel_before(1) && lower.len() > 1 {
         let keep = word.chars().count() - 1;
         format!("{}ies", word.chars().take(keep).collect::<String>())

@@ -19,6 +19,8 @@ mod swagger2;
 mod text;
 mod value;
 
+pub(crate) use refs::nearest;
+
 use crate::problem::{Place, Problem, ProblemKind};
 use crate::spec::Spec;
 use serde_json::Value;

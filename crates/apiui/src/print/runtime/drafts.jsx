@@ -4,8 +4,9 @@ function fieldsOf(input) {
   return input.shape === undefined ? (input.fields ?? []) : PLAN.shapes.at(input.shape).fields;
 }
 
+/** What a list or map holds; an entry that is there has to be filled in. */
 function itemOf(input) {
-  return input.item ?? { name: "", kind: "text" };
+  return withOwn(input.item ?? { name: "", kind: "text" }, "required", true);
 }
 
 function parseJson(text) {

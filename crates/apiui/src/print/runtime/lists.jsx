@@ -126,7 +126,7 @@ function QueryBar({ operation, list, drafts, whenChanged, whenApplied }) {
       whenApplied();
     }}>
       {shown.map((input) => (
-        <Field key={inputKey(input)} input={{ name: input.name, kind: input.kind, required: input.required, choices: input.choices, example: input.example, item: input.item, shape: input.shape, fields: input.fields, alternatives: input.alternatives }} draft={own(drafts, inputKey(input))} place={inputKey(input)} problems={[]} whenChanged={(next) => whenChanged(withOwn(drafts, inputKey(input), next))} />
+        <Field key={inputKey(input)} input={withOwn(input, "note", undefined)} draft={own(drafts, inputKey(input))} place={inputKey(input)} problems={[]} whenChanged={(next) => whenChanged(withOwn(drafts, inputKey(input), next))} />
       ))}
       <Button label="Apply" submits signature={operation.signature} />
       {sorted.length > shown.length || isWide ? <Button label={isWide ? "Fewer filters" : `${sorted.length - shown.length} more`} kind="quiet" whenPressed={() => setIsWide(!isWide)} /> : null}
@@ -254,8 +254,8 @@ function ItemTable({ resource, items, order, filters, isFiltering, whenSorted, w
         <caption className="dragoman-hidden">{resource.title}</caption>
         <thead>
           <tr>
-            {columns.map((column) => (
-              <th key={column.field} scope="col" className={column.display === "number" ? "dragoman-number" : ""} aria-sort={order.field === column.field ? (order.descending === true ? "descending" : "ascending") : "none"}>
+            {columns.map((column, position) => (
+              <th key={column.field} scope="col" className={column.display === "number" && position > 0 ? "dragoman-number" : ""} aria-sort={order.field === column.field ? (order.descending === true ? "descending" : "ascending") : "none"}>
                 <button type="button" onClick={() => whenSorted(column.field)}>
                   {column.label}
                   <span aria-hidden="true">{order.field === column.field ? (order.descending === true ? "↓" : "↑") : ""}</span>

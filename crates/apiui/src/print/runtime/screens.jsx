@@ -60,12 +60,37 @@ function ResourceScreen({ ui, id, known, children }) {
         {operation === undefined ? null : <Button label="Refresh" signature={operation.signature} whenPressed={() => ui.refresh()} />}
         {isAllowed(resource.creates) ? <Button label={`New ${resource.singular.toLowerCase()}`} kind="primary" signature={PLAN.operations.at(resource.creates).signature} whenPressed={() => ui.goTo({ kind: "form", resource: resource.id, operation: resource.creates, known })} /> : null}
       </PageHead>
+      {operation === undefined && resource.detail !== undefined ? <Lookup ui={ui} resource={resource} known={known} /> : null}
       {operation === undefined ? null : <ItemList key={JSON.stringify(known ?? {})} ui={ui} resource={resource} known={known} />}
       <section className="dragoman-panel" aria-label="Operations">
         <h2 className="dragoman-title">{operation === undefined ? "Operations" : "All operations"}</h2>
         <div className="dragoman-operations">{children}</div>
       </section>
     </>
+  );
+}
+
+/** Where there is no list, an item is opened by its key. */
+function Lookup({ ui, resource, known }) {
+  const operation = PLAN.operations.at(resource.detail);
+  const [drafts, setDrafts] = useState(() => startDrafts(operation, known ?? {}));
+  const [problems, setProblems] = useState([]);
+  const inputs = (operation.inputs ?? []).filter((input) => input.required === true || ["path", "variable"].includes(input.place));
+  const open = () => {
+    const found = inputs.flatMap((input) => problemsOf(input, own(drafts, inputKey(input)), inputKey(input)));
+    setProblems(found);
+    if (found.length === 0) ui.goTo({ kind: "item", resource: resource.id, item: undefined, known: knownValues(operation, drafts) });
+  };
+  return (
+    <form className="dragoman-panel dragoman-toolbar" noValidate role="search" aria-label={`Open ${resource.singular.toLowerCase()}`} onSubmit={(event) => {
+      event.preventDefault();
+      open();
+    }}>
+      {inputs.map((input) => (
+        <Field key={inputKey(input)} input={withOwn(input, "note", undefined)} draft={own(drafts, inputKey(input))} place={inputKey(input)} problems={problems} whenChanged={(next) => setDrafts(withOwn(drafts, inputKey(input), next))} />
+      ))}
+      <Button label={`Open ${resource.singular.toLowerCase()}`} submits signature={operation.signature} />
+    </form>
   );
 }
 

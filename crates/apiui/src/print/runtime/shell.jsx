@@ -136,7 +136,7 @@ function SchemeForm({ scheme, held, whenChanged }) {
       {scheme.kind === "mutualTls" ? <p className="dragoman-hint">The browser presents its own certificate.</p> : null}
       {scheme.place === "cookie" ? <p className="dragoman-hint">Browsers do not let a page set this cookie for another site; a host that supplies the requests can.</p> : null}
       {scheme.kind === "basic" ? <Field input={{ name: "user name", kind: "text" }} draft={held.account} place="" problems={[]} whenChanged={(next) => whenChanged({ account: next, secret: held.secret })} /> : null}
-      {scheme.kind === "mutualTls" ? null : <Field input={secret} draft={held.secret} place="" problems={[]} caption={labelOf(secret.name)} whenChanged={(next) => whenChanged({ account: held.account, secret: next })} />}
+      {scheme.kind === "mutualTls" ? null : <Field input={secret} draft={held.secret} place="" problems={[]} caption={scheme.kind === "basic" ? "Password" : words} whenChanged={(next) => whenChanged({ account: held.account, secret: next })} />}
       {(scheme.flows ?? []).map((flow) => (
         <FlowNote key={flow.kind} flow={flow} />
       ))}
@@ -179,6 +179,11 @@ function ServerPicker({ server, whenChanged }) {
 }
 
 function Notice({ text, whenClosed }) {
+  useEffect(() => {
+    if (text === "") return undefined;
+    const timer = setTimeout(() => whenClosed(), 6000);
+    return () => clearTimeout(timer);
+  }, [text]);
   if (text === "") return <div role="status" aria-live="polite" className="dragoman-hidden" />;
   return (
     <div role="status" aria-live="polite" className="dragoman-toast">
