@@ -1,4 +1,4 @@
-//! What tests need and programs do not: a fake model over real HTTP.
+//! What tests need and programs do not: a fake model over real HTTP, and an engine's end that a test scripts.
 //!
 //! A development dependency only. Panics are allowed here: a test that cannot be set up has failed.
 

@@ -235,7 +235,7 @@ fn region(host: &str) -> &str {
 }
 
 /// `{base}/v1/{name}`, also where the base has its version already.
-fn versioned(base: &str, name: &str) -> String {
+pub(crate) fn versioned(base: &str, name: &str) -> String {
     let last = base.rsplit('/').next().unwrap_or_default();
     let has_version =
         last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));

@@ -211,56 +211,76 @@ fn kind_of_status(status: u16) -> FaultKind {
     }
 }
 
+/// Codes and types of errors as the vendors write them; statuses too, which some put into a code.
+const CODES: &[(FaultKind, &[&str])] = &[
+    (
+        FaultKind::Auth,
+        &[
+            "authentication_error",
+            "permission_error",
+            "invalid_api_key",
+            "401",
+            "403",
+            "UNAUTHENTICATED",
+            "PERMISSION_DENIED",
+            "AccessDeniedException",
+            "UnrecognizedClientException",
+        ],
+    ),
+    (
+        FaultKind::RateLimit,
+        &[
+            "rate_limit_error",
+            "rate_limit_exceeded",
+            "429",
+            "RESOURCE_EXHAUSTED",
+            "ThrottlingException",
+            "too_many_requests",
+        ],
+    ),
+    (FaultKind::Exhausted, &["insufficient_quota", "billing_error", "billing_hard_limit_reached", "402"]),
+    (FaultKind::TooLong, &["context_length_exceeded", "request_too_large"]),
+    (
+        FaultKind::Request,
+        &[
+            "invalid_request_error",
+            "not_found_error",
+            "invalid_prompt",
+            "400",
+            "404",
+            "INVALID_ARGUMENT",
+            "NOT_FOUND",
+            "ValidationException",
+        ],
+    ),
+    (
+        FaultKind::Server,
+        &[
+            "overloaded_error",
+            "overloaded",
+            "api_error",
+            "server_error",
+            "server_is_overloaded",
+            "timeout_error",
+            "500",
+            "502",
+            "503",
+            "504",
+            "529",
+            "UNAVAILABLE",
+            "INTERNAL",
+            "InternalServerException",
+            "ServiceUnavailableException",
+            "ModelStreamErrorException",
+        ],
+    ),
+];
+
 fn kind_of_code(code: &str) -> Option<FaultKind> {
-    Some(match code {
-        "authentication_error"
-        | "permission_error"
-        | "invalid_api_key"
-        | "401"
-        | "403"
-        | "UNAUTHENTICATED"
-        | "PERMISSION_DENIED"
-        | "AccessDeniedException"
-        | "UnrecognizedClientException"
-        | "accessDeniedException" => FaultKind::Auth,
-        "rate_limit_error"
-        | "rate_limit_exceeded"
-        | "429"
-        | "RESOURCE_EXHAUSTED"
-        | "ThrottlingException"
-        | "throttlingException"
-        | "too_many_requests" => FaultKind::RateLimit,
-        "insufficient_quota" | "billing_error" | "billing_hard_limit_reached" | "402" => FaultKind::Exhausted,
-        "context_length_exceeded" | "request_too_large" => FaultKind::TooLong,
-        "invalid_request_error"
-        | "not_found_error"
-        | "invalid_prompt"
-        | "400"
-        | "404"
-        | "INVALID_ARGUMENT"
-        | "NOT_FOUND"
-        | "ValidationException"
-        | "validationException" => FaultKind::Request,
-        "overloaded_error"
-        | "overloaded"
-        | "api_error"
-        | "server_error"
-        | "server_is_overloaded"
-        | "500"
-        | "502"
-        | "503"
-        | "504"
-        | "529"
-        | "UNAVAILABLE"
-        | "INTERNAL"
-        | "timeout_error"
-        | "InternalServerException"
-        | "internalServerException"
-        | "ServiceUnavailableException"
-        | "serviceUnavailableException"
-        | "modelStreamErrorException" => FaultKind::Server,
-        _ => return None,
-    })
+    // An exception inside a stream begins with a small letter.
+    let listed =
+        |known: &&str| *known == code || (code.ends_with("Exception") && known.eq_ignore_ascii_case(code));
+    CODES.iter().find(|(_, codes)| codes.iter().any(&listed)).map(|(kind, _)| *kind)
 }
 
 /// The vendors have no common code for it, so the sentences are known instead.

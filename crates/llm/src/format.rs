@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::fault::Fault;
 use crate::framing::Framing;
+use crate::repair::Repair;
 use crate::sse::SseEvent;
 use names::Names;
 
@@ -78,6 +79,12 @@ impl Api {
     pub fn decoder(self, prompt: &Prompt, target: &Target) -> Box<dyn Decode> {
         let names = Names::of(&prompt.tools);
         let origin = Origin { format: self.name(), model: target.id.to_owned() };
+        let repair = target.dialect.repair && matches!(self, Self::OpenAiChat | Self::Ollama);
+        let decoder = self.plain_decoder(origin.clone(), names);
+        if repair { Box::new(Repair::new(decoder, &prompt.tools, origin)) } else { decoder }
+    }
+
+    fn plain_decoder(self, origin: Origin, names: Names) -> Box<dyn Decode> {
         match self {
             Self::OpenAiResponses => Box::new(openai_responses::Decoder::new(origin, names)),
             Self::OpenAiChat => Box::new(openai_chat::Decoder::new(origin, names)),

@@ -7,6 +7,7 @@
 mod call;
 pub mod catalogue;
 mod connection;
+pub mod discover;
 mod downgrade;
 pub mod fault;
 pub mod format;
@@ -14,6 +15,7 @@ pub mod framing;
 mod network;
 mod provider;
 mod registry;
+mod repair;
 mod retry;
 mod scrub;
 mod sigv4;
@@ -21,6 +23,6 @@ pub mod sse;
 pub mod vendors;
 
 pub use format::Api;
-pub use network::Network;
+pub use network::{Network, NetworkSettings};
 pub use provider::{Credential, KeySource, ModelConfig, Patience, ProviderConfig};
 pub use registry::{Registry, Settings};

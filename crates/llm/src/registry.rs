@@ -2,13 +2,14 @@
 //!
 //! Invariant: making it and finding a model costs nothing: no key is read, nothing is connected.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::model::{Model, ModelInfo, Models};
 use domain::{Failure, FailureKind};
 
 use crate::catalogue::{self, Known};
 use crate::connection::{Connection, Endpoint, Handle};
+use crate::discover;
 use crate::format::{Api, Dialect, Thinking};
 use crate::network::Network;
 use crate::provider::{ModelConfig, Patience, ProviderConfig};
@@ -17,7 +18,11 @@ use crate::vendors::{self, Auth, Vendor};
 /// The providers in the order of the configuration.
 #[derive(Debug, Default)]
 pub struct Registry {
-    providers: Vec<Provider>,
+    providers: Vec<Arc<Provider>>,
+    /// Servers of this machine that nobody configured.
+    local: RwLock<Vec<Arc<Provider>>>,
+    patience: Patience,
+    network: Arc<Network>,
     default_model: Option<String>,
     small_model: Option<String>,
 }
@@ -27,6 +32,8 @@ struct Provider {
     endpoint: Arc<Endpoint>,
     models: Vec<ModelConfig>,
     catalogue: bool,
+    /// What the server said it has.
+    found: RwLock<Vec<Known>>,
 }
 
 /// Everything a registry is made of.
@@ -46,14 +53,67 @@ impl Registry {
         let Settings { providers, default_model, small_model, patience, network } = settings;
         let providers = providers
             .into_iter()
-            .map(|config| Provider::new(config, patience, network.clone()))
+            .map(|config| Provider::new(config, patience, network.clone()).map(Arc::new))
             .collect::<Result<_, _>>()?;
-        Ok(Self { providers, default_model, small_model })
+        Ok(Self { providers, local: RwLock::default(), patience, network, default_model, small_model })
     }
 
-    fn provider(&self, name: &str) -> Option<&Provider> {
+    /// Asks servers for their models: those of this machine by the urls of their vendors, and the configured ones.
+    /// Takes seconds at most; meant to run beside everything else. `true` when the list has changed.
+    pub async fn discover(&self) -> bool {
+        let urls =
+            discover::LOCAL.iter().filter_map(|name| vendors::vendor(name)).map(|row| (row.name, row.url));
+        self.discover_at(&urls.collect::<Vec<_>>()).await
+    }
+
+    /// The same for servers at other urls: `(vendor, url)`.
+    pub async fn discover_at(&self, local: &[(&str, &str)]) -> bool {
+        let configured = self.providers.iter().filter(|provider| provider.is_worth_asking());
+        let asked = futures_util::future::join_all(configured.map(|provider| provider.ask()));
+        let unknown = local.iter().filter(|(name, _)| self.configured(name).is_none());
+        let looked = futures_util::future::join_all(unknown.map(|(name, url)| self.look(name, url)));
+        let (asked, looked) = futures_util::future::join(asked, looked).await;
+        let found: Vec<_> = looked.into_iter().flatten().map(Arc::new).collect();
+        let mut local = self.local.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = asked.contains(&true) || names(&found) != names(&local);
+        *local = found;
+        changed
+    }
+
+    /// A server of this machine, if it is there.
+    async fn look(&self, vendor: &str, url: &str) -> Option<Provider> {
+        let provider = self.unconfigured(vendor, url)?;
+        provider.ask().await.then_some(provider)
+    }
+
+    fn unconfigured(&self, vendor: &str, url: &str) -> Option<Provider> {
+        let (name, url) = (vendor.to_owned(), Some(url.to_owned()));
+        Provider::new(ProviderConfig { name, url, ..Default::default() }, self.patience, self.network.clone())
+            .ok()
+    }
+
+    fn configured(&self, name: &str) -> Option<&Arc<Provider>> {
         self.providers.iter().find(|provider| provider.endpoint.name == name)
     }
+
+    fn local(&self) -> Vec<Arc<Provider>> {
+        self.local.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A configured provider, one that was found, or one that may be found yet.
+    fn provider(&self, name: &str) -> Option<Arc<Provider>> {
+        let found = || self.local().into_iter().find(|provider| provider.endpoint.name == name);
+        let hoped = || {
+            let row = vendors::vendor(name).filter(|row| row.auth == Auth::Optional)?;
+            self.unconfigured(row.name, row.url).map(Arc::new)
+        };
+        self.configured(name).cloned().or_else(found).or_else(hoped)
+    }
+}
+
+/// What there is to choose from, to see whether it changed.
+fn names(providers: &[Arc<Provider>]) -> Vec<String> {
+    providers.iter().flat_map(|provider| provider.list()).map(|info| info.id).collect()
 }
 
 impl Provider {
@@ -78,7 +138,27 @@ impl Provider {
             patience,
             network,
         };
-        Ok(Self { endpoint: Arc::new(endpoint), models: config.models, catalogue: config.catalogue })
+        let (models, catalogue) = (config.models, config.catalogue);
+        Ok(Self { endpoint: Arc::new(endpoint), models, catalogue, found: RwLock::default() })
+    }
+
+    /// Asks the server for its models; `true` when the answer is new.
+    async fn ask(&self) -> bool {
+        let Some(models) = discover::models(&self.endpoint).await else { return false };
+        let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = *found != models;
+        *found = models;
+        changed
+    }
+
+    fn found(&self) -> Vec<Known> {
+        self.found.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Vendors with rows in the catalogue list embeddings, voices and pictures among their models.
+    fn is_worth_asking(&self) -> bool {
+        let vendor = &self.endpoint.vendor;
+        self.catalogue && self.is_ready() && (vendor.name.is_empty() || vendor.auth == Auth::Optional)
     }
 
     /// A key is there, or none is needed.
@@ -121,7 +201,9 @@ impl Provider {
         let provider = &self.endpoint.name;
         let own = catalogue.find(provider, wire_name).or_else(|| catalogue.find(provider, name));
         let own = own.or_else(|| catalogue.find(self.endpoint.vendor.name, wire_name));
-        own.cloned().or_else(|| {
+        let found =
+            || self.found().into_iter().find(|known| known.info.id[provider.len() + 1..] == *wire_name);
+        own.cloned().or_else(found).or_else(|| {
             let mut known = catalogue.find_anywhere(wire_name)?.clone();
             known.info.price = None;
             Some(known)
@@ -131,12 +213,15 @@ impl Provider {
     fn list(&self) -> Vec<ModelInfo> {
         let mut list: Vec<ModelInfo> =
             self.models.iter().map(|model| self.connection(&model.name).info).collect();
-        if self.catalogue {
-            let catalogue = catalogue::current();
-            let rows = catalogue.models(&self.endpoint.name).iter().map(|known| known.info.clone());
-            list.extend(rows.filter(|row| {
-                self.models.iter().all(|model| !row.id.ends_with(&format!("/{}", model.name)))
-            }));
+        let listed = if self.catalogue {
+            catalogue::current().models(&self.endpoint.name).to_vec()
+        } else {
+            Vec::new()
+        };
+        for known in listed.into_iter().chain(self.found()) {
+            if list.iter().all(|info| info.id != known.info.id) {
+                list.push(known.info);
+            }
         }
         list
     }
@@ -210,7 +295,11 @@ impl Models for Registry {
     }
 
     fn list(&self) -> Vec<ModelInfo> {
-        self.providers.iter().filter(|provider| provider.is_ready()).flat_map(Provider::list).collect()
+        let ready = self.providers.iter().filter(|provider| provider.is_ready());
+        ready
+            .flat_map(|provider| provider.list())
+            .chain(self.local().iter().flat_map(|local| local.list()))
+            .collect()
     }
 
     fn default_model(&self) -> Option<String> {

@@ -48,7 +48,15 @@ pub fn answer(request: &Request) -> Answer {
 
 /// The usual list of models.
 pub(super) fn model_list(names: &[String]) -> Value {
-    let data: Vec<_> = names.iter().map(|name| json!({ "id": name, "object": "model" })).collect();
+    let data: Vec<_> =
+        names.iter().map(|name| json!({ "id": name, "object": "model", "owned_by": "llamacpp" })).collect();
+    json!({ "object": "list", "data": data })
+}
+
+/// LM Studio's own list of models.
+pub(super) fn lmstudio_list(names: &[String]) -> Value {
+    let data: Vec<_> =
+        names.iter().map(|name| json!({ "id": name, "type": "llm", "max_context_length": 8192 })).collect();
     json!({ "object": "list", "data": data })
 }
 

@@ -124,6 +124,9 @@ impl Connection {
     async fn list(&mut self, head: &Head) -> io::Result<Fate> {
         let models = locked(&self.state.models).clone();
         let path = head.path.split('?').next().unwrap_or_default();
+        if path.ends_with("/api/v0/models") {
+            return self.plain(200, &[], echo::lmstudio_list(&models).to_string().as_bytes()).await;
+        }
         if head.method == "GET" && path.ends_with("/models") {
             return self.plain(200, &[], echo::model_list(&models).to_string().as_bytes()).await;
         }

@@ -348,6 +348,13 @@ impl Decoder {
         self.blocks.stop(open.block, provider, out);
     }
 
+    fn cite(&mut self, raw: Option<&RawValue>, out: &mut Events) {
+        let cited = raw.and_then(|raw| serde_json::from_str::<Annotation>(raw.get()).ok());
+        if let Some(Annotation { title, url: Some(url) }) = cited {
+            self.blocks.citation(title.unwrap_or_else(|| url.clone()), url, out);
+        }
+    }
+
     fn usage(&mut self, usage: Usage, out: &mut Events) {
         let (cached, written) = usage
             .input_tokens_details
@@ -453,13 +460,7 @@ impl Decode for Decoder {
                     self.done(index, raw, out);
                 }
             }
-            FrameKind::Annotation => {
-                let cited =
-                    frame.annotation.and_then(|raw| serde_json::from_str::<Annotation>(raw.get()).ok());
-                if let Some(Annotation { title, url: Some(url) }) = cited {
-                    self.blocks.citation(title.unwrap_or_else(|| url.clone()), url, out);
-                }
-            }
+            FrameKind::Annotation => self.cite(frame.annotation, out),
             FrameKind::Completed => self.end(frame.response, true, out),
             FrameKind::Incomplete => self.end(frame.response, false, out),
             FrameKind::Failed => {

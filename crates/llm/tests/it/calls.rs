@@ -127,7 +127,7 @@ async fn one_connection_serves_several_calls() {
 
 #[tokio::test]
 async fn rate_limits_are_waited_for_and_shown() {
-    for api in Api::ALL {
+    for_every_format(|api| async move {
         let fake = FakeModel::start().await;
         fake.answer(Answer::status(429).header("retry-after", "0.2"));
         fake.answer(Answer::status(529).header("retry-after-ms", "50"));
@@ -143,7 +143,8 @@ async fn rate_limits_are_waited_for_and_shown() {
             "{waits:?}"
         );
         assert!(waits[0].contains("Trying again at "), "{waits:?}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -155,9 +156,14 @@ async fn a_wait_that_is_too_long_is_a_failure_that_says_when() {
     assert_eq!((failure.kind, failure.retry_after), (FailureKind::Quota, Some(Duration::from_secs(3600))));
 }
 
+/// Runs the same for all formats at once: most of the time is waiting.
+async fn for_every_format<F: Future<Output = ()>>(check: impl Fn(Api) -> F) {
+    futures_util::future::join_all(Api::ALL.map(check)).await;
+}
+
 #[tokio::test]
 async fn broken_starts_are_tried_again_unseen() {
-    for api in Api::ALL {
+    for_every_format(|api| async move {
         for broken in [
             Answer::status(500),
             Answer::status(503),
@@ -175,12 +181,13 @@ async fn broken_starts_are_tried_again_unseen() {
                 events.iter().filter(|event| matches!(event, ModelEvent::BlockStarted { .. })).count();
             assert_eq!(starts, 1, "{api:?} {broken:?}");
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_break_after_output_ends_the_answer_with_what_came() {
-    for api in Api::ALL {
+    for_every_format(|api| async move {
         for answer in [
             Answer::text("Half an").cut(),
             Answer::text("Half an").silence(),
@@ -196,7 +203,8 @@ async fn a_break_after_output_ends_the_answer_with_what_came() {
             );
             assert_eq!(fake.requests().len(), 1, "{api:?}: nothing is sent twice");
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -215,9 +223,7 @@ async fn keys_that_are_missing_or_refused_say_what_to_set() {
         providers: vec![ProviderConfig { name: "anthropic".into(), ..ProviderConfig::default() }],
         ..Settings::default()
     };
-    let model_without_key = Registry::new(settings).unwrap().find("anthropic/claude-sonnet-4-5").unwrap();
-    let (_, failure) = run(model_without_key.as_ref(), prompt("Hi")).await;
-    let failure = failure.unwrap();
+    let failure = Registry::new(settings).unwrap().find("anthropic/claude-sonnet-4-5").err().unwrap();
     assert_eq!(failure.kind, FailureKind::Auth);
     assert!(
         failure.to_string().contains("ANTHROPIC_API_KEY")

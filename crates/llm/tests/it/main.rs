@@ -5,6 +5,9 @@
 
 mod calls;
 mod matrix;
+mod network;
 mod recorded;
+mod registry;
+mod repair;
 mod requests;
 mod support;

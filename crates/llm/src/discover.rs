@@ -1,0 +1,208 @@
+//! Asks servers which models they have: those of this machine that nobody configured, and those that were.
+//!
+//! Runs in the background and never delays a start. Invariants: only what answers like the server it should be is
+//! believed; no key is sent to a server that was not configured; every question has a deadline.
+
+use std::time::Duration;
+
+use domain::model::ModelInfo;
+use reqwest::RequestBuilder;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::catalogue::Known;
+use crate::connection::Endpoint;
+use crate::format::{Api, Thinking};
+
+const DEADLINE: Duration = Duration::from_secs(3);
+const ANSWER_LIMIT: usize = 4 * 1024 * 1024;
+/// A machine may hold hundreds of models; asking for each takes its time.
+const MOST_ASKED: usize = 64;
+
+/// Servers that are looked for on this machine, by the name of their vendor's row.
+pub const LOCAL: [&str; 3] = ["ollama", "lmstudio", "llama.cpp"];
+
+/// The models a server says it has; nothing where it does not answer or is something else.
+pub(crate) async fn models(endpoint: &Endpoint) -> Option<Vec<Known>> {
+    match (endpoint.vendor.api, endpoint.vendor.name) {
+        (Api::Ollama, _) => ollama(endpoint).await,
+        (_, "lmstudio") => match lmstudio(endpoint).await {
+            Some(models) => Some(models),
+            None => listed(endpoint, |_| true).await,
+        },
+        (_, "llama.cpp") => listed(endpoint, |model| model.owned_by.as_deref() == Some("llamacpp")).await,
+        (Api::OpenAiChat | Api::OpenAiResponses | Api::Anthropic, _) => listed(endpoint, |_| true).await,
+        (Api::Gemini | Api::Bedrock, _) => None,
+    }
+}
+
+/// Parts of the names of models that answer no prompts.
+const NOT_TALKING: [&str; 8] =
+    ["embed", "whisper", "tts", "rerank", "moderation", "dall-e", "stable-diffusion", "flux"];
+
+#[derive(Deserialize)]
+struct List<T> {
+    #[serde(alias = "models")]
+    data: Vec<T>,
+}
+
+/// A model of `/models`; gateways add what they know.
+#[derive(Deserialize)]
+struct Listed {
+    id: String,
+    owned_by: Option<String>,
+    #[serde(alias = "max_model_len")]
+    context_length: Option<u64>,
+    meta: Option<Meta>,
+    supported_parameters: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    n_ctx: Option<u64>,
+}
+
+async fn listed(endpoint: &Endpoint, believe: impl Fn(&Listed) -> bool) -> Option<Vec<Known>> {
+    let base = endpoint.url.trim_end_matches('/');
+    let url = match endpoint.vendor.api {
+        Api::OpenAiChat => format!("{base}/models"),
+        _ => crate::connection::versioned(base, "models"),
+    };
+    let list: List<Listed> = ask(endpoint, &url, None).await?;
+    let talks = |model: &Listed| !NOT_TALKING.iter().any(|part| model.id.to_ascii_lowercase().contains(part));
+    let known = list.data.into_iter().filter(|model| believe(model) && talks(model)).map(|model| {
+        let meant = |name: &str| {
+            model.supported_parameters.as_ref().is_none_or(|list| list.iter().any(|p| p == name))
+        };
+        let context = model.context_length.or(model.meta.and_then(|meta| meta.n_ctx));
+        known(endpoint, &model.id, context, meant("tools"), true, Thinking::None)
+    });
+    let known: Vec<_> = known.collect();
+    (!known.is_empty()).then_some(known)
+}
+
+#[derive(Deserialize)]
+struct LmStudioModel {
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    max_context_length: Option<u64>,
+    loaded_context_length: Option<u64>,
+}
+
+async fn lmstudio(endpoint: &Endpoint) -> Option<Vec<Known>> {
+    let base = endpoint.url.trim_end_matches('/').trim_end_matches("/v1");
+    let list: List<LmStudioModel> = ask(endpoint, &format!("{base}/api/v0/models"), None).await?;
+    let models = list.data.iter().filter(|model| model.kind != "embeddings");
+    let models = models.map(|model| {
+        let context = model.loaded_context_length.or(model.max_context_length);
+        known(endpoint, &model.id, context, true, model.kind == "vlm", Thinking::None)
+    });
+    Some(models.collect())
+}
+
+#[derive(Deserialize)]
+struct OllamaModel {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct OllamaShow {
+    #[serde(default)]
+    capabilities: Vec<String>,
+    #[serde(default)]
+    model_info: serde_json::Map<String, Value>,
+}
+
+async fn ollama(endpoint: &Endpoint) -> Option<Vec<Known>> {
+    let base = endpoint.url.trim_end_matches('/');
+    let list: List<OllamaModel> = ask(endpoint, &format!("{base}/api/tags"), None).await?;
+    let mut models = Vec::new();
+    for model in list.data.iter().take(MOST_ASKED) {
+        let body = serde_json::json!({ "model": model.name });
+        let show: Option<OllamaShow> = ask(endpoint, &format!("{base}/api/show"), Some(body)).await;
+        let can =
+            |what: &str| show.as_ref().is_none_or(|show| show.capabilities.iter().any(|known| known == what));
+        if !can("completion") {
+            continue;
+        }
+        let context = show.as_ref().and_then(|show| {
+            show.model_info
+                .iter()
+                .find(|(key, _)| key.ends_with(".context_length"))
+                .and_then(|(_, value)| value.as_u64())
+        });
+        let thinks = show.is_some() && can("thinking");
+        let thinking = if thinks { Thinking::Effort } else { Thinking::None };
+        let mut known = known(endpoint, &model.name, context, can("tools"), can("vision"), thinking);
+        if thinks {
+            // gpt-oss takes words, the others only know yes and no.
+            let steps: &[&str] =
+                if model.name.starts_with("gpt-oss") { &["low", "medium", "high"] } else { &["none", "on"] };
+            known.info.variants = steps.iter().map(|step| (*step).to_owned()).collect();
+        }
+        models.push(known);
+    }
+    Some(models)
+}
+
+fn known(
+    endpoint: &Endpoint,
+    name: &str,
+    context: Option<u64>,
+    tools: bool,
+    images: bool,
+    thinking: Thinking,
+) -> Known {
+    let info = ModelInfo {
+        id: format!("{}/{name}", endpoint.name),
+        context_limit: context,
+        tools,
+        images,
+        reasoning: thinking != Thinking::None,
+        ..ModelInfo::default()
+    };
+    Known { info, thinking, temperature: true }
+}
+
+/// A question with a deadline: `None` for everything but an answer of this shape.
+async fn ask<T: DeserializeOwned>(endpoint: &Endpoint, url: &str, body: Option<Value>) -> Option<T> {
+    let answer = tokio::time::timeout(DEADLINE, async {
+        let client = endpoint.network.client(url).await.ok()?;
+        let request = match body {
+            Some(body) => client.post(url).json(&body),
+            None => client.get(url),
+        };
+        let mut response = with_key(endpoint, request).await?.send().await.ok()?;
+        if !response.status().is_success() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        while let Some(more) = response.chunk().await.ok()? {
+            bytes.extend_from_slice(&more);
+            if bytes.len() > ANSWER_LIMIT {
+                return None;
+            }
+        }
+        serde_json::from_slice(&bytes).ok()
+    });
+    answer.await.ok().flatten()
+}
+
+/// Only a configured endpoint has a key and headers.
+async fn with_key(endpoint: &Endpoint, mut request: RequestBuilder) -> Option<RequestBuilder> {
+    use crate::provider::Credential;
+    use crate::vendors::Auth;
+    for (name, value) in &endpoint.headers {
+        request = request.header(name, value);
+    }
+    if endpoint.vendor.api == Api::Anthropic {
+        request = request.header("anthropic-version", "2023-06-01");
+    }
+    Some(match (endpoint.credential().await.ok()?, endpoint.vendor.auth) {
+        (Some(Credential::Key(key)), Auth::Header(name)) => request.header(name, key),
+        (Some(Credential::Key(key) | Credential::Bearer(key)), _) => request.bearer_auth(key),
+        _ => request,
+    })
+}

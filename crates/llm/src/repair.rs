@@ -1,0 +1,182 @@
+//! Calls that a local model wrote into its text, and thinking in tags, made into real blocks.
+//!
+//! Wraps the decoder of a server that may not recognise its model's own markup. Invariants: a call is made only when
+//! the whole rest of the answer is call markup, every name in it is an offered tool's and every input is complete;
+//! everything else is shown as the text it is. Nothing is lost: what was held back is shown in the end.
+
+mod json;
+mod markup;
+mod scan;
+
+use std::collections::HashMap;
+
+use domain::ToolSpec;
+use domain::model::{BlockKind, ModelEvent};
+
+use crate::fault::Fault;
+use crate::format::{Blocks, Decode, Events, Origin, made_up_id};
+use crate::sse::SseEvent;
+use markup::Offered;
+use scan::{Said, Scanner};
+
+pub struct Repair {
+    inner: Box<dyn Decode>,
+    offered: Offered,
+    origin: Origin,
+    blocks: Blocks,
+    /// Numbers of the inner decoder's blocks as ours.
+    numbers: HashMap<u32, u32>,
+    text: Option<Text>,
+    scratch: Events,
+    said: Vec<Said>,
+    /// The server recognises calls: what stands in its text is text.
+    recognised: bool,
+}
+
+/// The inner text block that is being read, and what it has become.
+struct Text {
+    inner: u32,
+    scanner: Scanner,
+    open: Option<(u32, bool)>,
+}
+
+impl Repair {
+    pub fn new(inner: Box<dyn Decode>, tools: &[ToolSpec], origin: Origin) -> Self {
+        Self {
+            inner,
+            offered: Offered::new(tools),
+            origin,
+            blocks: Blocks::default(),
+            numbers: HashMap::new(),
+            text: None,
+            scratch: Events::new(),
+            said: Vec::new(),
+            recognised: false,
+        }
+    }
+
+    fn forward(&mut self, out: &mut Events) {
+        while let Some(event) = self.scratch.pop_front() {
+            match event {
+                ModelEvent::BlockStarted { block, kind: BlockKind::Text } => {
+                    let scanner = Scanner::new(!self.offered.is_empty() && !self.recognised);
+                    self.text = Some(Text { inner: block, scanner, open: None });
+                }
+                ModelEvent::BlockStarted { block, kind } => {
+                    self.recognised |= matches!(kind, BlockKind::ToolCall { .. });
+                    let number = self.blocks.start(kind, out);
+                    self.numbers.insert(block, number);
+                }
+                ModelEvent::BlockDelta { block, text } => self.delta(block, text, out),
+                ModelEvent::BlockEnded { block, provider } => {
+                    if self.text.as_ref().is_some_and(|text| text.inner == block) {
+                        self.end_text(out);
+                    } else if let Some(number) = self.numbers.remove(&block) {
+                        self.blocks.stop(number, provider, out);
+                    }
+                }
+                ModelEvent::Ended { reason } => {
+                    self.end_text(out);
+                    self.blocks.end(reason, out);
+                }
+                other => out.push_back(other),
+            }
+        }
+    }
+
+    fn delta(&mut self, block: u32, text: String, out: &mut Events) {
+        match &mut self.text {
+            Some(reading) if reading.inner == block => {
+                reading.scanner.push(text, &mut self.said);
+                self.say(out);
+            }
+            _ => {
+                if let Some(number) = self.numbers.get(&block) {
+                    out.push_back(ModelEvent::BlockDelta { block: *number, text });
+                }
+            }
+        }
+    }
+
+    /// Tells what the scanner let through.
+    fn say(&mut self, out: &mut Events) {
+        let Some(reading) = &mut self.text else { return };
+        for said in self.said.drain(..) {
+            let (text, thought) = match said {
+                Said::Text(text) => (text, false),
+                Said::Thought(text) => (text, true),
+            };
+            if let Some((block, _)) = reading.open.filter(|(_, open_thought)| *open_thought != thought) {
+                let provider = (!thought).then(|| self.origin.block(think_tags())).flatten();
+                self.blocks.stop(block, provider, out);
+                reading.open = None;
+            }
+            let (block, _) = *reading.open.get_or_insert_with(|| {
+                let kind = if thought { BlockKind::Reasoning } else { BlockKind::Text };
+                (self.blocks.start(kind, out), thought)
+            });
+            out.push_back(ModelEvent::BlockDelta { block, text });
+        }
+    }
+
+    fn end_text(&mut self, out: &mut Events) {
+        let Some(reading) = &mut self.text else { return };
+        let held = reading.scanner.finish(&mut self.said);
+        let calls = held.as_deref().and_then(|held| markup::calls(held, &self.offered));
+        if let (Some(held), None) = (held, &calls) {
+            self.said.push(Said::Text(held));
+        }
+        self.say(out);
+        if let Some(Text { open: Some((block, thought)), .. }) = self.text.take() {
+            let provider = thought.then(|| self.origin.block(think_tags())).flatten();
+            self.blocks.stop(block, provider, out);
+        }
+        for call in calls.into_iter().flatten() {
+            tracing::info!(tool = call.name, "a call in the model's text was made a real one");
+            let kind = BlockKind::ToolCall { call_id: made_up_id(), name: call.name };
+            let block = self.blocks.start(kind, out);
+            out.push_back(ModelEvent::BlockDelta { block, text: call.input.to_string() });
+            self.blocks.stop(block, None, out);
+        }
+    }
+}
+
+/// How thinking in tags is marked, so that it goes back the way it came.
+fn think_tags() -> serde_json::Value {
+    serde_json::json!({ "field": "reasoning_content" })
+}
+
+impl Decode for Repair {
+    fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
+        let pushed = self.inner.push(event, &mut self.scratch);
+        self.forward(out);
+        if pushed.is_err() {
+            self.give_up(out);
+        }
+        pushed
+    }
+
+    fn finish(&mut self, out: &mut Events) -> bool {
+        let whole = self.inner.finish(&mut self.scratch);
+        self.forward(out);
+        if !whole {
+            self.give_up(out);
+        }
+        whole
+    }
+
+    fn settled(&self) -> bool {
+        self.inner.settled()
+    }
+}
+
+impl Repair {
+    /// The stream broke: what was held back is shown as text, and no call is made of it.
+    fn give_up(&mut self, out: &mut Events) {
+        if let Some(reading) = &mut self.text {
+            let held = reading.scanner.finish(&mut self.said);
+            self.said.extend(held.map(Said::Text));
+            self.say(out);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Watches text as it streams for thinking tags at its start and for what may be the beginning of a call.
+//!
+//! Invariant: text leaves in order and unchanged; once a call's opening is certain, the rest is held until the end.
+
+/// What may be shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Said {
+    Text(String),
+    Thought(String),
+}
+
+/// Openings of calls, each at the start of a line.
+const OPENINGS: [&str; 22] = [
+    "<tool_call>",
+    "<tool_calls>",
+    "<tool_call ",
+    "<toolcall>",
+    "<function_call>",
+    "<function_calls>",
+    "<functioncall>",
+    "<functions>",
+    "<function=",
+    "<function name=",
+    "<invoke ",
+    "<minimax:tool_call>",
+    "<tools>",
+    "<|tool_call|>",
+    "<|tool_call_start|>",
+    "<|tool_calls_section_begin|>",
+    "<|tool_call_begin|>",
+    "<|python_tag|>",
+    "<｜tool▁calls▁begin｜>",
+    "[TOOL_CALLS]",
+    "[TOOL_CALL]",
+    "[TOOL_REQUEST]",
+];
+
+const THINK: [(&str, &str); 3] =
+    [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>")];
+
+#[derive(Debug)]
+pub struct Scanner {
+    mode: Mode,
+    /// Text that was not let through yet.
+    pending: String,
+    calls: bool,
+    /// Nothing but white space was said so far.
+    blank: bool,
+    /// Nothing but white space stands before on this line.
+    line_start: bool,
+    /// Inside a code block of the answer.
+    fenced: bool,
+    /// White space after a thinking tag belongs to the tag.
+    trim: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// Before anything was said: thinking may open.
+    Start,
+    Thinking(&'static str),
+    Text,
+    /// A call has opened.
+    Held,
+}
+
+/// What a beginning may be.
+enum Verdict {
+    No,
+    Maybe,
+    Yes,
+}
+
+impl Scanner {
+    pub fn new(calls: bool) -> Self {
+        Self {
+            mode: Mode::Start,
+            pending: String::new(),
+            calls,
+            blank: true,
+            line_start: true,
+            fenced: false,
+            trim: false,
+        }
+    }
+
+    pub fn push(&mut self, text: String, out: &mut Vec<Said>) {
+        let quiet = self.mode == Mode::Text && self.pending.is_empty() && !self.trim;
+        if quiet && !self.may_begin(&text) {
+            self.note(&text);
+            out.push(Said::Text(text));
+            return;
+        }
+        self.pending.push_str(&text);
+        while self.step(out) {}
+    }
+
+    /// The text is over: what is returned began like a call.
+    pub fn finish(&mut self, out: &mut Vec<Said>) -> Option<String> {
+        let rest = std::mem::take(&mut self.pending);
+        match self.mode {
+            _ if rest.is_empty() => None,
+            Mode::Held => Some(rest),
+            Mode::Thinking(_) => {
+                out.push(Said::Thought(rest));
+                None
+            }
+            Mode::Start | Mode::Text => {
+                out.push(Said::Text(rest));
+                None
+            }
+        }
+    }
+
+    /// Whether a call, a code block or a line could begin in this text.
+    fn may_begin(&self, text: &str) -> bool {
+        self.calls && (self.line_start || memchr::memchr(b'\n', text.as_bytes()).is_some())
+    }
+
+    /// Does one thing with the pending text; `false` when more is needed.
+    fn step(&mut self, out: &mut Vec<Said>) -> bool {
+        if self.trim {
+            self.pending.drain(..self.pending.len() - self.pending.trim_start().len());
+            self.trim = self.pending.is_empty();
+        }
+        match self.mode {
+            _ if self.trim => false,
+            Mode::Held => false,
+            Mode::Start => self.start(),
+            Mode::Thinking(close) => self.think(close, out),
+            Mode::Text => self.text(out),
+        }
+    }
+
+    fn start(&mut self) -> bool {
+        let trimmed = self.pending.trim_start();
+        for (open, close) in THINK {
+            if let Some(rest) = trimmed.strip_prefix(open) {
+                self.pending = rest.to_owned();
+                self.mode = Mode::Thinking(close);
+                self.trim = true;
+                return true;
+            }
+        }
+        if THINK.iter().any(|(open, _)| open.starts_with(trimmed)) {
+            return false;
+        }
+        self.mode = Mode::Text;
+        true
+    }
+
+    fn think(&mut self, close: &'static str, out: &mut Vec<Said>) -> bool {
+        if let Some(at) = self.pending.find(close) {
+            let rest = self.pending.split_off(at);
+            let thought = std::mem::replace(&mut self.pending, rest[close.len()..].to_owned());
+            if !thought.trim().is_empty() {
+                out.push(Said::Thought(thought.trim_end().to_owned()));
+            }
+            self.mode = Mode::Text;
+            self.trim = true;
+            return true;
+        }
+        // The end of the text may be the beginning of the closing tag, or white space before it.
+        let safe = safe_end(&self.pending, close);
+        if safe > 0 {
+            let rest = self.pending.split_off(safe);
+            out.push(Said::Thought(std::mem::replace(&mut self.pending, rest)));
+        }
+        false
+    }
+
+    fn text(&mut self, out: &mut Vec<Said>) -> bool {
+        if !self.calls {
+            return self.release(self.pending.len(), out);
+        }
+        let Some(at) = self.next_beginning() else { return self.release(self.pending.len(), out) };
+        if at > 0 {
+            return self.release(at, out);
+        }
+        match self.verdict() {
+            Verdict::Yes => {
+                self.mode = Mode::Held;
+                false
+            }
+            Verdict::Maybe => false,
+            Verdict::No => {
+                let first = self.pending.chars().next().map_or(0, char::len_utf8);
+                // A code block's fence is let through as a whole, so that it is counted once.
+                let fence = if self.pending.starts_with("```") { 3 } else { first };
+                if fence == 3 {
+                    self.fenced = !self.fenced;
+                }
+                self.line_start = false;
+                self.release(fence, out)
+            }
+        }
+    }
+
+    /// Where, in the pending text, something that matters could begin.
+    fn next_beginning(&self) -> Option<usize> {
+        let mut line_start = self.line_start;
+        for (at, c) in self.pending.char_indices() {
+            match c {
+                '\n' => line_start = true,
+                _ if c.is_whitespace() => {}
+                '`' if line_start => return Some(at),
+                '<' | '[' if line_start && !self.fenced => return Some(at),
+                '{' if line_start && !self.fenced && self.blank && self.pending[..at].trim().is_empty() => {
+                    return Some(at);
+                }
+                _ => line_start = false,
+            }
+        }
+        None
+    }
+
+    fn verdict(&self) -> Verdict {
+        let text = self.pending.as_str();
+        if text.starts_with('{') {
+            return call_object(text);
+        }
+        if text.starts_with('`') {
+            return if self.fenced { closing_fence(text) } else { fence(text) };
+        }
+        if OPENINGS.iter().any(|opening| text.starts_with(opening)) {
+            Verdict::Yes
+        } else if OPENINGS.iter().any(|opening| opening.starts_with(text)) {
+            Verdict::Maybe
+        } else if text.starts_with('[') && self.blank {
+            match text[1..].trim_start() {
+                "" => Verdict::Maybe,
+                rest if rest.starts_with('{') => call_object(rest),
+                _ => Verdict::No,
+            }
+        } else {
+            Verdict::No
+        }
+    }
+
+    fn release(&mut self, end: usize, out: &mut Vec<Said>) -> bool {
+        if end == 0 {
+            return false;
+        }
+        let rest = self.pending.split_off(end);
+        let text = std::mem::replace(&mut self.pending, rest);
+        self.note(&text);
+        out.push(Said::Text(text));
+        !self.pending.is_empty()
+    }
+
+    fn note(&mut self, text: &str) {
+        for c in text.chars() {
+            if c == '\n' {
+                self.line_start = true;
+            } else if !c.is_whitespace() {
+                self.line_start = false;
+                self.blank = false;
+            }
+        }
+    }
+}
+
+/// How much of the text cannot belong to `close` any more.
+fn safe_end(text: &str, close: &str) -> usize {
+    let start = (1..close.len()).rev().find(|length| text.ends_with(&close[..*length])).unwrap_or(0);
+    text[..text.len() - start].trim_end().len()
+}
+
+/// ```` ```json ```` and the like, followed by what may be a call.
+fn fence(text: &str) -> Verdict {
+    if "```".starts_with(text) {
+        return Verdict::Maybe;
+    }
+    let Some(rest) = text.strip_prefix("```") else { return Verdict::No };
+    let Some((info, body)) = rest.split_once('\n') else {
+        return if rest.len() > 20 { Verdict::No } else { Verdict::Maybe };
+    };
+    if !["", "json", "tool_call", "tool_calls", "tool_code", "tool", "function", "function_call", "xml"]
+        .contains(&info.trim())
+    {
+        return Verdict::No;
+    }
+    match body.trim_start() {
+        "" => Verdict::Maybe,
+        body if body.starts_with('{') => call_object(body),
+        body if OPENINGS.iter().any(|opening| body.starts_with(opening)) => Verdict::Yes,
+        body if body.starts_with('<') && OPENINGS.iter().any(|opening| opening.starts_with(body)) => {
+            Verdict::Maybe
+        }
+        _ => Verdict::No,
+    }
+}
+
+fn closing_fence(text: &str) -> Verdict {
+    if text.len() < 3 && "```".starts_with(text) { Verdict::Maybe } else { Verdict::No }
+}
+
+/// An object whose first member is one that calls begin with.
+fn call_object(text: &str) -> Verdict {
+    let body = text[1..].trim_start();
+    let Some(quote) = body.chars().next() else { return Verdict::Maybe };
+    if quote != '"' && quote != '\'' {
+        return Verdict::No;
+    }
+    let Some((key, _)) = body[1..].split_once(quote) else {
+        return if body.len() > 20 { Verdict::No } else { Verdict::Maybe };
+    };
+    let known =
+        ["name", "tool", "tool_name", "function", "type", "id", "arguments", "parameters", "tool_calls"];
+    if known.contains(&key) { Verdict::Yes } else { Verdict::No }
+}
