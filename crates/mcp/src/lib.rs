@@ -1,1 +1,33 @@
-//! To be written.
+//! The client of the Model Context Protocol and the supervisor of the servers a user configured or a client handed over.
+//!
+//! It owns the life of each server (a child process or an HTTP address), the handshake, the lists, the calls and the
+//! translation into [`domain::tool`]. It knows no configuration file, no front-end and no model. Invariants:
+//!
+//! * **Nothing waits for a server.** [`Supervisor::start`] returns at once; what is known of a server is a snapshot.
+//! * **Nothing outlives its purpose.** A stopped, crashed or dropped server takes its whole process tree with it; every
+//!   request has a deadline and is cancelled at the server when nobody wants its answer.
+//! * **A server is not trusted.** Names, descriptions, schemas, lists and results are bounded and cleaned; a hint of a
+//!   server never makes a call harmless or lets it run beside others; a definition that changes after it was first
+//!   listed is withheld until the user stops and starts the server (`pins`).
+//! * **One peer, two carriers.** Standard pipes and streamable HTTP both end in a byte stream under [`rpc::Peer`].
+
+mod board;
+mod calls;
+mod catalogue;
+mod client;
+mod connection;
+mod content;
+mod form;
+mod handler;
+mod http;
+mod life;
+mod options;
+mod pins;
+mod stdio;
+mod supervisor;
+mod text;
+mod tool;
+mod wire;
+
+pub use options::{Lookup, Options, ServerConfig, Shown};
+pub use supervisor::{Supervisor, session_servers};

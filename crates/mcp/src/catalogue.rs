@@ -1,0 +1,270 @@
+//! What a server offers: its lists read page by page, bounded, cleaned and turned into our words.
+//!
+//! Invariant: whatever a server lists, at most so many items of so many bytes are kept, under names every API accepts;
+//! what is left out is said.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::command::SlashArgument;
+use domain::tool::{Resource, ServerPrompt, ToolSpec};
+use domain::tool_call::Origin;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::client::Client;
+use crate::pins::{Digest, Hash};
+use crate::text::{line, plain_name, tidy};
+use crate::wire::{Page, PromptItem, ResourceItem, ToolItem};
+
+const MOST_TOOLS: usize = 256;
+const MOST_PROMPTS: usize = 256;
+const MOST_RESOURCES: usize = 1_000;
+const MOST_ARGUMENTS: usize = 32;
+const MOST_PAGES: usize = 100;
+const LONGEST_DESCRIPTION: usize = 4 << 10;
+const LONGEST_LINE: usize = 400;
+const LONGEST_URI: usize = 2 << 10;
+const LARGEST_SCHEMA: usize = 32 << 10;
+
+/// A tool as its server defines it and as we offer it.
+pub(crate) struct Definition {
+    /// The name the server knows it by.
+    pub wire_name: String,
+    pub spec: ToolSpec,
+    /// The server says that it changes nothing. A hint: see `tool`.
+    pub read_only_hint: bool,
+    pub digest: Digest,
+}
+
+pub(crate) struct PromptEntry {
+    pub wire_name: String,
+    pub prompt: ServerPrompt,
+}
+
+/// Tools that could be read, and why others were left out.
+#[derive(Default)]
+pub(crate) struct ToolList {
+    pub definitions: Vec<Definition>,
+    pub notes: Vec<String>,
+}
+
+pub(crate) async fn list_tools(
+    client: &Client,
+    server: &str,
+    deadline: Duration,
+) -> Result<ToolList, String> {
+    if client.capabilities().tools.is_none() {
+        return Ok(ToolList::default());
+    }
+    Ok(read_tools(server, &list(client, "tools/list", MOST_TOOLS, deadline).await?))
+}
+
+pub(crate) async fn list_prompts(client: &Client, server: &str, deadline: Duration) -> Vec<Arc<PromptEntry>> {
+    if client.capabilities().prompts.is_none() {
+        return Vec::new();
+    }
+    match list(client, "prompts/list", MOST_PROMPTS, deadline).await {
+        Ok(items) => read_prompts(server, &items),
+        Err(problem) => {
+            tracing::warn!(server, problem, "the server's prompts could not be listed");
+            Vec::new()
+        }
+    }
+}
+
+pub(crate) async fn list_resources(client: &Client, server: &str, deadline: Duration) -> Vec<Resource> {
+    if client.capabilities().resources.is_none() {
+        return Vec::new();
+    }
+    match list(client, "resources/list", MOST_RESOURCES, deadline).await {
+        Ok(items) => read_resources(server, &items),
+        Err(problem) => {
+            tracing::warn!(server, problem, "the server's resources could not be listed");
+            Vec::new()
+        }
+    }
+}
+
+/// All pages, until there are one more than `most` items; within `deadline` altogether.
+async fn list(
+    client: &Client,
+    method: &str,
+    most: usize,
+    deadline: Duration,
+) -> Result<Vec<Box<RawValue>>, String> {
+    let pages = async {
+        let mut items = Vec::new();
+        let mut params = json!({});
+        for _ in 0..MOST_PAGES {
+            let page: Page = client.request(method, &params, deadline).await?;
+            items.extend(page.items.into_iter().take(most + 1 - items.len()));
+            match page.next_cursor {
+                Some(cursor) if items.len() <= most && params["cursor"] != json!(cursor) => {
+                    params = json!({"cursor": cursor});
+                }
+                _ => break,
+            }
+        }
+        Ok(items)
+    };
+    let late = |_| Err(format!("It did not answer {method} within {} s.", deadline.as_secs()));
+    tokio::time::timeout(deadline, pages).await.unwrap_or_else(late)
+}
+
+fn read<'a, T: Deserialize<'a>>(item: &'a RawValue) -> Option<T> {
+    serde_json::from_str(item.get()).ok()
+}
+
+fn read_tools(server: &str, items: &[Box<RawValue>]) -> ToolList {
+    let mut list = ToolList::default();
+    let mut names = HashSet::new();
+    for item in items.iter().take(MOST_TOOLS) {
+        match read_tool(server, item) {
+            Ok(Some(definition)) if names.insert(definition.spec.name.clone()) => {
+                list.definitions.push(definition)
+            }
+            Ok(Some(definition)) => {
+                list.notes.push(format!(
+                    "Two of its tools are called {}; the second is left out.",
+                    definition.spec.name
+                ));
+            }
+            Ok(None) => {}
+            Err(note) => list.notes.push(note),
+        }
+    }
+    if items.len() > MOST_TOOLS {
+        list.notes.push(format!("It has more than {MOST_TOOLS} tools; the others are left out."));
+    }
+    list
+}
+
+/// `None`: a tool that only runs as a task of the protocol's experimental kind, which we do not speak.
+fn read_tool(server: &str, item: &RawValue) -> Result<Option<Definition>, String> {
+    let unreadable = || "One of its tools has no readable definition and is left out.".to_owned();
+    let tool: ToolItem = read(item).ok_or_else(unreadable)?;
+    let name = plain_name(&tool.name).ok_or_else(unreadable)?;
+    if tool.execution.is_some_and(|execution| execution.task_support.as_deref() == Some("required")) {
+        tracing::debug!(server, tool = name, "left out: it runs as a task only");
+        return Ok(None);
+    }
+    let schema = tool.input_schema.as_deref().map_or("{}", RawValue::get);
+    if schema.len() > LARGEST_SCHEMA {
+        let limit = LARGEST_SCHEMA >> 10;
+        return Err(format!(
+            "The schema of its tool {name} is larger than {limit} KiB; the tool is left out."
+        ));
+    }
+    let input_schema = object_schema(serde_json::from_str(schema).unwrap_or_default());
+    let description = tool.description.unwrap_or_default();
+    let read_only_hint = tool.annotations.and_then(|hints| hints.read_only_hint).unwrap_or(false);
+    let digest = Hash::new()
+        .text(&tool.name)
+        .text(&description)
+        .text(if read_only_hint { "read-only" } else { "" })
+        .value(&input_schema)
+        .done();
+    let spec = ToolSpec {
+        name,
+        server: server.to_owned(),
+        origin: Origin::Mcp,
+        description: tidy(&description, LONGEST_DESCRIPTION),
+        input_schema,
+        read_only: false,
+    };
+    Ok(Some(Definition { wire_name: tool.name, spec, read_only_hint, digest }))
+}
+
+/// A schema that model APIs take: an object that says so.
+fn object_schema(schema: Value) -> Value {
+    let mut members = match schema {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    };
+    members.insert("type".to_owned(), "object".into());
+    if !members.get("properties").is_some_and(Value::is_object) {
+        members.insert("properties".to_owned(), json!({}));
+    }
+    Value::Object(members)
+}
+
+fn read_prompts(server: &str, items: &[Box<RawValue>]) -> Vec<Arc<PromptEntry>> {
+    let mut names = HashSet::new();
+    let mut entry = |item: &RawValue| {
+        let prompt: PromptItem = read(item)?;
+        let name = plain_name(&prompt.name).filter(|name| names.insert(name.clone()))?;
+        let arguments = prompt.arguments.iter().take(MOST_ARGUMENTS).map(|argument| SlashArgument {
+            name: argument.name.clone(),
+            description: argument.description.as_deref().map(|text| line(text, LONGEST_LINE)),
+            required: argument.required,
+        });
+        let shown = ServerPrompt {
+            name: format!("{server}:{name}"),
+            description: line(prompt.description.as_deref().unwrap_or_default(), LONGEST_LINE),
+            arguments: arguments.collect(),
+        };
+        Some(Arc::new(PromptEntry { wire_name: prompt.name, prompt: shown }))
+    };
+    items.iter().take(MOST_PROMPTS).filter_map(|item| entry(item)).collect()
+}
+
+fn read_resources(server: &str, items: &[Box<RawValue>]) -> Vec<Resource> {
+    let resource = |item: &RawValue| {
+        let resource: ResourceItem = read(item)?;
+        let fits = !resource.uri.is_empty() && resource.uri.len() <= LONGEST_URI;
+        fits.then(|| Resource {
+            server: server.to_owned(),
+            name: line(if resource.name.is_empty() { &resource.uri } else { &resource.name }, LONGEST_LINE),
+            description: line(resource.description.as_deref().unwrap_or_default(), LONGEST_LINE),
+            mime: line(resource.mime_type.as_deref().unwrap_or_default(), LONGEST_LINE),
+            uri: resource.uri,
+        })
+    };
+    items.iter().take(MOST_RESOURCES).filter_map(|item| resource(item)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(value: Value) -> Box<RawValue> {
+        serde_json::value::to_raw_value(&value).unwrap()
+    }
+
+    #[test]
+    fn what_a_server_lists_is_bounded_and_cleaned() {
+        let huge = "x".repeat(100_000);
+        let list = read_tools(
+            "s",
+            &[
+                raw(json!({"name": "a.b", "description": format!("\u{1b}[2J{huge}"), "inputSchema": 7})),
+                raw(json!({"name": "a_b", "inputSchema": {"type": "object"}})),
+                raw(json!({"name": "wide", "inputSchema": {"description": huge}})),
+                raw(json!({"name": "task", "execution": {"taskSupport": "required"}})),
+                raw(json!({"title": "nameless"})),
+                raw(json!("text")),
+            ],
+        );
+        let [tool] = list.definitions.as_slice() else { panic!("one tool is left") };
+        assert_eq!((tool.wire_name.as_str(), tool.spec.offered_name().as_str()), ("a.b", "s__a_b"));
+        assert!(tool.spec.description.len() < 5_000 && tool.spec.description.starts_with("xxx"));
+        assert_eq!(tool.spec.input_schema, json!({"type": "object", "properties": {}}));
+        assert_eq!(list.notes.len(), 4, "{:?}", list.notes);
+        let many: Vec<_> = (0..300).map(|number| raw(json!({"name": format!("t{number}")}))).collect();
+        let list = read_tools("s", &many);
+        assert_eq!((list.definitions.len(), list.notes.len()), (MOST_TOOLS, 1));
+    }
+
+    #[test]
+    fn a_hint_changes_the_pin_but_never_makes_a_tool_read_only() {
+        let read = |hint: bool| {
+            let item = raw(json!({"name": "t", "annotations": {"readOnlyHint": hint}}));
+            read_tool("s", &item).ok().flatten().unwrap()
+        };
+        assert_ne!(read(true).digest, read(false).digest);
+        assert!(!read(true).spec.read_only);
+    }
+}

@@ -1,0 +1,107 @@
+//! The client's side of the protocol: what a server may ask of us and tell us.
+//!
+//! Invariant: it never blocks and never trusts; a request it does not know is refused at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rpc::{Fault, Handler, Params, Responder};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::calls::Calls;
+use crate::form;
+use crate::text::{Secrets, line};
+use crate::wire::{LogMessage, Progress};
+
+const LONGEST_LOG: usize = 500;
+
+/// Which lists have to be read again.
+#[derive(Default)]
+pub(crate) struct Stale {
+    lists: AtomicU8,
+    told: Notify,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Lists(u8);
+
+impl Lists {
+    pub const TOOLS: Lists = Lists(1);
+    pub const PROMPTS: Lists = Lists(2);
+    pub const RESOURCES: Lists = Lists(4);
+
+    pub fn has(self, list: Lists) -> bool {
+        self.0 & list.0 != 0
+    }
+}
+
+impl Stale {
+    pub fn mark(&self, list: Lists) {
+        self.lists.fetch_or(list.0, Ordering::AcqRel);
+        self.told.notify_one();
+    }
+
+    /// Resolves with what was marked since the last time.
+    pub async fn next(&self) -> Lists {
+        loop {
+            let lists = self.lists.swap(0, Ordering::AcqRel);
+            if lists != 0 {
+                return Lists(lists);
+            }
+            self.told.notified().await;
+        }
+    }
+}
+
+pub(crate) struct ClientSide {
+    pub server: String,
+    pub roots: Value,
+    pub calls: Arc<Calls>,
+    pub stale: Arc<Stale>,
+    pub secrets: Arc<Secrets>,
+}
+
+impl Handler for ClientSide {
+    fn on_request(&mut self, method: &str, params: Params<'_>, responder: Responder) {
+        match method {
+            "ping" => responder.succeed(&json!({})),
+            "roots/list" => responder.succeed(&self.roots),
+            "elicitation/create" => form::create(&self.server, &self.calls, params, responder),
+            "sampling/createMessage" => responder.fail(Fault::new(
+                Fault::METHOD_NOT_FOUND,
+                "This client lends its model to no server: sampling is not supported.",
+            )),
+            _ => responder.method_not_found(method),
+        }
+    }
+
+    fn on_notification(&mut self, method: &str, params: Params<'_>) {
+        match method {
+            "notifications/tools/list_changed" => self.stale.mark(Lists::TOOLS),
+            "notifications/prompts/list_changed" => self.stale.mark(Lists::PROMPTS),
+            "notifications/resources/list_changed" => self.stale.mark(Lists::RESOURCES),
+            "notifications/progress" => {
+                if let Ok(progress) = params.decode::<Progress>() {
+                    self.calls.progress(&progress);
+                }
+            }
+            "notifications/message" => self.log(params),
+            _ => {}
+        }
+    }
+}
+
+impl ClientSide {
+    fn log(&self, params: Params<'_>) {
+        let Ok(LogMessage { level, data }) = params.decode() else { return };
+        let server = self.server.as_str();
+        let said = self.secrets.mask(&line(data.as_deref().map_or("", RawValue::get), LONGEST_LOG));
+        // However loud a server is, its words are details to us.
+        match level.as_str() {
+            "warning" | "error" | "critical" | "alert" | "emergency" => tracing::info!(server, said),
+            _ => tracing::debug!(server, said),
+        }
+    }
+}

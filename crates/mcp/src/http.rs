@@ -1,0 +1,143 @@
+//! Streamable HTTP as a byte stream: messages of ours become POSTs, whatever comes back becomes lines.
+//!
+//! The peer above sees one connection with lines in both directions and keeps the ids, deadlines and cancellations.
+//! Invariants: each request of ours gets an answer line, if only one that says what went wrong; at most one message
+//! per stream is held; when the peer is gone nothing is left but a last DELETE with a deadline.
+
+mod exchange;
+mod message;
+mod network;
+mod sse;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use rpc::Transport;
+use rpc::framing::{Decoder, Frame, Framing};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+
+use exchange::Exchange;
+use message::{Kind, Outgoing};
+
+/// Between the peer and the bridge, in each direction.
+const PIPE: usize = 64 << 10;
+
+/// Our own messages are bounded by the peer's queue; this only has to be larger.
+const LARGEST_OUTGOING: usize = 256 << 20;
+
+/// Lines on their way to the peer.
+const MOST_LINES: usize = 16;
+
+const CLOSE_DEADLINE: Duration = Duration::from_secs(3);
+
+/// The task behind the byte stream.
+pub(crate) struct Bridge {
+    exchange: Arc<Exchange>,
+    task: JoinHandle<()>,
+}
+
+/// The server is first spoken to when the peer sends; the sentence says what is wrong with the settings.
+pub(crate) async fn open(url: &str, headers: &[(String, String)]) -> Result<(Transport, Bridge), String> {
+    let (ours, theirs) = tokio::io::duplex(PIPE);
+    let (lines, inbox) = mpsc::channel(MOST_LINES);
+    let exchange = Arc::new(Exchange::new(network::client(url).await?, url, header_map(headers)?, lines)?);
+    let task = tokio::spawn(run(exchange.clone(), theirs, inbox));
+    let (input, output) = tokio::io::split(ours);
+    Ok((Transport::stream(input, output), Bridge { exchange, task }))
+}
+
+impl Bridge {
+    /// The server answered 401.
+    pub fn wants_login(&self) -> bool {
+        self.exchange.wants_login()
+    }
+
+    /// Resolves when the session is ended at the server too, or cannot be.
+    pub async fn closed(mut self) {
+        if tokio::time::timeout(CLOSE_DEADLINE, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+    }
+}
+
+fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, String> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let bad = || format!("The header {name} is not a valid HTTP header. Check the server's headers.");
+        let name = HeaderName::try_from(name.as_str()).map_err(|_| bad())?;
+        let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| bad())?;
+        value.set_sensitive(true);
+        map.insert(name, value);
+    }
+    Ok(map)
+}
+
+/// Serves until the peer closes its side.
+async fn run(exchange: Arc<Exchange>, stream: DuplexStream, inbox: mpsc::Receiver<Vec<u8>>) {
+    let (input, output) = tokio::io::split(stream);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(write(inbox, output));
+    read(&exchange, input, &mut tasks).await;
+    tasks.shutdown().await;
+    exchange.farewell().await;
+}
+
+async fn write(mut inbox: mpsc::Receiver<Vec<u8>>, mut output: WriteHalf<DuplexStream>) {
+    while let Some(mut line) = inbox.recv().await {
+        line.push(b'\n');
+        if output.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(exchange: &Arc<Exchange>, mut input: ReadHalf<DuplexStream>, tasks: &mut JoinSet<()>) {
+    let mut decoder = Decoder::new(Framing::Newline, LARGEST_OUTGOING);
+    let mut under_way: HashMap<u64, AbortHandle> = HashMap::new();
+    while let Ok(count @ 1..) = input.read(decoder.space()).await {
+        decoder.filled(count);
+        while let Some(frame) = decoder.next_frame() {
+            if let Frame::Message(body) = frame {
+                dispatch(exchange, Outgoing::read(body), &mut under_way, tasks).await;
+            }
+        }
+        while tasks.try_join_next().is_some() {}
+        under_way.retain(|_, task| !task.is_finished());
+    }
+}
+
+async fn dispatch(
+    exchange: &Arc<Exchange>,
+    message: Outgoing,
+    under_way: &mut HashMap<u64, AbortHandle>,
+    tasks: &mut JoinSet<()>,
+) {
+    let Outgoing { kind, body } = message;
+    let exchange = exchange.clone();
+    match kind {
+        Kind::Request { id, initialize } => {
+            let task = tasks.spawn(async move { exchange.request(id, initialize, body).await });
+            under_way.insert(id, task);
+        }
+        // What follows must not overtake it.
+        Kind::Initialized => {
+            exchange.notify(body).await;
+            tasks.spawn(exchange::listen(exchange.clone()));
+        }
+        Kind::Cancelled { id } => {
+            let request = id.and_then(|id| under_way.remove(&id));
+            tasks.spawn(async move {
+                exchange.notify(body).await;
+                if let Some(request) = request {
+                    request.abort();
+                }
+            });
+        }
+        Kind::Complaint => {}
+        Kind::Other => drop(tasks.spawn(async move { exchange.notify(body).await })),
+    }
+}

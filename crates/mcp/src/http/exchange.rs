@@ -1,0 +1,424 @@
+//! One server over HTTP: the session with it, and what becomes of each POST and GET.
+//!
+//! Invariants: a session that the server has forgotten is renewed once for all who wait, and each request is sent at
+//! most twice; bodies and events are bounded; a stream that breaks is resumed where the server numbers its events.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::message::{answers, fault, split};
+use super::sse::{Event, Sse};
+use crate::connection::LARGEST_MESSAGE;
+use crate::text::line;
+
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+const LAST_EVENT: &str = "last-event-id";
+
+/// For messages that have no answer, and for the last one.
+const NOTICE_DEADLINE: Duration = Duration::from_secs(10);
+const FAREWELL_DEADLINE: Duration = Duration::from_secs(2);
+const RENEWAL_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Of a body that only explains an error.
+const LARGEST_ERROR: usize = 64 << 10;
+const LONGEST_REASON: usize = 500;
+
+/// How often a stream is resumed without a sign of life.
+const MOST_RESUMPTIONS: u32 = 5;
+const SHORTEST_RETRY: Duration = Duration::from_millis(100);
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// A stream that lasted so long was alive, even if it said nothing.
+const LIFETIME: Duration = Duration::from_secs(10);
+
+pub(super) struct Exchange {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    session: Mutex<Session>,
+    /// The handshake as the peer sent it, for a new session.
+    initialize: Mutex<Option<(u64, Bytes)>>,
+    /// Held over a renewal: whoever finds the session lost meanwhile waits for it. Always under a deadline.
+    renewal: tokio::sync::Mutex<()>,
+    wants_login: AtomicBool,
+    /// To the peer.
+    lines: mpsc::Sender<Vec<u8>>,
+}
+
+#[derive(Clone, Default)]
+struct Session {
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+    /// Counts renewals.
+    number: u64,
+}
+
+/// Where a stream is to be resumed.
+#[derive(Default)]
+struct Cursor {
+    last: Option<String>,
+    retry: Option<Duration>,
+    /// Events seen so far.
+    events: u64,
+}
+
+/// Why there is no answer.
+enum Failed {
+    SessionLost,
+    /// A sentence, and what the server gave with it.
+    Reason(String, Option<Value>),
+}
+
+impl Exchange {
+    pub fn new(
+        client: Client,
+        url: &str,
+        headers: HeaderMap,
+        lines: mpsc::Sender<Vec<u8>>,
+    ) -> Result<Self, String> {
+        let url = Url::parse(url).map_err(|error| format!("Its url cannot be read: {error}."))?;
+        Ok(Self {
+            client,
+            url,
+            headers,
+            session: Mutex::default(),
+            initialize: Mutex::default(),
+            renewal: tokio::sync::Mutex::default(),
+            wants_login: AtomicBool::new(false),
+            lines,
+        })
+    }
+
+    pub fn wants_login(&self) -> bool {
+        self.wants_login.load(Ordering::Relaxed)
+    }
+
+    /// Posts a request of ours and hands its answer, or why there is none, to the peer.
+    pub async fn request(&self, id: u64, initialize: bool, body: Bytes) {
+        let outcome = if initialize { self.begin(id, body).await } else { self.ask(id, body).await };
+        let answer = match outcome {
+            Ok(answer) => answer,
+            Err(Failed::SessionLost) => {
+                fault(id, "It does not know the session any more, not even a new one.", None)
+            }
+            Err(Failed::Reason(reason, data)) => fault(id, &reason, data),
+        };
+        self.deliver(answer).await;
+    }
+
+    /// Posts a message that has no answer.
+    pub async fn notify(&self, body: Bytes) {
+        let session = self.session().clone();
+        let sent =
+            tokio::time::timeout(NOTICE_DEADLINE, self.send(Method::POST, &session, Some(body), None)).await;
+        match sent {
+            Ok(Ok(response)) if response.status().is_success() => {}
+            Ok(Ok(response)) => tracing::debug!(status = response.status().as_u16(), "a notice was refused"),
+            Ok(Err(Failed::Reason(reason, _))) => tracing::debug!(reason, "a notice did not arrive"),
+            Ok(Err(Failed::SessionLost)) | Err(_) => tracing::debug!("a notice did not arrive in time"),
+        }
+    }
+
+    /// Ends the session at the server, if it will have it.
+    pub async fn farewell(&self) {
+        let session = self.session().clone();
+        if session.id.is_some() {
+            let last = self.send(Method::DELETE, &session, None, None);
+            let _ = tokio::time::timeout(FAREWELL_DEADLINE, last).await;
+        }
+    }
+
+    async fn begin(&self, id: u64, body: Bytes) -> Result<Vec<u8>, Failed> {
+        *lock(&self.initialize) = Some((id, body.clone()));
+        self.handshake(id, body, 0).await
+    }
+
+    async fn handshake(&self, id: u64, body: Bytes, number: u64) -> Result<Vec<u8>, Failed> {
+        let fresh = Session { number, ..Session::default() };
+        let response = self.send(Method::POST, &fresh, Some(body), None).await?;
+        let response = self.accepted(response, &fresh).await?;
+        let begun = Session { id: response.headers().get(SESSION).cloned(), ..fresh };
+        let answer = self.receive(id, response, &begun).await?;
+        let welcome: Value = serde_json::from_slice(&answer).unwrap_or_default();
+        let version = welcome["result"]["protocolVersion"].as_str();
+        let version = version.and_then(|version| HeaderValue::try_from(version).ok());
+        *self.session() = Session { version, ..begun };
+        Ok(answer)
+    }
+
+    async fn ask(&self, id: u64, body: Bytes) -> Result<Vec<u8>, Failed> {
+        let session = self.session().clone();
+        match self.ask_in(id, body.clone(), &session).await {
+            Err(Failed::SessionLost) => {
+                let renewed = tokio::time::timeout(RENEWAL_DEADLINE, self.renew(session.number)).await;
+                let late = |_| Err(failed("It knows the session no more and gives no new one."));
+                let session = renewed.unwrap_or_else(late)?;
+                self.ask_in(id, body, &session).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn ask_in(&self, id: u64, body: Bytes, session: &Session) -> Result<Vec<u8>, Failed> {
+        let response = self.send(Method::POST, session, Some(body), None).await?;
+        let response = self.accepted(response, session).await?;
+        self.receive(id, response, session).await
+    }
+
+    /// A new session in place of the one with this number, unless another request has already made one.
+    async fn renew(&self, number: u64) -> Result<Session, Failed> {
+        let _renewal = self.renewal.lock().await;
+        let current = self.session().clone();
+        if current.number != number {
+            return Ok(current);
+        }
+        let initialize = lock(&self.initialize).clone();
+        let Some((id, body)) = initialize else { return Err(Failed::SessionLost) };
+        self.handshake(id, body, number + 1).await?;
+        self.notify(Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)).await;
+        // A new session may offer something else.
+        for list in ["tools", "prompts", "resources"] {
+            let notice = format!(r#"{{"jsonrpc":"2.0","method":"notifications/{list}/list_changed"}}"#);
+            self.deliver(notice.into_bytes()).await;
+        }
+        Ok(self.session().clone())
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        session: &Session,
+        body: Option<Bytes>,
+        last_event: Option<&str>,
+    ) -> Result<Response, Failed> {
+        let accept =
+            if method == Method::GET { "text/event-stream" } else { "application/json, text/event-stream" };
+        let mut request: RequestBuilder = self
+            .client
+            .request(method, self.url.clone())
+            .headers(self.headers.clone())
+            .header(ACCEPT, accept);
+        if let Some(id) = &session.id {
+            request = request.header(SESSION, id);
+        }
+        if let Some(version) = &session.version {
+            request = request.header(VERSION, version);
+        }
+        if let Some(last_event) = last_event {
+            request = request.header(LAST_EVENT, last_event);
+        }
+        if let Some(body) = body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        }
+        request.send().await.map_err(|error| failed(&format!("It cannot be reached: {}.", why(&error))))
+    }
+
+    /// The response, if it is a good one.
+    async fn accepted(&self, response: Response, session: &Session) -> Result<Response, Failed> {
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        if status.is_redirection() {
+            let to =
+                response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("another address");
+            return Err(failed(&format!("It is at {} now. Set that as its url.", line(to, 200))));
+        }
+        let body = read_whole(response, LARGEST_ERROR).await.unwrap_or_default();
+        let error = serde_json::from_slice::<Value>(&body).unwrap_or_default()["error"].take();
+        let said = error["message"]
+            .as_str()
+            .map_or_else(|| String::from_utf8_lossy(&body).into_owned(), str::to_owned);
+        let said = line(&said, LONGEST_REASON);
+        let named = session.id.is_some();
+        // Many servers answer 400 where the protocol has 404.
+        if named
+            && (status == StatusCode::NOT_FOUND
+                || status == StatusCode::BAD_REQUEST && said.to_lowercase().contains("session"))
+        {
+            return Err(Failed::SessionLost);
+        }
+        self.wants_login.store(status == StatusCode::UNAUTHORIZED, Ordering::Relaxed);
+        let old = session.version.is_none()
+            && matches!(
+                status,
+                StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+            );
+        let hint = if old {
+            " Check its url. The old HTTP+SSE transport (2024-11-05) is not supported: such a server must be updated."
+        } else {
+            ""
+        };
+        let data = error.get("data").cloned();
+        Err(Failed::Reason(format!("HTTP {status}. {said}{hint}"), data))
+    }
+
+    /// The answer to a request from its response; other messages in it go to the peer.
+    async fn receive(&self, id: u64, response: Response, session: &Session) -> Result<Vec<u8>, Failed> {
+        let kind =
+            response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if kind.starts_with("text/event-stream") {
+            return self.receive_events(id, response, session).await;
+        }
+        if !kind.starts_with("application/json") {
+            return Err(failed(&format!("It answered with {} instead of JSON.", line(kind, 100))));
+        }
+        let body = read_whole(response, LARGEST_MESSAGE).await?;
+        match self.sort(&body, Some(id)).await {
+            Some(answer) => Ok(answer),
+            None => Err(failed("It gave no answer.")),
+        }
+    }
+
+    async fn receive_events(&self, id: u64, first: Response, session: &Session) -> Result<Vec<u8>, Failed> {
+        let mut cursor = Cursor::default();
+        let mut response = Some(first);
+        let mut idle = 0;
+        loop {
+            let before = cursor.events;
+            if let Some(response) = response.take()
+                && let Some(answer) = self.pump(response, Some(id), &mut cursor).await?
+            {
+                return Ok(answer);
+            }
+            idle = if cursor.events > before { 0 } else { idle + 1 };
+            let Some(last) = cursor.last.clone().filter(|_| idle < MOST_RESUMPTIONS) else {
+                return Err(failed("It ended the stream before the answer."));
+            };
+            tokio::time::sleep(cursor.pause(idle)).await;
+            if let Ok(resumed) = self.send(Method::GET, session, None, Some(&last)).await
+                && is_stream(&resumed)
+            {
+                response = Some(resumed);
+            }
+        }
+    }
+
+    /// Hands the messages of a stream to the peer until the answer to `id` comes or the stream ends.
+    async fn pump(
+        &self,
+        response: Response,
+        id: Option<u64>,
+        cursor: &mut Cursor,
+    ) -> Result<Option<Vec<u8>>, Failed> {
+        let mut stream = response.bytes_stream();
+        let mut sse = Sse::new(LARGEST_MESSAGE);
+        let mut events = Vec::new();
+        // A stream that breaks is like one that ends: it may be resumed.
+        while let Some(Ok(chunk)) = stream.next().await {
+            sse.push(&chunk, &mut events).map_err(|_| failed("It sent an event that is too large."))?;
+            for event in events.drain(..) {
+                cursor.see(&event);
+                let ours = event.name.is_empty() || event.name == "message";
+                if ours && let Some(answer) = self.sort(&event.data, id).await {
+                    return Ok(Some(answer));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Hands messages to the peer, except the answer to `id`, which is returned.
+    async fn sort(&self, text: &[u8], id: Option<u64>) -> Option<Vec<u8>> {
+        let mut answer = None;
+        for message in split(text) {
+            if id.is_some_and(|id| answers(&message, id)) {
+                answer = Some(message);
+            } else {
+                self.deliver(message).await;
+            }
+        }
+        answer
+    }
+
+    async fn deliver(&self, line: Vec<u8>) {
+        // Nobody reads any more when it fails.
+        let _ = self.lines.send(line).await;
+    }
+
+    fn session(&self) -> MutexGuard<'_, Session> {
+        lock(&self.session)
+    }
+}
+
+/// Reads what the server says by itself, where it offers that, in the current session and those that follow it.
+pub(super) async fn listen(exchange: Arc<Exchange>) {
+    let mut cursor = Cursor::default();
+    let mut known = exchange.session().number;
+    let mut idle = 0;
+    while idle < MOST_RESUMPTIONS {
+        let session = exchange.session().clone();
+        if std::mem::replace(&mut known, session.number) != session.number {
+            cursor = Cursor::default();
+        }
+        let began = Instant::now();
+        let before = cursor.events;
+        match exchange.send(Method::GET, &session, None, cursor.last.as_deref()).await {
+            Ok(response) if is_stream(&response) => drop(exchange.pump(response, None, &mut cursor).await),
+            // It offers none, which is its right; a lost session is found out by the next request.
+            Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return,
+            _ => {}
+        }
+        let alive = cursor.events > before || began.elapsed() > LIFETIME;
+        idle = if alive { 0 } else { idle + 1 };
+        tokio::time::sleep(cursor.pause(idle).max(Duration::from_secs(1))).await;
+    }
+}
+
+impl Cursor {
+    fn see(&mut self, event: &Event) {
+        self.events += 1;
+        self.last = event.id.clone().or(self.last.take());
+        self.retry =
+            event.retry.map(|millis| Duration::from_millis(millis).min(LONGEST_RETRY)).or(self.retry);
+    }
+
+    /// What the server asked for, longer each time that nothing came.
+    fn pause(&self, idle: u32) -> Duration {
+        let pause = self.retry.unwrap_or(SHORTEST_RETRY) * 2u32.pow(idle.min(8));
+        pause.clamp(SHORTEST_RETRY, LONGEST_RETRY)
+    }
+}
+
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    response.status().is_success() && kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+async fn read_whole(response: Response, limit: usize) -> Result<Vec<u8>, Failed> {
+    let mut stream = response.bytes_stream();
+    let mut body = Vec::new();
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk.map_err(|error| failed(&format!("Its answer broke off: {}.", why(&error))))?;
+        if body.len() + chunk.len() > limit {
+            return Err(failed("Its answer is too large."));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn failed(reason: &str) -> Failed {
+    Failed::Reason(reason.to_owned(), None)
+}
+
+/// The innermost cause, which is the one that helps; never the address, which may hold a key.
+fn why(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    if cause.is::<reqwest::Error>() { "the request failed".to_owned() } else { line(&cause.to_string(), 200) }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

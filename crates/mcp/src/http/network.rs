@@ -1,0 +1,58 @@
+//! The HTTP client of a server, made when it is first reached.
+//!
+//! Invariants: nothing of TLS is loaded for a plain address; no redirect carries a header elsewhere; an address of this
+//! machine is never reached through a proxy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Client;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+
+pub(super) async fn client(url: &str) -> Result<Client, String> {
+    let made = match reqwest::Url::parse(url) {
+        Ok(parsed) if parsed.scheme() == "http" => plain(is_local(&parsed)),
+        Ok(parsed) if parsed.scheme() == "https" => {
+            let local = is_local(&parsed);
+            // Reading the system's certificates takes milliseconds of disk and parsing.
+            tokio::task::spawn_blocking(move || secure(local))
+                .await
+                .unwrap_or_else(|error| Err(error.to_string()))
+        }
+        _ => return Err("Its url is no http:// or https:// address. Check the server's url.".to_owned()),
+    };
+    made.map_err(|error| {
+        format!("The HTTP client could not be set up: {error}. Check the proxy and certificate settings.")
+    })
+}
+
+fn is_local(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    host == "localhost" || host == "[::1]" || host.starts_with("127.")
+}
+
+fn builder(local: bool) -> reqwest::ClientBuilder {
+    let builder = Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(reqwest::redirect::Policy::none())
+        .tcp_nodelay(true)
+        .user_agent(concat!("dragoman/", env!("CARGO_PKG_VERSION")));
+    if local { builder.no_proxy() } else { builder }
+}
+
+/// A client that never speaks TLS, so that it needs no certificates.
+fn plain(local: bool) -> Result<Client, String> {
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    builder(local).tls_backend_preconfigured(tls).build().map_err(|error| error.to_string())
+}
+
+fn secure(local: bool) -> Result<Client, String> {
+    // Installed once for the process; a second installation is refused and means nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    builder(local).build().map_err(|error| error.to_string())
+}

@@ -1,0 +1,123 @@
+//! Definitions pinned by hash: what a server's tools were when they were first listed in this process.
+//!
+//! Chosen: the pin is set by the first listing, not by the first use, because a changed description already speaks to
+//! the model before any call; and it lives in memory only, because nothing is remembered across sessions except by
+//! the user's configuration. A crash and a restart keep the pins; only the user's own *stop* forgets them.
+//! Invariant: a definition under a pinned name is offered only while its hash is the pinned one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::catalogue::Definition;
+
+pub(crate) type Digest = [u8; 32];
+
+/// A server that names ever new tools fills no memory.
+const MOST: usize = 4096;
+
+#[derive(Default)]
+pub(crate) struct Pins {
+    tools: HashMap<String, Digest>,
+    instructions: Option<Digest>,
+}
+
+impl Pins {
+    /// The definitions that may be offered, and the names of those that changed.
+    pub fn admit(&mut self, definitions: Vec<Definition>) -> (Vec<Arc<Definition>>, Vec<String>) {
+        let (mut admitted, mut withheld) = (Vec::new(), Vec::new());
+        for definition in definitions {
+            let name = &definition.spec.name;
+            let room = self.tools.len() < MOST;
+            let known = self.tools.get(name).copied();
+            if known.is_none() && room {
+                self.tools.insert(name.clone(), definition.digest);
+            }
+            if known.map_or(room, |digest| digest == definition.digest) {
+                admitted.push(Arc::new(definition));
+            } else {
+                withheld.push(name.clone());
+            }
+        }
+        (admitted, withheld)
+    }
+
+    /// The same for the server's instructions, which go into the system prompt.
+    pub fn admit_instructions(&mut self, instructions: Option<String>) -> Option<String> {
+        let digest = Hash::new().text(instructions.as_deref().unwrap_or_default()).done();
+        let first = *self.instructions.get_or_insert(digest);
+        instructions.filter(|_| first == digest)
+    }
+}
+
+/// Hashes texts and values so that no two different lists of them look alike.
+pub(crate) struct Hash(Sha256);
+
+impl Hash {
+    pub fn new() -> Self {
+        Self(Sha256::new())
+    }
+
+    pub fn text(mut self, text: &str) -> Self {
+        self.put(text);
+        self
+    }
+
+    /// Members in any order count as the same: some servers list them as their hash table gives them.
+    pub fn value(mut self, value: &Value) -> Self {
+        self.put_value(value);
+        self
+    }
+
+    pub fn done(self) -> Digest {
+        self.0.finalize().into()
+    }
+
+    fn put(&mut self, text: &str) {
+        self.0.update((text.len() as u64).to_le_bytes());
+        self.0.update(text.as_bytes());
+    }
+
+    fn put_value(&mut self, value: &Value) {
+        match value {
+            Value::Object(members) => {
+                let mut members: Vec<_> = members.iter().collect();
+                members.sort_by_key(|(name, _)| name.as_str());
+                self.put(&format!("object {}", members.len()));
+                for (name, value) in members {
+                    self.put(name);
+                    self.put_value(value);
+                }
+            }
+            Value::Array(values) => {
+                self.put(&format!("array {}", values.len()));
+                values.iter().for_each(|value| self.put_value(value));
+            }
+            plain => self.put(&plain.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_order_of_members_changes_nothing_and_everything_else_does() {
+        let hash = |value: Value| Hash::new().value(&value).done();
+        let first = hash(json!({"a": 1, "b": [1, {"c": "x", "d": null}]}));
+        assert_eq!(first, hash(json!({"b": [1, {"d": null, "c": "x"}], "a": 1})));
+        for other in [
+            json!({"a": 1, "b": [1, {"c": "y", "d": null}]}),
+            json!({"a": 1, "b": [{"c": "x", "d": null}, 1]}),
+            json!({"a": "1", "b": [1, {"c": "x", "d": null}]}),
+            json!({"a": 1}),
+        ] {
+            assert_ne!(first, hash(other));
+        }
+        assert_ne!(Hash::new().text("ab").text("c").done(), Hash::new().text("a").text("bc").done());
+    }
+}

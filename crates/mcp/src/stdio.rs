@@ -1,0 +1,256 @@
+//! A server as a child process: its pipes as a byte stream, the last lines of its errors.
+//!
+//! Knows no message of the protocol. Invariants: errors are always read, so that a server never blocks on them, and
+//! only their end is kept; of the output only lines that could be messages are passed on.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use domain::CancellationToken;
+use process::{Child, OutputPipe, Spawn};
+use rpc::Transport;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::text::clean;
+
+const MOST_LINES: usize = 20;
+const LONGEST_LINE: usize = 500;
+
+/// How long the end of the errors may take once the server is gone.
+const DRAIN: Duration = Duration::from_millis(200);
+
+pub(crate) struct Running {
+    pub child: Child,
+    tail: Arc<Mutex<Tail>>,
+    read: CancellationToken,
+    _reader: AbortOnDropHandle<()>,
+}
+
+pub(crate) struct Program<'a> {
+    pub command: &'a str,
+    pub args: &'a [String],
+    pub env: &'a [(String, String)],
+    pub withheld: &'a [String],
+    pub directory: Option<&'a Path>,
+}
+
+/// Starts the program; the sentence says why it could not.
+pub(crate) async fn start(program: Program<'_>) -> Result<(Transport, Running), String> {
+    let mut spawn = Spawn::new(program.command)
+        .args(program.args)
+        .without_env(program.withheld)
+        .envs(program.env.iter().map(|(name, value)| (name, value)))
+        .piped_input();
+    if let Some(directory) = program.directory {
+        spawn = spawn.directory(directory);
+    }
+    let mut child = spawn.start().await.map_err(|error| error.to_string())?;
+    let pipes = (child.take_stdin(), child.take_stdout(), child.take_stderr());
+    let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+        return Err("Its pipes could not be opened.".to_owned());
+    };
+    let tail = Arc::<Mutex<Tail>>::default();
+    let read = CancellationToken::new();
+    let reader = AbortOnDropHandle::new(tokio::spawn(read_errors(stderr, tail.clone(), read.clone())));
+    let running = Running { child, tail, read, _reader: reader };
+    Ok((Transport::stream(JsonLines::new(stdout), Uncomplaining(stdin)), running))
+}
+
+impl Running {
+    /// The last lines of the errors; waits a little for them where the server has ended.
+    pub async fn last_lines(&self) -> String {
+        if self.child.exit().is_some() {
+            let _ = tokio::time::timeout(DRAIN, self.read.cancelled()).await;
+        }
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
+    }
+}
+
+async fn read_errors(mut stderr: OutputPipe, tail: Arc<Mutex<Tail>>, read: CancellationToken) {
+    let _read = read.drop_guard();
+    let mut buffer = vec![0; 8 << 10];
+    while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+        tail.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
+    }
+}
+
+/// The last lines of a stream, however long it is.
+#[derive(Default)]
+struct Tail {
+    lines: VecDeque<String>,
+    unfinished: Vec<u8>,
+}
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = LONGEST_LINE.saturating_sub(self.unfinished.len());
+            self.unfinished.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.unfinished);
+                self.keep(&line);
+            }
+        }
+    }
+
+    fn keep(&mut self, line: &[u8]) {
+        let line = clean(String::from_utf8_lossy(line).trim_end());
+        if line.is_empty() {
+            return;
+        }
+        if self.lines.len() == MOST_LINES {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line);
+    }
+
+    fn text(&mut self) -> String {
+        let line = std::mem::take(&mut self.unfinished);
+        self.keep(&line);
+        self.lines.make_contiguous().join("\n")
+    }
+}
+
+/// Passes on the lines that begin like a JSON object. Servers print greetings and logs to the wrong stream, and must
+/// not be sent a parse error for each.
+struct JsonLines<R> {
+    inner: R,
+    line: Line,
+}
+
+#[derive(Clone, Copy)]
+enum Line {
+    Begins,
+    Passes,
+    Dropped,
+}
+
+impl<R> JsonLines<R> {
+    fn new(inner: R) -> Self {
+        Self { inner, line: Line::Begins }
+    }
+
+    /// Moves what passes to the front and says how much it is.
+    fn sift(&mut self, bytes: &mut [u8]) -> usize {
+        let mut kept = 0;
+        for at in 0..bytes.len() {
+            let byte = bytes[at];
+            self.line = match (self.line, byte) {
+                (Line::Begins, b' ' | b'\t' | b'\r' | b'\n') => continue,
+                (Line::Begins, b'{') => Line::Passes,
+                (Line::Begins, _) => Line::Dropped,
+                (line, _) => line,
+            };
+            if matches!(self.line, Line::Passes) {
+                bytes[kept] = byte;
+                kept += 1;
+            }
+            if byte == b'\n' {
+                self.line = Line::Begins;
+            }
+        }
+        kept
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for JsonLines<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let before = buffer.filled().len();
+            // The pipe yields to other tasks by itself, so a flood of other lines ends the loop too.
+            match Pin::new(&mut self.inner).poll_read(context, buffer) {
+                Poll::Ready(Ok(())) => {}
+                other => return other,
+            }
+            let ended = buffer.filled().len() == before;
+            let kept = self.sift(&mut buffer.filled_mut()[before..]);
+            buffer.set_filled(before + kept);
+            if ended || kept > 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+/// Keeps the peer's complaints of unreadable messages from the server: they answer nothing it ever asked, and simple
+/// servers fall over them. The peer writes each message in one call.
+struct Uncomplaining<W>(W);
+
+const COMPLAINT: &[u8] = br#"{"jsonrpc":"2.0","id":null,"#;
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for Uncomplaining<W> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if bytes.starts_with(COMPLAINT) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_lines_are_kept() {
+        let mut tail = Tail::default();
+        for number in 0..1000 {
+            tail.push(format!("line {number}\r\n\n").as_bytes());
+        }
+        tail.push(&[b'x'; 100_000]);
+        tail.push(b"\n\x1b[31mlast");
+        let text = tail.text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines.len(), lines[0], lines[19]), (MOST_LINES, "line 982", "last"));
+        assert_eq!(lines[18].len(), LONGEST_LINE);
+    }
+
+    #[tokio::test]
+    async fn only_lines_that_could_be_messages_pass() {
+        let input = b"Listening...\n{\"a\":1}\n[INFO] {\"b\":2}\n\n  {\"c\":3}\r\n{\"d\"".as_slice();
+        for size in 1..30 {
+            let mut reader = JsonLines::new(Pieces(input.chunks(size).collect()));
+            let mut passed = Vec::new();
+            reader.read_to_end(&mut passed).await.unwrap();
+            assert_eq!(passed, b"{\"a\":1}\n{\"c\":3}\r\n{\"d\"");
+        }
+    }
+
+    /// Gives its bytes in these pieces.
+    struct Pieces(VecDeque<&'static [u8]>);
+
+    impl AsyncRead for Pieces {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if let Some(piece) = self.0.pop_front() {
+                buffer.put_slice(piece);
+            }
+            Poll::Ready(Ok(()))
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! All servers of a workspace or of one session, as the engine sees them: a source of tools, prompts and resources.
+//!
+//! Invariants: no method but `act` and `shutdown` waits for a server, and these two not for long; dropping the source
+//! ends every server.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::command::ServerSpec;
+use domain::tool::{Resource, ServerAction, ServerPrompt, ServerStatus, Tool, ToolServer, ToolSource};
+use domain::{BoxFuture, Failure, Part};
+use futures_util::future::join_all;
+use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::board::Board;
+use crate::content;
+use crate::life::{Order, live};
+use crate::options::{Options, ServerConfig};
+use crate::text::line;
+use crate::wire::{PromptResult, ReadResult};
+
+/// Longer than closing a server takes: farewell, grace and the end of its tree.
+const STOP_DEADLINE: Duration = Duration::from_secs(5);
+
+pub struct Supervisor {
+    servers: Vec<Server>,
+}
+
+struct Server {
+    board: Arc<Board>,
+    orders: mpsc::Sender<Order>,
+    /// Until the first order, which starts the task that obeys.
+    inbox: Mutex<Option<mpsc::Receiver<Order>>>,
+}
+
+/// The servers that a client handed over with a session: started at once, ended when the source is shut down or dropped.
+/// Call it within a tokio runtime.
+pub fn session_servers(specs: &[ServerSpec], options: Options) -> Arc<dyn ToolSource> {
+    let supervisor = Supervisor::new(specs.iter().map(ServerConfig::fixed).collect(), options);
+    supervisor.start();
+    Arc::new(supervisor)
+}
+
+impl Supervisor {
+    /// Starts nothing yet.
+    pub fn new(servers: Vec<ServerConfig>, options: Options) -> Self {
+        let options = Arc::new(options);
+        let mut names = HashSet::new();
+        let server = |config: ServerConfig| {
+            let refused = refusal(&config.name, names.insert(config.name.clone()));
+            let (orders, inbox) = mpsc::channel(16);
+            let board = Arc::new(Board::new(config, options.clone(), refused));
+            Server { board, orders, inbox: Mutex::new(Some(inbox)) }
+        };
+        Self { servers: servers.into_iter().map(server).collect() }
+    }
+
+    /// Starts every server that is not disabled, all at once, in the background. Call it within a tokio runtime.
+    pub fn start(&self) {
+        for server in self.servers.iter().filter(|server| !server.board.config.disabled) {
+            server.start();
+        }
+    }
+
+    fn find(&self, name: &str) -> Result<&Server, Failure> {
+        let found = self.servers.iter().find(|server| server.board.config.name == name);
+        found.ok_or_else(|| Failure::user(format!("There is no MCP server {}.", line(name, 100))))
+    }
+}
+
+/// Why a server of this name cannot be.
+fn refusal(name: &str, new: bool) -> Option<String> {
+    if name.trim().is_empty() || name.len() > 100 || name.contains(char::is_control) {
+        return Some("A server needs a name of 1 to 100 ordinary characters. Rename it.".to_owned());
+    }
+    if name.eq_ignore_ascii_case("eca") {
+        return Some("The name eca belongs to the built-in tools. Rename the server.".to_owned());
+    }
+    (!new).then(|| format!("There is another server called {name}. Rename one of them."))
+}
+
+impl Server {
+    fn start(&self) {
+        if matches!(self.board.status(), ServerStatus::Starting | ServerStatus::Running) {
+            return;
+        }
+        if self.board.status() != ServerStatus::Stopping {
+            self.board.show(ServerStatus::Starting, None);
+        }
+        self.order(Order::Start);
+    }
+
+    async fn stop(&self) {
+        let (done, stopped) = oneshot::channel();
+        self.order(Order::Stop(done));
+        let _ = tokio::time::timeout(STOP_DEADLINE, stopped).await;
+    }
+
+    fn order(&self, order: Order) {
+        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(inbox) = inbox {
+            tokio::spawn(live(self.board.clone(), inbox));
+        }
+        // Full means that sixteen orders wait already, the last of them no older than this one's sender.
+        let _ = self.orders.try_send(order);
+    }
+}
+
+impl ToolSource for Supervisor {
+    fn servers(&self) -> Vec<ToolServer> {
+        self.servers.iter().map(|server| server.board.server()).collect()
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.servers.iter().flat_map(|server| server.board.tools()).collect()
+    }
+
+    fn instructions(&self) -> Vec<String> {
+        let said = |server: &Server| {
+            // It must not end its own frame and go on as if it were ours.
+            let text = server.board.offer().instructions?.replace("</instructions", "< /instructions");
+            let name = &server.board.config.name;
+            Some(format!("<instructions server=\"{name}\">\n{}\n</instructions>", text.trim()))
+        };
+        self.servers.iter().filter_map(said).collect()
+    }
+
+    fn act<'a>(&'a self, server: &'a str, action: ServerAction) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let server = self.find(server)?;
+            match action {
+                ServerAction::Start => server.start(),
+                ServerAction::Stop => server.stop().await,
+            }
+            Ok(())
+        })
+    }
+
+    fn prompts(&self) -> Vec<ServerPrompt> {
+        let offers = self.servers.iter().flat_map(|server| server.board.offer().prompts);
+        offers.map(|entry| entry.prompt.clone()).collect()
+    }
+
+    fn prompt<'a>(&'a self, name: &'a str, arguments: Value) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
+        Box::pin(async move {
+            let entry = |server: &Server| {
+                let entry =
+                    server.board.offer().prompts.into_iter().find(|entry| entry.prompt.name == name)?;
+                Some((server.board.clone(), entry))
+            };
+            let (board, entry) = (self.servers.iter().find_map(entry))
+                .ok_or_else(|| Failure::user(format!("There is no prompt {}.", line(name, 100))))?;
+            let missing = entry
+                .prompt
+                .arguments
+                .iter()
+                .find(|known| known.required && arguments.get(&known.name).is_none());
+            if let Some(missing) = missing {
+                return Err(Failure::user(format!("The prompt {name} needs the argument {}.", missing.name)));
+            }
+            let params = json!({"name": entry.wire_name, "arguments": as_texts(arguments)});
+            let result: PromptResult = board.ask("prompts/get", &params).await?;
+            Ok(content::of_prompt(result))
+        })
+    }
+
+    fn resources(&self) -> Vec<Resource> {
+        self.servers.iter().flat_map(|server| server.board.offer().resources).collect()
+    }
+
+    fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
+        Box::pin(async move {
+            let board = &self.find(server)?.board;
+            let result: ReadResult = board.ask("resources/read", &json!({"uri": uri})).await?;
+            Ok(content::of_resource(result))
+        })
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async { drop(join_all(self.servers.iter().map(Server::stop)).await) })
+    }
+}
+
+/// Arguments of prompts are strings in the protocol.
+fn as_texts(arguments: Value) -> Map<String, Value> {
+    let Value::Object(arguments) = arguments else { return Map::new() };
+    let as_text = |(name, value)| match value {
+        Value::String(_) => (name, value),
+        other => (name, Value::String(other.to_string())),
+    };
+    arguments.into_iter().map(as_text).collect()
+}

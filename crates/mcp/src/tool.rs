@@ -1,0 +1,62 @@
+//! One tool of a server as the engine sees it.
+//!
+//! A server's hints are not believed where believing could hurt: a call is never `harmless` and never `read_only`, so
+//! that it is always asked by default and never runs beside others. The read-only hint does one thing: without it the
+//! plan behavior refuses the call; with it the user is asked there as everywhere.
+
+use std::sync::Arc;
+
+use domain::BoxFuture;
+use domain::tool::{Invocation, Review, Scope, Tool, ToolResult, ToolSpec};
+use serde_json::Value;
+
+use crate::board::Board;
+use crate::calls::{self, Broken};
+use crate::catalogue::Definition;
+use crate::content;
+
+pub(crate) struct McpTool {
+    pub board: Arc<Board>,
+    pub definition: Arc<Definition>,
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.definition.spec
+    }
+
+    fn review(&self, input: &Value, _scope: &Scope) -> Result<Review, String> {
+        let ToolSpec { name, server, .. } = &self.definition.spec;
+        if !input.is_object() {
+            return Err(format!("The arguments of {name} must be a JSON object."));
+        }
+        Ok(Review {
+            summary: format!("Calling {name} of the MCP server {server}"),
+            harmless: false,
+            changes: !self.definition.read_only_hint,
+            ..Review::default()
+        })
+    }
+
+    fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, ToolResult> {
+        Box::pin(self.carry_out(call))
+    }
+}
+
+impl McpTool {
+    async fn carry_out(&self, invocation: Invocation) -> ToolResult {
+        let Invocation { input, cancel, port, .. } = invocation;
+        let client = match self.board.client_for(&self.definition) {
+            Ok(client) => client,
+            Err(failure) => return ToolResult::error(failure.to_string()),
+        };
+        let deadline = self.board.options.call_deadline;
+        match calls::call(&client, &self.definition.wire_name, &input, port, &cancel, deadline).await {
+            Ok(result) => content::of_call(result),
+            Err(Broken::Stopped) => ToolResult::error("The call was stopped before the server answered."),
+            Err(Broken::Failed(reason)) => {
+                ToolResult::error(format!("The MCP server {} failed. {reason}", self.board.config.name))
+            }
+        }
+    }
+}

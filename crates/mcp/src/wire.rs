@@ -1,0 +1,268 @@
+//! The messages of the protocol as far as we read and write them. Unknown members are tolerated; what one item of a
+//! list has wrong costs that item only.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// The revisions we speak, newest first. All of them begin with `initialize`; the newest is offered.
+pub(crate) const VERSIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+pub(crate) fn initialize_params() -> Value {
+    json!({
+        "protocolVersion": VERSIONS[0],
+        // An empty elicitation means forms in every revision that has it.
+        "capabilities": {"roots": {}, "elicitation": {}},
+        "clientInfo": {"name": "dragoman", "title": "Dragoman", "version": env!("CARGO_PKG_VERSION")},
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Initialized {
+    pub protocol_version: String,
+    #[serde(default)]
+    pub capabilities: Capabilities,
+    #[serde(default)]
+    pub instructions: Option<String>,
+}
+
+/// A capability is there when its member is, whatever it holds.
+#[derive(Clone, Deserialize, Default)]
+pub(crate) struct Capabilities {
+    #[serde(default)]
+    pub tools: Option<Value>,
+    #[serde(default)]
+    pub prompts: Option<Value>,
+    #[serde(default)]
+    pub resources: Option<Value>,
+}
+
+/// One page of any list.
+#[derive(Deserialize)]
+pub(crate) struct Page {
+    #[serde(default, alias = "tools", alias = "prompts", alias = "resources")]
+    pub items: Vec<Box<RawValue>>,
+    #[serde(default, rename = "nextCursor")]
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ToolItem {
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub input_schema: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub annotations: Option<Annotations>,
+    #[serde(default)]
+    pub execution: Option<Execution>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Annotations {
+    #[serde(default)]
+    pub read_only_hint: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Execution {
+    #[serde(default)]
+    pub task_support: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PromptItem {
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub arguments: Vec<PromptArgument>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PromptArgument {
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub required: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResourceItem {
+    pub uri: String,
+    #[serde(default)]
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub mime_type: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct CallParams<'a> {
+    pub name: &'a str,
+    pub arguments: &'a Value,
+    #[serde(rename = "_meta")]
+    pub meta: Meta,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Meta {
+    pub progress_token: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CallResult {
+    #[serde(default)]
+    pub content: Vec<Box<RawValue>>,
+    #[serde(default)]
+    pub structured_content: Option<Map<String, Value>>,
+    #[serde(default)]
+    pub is_error: bool,
+}
+
+/// A piece of a result or of a prompt.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Block {
+    Text {
+        text: String,
+    },
+    Image {
+        data: String,
+        #[serde(rename = "mimeType")]
+        mime_type: String,
+    },
+    Audio {
+        #[serde(default, rename = "mimeType")]
+        mime_type: String,
+    },
+    Resource {
+        resource: ResourceContent,
+    },
+    ResourceLink {
+        uri: String,
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        description: Option<String>,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResourceContent {
+    #[serde(default)]
+    pub uri: String,
+    #[serde(default)]
+    pub mime_type: Option<String>,
+    #[serde(default)]
+    pub text: Option<String>,
+    #[serde(default)]
+    pub blob: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ReadResult {
+    #[serde(default)]
+    pub contents: Vec<ResourceContent>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PromptResult {
+    #[serde(default)]
+    pub messages: Vec<PromptMessage>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PromptMessage {
+    #[serde(default)]
+    pub role: String,
+    pub content: Box<RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Progress {
+    /// We send numbers; servers have sent them back as strings.
+    pub progress_token: Value,
+    #[serde(default)]
+    pub progress: f64,
+    #[serde(default)]
+    pub total: Option<f64>,
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct LogMessage {
+    #[serde(default)]
+    pub level: String,
+    #[serde(default)]
+    pub data: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Elicitation {
+    #[serde(default)]
+    pub mode: Option<String>,
+    #[serde(default)]
+    pub message: String,
+    #[serde(default)]
+    pub requested_schema: Option<Box<RawValue>>,
+}
+
+/// The answer to `roots/list`.
+pub(crate) fn roots(roots: &[PathBuf]) -> Value {
+    let root = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        json!({"uri": file_uri(path), "name": name.unwrap_or_else(|| "/".to_owned())})
+    };
+    json!({"roots": roots.iter().map(root).collect::<Vec<_>>()})
+}
+
+fn file_uri(path: &Path) -> String {
+    let mut uri = String::from("file://");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                uri.push(char::from(*byte))
+            }
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_is_a_proper_uri() {
+        assert_eq!(file_uri(Path::new("/home/a b/größe#1")), "file:///home/a%20b/gr%C3%B6%C3%9Fe%231");
+    }
+
+    #[test]
+    fn one_page_type_reads_every_list() {
+        for list in ["tools", "prompts", "resources"] {
+            let page: Page =
+                serde_json::from_str(&format!(r#"{{"{list}":[{{}},7],"nextCursor":"x"}}"#)).unwrap();
+            assert_eq!((page.items.len(), page.next_cursor.as_deref()), (2, Some("x")));
+        }
+    }
+}

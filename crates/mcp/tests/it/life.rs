@@ -1,0 +1,210 @@
+//! Starting, failing, stopping, starting again; and that nothing is left behind.
+
+use super::*;
+use domain::tool::ServerAction;
+
+#[tokio::test]
+async fn a_good_server_offers_its_tools_prompts_and_resources() {
+    let bench = Bench::new();
+    let servers = bench.supervisor(&[("good", "good")]);
+    assert_eq!(server(&servers, "good").status, ServerStatus::Starting);
+    let running = reaches(&servers, "good", ServerStatus::Running).await;
+    assert_eq!((running.tools.len(), running.error, running.command.as_str()), (17, None, "python3"));
+    let names: Vec<String> = servers.tools().iter().map(|tool| tool.spec().offered_name()).collect();
+    assert!(names.contains(&"good__files_read".to_owned()), "{names:?}");
+    assert!(servers.tools().iter().all(|tool| !tool.spec().read_only));
+    assert!(*bench.changes.lock().unwrap() >= 2, "starting and running were told");
+    let result = call(&servers, "good__files_read", json!({})).await;
+    assert_eq!(said(&result.parts), "read");
+
+    let prompts = servers.prompts();
+    assert_eq!((prompts[0].name.as_str(), prompts[0].arguments[0].required), ("good:greet", true));
+    let parts = servers.prompt("good:greet", json!({"who": "Ada"})).await.unwrap();
+    assert_eq!(said(&parts), "Say hello to Ada.");
+    let refused = servers.prompt("good:greet", json!({})).await.unwrap_err();
+    assert!(refused.message.contains("needs the argument who"), "{refused}");
+
+    let uris: Vec<String> = servers.resources().into_iter().map(|resource| resource.uri).collect();
+    assert_eq!(uris, ["note://0", "note://1", "note://2"]);
+    let parts = servers.resource("good", "note://1").await.unwrap();
+    assert!(said(&parts).contains("the text of note://1"));
+    assert_eq!(
+        servers.instructions(),
+        ["<instructions server=\"good\">\nUse echo for echoes.\n</instructions>"]
+    );
+
+    let greetings: Vec<Value> = bench.told("good", "received");
+    let methods: Vec<&str> = greetings.iter().filter_map(|message| message["method"].as_str()).collect();
+    assert_eq!(methods[..2], ["initialize", "notifications/initialized"]);
+    assert_eq!(greetings[0]["params"]["protocolVersion"], "2025-11-25");
+    servers.shutdown().await;
+    assert!(bench.pids("good").iter().all(|pid| is_gone(*pid)));
+}
+
+#[tokio::test]
+async fn servers_start_side_by_side_and_a_slow_one_delays_nobody() {
+    let bench = Bench::new();
+    let began = Instant::now();
+    let servers = bench.supervisor(&[("slow", "slow"), ("quick", "good")]);
+    assert!(began.elapsed() < Duration::from_millis(500), "start waits for nobody");
+    reaches(&servers, "quick", ServerStatus::Running).await;
+    assert_eq!(server(&servers, "slow").status, ServerStatus::Starting);
+    echoes(&servers, "quick").await;
+    reaches(&servers, "slow", ServerStatus::Running).await;
+    echoes(&servers, "slow").await;
+}
+
+/// What a user reads of servers that cannot start.
+#[tokio::test]
+async fn a_server_that_cannot_start_says_why() {
+    let bench = Bench::new();
+    let mut missing = bench.spec("missing", "good");
+    missing.transport =
+        ServerTransport::Stdio { command: "no-such-program-here".into(), args: Vec::new(), env: Vec::new() };
+    let mut modes: Vec<ServerSpec> =
+        ["dies", "modern", "alien"].iter().map(|mode| bench.spec(mode, mode)).collect();
+    modes.extend([missing, bench.spec("eca", "good"), bench.spec("dies", "good")]);
+    let servers = mcp::session_servers(&modes, bench.options());
+    let reasons = [
+        vec!["exit code 3", "cannot open the database", "key ***"],
+        vec!["revisions 2026-07-28"],
+        vec!["revision 3000-01-01"],
+        vec!["no program “no-such-program-here”"],
+        vec!["belongs to the built-in tools"],
+        vec!["another server called dies"],
+    ];
+    assert!(
+        within(LONG, || servers.servers().iter().all(|server| server.status == ServerStatus::Failed)).await
+    );
+    for (server, reasons) in servers.servers().iter().zip(reasons) {
+        let error = server.error.as_deref().unwrap();
+        for reason in reasons {
+            assert!(error.contains(reason), "{}: {error}", server.name);
+        }
+        assert!(!error.contains("very-secret-value"), "{error}");
+    }
+    assert!(all_gone(&bench.pids("dies")).await);
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_fails_by_its_deadline_and_leaves_nothing() {
+    let bench = Bench::new();
+    let options = Options { start_deadline: Duration::from_millis(1500), ..bench.options() };
+    let servers = bench.with_options(&[("mute", "mute")], options);
+    let failed = reaches(&servers, "mute", ServerStatus::Failed).await;
+    assert!(failed.error.unwrap().contains("did not answer initialize within 1 s"));
+    assert!(all_gone(&bench.pids("mute")).await);
+}
+
+#[tokio::test]
+async fn an_old_server_is_spoken_to_in_its_revision() {
+    let bench = Bench::new();
+    let servers = bench.supervisor(&[("old", "old")]);
+    reaches(&servers, "old", ServerStatus::Running).await;
+    echoes(&servers, "old").await;
+}
+
+#[tokio::test]
+async fn a_crash_is_reported_fails_its_calls_and_can_be_mended() {
+    let bench = Bench::new();
+    let servers = bench.supervisor(&[("frail", "good")]);
+    reaches(&servers, "frail", ServerStatus::Running).await;
+    let hanging = tool(&servers, "frail__hang");
+    let hanging = tokio::spawn(async move {
+        hanging.run(invocation(json!({}), Port::new(None), CancellationToken::new())).await
+    });
+    let stale = tool(&servers, "frail__echo");
+    let result = call(&servers, "frail__die", json!({})).await;
+    assert!(result.error && said(&result.parts).contains("The MCP server frail failed"), "{result:?}");
+    let other = tokio::time::timeout(LONG, hanging).await.unwrap().unwrap();
+    assert!(other.error, "the other call under way fails too");
+    let failed = reaches(&servers, "frail", ServerStatus::Failed).await;
+    let error = failed.error.unwrap();
+    assert!(error.contains("exit code 7") && error.contains("the disk is on fire"), "{error}");
+    assert!(servers.tools().is_empty() && servers.prompts().is_empty() && servers.instructions().is_empty());
+    let result = stale.run(invocation(json!({}), Port::new(None), CancellationToken::new())).await;
+    assert!(result.error && said(&result.parts).contains("has failed"), "{result:?}");
+
+    servers.act("frail", ServerAction::Start).await.unwrap();
+    reaches(&servers, "frail", ServerStatus::Running).await;
+    echoes(&servers, "frail").await;
+    assert!(is_gone(bench.pids("frail")[0]));
+}
+
+#[tokio::test]
+async fn a_stop_takes_the_whole_family_along() {
+    let bench = Bench::new();
+    let servers = bench.supervisor(&[("family", "family"), ("stubborn", "stubborn")]);
+    for name in ["family", "stubborn"] {
+        reaches(&servers, name, ServerStatus::Running).await;
+        let pids = bench.pids(name);
+        assert_eq!(pids.len(), 3);
+        assert!(pids.iter().all(|pid| !is_gone(*pid)));
+        servers.act(name, ServerAction::Stop).await.unwrap();
+        assert!(pids.iter().all(|pid| is_gone(*pid)), "{name}: all are gone when the stop returns");
+        assert_eq!(server(&servers, name).status, ServerStatus::Stopped);
+        assert!(server(&servers, name).tools.is_empty());
+    }
+    servers.act("family", ServerAction::Start).await.unwrap();
+    reaches(&servers, "family", ServerStatus::Running).await;
+    echoes(&servers, "family").await;
+    let unknown = servers.act("nobody", ServerAction::Start).await.unwrap_err();
+    assert!(unknown.message.contains("no MCP server nobody"));
+    servers.shutdown().await;
+    assert!(bench.pids("family").iter().all(|pid| is_gone(*pid)));
+}
+
+#[tokio::test]
+async fn a_stop_reaches_a_server_that_is_still_starting() {
+    let bench = Bench::new();
+    let servers = bench.supervisor(&[("mute", "mute")]);
+    assert!(within(LONG, || !bench.told("mute", "received").is_empty()).await);
+    servers.act("mute", ServerAction::Stop).await.unwrap();
+    assert!(bench.pids("mute").iter().all(|pid| is_gone(*pid)));
+    assert_eq!(server(&servers, "mute").status, ServerStatus::Stopped);
+}
+
+#[tokio::test]
+async fn dropping_the_source_ends_every_server() {
+    let bench = Bench::new();
+    let servers = bench.supervisor(&[("family", "family"), ("mute", "mute")]);
+    reaches(&servers, "family", ServerStatus::Running).await;
+    assert!(within(LONG, || !bench.pids("mute").is_empty()).await);
+    let stale = tool(&servers, "family__echo");
+    drop(servers);
+    let pids: Vec<u32> = ["family", "mute"].iter().flat_map(|name| bench.pids(name)).collect();
+    assert_eq!(pids.len(), 4);
+    assert!(all_gone(&pids).await);
+    let result = stale.run(invocation(json!({}), Port::new(None), CancellationToken::new())).await;
+    assert!(result.error, "a tool that outlives its server refuses");
+}
+
+/// The runtime may end before anybody says goodbye.
+#[test]
+fn the_end_of_the_runtime_ends_every_server() {
+    let bench = Bench::new();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let servers = runtime.block_on(async {
+        let servers = bench.supervisor(&[("family", "family")]);
+        reaches(&servers, "family", ServerStatus::Running).await;
+        servers
+    });
+    let pids = bench.pids("family");
+    drop(runtime);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    assert!(runtime.block_on(all_gone(&pids)));
+    drop(servers);
+}
+
+#[tokio::test]
+async fn a_disabled_server_starts_only_when_asked() {
+    let bench = Bench::new();
+    let config = ServerConfig { disabled: true, ..ServerConfig::fixed(&bench.spec("off", "good")) };
+    let servers = Supervisor::new(vec![config], bench.options());
+    servers.start();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(server(&servers, "off").status, ServerStatus::Disabled);
+    assert!(bench.pids("off").is_empty());
+    servers.act("off", ServerAction::Start).await.unwrap();
+    reaches(&servers, "off", ServerStatus::Running).await;
+}
