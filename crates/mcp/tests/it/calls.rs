@@ -48,14 +48,14 @@ async fn a_review_trusts_no_hint() {
 #[tokio::test]
 async fn a_call_that_hangs_ends_by_its_deadline_and_the_server_is_told() {
     let bench = Bench::new();
-    let options = Options { call_deadline: Duration::from_millis(400), ..bench.options() };
+    let options = Options { call_deadline: Duration::from_secs(1), ..bench.options() };
     let servers = bench.with_options(&[("s", "good")], options);
     reaches(&servers, "s", ServerStatus::Running).await;
     let result = call(&servers, "s__hang", json!({})).await;
-    assert!(result.error && said(&result.parts).contains("did not answer within 0.4 s"), "{result:?}");
+    assert!(result.error && said(&result.parts).contains("did not answer within 1 s"), "{result:?}");
     assert!(within(LONG, || bench.told("s", "cancelled").len() == 1).await, "the server heard of it");
     echoes(&servers, "s").await;
-    // Six tenths of a second, but never four without a sign of life.
+    // Longer than the deadline, but never so long without a sign of life.
     let port = Port::new(None);
     let result = call_with(&servers, "s__progress", json!({}), port.clone()).await;
     assert_eq!((said(&result.parts).as_str(), result.error), ("done", false));
@@ -82,7 +82,7 @@ async fn a_stopped_call_ends_at_once_and_the_server_is_told() {
 #[tokio::test]
 async fn a_form_reaches_the_user_of_the_call() {
     let bench = Bench::new();
-    let options = Options { call_deadline: Duration::from_millis(700), ..bench.options() };
+    let options = Options { call_deadline: Duration::from_secs(1), ..bench.options() };
     let servers = bench.with_options(&[("s", "good")], options);
     reaches(&servers, "s", ServerStatus::Running).await;
     let answers = [
@@ -106,7 +106,7 @@ async fn a_form_reaches_the_user_of_the_call() {
     let stop = CancellationToken::new();
     let ask = tool(&servers, "s__ask");
     let mut run = ask.run(invocation(json!({}), Port::new(None), stop.clone()));
-    assert!(tokio::time::timeout(Duration::from_millis(1500), &mut run).await.is_err(), "it still waits");
+    assert!(tokio::time::timeout(Duration::from_secs(2), &mut run).await.is_err(), "it still waits");
     stop.cancel();
     assert!(tokio::time::timeout(LONG, run).await.unwrap().error);
     echoes(&servers, "s").await;

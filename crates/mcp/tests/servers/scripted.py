@@ -55,7 +55,7 @@ class Server:
             tool("structured", "Structured content"),
             tool("huge", "Two megabytes of text"),
             tool("giant", "A message larger than any limit"),
-            tool("progress", "Shows progress for half a second"),
+            tool("progress", "Shows progress for a second and a half"),
             tool("hang", "Never answers"),
             tool("ask", "Asks the user"),
             tool("roots", "Tells the client's roots"),
@@ -167,7 +167,7 @@ class Server:
             return {"content": text("x" * 17_000_000)}
         if name == "progress":
             for step in range(1, 6):
-                time.sleep(0.12)
+                time.sleep(0.3)
                 told = {"progressToken": meta["progressToken"], "progress": step, "total": 5, "message": "working"}
                 self.notify("notifications/progress", told)
             return {"content": text("done")}
@@ -216,7 +216,8 @@ def serve_pipes(mode, log):
         print(f"connecting\nkey {os.environ.get('SECRET_KEY')}\ncannot open the database", file=sys.stderr)
         sys.exit(3)
     if mode == "slow":
-        time.sleep(1.5)
+        while not os.path.exists(log.file.name + ".go"):
+            time.sleep(0.05)
     if mode == "flood":
         threading.Thread(target=flood, args=(lock,), daemon=True).start()
     if mode in ("family", "stubborn"):
