@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
 
@@ -36,6 +36,9 @@ pub enum Task {
     /// Speak ECA on stdin and stdout: what editor plugins start.
     #[command(after_help = "Example (Emacs):\n  (setq eca-custom-command '(\"dragoman\" \"server\"))")]
     Server,
+    /// One turn for scripts: the answer on stdout, progress on stderr.
+    #[command(after_help = RUN_HELP)]
+    Run(RunArguments),
     /// The settings in force.
     #[command(subcommand)]
     Config(ConfigTask),
@@ -70,6 +73,62 @@ pub enum Task {
     },
 }
 
+const RUN_HELP: &str = "Exit codes:
+  0  done
+  1  failed; with --output-schema also: the answer does not fit
+  2  wrong usage
+  3  a tool call needed approval, which nobody could give (see --approve)
+  4  budget, steps or time spent
+
+Example:
+  dragoman run \"What does this project do?\"
+  git diff | dragoman run --json --timeout 60";
+
+#[derive(Args)]
+pub struct RunArguments {
+    /// What to ask; from stdin where it is left out.
+    pub prompt: Vec<String>,
+    /// provider/model instead of the default one.
+    #[arg(long)]
+    pub model: Option<String>,
+    /// What may run without asking. Deny rules hold all the same.
+    #[arg(long, value_enum, default_value_t = Approve::None)]
+    pub approve: Approve,
+    /// Stop before the next request once this much was spent.
+    #[arg(long, value_name = "DOLLARS")]
+    pub max_cost: Option<f64>,
+    /// Answers of the model, at most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_steps: Option<u32>,
+    /// Stop after so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<f64>,
+    /// Go on with the newest chat of this folder.
+    #[arg(long = "continue", conflicts_with = "session")]
+    pub newest: bool,
+    /// Go on with this chat.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// One JSON event a line (docs/run.md).
+    #[arg(long)]
+    pub json: bool,
+    /// The answer must be JSON that fits the JSON schema in this file.
+    #[arg(long, value_name = "FILE")]
+    pub output_schema: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Approve {
+    /// Only what policy allows.
+    None,
+    /// Whatever changes nothing.
+    Read,
+    /// File changes inside the folder too.
+    Edit,
+    /// Everything that is not denied.
+    All,
+}
+
 #[derive(Subcommand)]
 pub enum ConfigTask {
     /// Print every setting and where it comes from; secrets are masked.
@@ -85,6 +144,7 @@ pub fn run() -> ExitCode {
     let level = cli.log_level;
     match cli.command {
         Task::Server => commands::server::run(level),
+        Task::Run(arguments) => commands::run::run(arguments, level),
         Task::Config(ConfigTask::Show { json }) => commands::config::show(json),
         Task::Trust { folder, revoke, list } => commands::trust::run(folder, revoke, list),
         Task::ExplainPermission { tool, input, plan, json } => {

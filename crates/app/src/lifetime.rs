@@ -53,6 +53,20 @@ pub async fn serve(
         () = wait(signal) => tracing::info!("ended by a signal"),
         () = parent => tracing::info!("the client is gone"),
     }
+    end(engine).await;
+}
+
+/// `None`: a signal came first.
+pub async fn until_signal<T>(work: impl Future<Output = T>) -> Option<T> {
+    let signal = process::shutdown_signal();
+    tokio::select! {
+        done = work => Some(done),
+        () = wait(signal) => None,
+    }
+}
+
+/// Stops turns, flushes the journal, ends children.
+pub async fn end(engine: Engine) {
     let _ = tokio::time::timeout(LAST_WORK, stop(engine)).await;
     let _ = tokio::time::timeout(LAST_WORK, process::shutdown()).await;
 }
@@ -70,7 +84,7 @@ async fn wait(signal: std::io::Result<impl Future<Output = process::ShutdownSign
 }
 
 /// Every turn stops and everything recorded is on disk.
-pub async fn stop(engine: Engine) {
+async fn stop(engine: Engine) {
     if let Ok(link) = engine.attach(Abilities::default()).await {
         let _ = link.commands.call(|reply| Command::Shutdown { reply }).await;
     }

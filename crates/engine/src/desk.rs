@@ -16,7 +16,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::commands;
 use crate::complete;
 use crate::front::Front;
-use crate::session::{self, Create, Message, Start, refuse};
+use crate::refusal::refuse;
+use crate::session::{self, Create, Message, Start};
 use crate::surroundings::{Surroundings, SurroundingsSource};
 
 /// How long shutdown waits for one session.
@@ -57,17 +58,7 @@ impl Desk {
 
     fn take(&mut self, Envelope { front, command }: Envelope) {
         match command {
-            Command::Attach { port } => {
-                let port = Front {
-                    id: front,
-                    abilities: port.abilities,
-                    events: port.events,
-                    calls: port.host,
-                    surroundings: None,
-                    defaults: Settings::default(),
-                };
-                self.fronts.insert(front, port);
-            }
+            Command::Attach { port } => self.attach(front, port),
             Command::Detach => {
                 self.fronts.remove(&front);
             }
@@ -88,39 +79,32 @@ impl Desk {
                 });
                 let _ = reply.send(defaults.ok_or_else(Failure::closed));
             }
-            Command::Prompt { session, prompt, reply } => {
-                self.forward(front, &session.clone(), Command::Prompt { session, prompt, reply });
-            }
             Command::Shutdown { reply } => self.shutdown(reply),
-            Command::Cancel { session } => {
-                self.only_live(front, &session.clone(), Command::Cancel { session })
+            Command::Close { session, reply } if !self.sessions.contains_key(&session) => {
+                let _ = reply.send(Ok(()));
             }
-            Command::Answer { session, ask, answer } => {
-                self.only_live(front, &session.clone(), Command::Answer { session, ask, answer });
-            }
-            Command::Delete { session, reply } => {
-                self.forward(front, &session.clone(), Command::Delete { session: session.clone(), reply });
-                self.sessions.remove(&session);
-            }
-            Command::Close { session, reply } => {
-                if self.sessions.contains_key(&session) {
-                    self.forward(front, &session.clone(), Command::Close { session, reply });
-                } else {
-                    let _ = reply.send(Ok(()));
+            other => match addressee(&other) {
+                Some((session, Reach::Live)) => self.only_live(front, &session, other),
+                Some((session, Reach::Loaded)) => self.forward(front, &session, other),
+                Some((session, Reach::Last)) => {
+                    self.forward(front, &session, other);
+                    self.sessions.remove(&session);
                 }
-            }
-            Command::Rollback { session, from, reply } => {
-                self.forward(front, &session.clone(), Command::Rollback { session, from, reply });
-            }
-            Command::Configure { session: Some(session), change, reply } => {
-                let key = session.clone();
-                self.forward(front, &key, Command::Configure { session: Some(session), change, reply });
-            }
-            Command::Steer { session, text, reply } => {
-                self.forward(front, &session.clone(), Command::Steer { session, text, reply });
-            }
-            query => self.query(front, query),
+                None => self.query(front, other),
+            },
         }
+    }
+
+    fn attach(&mut self, front: FrontId, port: domain::link::FrontPort) {
+        let port = Front {
+            id: front,
+            abilities: port.abilities,
+            events: port.events,
+            calls: port.host,
+            surroundings: None,
+            defaults: Settings::default(),
+        };
+        self.fronts.insert(front, port);
     }
 
     /// Commands that change nothing.
@@ -313,6 +297,30 @@ impl Desk {
             let _ = tokio::time::timeout(SHUTDOWN, futures_util::future::join_all(ends)).await;
             let _ = reply.send(Ok(()));
         });
+    }
+}
+
+/// How a command reaches a session.
+enum Reach {
+    /// Only where it runs already.
+    Live,
+    /// It is loaded for it.
+    Loaded,
+    /// Loaded for it, and gone afterwards.
+    Last,
+}
+
+/// The session a command is for, where its actor must take it.
+fn addressee(command: &Command) -> Option<(SessionId, Reach)> {
+    match command {
+        Command::Cancel { session } | Command::Answer { session, .. } => Some((session.clone(), Reach::Live)),
+        Command::Prompt { session, .. }
+        | Command::Rollback { session, .. }
+        | Command::Steer { session, .. }
+        | Command::Close { session, .. }
+        | Command::Configure { session: Some(session), .. } => Some((session.clone(), Reach::Loaded)),
+        Command::Delete { session, .. } => Some((session.clone(), Reach::Last)),
+        _ => None,
     }
 }
 

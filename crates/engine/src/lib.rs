@@ -22,6 +22,7 @@ mod journal;
 mod loops;
 mod port;
 mod prompting;
+mod refusal;
 mod session;
 mod shared;
 pub mod surroundings;

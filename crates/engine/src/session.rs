@@ -3,6 +3,7 @@
 //! Invariants: only the holder of the store's lease appends; what a dead process left open is closed before anything
 //! new is recorded; a command never waits for a model, a tool or a person.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::front::Front;
 use crate::history::History;
 use crate::journal::Journal;
 use crate::prompting;
+use crate::refusal::refuse;
 use crate::shared::Shared;
 use crate::surroundings::Surroundings;
 use crate::turn::Turn;
@@ -179,7 +181,7 @@ impl Actor {
         }
     }
 
-    async fn take(&mut self, message: Message) -> std::ops::ControlFlow<()> {
+    async fn take(&mut self, message: Message) -> ControlFlow<()> {
         let Message { front, command } = message;
         if let Some(front) = &front
             && !matches!(command, Command::Close { .. } | Command::Delete { .. })
@@ -207,33 +209,37 @@ impl Actor {
             Command::Rollback { from, reply, .. } => {
                 let _ = reply.send(self.rollback(from).await);
             }
-            Command::Close { reply, .. } => {
-                if let Some(front) = &front {
-                    self.shared.audience.remove(front.id);
-                }
-                if self.shared.audience.is_empty() {
-                    self.stop_turn().await;
-                    let _ = reply.send(self.shared.journal.flush().await);
-                    return std::ops::ControlFlow::Break(());
-                }
-                let _ = reply.send(Ok(()));
-            }
+            Command::Close { reply, .. } => return self.close(front, reply).await,
             Command::Delete { reply, .. } => {
                 let deleted = self.delete().await;
                 let over = deleted.is_ok();
                 let _ = reply.send(deleted);
                 if over {
-                    return std::ops::ControlFlow::Break(());
+                    return ControlFlow::Break(());
                 }
             }
             Command::Shutdown { reply } => {
                 self.stop_turn().await;
                 let _ = reply.send(self.shared.journal.flush().await);
-                return std::ops::ControlFlow::Break(());
+                return ControlFlow::Break(());
             }
             other => refuse(other, Failure::internal("A chat does not take this command.")),
         }
-        std::ops::ControlFlow::Continue(())
+        ControlFlow::Continue(())
+    }
+
+    /// One front-end lets go; with the last one the chat is put away.
+    async fn close(&mut self, front: Option<Front>, reply: Reply<()>) -> ControlFlow<()> {
+        if let Some(front) = &front {
+            self.shared.audience.remove(front.id);
+        }
+        if self.shared.audience.is_empty() {
+            self.stop_turn().await;
+            let _ = reply.send(self.shared.journal.flush().await);
+            return ControlFlow::Break(());
+        }
+        let _ = reply.send(Ok(()));
+        ControlFlow::Continue(())
     }
 
     pub fn info(&self) -> SessionInfo {
@@ -470,39 +476,6 @@ async fn read_all(store: &dyn Store, id: &SessionId, mut history: History) -> Re
         for recorded in &page {
             history.fold(recorded);
         }
-    }
-}
-
-/// Answers a command that cannot be carried out.
-pub fn refuse(command: Command, failure: Failure) {
-    macro_rules! send {
-        ($reply:expr) => {{
-            let _ = $reply.send(Err(failure));
-        }};
-    }
-    match command {
-        Command::Open { reply, .. } | Command::Load { reply, .. } | Command::Fork { reply, .. } => {
-            send!(reply)
-        }
-        Command::Close { reply, .. }
-        | Command::Delete { reply, .. }
-        | Command::Rollback { reply, .. }
-        | Command::Steer { reply, .. }
-        | Command::ServerAction { reply, .. }
-        | Command::Shutdown { reply } => send!(reply),
-        Command::Enter { reply, .. } | Command::Catalog { reply } => send!(reply),
-        Command::Read { reply, .. } => send!(reply),
-        Command::List { reply, .. } => send!(reply),
-        Command::Configure { reply, .. } => send!(reply),
-        Command::Prompt { reply, .. } => send!(reply),
-        Command::Contexts { reply, .. } => send!(reply),
-        Command::SlashCommands { reply, .. } => send!(reply),
-        Command::Servers { reply } => send!(reply),
-        Command::ReadFile { reply, .. } => send!(reply),
-        Command::Stat { reply, .. } => send!(reply),
-        Command::Glob { reply, .. } => send!(reply),
-        Command::Complete { reply, .. } => send!(reply),
-        Command::Attach { .. } | Command::Detach | Command::Cancel { .. } | Command::Answer { .. } => {}
     }
 }
 

@@ -4,21 +4,20 @@
 
 use std::path::PathBuf;
 
-use domain::command::{
-    AcceptedStatus, Catalog, Context, ContextQuery, SessionInfo, Settings, SlashCommand, SlashOrigin,
-    UserPrompt, Workspace,
-};
-use domain::store::{ListFilter, SessionSummary};
-use domain::tool::{ServerAction, ServerStatus, ToolServer};
-use domain::tool_call::Origin;
+use domain::command::Workspace;
+use domain::tool::ServerAction;
 use domain::{Abilities, Answer, Command, Failure, FailureKind, ItemId, SessionId};
 use rpc::{Fault, Responder};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::catalog;
+use crate::chats;
 use crate::from_wire;
+use crate::prompting;
+use crate::queries;
 use crate::serve::{Inbound, Server};
-use crate::wire::{self, ChatParams, InitializeParams, PromptParams, method};
+use crate::wire::{self, ChatParams, InitializeParams, method};
 
 /// ECA has no code of its own for refused requests.
 const REFUSED: i64 = -32000;
@@ -36,7 +35,7 @@ pub async fn take(server: &mut Server, message: Inbound) {
         _ if server.commands().is_none() => {
             fail(responder, Fault::new(NOT_INITIALIZED, "Send initialize first."));
         }
-        "chat/prompt" => prompt(server, value, responder).await,
+        "chat/prompt" => prompting::prompt(server, value, responder).await,
         _ => chat(server, &method, value, responder).await,
     }
 }
@@ -64,12 +63,12 @@ async fn chat(server: &mut Server, method: &str, value: Value, responder: Option
         "chat/delete" => delete(server, params, responder).await,
         "chat/clear" => rollback(server, params, true, responder).await,
         "chat/rollback" => rollback(server, params, false, responder).await,
-        "chat/list" => list(server, params, responder).await,
-        "chat/open" => open(server, params, responder).await,
+        "chat/list" => chats::list(server, params, responder).await,
+        "chat/open" => chats::open(server, params, responder).await,
         "chat/promptSteer" => steer(server, params.message.clone(), params, responder).await,
         "chat/promptSteerRemove" => steer(server, None, params, responder).await,
-        "chat/queryContext" | "chat/queryFiles" => contexts(server, method, params, responder).await,
-        "chat/queryCommands" => slash_commands(server, params, responder).await,
+        "chat/queryContext" | "chat/queryFiles" => queries::contexts(server, method, params, responder).await,
+        "chat/queryCommands" => queries::slash_commands(server, params, responder).await,
         "mcp/startServer" => server_action(server, params, ServerAction::Start, responder).await,
         "mcp/stopServer" => server_action(server, params, ServerAction::Stop, responder).await,
         _ => match responder {
@@ -159,90 +158,13 @@ async fn initialized(server: &mut Server) {
             server.notify(method, &params);
         }
     }
-    tell_config(server, &catalog);
+    catalog::tell_config(server, &catalog);
     server
         .call(
             |reply| Command::Servers { reply },
-            |server, servers| tell_servers(server, &servers.unwrap_or_default()),
+            |server, servers| catalog::tell_servers(server, &servers.unwrap_or_default()),
         )
         .await;
-}
-
-/// Models, behaviors and defaults in both vocabularies.
-fn tell_config(server: &mut Server, catalog: &Catalog) {
-    let models: Vec<&str> = catalog.models.iter().map(|model| model.id.as_str()).collect();
-    let agents: Vec<&str> = catalog.behaviors.iter().map(|name| agent_name(name)).collect();
-    let mut chat = json!({
-        "models": models,
-        "behaviors": catalog.behaviors,
-        "agents": agents,
-        "selectBehavior": catalog.default_behavior,
-        "selectAgent": agent_name(&catalog.default_behavior),
-        "defaultBehavior": catalog.default_behavior,
-        "defaultAgent": agent_name(&catalog.default_behavior),
-        "welcomeMessage": catalog.welcome,
-    });
-    if let (Some(model), Some(chat)) = (&catalog.default_model, chat.as_object_mut()) {
-        chat.insert("selectModel".into(), json!(model));
-        chat.insert("defaultModel".into(), json!(model));
-        if let Some(info) = catalog.models.iter().find(|info| info.id == *model) {
-            chat.insert("variants".into(), json!(info.variants));
-        }
-    }
-    server.notify(method::CONFIG_UPDATED, &json!({"chat": chat}));
-}
-
-/// The list of models changed; what the user selected stays.
-pub fn tell_models(server: &mut Server, catalog: Catalog) {
-    let models: Vec<&str> = catalog.models.iter().map(|model| model.id.as_str()).collect();
-    let mut chat = json!({"models": models});
-    if server.catalog.default_model.is_none()
-        && let (Some(model), Some(chat)) = (&catalog.default_model, chat.as_object_mut())
-    {
-        chat.insert("selectModel".into(), json!(model));
-    }
-    server.notify(method::CONFIG_UPDATED, &json!({"chat": chat}));
-    server.catalog = catalog;
-}
-
-fn agent_name(behavior: &str) -> &str {
-    if behavior == "agent" { "code" } else { behavior }
-}
-
-pub fn tell_servers(server: &mut Server, servers: &[ToolServer]) {
-    for tool_server in servers {
-        let params = tool_server_params(tool_server);
-        server.notify(method::SERVER_UPDATED, &params);
-    }
-}
-
-fn tool_server_params(server: &ToolServer) -> Value {
-    let status = match server.status {
-        ServerStatus::Starting => "starting",
-        ServerStatus::Running => "running",
-        ServerStatus::Stopping => "stopping",
-        ServerStatus::Stopped => "stopped",
-        ServerStatus::Failed => "failed",
-        ServerStatus::Disabled => "disabled",
-        ServerStatus::RequiresAuth => "requires-auth",
-    };
-    let tools: Vec<Value> = server
-        .tools
-        .iter()
-        .map(|tool| json!({"name": tool.name, "description": tool.description, "parameters": tool.input_schema}))
-        .collect();
-    let native = server.origin == Origin::Native;
-    let mut params = json!({
-        "type": if native { "native" } else { "mcp" },
-        "name": server.name, "status": status, "tools": tools,
-    });
-    if let (false, Some(params)) = (native, params.as_object_mut()) {
-        params.insert("command".into(), json!(server.command));
-        params.insert("args".into(), json!(server.args));
-        params.extend(server.url.as_ref().map(|url| ("url".to_owned(), json!(url))));
-        params.extend(server.error.as_ref().map(|error| ("error".to_owned(), json!(error))));
-    }
-    params
 }
 
 async fn shutdown(server: &mut Server, responder: Option<Responder>) {
@@ -258,113 +180,6 @@ async fn shutdown(server: &mut Server, responder: Option<Responder>) {
             },
         )
         .await;
-}
-
-async fn prompt(server: &mut Server, value: Value, responder: Option<Responder>) {
-    let speaks_draft = value.get("context").is_some_and(Value::is_array);
-    let params: PromptParams = match decode(value) {
-        Ok(params) => params,
-        Err(fault) => return fail(responder, fault),
-    };
-    server.draft |= speaks_draft;
-    let id = params.chat_id.filter(|id| !id.is_empty()).unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-    let session = SessionId::new(id);
-    let model = if server.draft { draft_model(server, params.model) } else { params.model };
-    let change = Settings {
-        model: model.filter(|model| !model.is_empty()),
-        behavior: from_wire::behavior(params.behavior, params.agent),
-        variant: params.variant,
-        trust: params.trust,
-        title: None,
-    };
-    let contexts = params.contexts.or(params.context).unwrap_or_default();
-    let prompt = UserPrompt {
-        text: params.message,
-        parts: Vec::new(),
-        contexts: contexts.into_iter().filter_map(from_wire::context).collect(),
-        change: change.clone(),
-        limits: domain::command::TurnLimits::default(),
-    };
-    if !server.knows(&session) {
-        let id = session.clone();
-        let opened = session.clone();
-        server
-            .call(
-                |reply| Command::Open {
-                    id: Some(id),
-                    workspace: None,
-                    settings: change,
-                    servers: Vec::new(),
-                    reply,
-                },
-                move |server, info| {
-                    if let Ok(info) = info {
-                        server.follow(opened, info.newest);
-                    }
-                },
-            )
-            .await;
-        server.learn(&session);
-    }
-    let chat = session.clone();
-    server
-        .call(
-            |reply| Command::Prompt { session, prompt, reply },
-            move |server, accepted| prompted(server, chat, accepted, responder),
-        )
-        .await;
-}
-
-/// Failures are contents: an error response leaves a client spinning.
-fn prompted(
-    server: &mut Server,
-    chat: SessionId,
-    accepted: Result<domain::command::Accepted, Failure>,
-    responder: Option<Responder>,
-) {
-    let (status, model, failure) = match accepted {
-        Ok(accepted) => (accepted.status, accepted.model, None),
-        Err(failure) => {
-            let status =
-                if failure.kind == FailureKind::Auth { AcceptedStatus::Login } else { AcceptedStatus::Error };
-            (status, String::new(), Some(failure))
-        }
-    };
-    if server.draft {
-        let good = status == AcceptedStatus::Prompting;
-        let message = match &failure {
-            Some(failure) => failure.to_string(),
-            None if good => format!("The prompt was sent to {model}."),
-            None => "The prompt could not be sent; the chat says why.".into(),
-        };
-        let status = if good { "success" } else { "connection-error" };
-        server.respond(responder, json!({"chatId": chat, "status": status, "resultMessage": message}));
-        return;
-    }
-    let status = match status {
-        AcceptedStatus::Prompting => "prompting",
-        AcceptedStatus::Login => "login",
-        AcceptedStatus::Error => "error",
-    };
-    server.respond(responder, json!({"chatId": chat, "model": model, "status": status}));
-    if let Some(failure) = failure {
-        let text = json!({"chatId": chat, "role": "system", "content": {"type": "text", "text": format!("\n{failure}\n")}});
-        server.notify(method::CONTENT_RECEIVED, &text);
-        // A turn that runs already ends by itself; a refused prompt has no turn.
-        let done =
-            json!({"chatId": chat, "role": "system", "content": {"type": "progress", "state": "finished"}});
-        server.notify(method::CONTENT_RECEIVED, &done);
-    }
-}
-
-/// The draft names models without their provider; what is not configured means the default.
-fn draft_model(server: &Server, name: Option<String>) -> Option<String> {
-    let name = name?;
-    let known = server.catalog.models.iter().map(|model| &model.id);
-    known
-        .into_iter()
-        .find(|id| **id == name || id.split_once('/').is_some_and(|(_, bare)| bare == name))
-        .cloned()
 }
 
 async fn settle(server: &mut Server, method: &str, params: ChatParams, responder: Option<Responder>) {
@@ -440,76 +255,6 @@ async fn rollback(server: &mut Server, params: ChatParams, all: bool, responder:
         .await;
 }
 
-async fn list(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
-    let filter = ListFilter { limit: params.limit, ..ListFilter::default() };
-    server
-        .call(
-            |reply| Command::List { filter, reply },
-            |server, chats| match chats {
-                Ok(chats) => {
-                    let chats: Vec<Value> = chats.iter().map(summary).collect();
-                    server.respond(responder, json!({"chats": chats}));
-                }
-                Err(failure) => fail(responder, fault(&failure)),
-            },
-        )
-        .await;
-}
-
-fn summary(chat: &SessionSummary) -> Value {
-    json!({
-        "id": chat.id, "title": chat.title, "status": "idle", "messageCount": chat.message_count,
-        "model": chat.model, "createdAt": chat.created_at, "updatedAt": chat.updated_at,
-    })
-}
-
-async fn open(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
-    let Some(session) = session_of(&params) else {
-        return fail(responder, Fault::new(Fault::INVALID_PARAMS, "chatId is missing."));
-    };
-    let chat = session.clone();
-    server
-        .call(
-            |reply| Command::Load { session, servers: Vec::new(), reply },
-            move |server, info| match info {
-                Ok(info) => show_opened(server, chat, info, responder),
-                Err(failure) if failure.kind == FailureKind::User => {
-                    server.respond(responder, json!({"found": false, "chatId": chat}));
-                }
-                Err(failure) => fail(responder, fault(&failure)),
-            },
-        )
-        .await;
-}
-
-/// Cleared, opened, the contents, and then the response.
-fn show_opened(server: &mut Server, chat: SessionId, info: SessionInfo, responder: Option<Responder>) {
-    let Some(commands) = server.commands() else { return };
-    let session = chat.clone();
-    server.later(async move { domain::replay::read(&commands, &session).await }, move |server, facts| {
-        let facts = match facts {
-            Ok(facts) => facts,
-            Err(failure) => return fail(responder, fault(&failure)),
-        };
-        let newest = facts.last().map_or(0, |last| last.number);
-        let title = info.settings.title.clone().unwrap_or_default();
-        server.notify(method::CHAT_CLEARED, &json!({"chatId": chat, "messages": true}));
-        server.notify(method::CHAT_OPENED, &json!({"chatId": chat, "title": title}));
-        server.replay(&chat, facts, newest);
-        let behavior = info.settings.behavior.as_deref().unwrap_or("agent");
-        let mut selection =
-            json!({"agent": agent_name(behavior), "trust": info.settings.trust.unwrap_or(false)});
-        if let Some(selection) = selection.as_object_mut() {
-            selection.extend(info.settings.model.as_ref().map(|model| ("model".to_owned(), json!(model))));
-            selection.extend(info.settings.variant.as_ref().map(|it| ("variant".to_owned(), json!(it))));
-        }
-        server.respond(
-            responder,
-            json!({"found": true, "chatId": chat, "title": title, "selection": selection}),
-        );
-    });
-}
-
 async fn steer(server: &mut Server, text: Option<String>, params: ChatParams, responder: Option<Responder>) {
     let Some(session) = session_of(&params) else { return server.respond(responder, wire::empty()) };
     server
@@ -521,99 +266,6 @@ async fn steer(server: &mut Server, text: Option<String>, params: ChatParams, re
             },
         )
         .await;
-}
-
-async fn contexts(server: &mut Server, method: &str, params: ChatParams, responder: Option<Responder>) {
-    let kind = if method == "chat/queryFiles" { ContextQuery::Files } else { ContextQuery::All };
-    let session = session_of(&params);
-    let chat = session.clone();
-    let query = params.query.unwrap_or_default();
-    let taken: Vec<Value> = params
-        .contexts
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(from_wire::context)
-        .map(|it| context(&it))
-        .collect();
-    server
-        .call(
-            |reply| Command::Contexts { session, query, kind, reply },
-            move |server, found| match found {
-                Ok(found) => {
-                    let mut found: Vec<Value> = found.iter().map(context).collect();
-                    found.retain(|context| !taken.contains(context));
-                    let member = if kind == ContextQuery::Files { "files" } else { "contexts" };
-                    let mut result = json!({member: found});
-                    if let (Some(chat), Some(result)) = (chat, result.as_object_mut()) {
-                        result.insert("chatId".into(), json!(chat));
-                    }
-                    server.respond(responder, result);
-                }
-                Err(failure) => fail(responder, fault(&failure)),
-            },
-        )
-        .await;
-}
-
-fn context(context: &Context) -> Value {
-    match context {
-        Context::File { path, lines } => {
-            let mut file = json!({"type": "file", "path": path});
-            if let (Some((start, end)), Some(file)) = (lines, file.as_object_mut()) {
-                file.insert("linesRange".into(), json!({"start": start, "end": end}));
-            }
-            file
-        }
-        Context::Directory { path } => json!({"type": "directory", "path": path}),
-        Context::Web { url } => json!({"type": "web", "url": url}),
-        Context::RepoMap => json!({"type": "repoMap"}),
-        Context::Cursor { path, start, end } => {
-            json!({"type": "cursor", "path": path, "position": {"start": start, "end": end}})
-        }
-        Context::McpResource(it) => json!({
-            "type": "mcpResource", "server": it.server, "uri": it.uri, "name": it.name,
-            "description": it.description, "mimeType": it.mime,
-        }),
-        Context::Code { content, language, .. } => {
-            json!({"type": "code", "content": content, "language": language})
-        }
-        Context::Text { name, text } => json!({"type": "text", "name": name, "text": text}),
-        Context::Image { mime, data } => json!({"type": "image", "mediaType": mime, "base64": data}),
-    }
-}
-
-async fn slash_commands(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
-    let session = session_of(&params);
-    let chat = session.clone();
-    let query = params.query.unwrap_or_default();
-    server
-        .call(
-            |reply| Command::SlashCommands { session, query, reply },
-            move |server, commands| match commands {
-                Ok(commands) => {
-                    let commands: Vec<Value> = commands.iter().map(command).collect();
-                    server.respond(responder, json!({"chatId": chat, "commands": commands}));
-                }
-                Err(failure) => fail(responder, fault(&failure)),
-            },
-        )
-        .await;
-}
-
-fn command(command: &SlashCommand) -> Value {
-    let kind = match command.origin {
-        SlashOrigin::Native => "native",
-        SlashOrigin::McpPrompt => "mcpPrompt",
-        SlashOrigin::Custom => "custom-prompt",
-    };
-    // Seed 002 writes the kind of MCP prompts with a dash.
-    let kind = if kind == "mcpPrompt" { "mcp-prompt" } else { kind };
-    let arguments: Vec<Value> = command
-        .arguments
-        .iter()
-        .map(|it| json!({"name": it.name, "description": it.description, "required": it.required}))
-        .collect();
-    json!({"name": command.name, "description": command.description, "type": kind, "arguments": arguments})
 }
 
 async fn server_action(
@@ -642,12 +294,12 @@ async fn server_action(
         .await;
 }
 
-fn session_of(params: &ChatParams) -> Option<SessionId> {
+pub(crate) fn session_of(params: &ChatParams) -> Option<SessionId> {
     params.chat_id.as_deref().filter(|id| !id.is_empty()).map(SessionId::new)
 }
 
 /// `null` params are empty params.
-fn decode<T: DeserializeOwned + Default>(value: Value) -> Result<T, Fault> {
+pub(crate) fn decode<T: DeserializeOwned + Default>(value: Value) -> Result<T, Fault> {
     if value.is_null() {
         return Ok(T::default());
     }
@@ -655,14 +307,14 @@ fn decode<T: DeserializeOwned + Default>(value: Value) -> Result<T, Fault> {
         .map_err(|error| Fault::new(Fault::INVALID_PARAMS, format!("Wrong parameters: {error}.")))
 }
 
-fn fail(responder: Option<Responder>, fault: Fault) {
+pub(crate) fn fail(responder: Option<Responder>, fault: Fault) {
     if let Some(responder) = responder {
         responder.fail(fault);
     }
 }
 
 /// Each kind of failure and its code.
-fn fault(failure: &Failure) -> Fault {
+pub(crate) fn fault(failure: &Failure) -> Fault {
     let code = match failure.kind {
         FailureKind::User => Fault::INVALID_PARAMS,
         FailureKind::Internal => Fault::INTERNAL_ERROR,

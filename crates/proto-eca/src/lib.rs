@@ -2,9 +2,13 @@
 //!
 //! Owns wire types, a dispatch table and a projection; everything else is the engine's. Knows no model, tool or disk.
 
+pub mod catalog;
+pub mod chats;
 pub mod dispatch;
 pub mod draft;
 pub mod from_wire;
+pub mod prompting;
+pub mod queries;
 pub mod serve;
 pub mod to_wire;
 pub mod wire;

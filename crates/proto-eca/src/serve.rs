@@ -369,13 +369,13 @@ impl Server {
                 async move { commands.call(|reply| Command::Catalog { reply }).await },
                 |server, catalog| {
                     if let Ok(catalog) = catalog {
-                        crate::dispatch::tell_models(server, catalog);
+                        crate::catalog::tell_models(server, catalog);
                     }
                 },
             ),
             CatalogKind::ToolServers => self.later(
                 async move { commands.call(|reply| Command::Servers { reply }).await },
-                |server, servers| crate::dispatch::tell_servers(server, &servers.unwrap_or_default()),
+                |server, servers| crate::catalog::tell_servers(server, &servers.unwrap_or_default()),
             ),
             CatalogKind::Commands | CatalogKind::Jobs | CatalogKind::Sessions => {}
         }

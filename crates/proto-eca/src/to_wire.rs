@@ -204,7 +204,6 @@ impl Projection {
             *phase = next;
             out.push(content(chat, Role::Assistant, content_));
         };
-        let arguments = || call.input.as_ref().map_or_else(|| Cow::Owned(json!({})), Cow::Borrowed);
         if shown.phase == Phase::Unseen {
             shown.call = Some((call.name.clone(), call.server.clone(), call.origin));
             let start = Content::ToolCallPrepare { call: head(id, call), arguments_text: Cow::Borrowed("") };
@@ -220,37 +219,43 @@ impl Projection {
         }
         if shown.phase < Phase::Run {
             let manual_approval = call.manual_approval;
-            let run = Content::ToolCallRun { call: head(id, call), arguments: arguments(), manual_approval };
+            let run =
+                Content::ToolCallRun { call: head(id, call), arguments: arguments(call), manual_approval };
             say(&mut shown.phase, Phase::Run, run);
         }
         let ran = matches!(call.state, ToolState::Running | ToolState::Done);
         if ran && shown.phase < Phase::Running {
-            let running = Content::ToolCallRunning { call: head(id, call), arguments: arguments() };
+            let running = Content::ToolCallRunning { call: head(id, call), arguments: arguments(call) };
             say(&mut shown.phase, Phase::Running, running);
         }
         if !ended || shown.phase == Phase::Over {
             return;
         }
-        let was_running = shown.phase == Phase::Running;
-        let last = match &call.state {
-            ToolState::Rejected { by } => {
-                let reason = if *by == RejectedBy::User { "user-choice" } else { "user-config" };
-                Content::ToolCallRejected { call: head(id, call), arguments: arguments(), reason }
-            }
-            ToolState::Stopped { unknown: false } if !was_running => Content::ToolCallRejected {
-                call: head(id, call),
-                arguments: arguments(),
-                reason: "user-choice",
-            },
-            _ => Content::ToolCalled {
-                call: head(id, call),
-                arguments: arguments(),
-                error: call.error,
-                outputs: outputs(call),
-                total_time_ms: call.millis,
-            },
-        };
+        let last = call_end(id, call, shown.phase == Phase::Running);
         say(&mut shown.phase, Phase::Over, last);
+    }
+}
+
+/// Always an object.
+fn arguments(call: &ToolCall) -> Cow<'_, Value> {
+    call.input.as_ref().map_or_else(|| Cow::Owned(json!({})), Cow::Borrowed)
+}
+
+/// How a call is shown when it is over.
+fn call_end(id: ItemId, call: &ToolCall, was_running: bool) -> Content<'_> {
+    let rejected =
+        |reason| Content::ToolCallRejected { call: head(id, call), arguments: arguments(call), reason };
+    match &call.state {
+        ToolState::Rejected { by: RejectedBy::User } => rejected("user-choice"),
+        ToolState::Rejected { .. } => rejected("user-config"),
+        ToolState::Stopped { unknown: false } if !was_running => rejected("user-choice"),
+        _ => Content::ToolCalled {
+            call: head(id, call),
+            arguments: arguments(call),
+            error: call.error,
+            outputs: outputs(call),
+            total_time_ms: call.millis,
+        },
     }
 }
 

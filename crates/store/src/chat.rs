@@ -58,14 +58,15 @@ impl Entry {
                 let effect = Effect::Changed { title: change.title.clone(), model: change.model.clone() };
                 ("sessionChanged", effect)
             }
-            Fact::ItemStarted { item } => ("itemStarted", item_effect(&item.kind)),
+            // Every message ends once, whether it streamed or not.
+            Fact::ItemEnded { item } => ("itemEnded", item_effect(&item.kind)),
             Fact::HistoryReplaced { .. } => ("historyReplaced", Effect::Replaced),
             Fact::SessionClosed => ("sessionClosed", Effect::None),
             Fact::TurnStarted { .. } => ("turnStarted", Effect::None),
             Fact::TurnEnded { .. } => ("turnEnded", Effect::None),
             Fact::ItemChanged { .. } => ("itemChanged", Effect::None),
             Fact::ItemGrew { .. } => ("itemGrew", Effect::None),
-            Fact::ItemEnded { .. } => ("itemEnded", Effect::None),
+            Fact::ItemStarted { .. } => ("itemStarted", Effect::None),
             Fact::AskRaised { .. } => ("askRaised", Effect::None),
             Fact::AskSettled { .. } => ("askSettled", Effect::None),
             Fact::UsageChanged { .. } => ("usageChanged", Effect::None),
@@ -171,12 +172,14 @@ fn update_index(
     Ok(())
 }
 
-/// Only after a rollback: what is left of the messages is known from the facts alone.
+/// Only after a rollback: what is left of the messages is known from the facts alone. Items stand in the order in
+/// which they first appeared, and a message counts from its end on.
 fn count_messages(connection: &Connection, key: i64) -> Result<u64, Trouble> {
     #[derive(Deserialize)]
-    struct Started<'a> {
+    struct Body<'a> {
         #[serde(borrow)]
-        item: Item<'a>,
+        item: Option<Item<'a>>,
+        keep: Option<ItemId>,
     }
     #[derive(Deserialize)]
     struct Item<'a> {
@@ -188,34 +191,40 @@ fn count_messages(connection: &Connection, key: i64) -> Result<u64, Trouble> {
     struct Kind<'a> {
         r#type: &'a str,
     }
-    #[derive(Deserialize)]
-    struct Replaced {
-        keep: Option<ItemId>,
-    }
     let mut statement = connection.prepare(
         "SELECT number, kind, body FROM facts
-         WHERE place BETWEEN ?1 AND ?2 AND kind IN ('itemStarted', 'historyReplaced') ORDER BY place",
+         WHERE place BETWEEN ?1 AND ?2 AND kind IN ('itemStarted', 'itemEnded', 'historyReplaced') ORDER BY place",
     )?;
     let mut rows = statement.query((place(key, 0)?, place(key, MOST_FACTS)?))?;
     let mut items: Vec<(ItemId, bool)> = Vec::new();
     while let Some(row) = rows.next()? {
-        let (number, kind, body) = (row.get(0)?, row.get_ref(1)?.as_str(), row.get_ref(2)?.as_blob());
-        let body = body.map_err(rusqlite::Error::from)?;
-        if kind == Ok("itemStarted") {
-            let Started { item } =
-                serde_json::from_slice(body).map_err(|error| unreadable(number, &error))?;
-            items.push((item.id, matches!(item.kind.r#type, "userMessage" | "agentMessage")));
-        } else {
-            let Replaced { keep } =
-                serde_json::from_slice(body).map_err(|error| unreadable(number, &error))?;
-            let length = match keep {
-                None => 0,
-                Some(keep) => items.iter().position(|(id, _)| *id == keep).map_or(items.len(), |at| at + 1),
-            };
-            items.truncate(length);
+        let number = row.get(0)?;
+        let ended = row.get_ref(1)?.as_str() == Ok("itemEnded");
+        let body = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
+        let body: Body = serde_json::from_slice(body).map_err(|error| unreadable(number, &error))?;
+        let Some(item) = body.item else {
+            cut(&mut items, body.keep);
+            continue;
+        };
+        let counts = ended && matches!(item.kind.r#type, "userMessage" | "agentMessage");
+        // Ids only grow, so one that is greater than the last is new.
+        let is_new = items.last().is_none_or(|(last, _)| *last < item.id);
+        let known = if is_new { None } else { items.iter_mut().rev().find(|(id, _)| *id == item.id) };
+        match known {
+            Some((_, counted)) => *counted |= counts,
+            None => items.push((item.id, counts)),
         }
     }
-    Ok(items.iter().filter(|(_, message)| *message).count() as u64)
+    Ok(items.iter().filter(|(_, counts)| *counts).count() as u64)
+}
+
+/// The history now ends with the item `keep`.
+fn cut(items: &mut Vec<(ItemId, bool)>, keep: Option<ItemId>) {
+    let length = match keep {
+        None => 0,
+        Some(keep) => items.iter().position(|(id, _)| *id == keep).map_or(items.len(), |at| at + 1),
+    };
+    items.truncate(length);
 }
 
 /// True where there was such a chat. Must run inside a write transaction.

@@ -1,1 +1,8 @@
-//! To be written.
+//! Dragoman for a person in a terminal and for scripts: front-ends like the others, drawn for eyes or pipes.
+//!
+//! Knows only the link; nothing it shows comes from elsewhere.
+
+pub mod run;
+pub mod wire;
+
+pub use run::{Exit, RunOptions, run};

@@ -4,7 +4,7 @@ use domain::command::Settings;
 use domain::store::ListFilter;
 use domain::{Fact, ItemId, Store};
 
-use crate::sample::{agent_message, opened, reasoning, user_message};
+use crate::sample::{agent_message, opened, reasoning, started, user_message};
 use crate::{id, journal};
 
 #[tokio::test]
@@ -50,48 +50,15 @@ async fn a_list_is_filtered_and_newest_first() {
     }
 }
 
-#[tokio::test]
-async fn the_index_follows_the_facts() {
+/// Appends step by step and looks at the one chat in the list after each.
+async fn check_index(steps: Vec<(Vec<Fact>, &str, Option<&str>, u64)>) {
     let directory = tempfile::tempdir().unwrap();
     let journal = journal(directory.path());
-    let session = id("one");
-    journal.lease(&session).await.unwrap();
-    let change = |title: Option<&str>, model: Option<&str>| Fact::SessionChanged {
-        change: Settings {
-            title: title.map(Into::into),
-            model: model.map(Into::into),
-            ..Settings::default()
-        },
-    };
-    let steps: [(Vec<Fact>, &str, Option<&str>, u64); 8] = [
-        (vec![opened("New chat", &["/w"])], "New chat", None, 0),
-        (
-            vec![change(None, Some("a/b")), user_message(1, "q"), reasoning(2, "r"), agent_message(3, "a")],
-            "New chat",
-            Some("a/b"),
-            2,
-        ),
-        (vec![change(Some("Better"), None)], "Better", Some("a/b"), 2),
-        (vec![user_message(4, "q"), agent_message(5, "a")], "Better", Some("a/b"), 4),
-        (vec![Fact::HistoryReplaced { keep: Some(ItemId(2)) }], "Better", Some("a/b"), 1),
-        // Items 3 to 5 are gone for good, although their numbers are smaller than the one that is kept now.
-        (
-            vec![
-                user_message(6, "q"),
-                agent_message(7, "a"),
-                Fact::HistoryReplaced { keep: Some(ItemId(6)) },
-            ],
-            "Better",
-            Some("a/b"),
-            2,
-        ),
-        (vec![Fact::HistoryReplaced { keep: None }, agent_message(8, "a")], "Better", Some("a/b"), 1),
-        (vec![change(Some("x"), None), change(Some("Last"), Some("c/d"))], "Last", Some("c/d"), 1),
-    ];
+    journal.lease(&id("one")).await.unwrap();
     let mut newest = 0;
     for (facts, title, model, messages) in steps {
         newest += facts.len() as u64;
-        let told = journal.append(&session, facts.clone()).await.unwrap();
+        let told = journal.append(&id("one"), facts.clone()).await.unwrap();
         let found = journal.list(ListFilter::default()).await.unwrap().remove(0);
         let seen = (found.title.as_deref(), found.model.as_deref(), found.message_count, found.newest);
         assert_eq!(seen, (Some(title), model, messages, newest), "{facts:?}");
@@ -99,4 +66,35 @@ async fn the_index_follows_the_facts() {
         assert!(found.created_at > 1_700_000_000_000 && found.created_at <= found.updated_at);
         assert_eq!(found.workspace, ["/w"].map(std::path::PathBuf::from));
     }
+}
+
+#[tokio::test]
+async fn the_newest_title_and_model_are_listed() {
+    let change = |title: Option<&str>, model: Option<&str>| {
+        let (title, model) = (title.map(Into::into), model.map(Into::into));
+        Fact::SessionChanged { change: Settings { title, model, ..Settings::default() } }
+    };
+    check_index(vec![
+        (vec![opened("New chat", &["/w"])], "New chat", None, 0),
+        (vec![change(None, Some("a/b"))], "New chat", Some("a/b"), 0),
+        (vec![change(Some("Better"), None), user_message(1, "q")], "Better", Some("a/b"), 1),
+        (vec![change(Some("x"), None), change(Some("Last"), Some("c/d"))], "Last", Some("c/d"), 1),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn messages_are_counted_once_they_are_whole_and_until_they_are_dropped() {
+    let keep = |number: Option<u64>| Fact::HistoryReplaced { keep: number.map(ItemId) };
+    let steps = vec![
+        (vec![opened("t", &["/w"]), user_message(1, "q")], 1),
+        (vec![started(reasoning(2, "")), started(agent_message(3, ""))], 1),
+        (vec![agent_message(3, "a"), reasoning(2, "r")], 2),
+        (vec![user_message(4, "q"), agent_message(5, "a")], 4),
+        (vec![keep(Some(2))], 1),
+        // Items 3 to 5 are gone for good, although their numbers are smaller than the one that is kept now.
+        (vec![user_message(6, "q"), agent_message(7, "a"), keep(Some(6))], 2),
+        (vec![keep(None), agent_message(8, "a")], 1),
+    ];
+    check_index(steps.into_iter().map(|(facts, messages)| (facts, "t", None, messages)).collect()).await;
 }

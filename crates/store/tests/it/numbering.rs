@@ -166,7 +166,7 @@ async fn many_chats_write_at_once() {
                 }
                 let stored = read_all(&journal, &id(&name)).await;
                 assert!(stored.iter().zip(1..).all(|(one, number)| one.number == number));
-                assert!(stored.iter().skip(1).all(|one| matches!(&one.fact, Fact::ItemStarted { .. })));
+                assert!(stored.iter().skip(1).all(|one| matches!(&one.fact, Fact::ItemEnded { .. })));
                 assert_eq!(stored.len(), 21);
             })
         })

@@ -168,60 +168,72 @@ impl Promises {
     }
 }
 
+/// Two processes on one file.
+struct Pair<'a> {
+    directory: &'a Path,
+    processes: [Process; 2],
+    promises: Promises,
+    kills: usize,
+}
+
+impl Pair<'_> {
+    /// Both prompt at once: `one` what is given, the other a chat of its own.
+    fn prompt(&mut self, one: usize, command: &str, dice: &mut Dice) {
+        let other = 1 - one;
+        let beside = format!("beside-{}", self.promises.sent.len());
+        self.processes[other].send(&format!("prompt own-{other} {beside}"));
+        self.promises.sent.insert(beside);
+        self.processes[one].send(command);
+        let rival = self.processes[other].holder();
+        if dice.below(12) == 0 {
+            std::thread::sleep(Duration::from_micros(dice.below(4000)));
+            for answer in self.kill(one) {
+                self.promises.hear(&answer, Some(&rival));
+            }
+            assert!(self.promises.hear(&self.processes[other].answer(), None));
+            return;
+        }
+        assert!(self.promises.hear(&self.processes[other].answer(), None));
+        if self.promises.hear(&self.processes[one].answer(), Some(&rival)) {
+            return;
+        }
+        // The chat is free as soon as the other one lets go of it, or is dead.
+        if dice.below(6) == 0 {
+            assert!(self.kill(other).is_empty());
+        } else {
+            assert_eq!(self.processes[other].ask("release shared"), "released");
+        }
+        assert!(self.promises.hear(&self.processes[one].ask(command), None));
+    }
+
+    fn kill(&mut self, one: usize) -> Vec<String> {
+        self.kills += 1;
+        let said = self.processes[one].kill();
+        self.processes[one] = Process::start(self.directory);
+        said
+    }
+}
+
 /// Two processes prompt one chat and one chat each, and are killed now and then in the middle of it.
 #[test]
 fn two_processes_lose_nothing_and_give_no_number_twice() {
     let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
     let prompts = 100 * scale();
     let mut dice = Dice(0x5eed);
-    let mut processes = [Process::start(directory.path()), Process::start(directory.path())];
-    let mut promises = Promises::default();
-    let mut kills = 0;
+    let processes = [Process::start(directory), Process::start(directory)];
+    let mut pair = Pair { directory, processes, promises: Promises::default(), kills: 0 };
     for round in 0..prompts {
         let one = dice.below(2) as usize;
-        let other = 1 - one;
-        let shared = dice.below(3) > 0;
-        let token = format!("t{round}");
-        let command =
-            format!("prompt {} {token}", if shared { "shared".to_owned() } else { format!("own-{one}") });
-        promises.sent.insert(token);
-        // The other one writes at the same time, to a chat of its own.
-        let beside = format!("beside{round}");
-        processes[other].send(&format!("prompt own-{other} {beside}"));
-        promises.sent.insert(beside);
-        processes[one].send(&command);
-        if dice.below(12) == 0 {
-            std::thread::sleep(Duration::from_micros(dice.below(4000)));
-            let rival = processes[other].holder();
-            for answer in processes[one].kill() {
-                promises.hear(&answer, Some(&rival));
-            }
-            processes[one] = Process::start(directory.path());
-            kills += 1;
-            assert!(promises.hear(&processes[other].answer(), None));
-            continue;
-        }
-        assert!(promises.hear(&processes[other].answer(), None));
-        let rival = processes[other].holder();
-        if promises.hear(&processes[one].answer(), Some(&rival)) {
-            continue;
-        }
-        if dice.below(6) == 0 {
-            assert!(processes[other].kill().is_empty());
-            processes[other] = Process::start(directory.path());
-            kills += 1;
-        } else {
-            assert_eq!(processes[other].ask("release shared"), "released");
-        }
-        assert!(promises.hear(&processes[one].ask(&command), None));
+        let chat = if dice.below(3) > 0 { "shared".to_owned() } else { format!("own-{one}") };
+        pair.promises.sent.insert(format!("t{round}"));
+        pair.prompt(one, &format!("prompt {chat} t{round}"), &mut dice);
     }
+    let Pair { processes, promises, kills, .. } = pair;
     drop(processes);
-    assert!(
-        kills > prompts / 50 && promises.refusals > prompts / 10,
-        "{kills} kills, {} refusals",
-        promises.refusals
-    );
-    check_promises(directory.path(), promises);
+    let refusals = promises.refusals;
+    assert!(kills > prompts / 50 && refusals > prompts / 10, "{kills} kills, {refusals} refusals");
+    check_promises(directory, promises);
 }
 
 fn check_promises(directory: &Path, promises: Promises) {

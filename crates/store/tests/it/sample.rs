@@ -29,12 +29,18 @@ pub fn reasoning(number: u64, text: &str) -> Fact {
 }
 
 fn item(number: u64, kind: ItemKind) -> Fact {
-    Fact::ItemStarted { item: Item { id: ItemId(number), turn: TurnId(1), step: 0, parent: None, kind } }
+    Fact::ItemEnded { item: Item { id: ItemId(number), turn: TurnId(1), step: 0, parent: None, kind } }
+}
+
+/// The same item, still growing.
+pub fn started(ended: Fact) -> Fact {
+    let Fact::ItemEnded { item } = ended else { panic!("not an ended item: {ended:?}") };
+    Fact::ItemStarted { item }
 }
 
 pub fn text_of(fact: &Fact) -> &str {
     match fact {
-        Fact::ItemStarted { item } => match &item.kind {
+        Fact::ItemEnded { item } => match &item.kind {
             ItemKind::UserMessage { text, .. } | ItemKind::AgentMessage { text, .. } => text,
             _ => "",
         },

@@ -1,0 +1,36 @@
+//! The answer to a command that cannot be carried out: whatever its reply is, it gets the failure.
+
+use domain::{Command, Failure};
+
+/// Answers a command that cannot be carried out.
+pub fn refuse(command: Command, failure: Failure) {
+    macro_rules! send {
+        ($reply:expr) => {{
+            let _ = $reply.send(Err(failure));
+        }};
+    }
+    match command {
+        Command::Open { reply, .. } | Command::Load { reply, .. } | Command::Fork { reply, .. } => {
+            send!(reply)
+        }
+        Command::Close { reply, .. }
+        | Command::Delete { reply, .. }
+        | Command::Rollback { reply, .. }
+        | Command::Steer { reply, .. }
+        | Command::ServerAction { reply, .. }
+        | Command::Shutdown { reply } => send!(reply),
+        Command::Enter { reply, .. } | Command::Catalog { reply } => send!(reply),
+        Command::Read { reply, .. } => send!(reply),
+        Command::List { reply, .. } => send!(reply),
+        Command::Configure { reply, .. } => send!(reply),
+        Command::Prompt { reply, .. } => send!(reply),
+        Command::Contexts { reply, .. } => send!(reply),
+        Command::SlashCommands { reply, .. } => send!(reply),
+        Command::Servers { reply } => send!(reply),
+        Command::ReadFile { reply, .. } => send!(reply),
+        Command::Stat { reply, .. } => send!(reply),
+        Command::Glob { reply, .. } => send!(reply),
+        Command::Complete { reply, .. } => send!(reply),
+        Command::Attach { .. } | Command::Detach | Command::Cancel { .. } | Command::Answer { .. } => {}
+    }
+}

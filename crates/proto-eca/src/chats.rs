@@ -1,0 +1,82 @@
+//! Stored chats: the list, and opening one.
+
+use domain::command::SessionInfo;
+use domain::store::{ListFilter, SessionSummary};
+use domain::{Command, FailureKind, SessionId};
+use rpc::{Fault, Responder};
+use serde_json::{Value, json};
+
+use crate::catalog::agent_name;
+use crate::dispatch::{fail, fault, session_of};
+use crate::serve::Server;
+use crate::wire::{ChatParams, method};
+
+pub async fn list(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
+    let filter = ListFilter { limit: params.limit, ..ListFilter::default() };
+    server
+        .call(
+            |reply| Command::List { filter, reply },
+            |server, chats| match chats {
+                Ok(chats) => {
+                    let chats: Vec<Value> = chats.iter().map(summary).collect();
+                    server.respond(responder, json!({"chats": chats}));
+                }
+                Err(failure) => fail(responder, fault(&failure)),
+            },
+        )
+        .await;
+}
+
+fn summary(chat: &SessionSummary) -> Value {
+    json!({
+        "id": chat.id, "title": chat.title, "status": "idle", "messageCount": chat.message_count,
+        "model": chat.model, "createdAt": chat.created_at, "updatedAt": chat.updated_at,
+    })
+}
+
+pub async fn open(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
+    let Some(session) = session_of(&params) else {
+        return fail(responder, Fault::new(Fault::INVALID_PARAMS, "chatId is missing."));
+    };
+    let chat = session.clone();
+    server
+        .call(
+            |reply| Command::Load { session, servers: Vec::new(), reply },
+            move |server, info| match info {
+                Ok(info) => show_opened(server, chat, info, responder),
+                Err(failure) if failure.kind == FailureKind::User => {
+                    server.respond(responder, json!({"found": false, "chatId": chat}));
+                }
+                Err(failure) => fail(responder, fault(&failure)),
+            },
+        )
+        .await;
+}
+
+/// Cleared, opened, the contents, and then the response.
+fn show_opened(server: &mut Server, chat: SessionId, info: SessionInfo, responder: Option<Responder>) {
+    let Some(commands) = server.commands() else { return };
+    let session = chat.clone();
+    server.later(async move { domain::replay::read(&commands, &session).await }, move |server, facts| {
+        let facts = match facts {
+            Ok(facts) => facts,
+            Err(failure) => return fail(responder, fault(&failure)),
+        };
+        let newest = facts.last().map_or(0, |last| last.number);
+        let title = info.settings.title.clone().unwrap_or_default();
+        server.notify(method::CHAT_CLEARED, &json!({"chatId": chat, "messages": true}));
+        server.notify(method::CHAT_OPENED, &json!({"chatId": chat, "title": title}));
+        server.replay(&chat, facts, newest);
+        let behavior = info.settings.behavior.as_deref().unwrap_or("agent");
+        let mut selection =
+            json!({"agent": agent_name(behavior), "trust": info.settings.trust.unwrap_or(false)});
+        if let Some(selection) = selection.as_object_mut() {
+            selection.extend(info.settings.model.as_ref().map(|model| ("model".to_owned(), json!(model))));
+            selection.extend(info.settings.variant.as_ref().map(|it| ("variant".to_owned(), json!(it))));
+        }
+        server.respond(
+            responder,
+            json!({"found": true, "chatId": chat, "title": title, "selection": selection}),
+        );
+    });
+}

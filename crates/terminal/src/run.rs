@@ -1,0 +1,394 @@
+//! One turn for scripts and CI: text to one writer as it comes, progress to another, an exit code that says how it went.
+//!
+//! Invariants: it always ends; it never asks; nothing but the answer (or JSON lines) reaches the first writer.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::command::{Settings, TurnLimits, UserPrompt, Workspace};
+use domain::event::{Channel, EventBody, Fact};
+use domain::host::Grants;
+use domain::item::{Item, ItemKind};
+use domain::link::Engine;
+use domain::store::ListFilter;
+use domain::tool_call::{RejectedBy, ToolCall, ToolState};
+use domain::{Abilities, Command, Event, Failure, FailureKind, Follower, ItemId, Link, Outcome, SessionId};
+use serde_json::Value;
+
+use crate::wire::{Line, VERSION};
+
+pub struct RunOptions {
+    pub prompt: String,
+    pub workspace: PathBuf,
+    pub model: Option<String>,
+    pub session: Option<SessionId>,
+    /// Go on with the newest chat of the workspace.
+    pub newest: bool,
+    pub grants: Grants,
+    pub max_cost: Option<f64>,
+    pub max_steps: Option<u32>,
+    pub timeout: Option<Duration>,
+    pub json: bool,
+    /// The answer must be JSON that fits.
+    pub schema: Option<Value>,
+}
+
+/// How a run went, as an exit code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    NeedsApproval = 3,
+    Spent = 4,
+}
+
+/// How long a stopped turn may take to end.
+const GRACE: Duration = Duration::from_secs(3);
+
+pub async fn run(engine: Engine, options: RunOptions, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+    let json = options.json;
+    let abilities = Abilities { client: "terminal".into(), grants: options.grants, ..Abilities::default() };
+    let begun = match engine.attach(abilities).await {
+        Ok(link) => begin(link, options).await,
+        Err(failure) => Err(failure),
+    };
+    match begun {
+        Ok(mut run) => run.follow(out, err).await,
+        Err(failure) => {
+            let exit = if failure.kind == FailureKind::User { Exit::Usage } else { Exit::Failed };
+            let mut printer = Printer { json, out, err };
+            if json {
+                printer.line(&Line::failed(exit as u8, &failure));
+            }
+            printer.say(&failure.to_string());
+            exit
+        }
+    }
+}
+
+/// Opens the chat and sends the prompt.
+async fn begin(link: Link, options: RunOptions) -> Result<Run, Failure> {
+    let commands = link.commands.clone();
+    let workspace = Workspace { roots: vec![options.workspace.clone()], options: None };
+    let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
+    let change = Settings { model: options.model.clone(), ..Settings::default() };
+    let session = match (&options.session, options.newest) {
+        (Some(session), _) => Some(session.clone()),
+        (None, true) => {
+            let filter = ListFilter {
+                workspace: Some(vec![options.workspace.clone()]),
+                limit: Some(1),
+                ..ListFilter::default()
+            };
+            let newest = commands.call(|reply| Command::List { filter, reply }).await?;
+            newest.into_iter().next().map(|chat| chat.id)
+        }
+        (None, false) => None,
+    };
+    let info = match session {
+        Some(session) => commands.call(|reply| Command::Load { session, servers: Vec::new(), reply }).await?,
+        None => {
+            let settings = change.clone();
+            let (id, workspace, servers) = (None, None, Vec::new());
+            commands.call(|reply| Command::Open { id, workspace, settings, servers, reply }).await?
+        }
+    };
+    let mut follower = Follower::new(commands.clone(), link.events);
+    follower.follow(info.id.clone(), info.newest);
+    let limits = TurnLimits {
+        max_steps: options.max_steps,
+        max_cost: options.max_cost,
+        output_schema: options.schema.clone(),
+    };
+    let prompt = UserPrompt { text: options.prompt.clone(), change, limits, ..UserPrompt::default() };
+    let session = info.id.clone();
+    let accepted = commands.call(|reply| Command::Prompt { session, prompt, reply }).await?;
+    let notices = catalog.notices.into_iter().map(|notice| notice.text).collect();
+    Ok(Run {
+        link: commands,
+        follower,
+        options,
+        session: info.id,
+        model: accepted.model,
+        notices,
+        shown: Shown::default(),
+    })
+}
+
+struct Run {
+    link: domain::link::Commands,
+    follower: Follower,
+    options: RunOptions,
+    session: SessionId,
+    model: String,
+    notices: Vec<String>,
+    shown: Shown,
+}
+
+/// What has been printed.
+#[derive(Default)]
+struct Shown {
+    sent: HashMap<ItemId, usize>,
+    states: HashMap<ItemId, &'static str>,
+    /// The text of the last answer, whole.
+    answer: String,
+    /// A call was refused because nobody could be asked.
+    unasked: bool,
+}
+
+impl Run {
+    async fn follow(&mut self, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+        let mut printer = Printer { json: self.options.json, out, err };
+        if printer.json {
+            printer.line(&Line::Start {
+                version: VERSION,
+                session: self.session.as_str(),
+                model: &self.model,
+            });
+        }
+        for notice in &self.notices {
+            printer.notice(notice);
+        }
+        let outcome = self.turn(&mut printer).await;
+        let (exit, name, message) = self.judge(outcome);
+        if !printer.json && !self.shown.answer.is_empty() {
+            let _ = writeln!(printer.out);
+        }
+        if let Some(message) = &message {
+            printer.say(message);
+        }
+        if printer.json {
+            printer.line(&Line::End { outcome: name, exit: exit as u8, message });
+        }
+        let _ = printer.out.flush();
+        exit
+    }
+
+    /// `None`: the time is up, or the engine is gone.
+    async fn turn(&mut self, printer: &mut Printer<'_>) -> Option<Outcome> {
+        let forever = Duration::from_secs(365 * 24 * 3600);
+        let deadline = tokio::time::Instant::now() + self.options.timeout.unwrap_or(forever);
+        loop {
+            let event = tokio::select! {
+                event = self.follower.next() => event?,
+                () = tokio::time::sleep_until(deadline) => {
+                    let _ = self.link.send(Command::Cancel { session: self.session.clone() }).await;
+                    let ending = async { while let Some(event) = self.follower.next().await {
+                        if ended(&event).is_some() { break }
+                    }};
+                    let _ = tokio::time::timeout(GRACE, ending).await;
+                    return None;
+                }
+            };
+            if let Some(outcome) = ended(&event) {
+                return Some(outcome);
+            }
+            self.shown.show(&event, printer);
+        }
+    }
+
+    fn judge(&mut self, outcome: Option<Outcome>) -> (Exit, &'static str, Option<String>) {
+        match outcome {
+            None => (Exit::Spent, "timeout", Some("The time is up.".into())),
+            Some(Outcome::Done) => match self.options.schema.take() {
+                Some(schema) => match fits(&schema, &self.shown.answer) {
+                    Ok(()) => (Exit::Done, "done", None),
+                    Err(problem) => (Exit::Failed, "schema", Some(problem)),
+                },
+                None if self.shown.unasked => {
+                    let message = "A tool call needed approval, which nobody could give. See --approve.";
+                    (Exit::NeedsApproval, "needsApproval", Some(message.into()))
+                }
+                None => (Exit::Done, "done", None),
+            },
+            Some(Outcome::MaxSteps) => (Exit::Spent, "maxSteps", Some("The step limit was reached.".into())),
+            Some(Outcome::MaxTokens) => {
+                (Exit::Failed, "maxTokens", Some("The model reached its output limit.".into()))
+            }
+            Some(Outcome::Refused { reason }) => (Exit::Failed, "refused", Some(reason)),
+            Some(Outcome::Stopped | Outcome::Interrupted) => {
+                (Exit::Failed, "stopped", Some("Stopped.".into()))
+            }
+            Some(Outcome::Failed { failure }) if failure.kind == FailureKind::Quota => {
+                (Exit::Spent, "spent", Some(failure.to_string()))
+            }
+            Some(Outcome::Failed { failure }) => (Exit::Failed, "failed", Some(failure.to_string())),
+        }
+    }
+}
+
+fn ended(event: &Event) -> Option<Outcome> {
+    match &event.body {
+        EventBody::Fact(recorded) => match &recorded.fact {
+            Fact::TurnEnded { outcome, .. } => Some(outcome.clone()),
+            _ => None,
+        },
+        EventBody::Lost { failure } => Some(Outcome::Failed { failure: failure.clone() }),
+        _ => None,
+    }
+}
+
+impl Shown {
+    fn show(&mut self, event: &Event, printer: &mut Printer<'_>) {
+        match &event.body {
+            EventBody::Delta(delta) => {
+                self.grow(delta.item, delta.channel, delta.offset, &delta.text, printer)
+            }
+            EventBody::Progress { text } => printer.progress(text),
+            EventBody::Notice(notice) => printer.notice(&notice.text),
+            EventBody::Fact(recorded) => match &recorded.fact {
+                Fact::ItemGrew { item, channel, offset, text } => {
+                    self.grow(*item, *channel, *offset, text, printer)
+                }
+                Fact::ItemStarted { item } | Fact::ItemChanged { item } | Fact::ItemEnded { item } => {
+                    self.item(item, printer);
+                }
+                Fact::UsageChanged { usage } if printer.json => printer.line(&Line::usage(usage)),
+                Fact::Notice { notice } => printer.notice(&notice.text),
+                _ => {}
+            },
+            EventBody::Catalog(_) | EventBody::Lost { .. } => {}
+        }
+    }
+
+    fn item(&mut self, item: &Item, printer: &mut Printer<'_>) {
+        match &item.kind {
+            ItemKind::AgentMessage { text, .. } => {
+                self.grow(item.id, Channel::Text, 0, text, printer);
+                self.answer = text.clone();
+            }
+            ItemKind::Reasoning { text, .. } => self.grow(item.id, Channel::Reasoning, 0, text, printer),
+            ItemKind::ToolCall(call) => self.call(item.id, call, printer),
+            ItemKind::SystemText { text } => printer.text(text),
+            _ => {}
+        }
+    }
+
+    fn grow(&mut self, id: ItemId, channel: Channel, offset: u64, text: &str, printer: &mut Printer<'_>) {
+        if !matches!(channel, Channel::Text | Channel::Reasoning) {
+            return;
+        }
+        let sent = self.sent.entry(id).or_default();
+        let Some(skip) = usize::try_from(offset).ok().and_then(|offset| sent.checked_sub(offset)) else {
+            return;
+        };
+        let Some(rest) = text.get(skip..).filter(|rest| !rest.is_empty()) else { return };
+        *sent += rest.len();
+        match channel {
+            Channel::Text => printer.text(rest),
+            _ if printer.json => printer.line(&Line::Reasoning { text: rest }),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, id: ItemId, call: &ToolCall, printer: &mut Printer<'_>) {
+        let state = match &call.state {
+            ToolState::Preparing | ToolState::Waiting { .. } => return,
+            ToolState::Running => "running",
+            ToolState::Done => "done",
+            ToolState::Rejected { by } => {
+                self.unasked |= *by == RejectedBy::Unasked;
+                "rejected"
+            }
+            ToolState::Stopped { .. } => "stopped",
+        };
+        if self.states.insert(id, state) == Some(state) {
+            return;
+        }
+        if printer.json {
+            let name = format!("{}__{}", call.server, call.name);
+            let line =
+                Line::Tool { id: id.to_string(), name, state, summary: &call.summary, error: call.error };
+            printer.line(&line);
+        } else if state != "done" || call.error {
+            let what = if call.summary.is_empty() { &call.name } else { &call.summary };
+            printer.say(&format!("{what} ({state})"));
+        }
+    }
+}
+
+/// Where things go. A closed pipe is no reason to fail: the turn ends by itself.
+struct Printer<'a> {
+    json: bool,
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+}
+
+impl Printer<'_> {
+    fn text(&mut self, text: &str) {
+        if self.json {
+            self.line(&Line::Text { text });
+        } else {
+            let _ = self.out.write_all(text.as_bytes());
+            let _ = self.out.flush();
+        }
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        if let Ok(mut text) = serde_json::to_vec(line) {
+            text.push(b'\n');
+            let _ = self.out.write_all(&text);
+            let _ = self.out.flush();
+        }
+    }
+
+    fn progress(&mut self, text: &str) {
+        if self.json {
+            self.line(&Line::Progress { text });
+        } else if !matches!(text, "Waiting model" | "Generating" | "Calling tool") {
+            self.say(text);
+        }
+    }
+
+    fn notice(&mut self, text: &str) {
+        if self.json {
+            self.line(&Line::Notice { text });
+        } else {
+            self.say(text);
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        let _ = writeln!(self.err, "{text}");
+    }
+}
+
+/// The answer, with or without a Markdown fence around it, is JSON of this schema.
+fn fits(schema: &Value, answer: &str) -> Result<(), String> {
+    let bare = answer.trim();
+    let bare = bare.strip_prefix("```json").or_else(|| bare.strip_prefix("```")).unwrap_or(bare);
+    let bare = bare.strip_suffix("```").unwrap_or(bare).trim();
+    let value: Value =
+        serde_json::from_str(bare).map_err(|error| format!("The answer is not JSON: {error}."))?;
+    let validator =
+        jsonschema::validator_for(schema).map_err(|error| format!("The schema cannot be used: {error}."))?;
+    match validator.iter_errors(&value).next() {
+        None => Ok(()),
+        Some(error) => Err(format!("The answer does not fit the schema: {error}.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_fits_its_schema_or_says_why_not() {
+        let schema = json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}});
+        for (answer, good) in [
+            ("{\"a\": 1}", true),
+            ("```json\n{\"a\": 1}\n```", true),
+            ("{\"a\": \"x\"}", false),
+            ("{}", false),
+            ("not json", false),
+        ] {
+            assert_eq!(fits(&schema, answer).is_ok(), good, "{answer}");
+        }
+    }
+}
