@@ -16,6 +16,7 @@ use engine::{Surroundings, SurroundingsSource};
 
 use crate::logging;
 use crate::providers;
+use crate::servers;
 use crate::texts::HouseTexts;
 
 pub struct House {
@@ -48,31 +49,52 @@ impl SurroundingsSource for House {
         notices.extend(
             problems.into_iter().map(|failure| Notice { level: Level::Error, text: failure.to_string() }),
         );
-        let built_in = tools::builtin(tool_options(&resolved));
+        let built_in = Arc::new(tools::BuiltIn::new(self.tool_options(&resolved)));
+        let files = built_in.files();
+        let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
+        sources.extend(servers::of_workspace(&resolved, &roots, &self.changes));
         let texts = HouseTexts {
             environment: self.environment.clone(),
             resolved: resolved.clone(),
             roots: roots.clone(),
         };
-        let _ = &self.changes;
         Arc::new(Surroundings {
             settings: Arc::new(resolved.settings.clone()),
             models: Arc::new(registry),
-            sources: vec![built_in.clone()],
-            files: Arc::new(crate::files::PlainFiles),
+            sources,
+            files,
             notices,
             texts: Arc::new(texts),
             roots,
         })
     }
 
-    fn session_servers(&self, _servers: &[ServerSpec], _roots: &[PathBuf]) -> Vec<Arc<dyn ToolSource>> {
-        Vec::new()
+    fn session_servers(&self, servers: &[ServerSpec], roots: &[PathBuf]) -> Vec<Arc<dyn ToolSource>> {
+        vec![servers::of_session(servers, roots, &self.changes)]
     }
 }
 
-fn tool_options(_resolved: &config::Resolved) -> tools::Options {
-    tools::Options::default()
+impl House {
+    fn tool_options(&self, resolved: &config::Resolved) -> tools::Options {
+        let settings = &resolved.settings.tools;
+        let shell = settings
+            .shell
+            .program
+            .clone()
+            .map(|program| std::iter::once(program).chain(settings.shell.args.iter().cloned()).collect());
+        let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        tools::Options {
+            home: Some(self.environment.home().to_owned()),
+            shell,
+            withheld_environment: resolved.secret_variables.clone(),
+            limits: tools::Limits {
+                read_lines: number(settings.read_file_max_lines),
+                output_bytes: number(settings.output_max_bytes),
+                ..tools::Limits::default()
+            },
+            ..tools::Options::default()
+        }
+    }
 }
 
 /// The folder the program was started in, as a workspace.

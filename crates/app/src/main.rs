@@ -4,11 +4,11 @@
 
 mod cli;
 mod commands;
-mod files;
 mod house;
 mod lifetime;
 mod logging;
 mod providers;
+mod servers;
 mod texts;
 
 use std::process::ExitCode;

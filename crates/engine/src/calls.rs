@@ -166,7 +166,8 @@ async fn raise(
     }
     let kind = AskKind::Approval { reason: verdict.reason, keys: review.keys.clone() };
     let ask = Ask { id, turn: turn.id, item: Some(item.id), kind };
-    let facts = vec![Fact::ItemChanged { item: item.clone() }, Fact::AskRaised { ask }];
+    // The ask first: a client may answer the moment it sees the call wait.
+    let facts = vec![Fact::AskRaised { ask }, Fact::ItemChanged { item: item.clone() }];
     turn.shared.journal.record(facts).done().await?;
     Ok(Ready { item, tool, review, waiting: Some((id, waiting)) })
 }

@@ -3,15 +3,21 @@
 //! Owns everything that reads or changes the user's files for a model. Knows no protocol, no model, no configuration
 //! file and no session beyond its id. Invariant: every path goes through [`paths`] when it is used.
 
+pub mod contexts;
 pub mod edit;
+pub mod index;
+pub mod jobs;
 mod lenient;
 mod offered;
 mod options;
 pub mod paths;
+pub mod shell;
 mod source;
 pub mod tool;
 mod walk;
+pub mod web;
 
+pub use contexts::Contexts;
 pub use offered::SERVER;
 pub use options::{Limits, Options};
 pub use source::{BuiltIn, builtin};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Bare names of tools that are not offered.
     pub disabled: BTreeSet<String>,
@@ -43,19 +43,6 @@ pub struct Limits {
     pub host_time: Duration,
     pub fetch_bytes: usize,
     pub fetch_time: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            disabled: BTreeSet::new(),
-            home: None,
-            limits: Limits::default(),
-            allow_private_network: false,
-            shell: None,
-            withheld_environment: Vec::new(),
-        }
-    }
 }
 
 impl Default for Limits {

@@ -219,6 +219,11 @@ pub fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
             other => return other.map_err(io::Error::from),
         }
     }
+    open_looked_at(path, flags)
+}
+
+/// For systems that cannot promise it: looked at right before.
+fn open_looked_at(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     if real(path)? != path {
         return Err(io::Error::other("a symbolic link has come into its path"));
     }
@@ -269,4 +274,28 @@ fn push_reversed(todo: &mut Vec<OsString>, path: &Path) {
         }
     }
     todo[start..].reverse();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn no_way_of_opening_follows_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("real")).unwrap();
+        std::fs::write(root.join("real/file"), "x").unwrap();
+        symlink("real", root.join("folder")).unwrap();
+        symlink("real/file", root.join("link")).unwrap();
+        for (path, opens) in
+            [("real/file", true), ("folder/file", false), ("link", false), ("real/../real/file", false)]
+        {
+            assert_eq!(open_looked_at(&root.join(path), OFlags::RDONLY).is_ok(), opens, "{path}");
+            let direct = open(&root.join(path), OFlags::RDONLY).is_ok();
+            assert!(direct == opens || path.contains(".."), "{path}");
+        }
+    }
 }

@@ -7,6 +7,8 @@
 
 mod client;
 mod crash;
+mod eca_agent;
+mod eca_draft;
 mod eca_text;
 mod lifetime;
 mod settings;

@@ -199,17 +199,16 @@ struct Lines {
 
 impl Lines {
     fn push(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
-        let mut number = number.unwrap_or(0);
+        let number = number.unwrap_or(0);
         if self.last.is_some_and(|last| last + 1 < number) && mark == '-' {
             self.out.push_str("--\n");
         }
         let text = String::from_utf8_lossy(bytes);
-        for line in text.lines() {
+        for (number, line) in (number..).zip(text.lines()) {
             let cut = line.floor_char_boundary(LONGEST_LINE);
             let more = if cut < line.len() { "…" } else { "" };
             let _ = writeln!(self.out, "{number}{mark} {}{more}", &line[..cut]);
             self.last = Some(number);
-            number += 1;
         }
     }
 }

@@ -1,14 +1,17 @@
 //! The built-in tools, one file each.
 
 pub mod ask_user;
+pub mod background_job;
 pub mod compact_chat;
 pub mod directory_tree;
 pub mod edit_file;
 pub mod editor_diagnostics;
+pub mod fetch_url;
 pub mod glob;
 pub mod grep;
 pub mod move_file;
 pub mod preview_file_change;
 pub mod read_file;
+pub mod shell_command;
 pub mod task;
 pub mod write_file;

@@ -6,10 +6,13 @@
     reason = "a test may fail and tell"
 )]
 
+mod contexts;
 mod corpus;
 mod edits;
 mod kit;
 mod paths;
 mod people;
 mod searching;
+mod shell_lines;
+mod shell_runs;
 mod specs;

@@ -1,0 +1,99 @@
+//! From settings to MCP servers: each as mcp wants it, its command and secrets looked up when it starts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use config::{Dynamic, McpServer, McpTransport, Resolved, SecretSource};
+use domain::Failure;
+use domain::command::{ServerSpec, ServerTransport};
+use domain::event::CatalogKind;
+use domain::tool::ToolSource;
+use mcp::{Options, ServerConfig, Shown, Supervisor};
+
+/// The servers of a workspace, starting in the background. `None`: there are none.
+pub fn of_workspace(
+    resolved: &Resolved,
+    roots: &[PathBuf],
+    changes: &engine::Changes,
+) -> Option<Arc<dyn ToolSource>> {
+    let servers: Vec<ServerConfig> =
+        resolved.settings.mcp_servers.iter().map(|(name, server)| config(name, server)).collect();
+    if servers.is_empty() {
+        return None;
+    }
+    let supervisor = Arc::new(Supervisor::new(servers, options(resolved, roots, changes)));
+    let starting = supervisor.clone();
+    tokio::spawn(async move { starting.start() });
+    Some(supervisor)
+}
+
+/// Servers that a client handed over with a session.
+pub fn of_session(
+    servers: &[ServerSpec],
+    roots: &[PathBuf],
+    changes: &engine::Changes,
+) -> Arc<dyn ToolSource> {
+    mcp::session_servers(servers, Options::new(roots.to_vec(), told(changes)))
+}
+
+fn options(resolved: &Resolved, roots: &[PathBuf], changes: &engine::Changes) -> Options {
+    Options {
+        withheld_environment: resolved.secret_variables.clone(),
+        start_deadline: resolved.settings.mcp_timeout,
+        call_deadline: resolved.settings.mcp_timeout,
+        ..Options::new(roots.to_vec(), told(changes))
+    }
+}
+
+fn told(changes: &engine::Changes) -> Arc<dyn Fn() + Send + Sync> {
+    let changes = changes.clone();
+    Arc::new(move || changes.tell(CatalogKind::ToolServers))
+}
+
+fn config(name: &str, server: &McpServer) -> ServerConfig {
+    let transport = server.transport.clone();
+    let shown = match &transport {
+        McpTransport::Stdio { command, args, .. } => Shown {
+            command: command.written().to_owned(),
+            args: args.iter().map(|argument| argument.written().to_owned()).collect(),
+            url: None,
+        },
+        McpTransport::Http { url, .. } => {
+            Shown { command: String::new(), args: Vec::new(), url: Some(url.written().to_owned()) }
+        }
+    };
+    let lookup: mcp::Lookup = Arc::new(move || {
+        let transport = transport.clone();
+        Box::pin(async move { look_up(&transport).await })
+    });
+    ServerConfig { name: name.to_owned(), disabled: server.disabled, shown, lookup }
+}
+
+async fn look_up(transport: &McpTransport) -> Result<ServerTransport, Failure> {
+    match transport {
+        McpTransport::Stdio { command, args, env } => Ok(ServerTransport::Stdio {
+            command: command.get().await?.to_owned(),
+            args: texts(args).await?,
+            env: secrets(env).await?,
+        }),
+        McpTransport::Http { url, headers, .. } => {
+            Ok(ServerTransport::Http { url: url.get().await?.to_owned(), headers: secrets(headers).await? })
+        }
+    }
+}
+
+async fn texts(values: &[Dynamic]) -> Result<Vec<String>, Failure> {
+    let mut texts = Vec::with_capacity(values.len());
+    for value in values {
+        texts.push(value.get().await?.to_owned());
+    }
+    Ok(texts)
+}
+
+async fn secrets(values: &[(String, SecretSource)]) -> Result<Vec<(String, String)>, Failure> {
+    let mut pairs = Vec::with_capacity(values.len());
+    for (name, value) in values {
+        pairs.push((name.clone(), value.get().await?.expose().to_owned()));
+    }
+    Ok(pairs)
+}

@@ -1,0 +1,215 @@
+//! The names of all files of a workspace, for completing them as the user types.
+//!
+//! Owns walking in the background, keeping and dropping what was found. Knows nothing of contexts. Invariant: a query
+//! never waits for a walk once there has been one, and what nobody asks for is not kept.
+
+mod ranking;
+mod snapshot;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+pub use snapshot::Snapshot;
+
+/// How old the index may be when a query comes.
+const FRESH: Duration = Duration::from_secs(3);
+/// How long the first query waits for the first walk.
+const FIRST_WALK: Duration = Duration::from_secs(2);
+/// How long nobody must have asked for it to be dropped.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// A file or folder that a query found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    pub path: PathBuf,
+    pub folder: bool,
+}
+
+/// The indexes of all workspaces, shared by everybody who asks.
+#[derive(Default)]
+pub struct Indexes {
+    known: Mutex<Vec<Arc<FileIndex>>>,
+}
+
+impl Indexes {
+    /// The index of these folders; nothing is walked yet.
+    pub fn of(&self, roots: &[PathBuf]) -> Arc<FileIndex> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = known.iter().find(|index| *index.roots == *roots) {
+            return index.clone();
+        }
+        known.retain(|index| !index.is_idle());
+        let index = FileIndex::new(roots.into());
+        known.push(index.clone());
+        index
+    }
+}
+
+pub struct FileIndex {
+    roots: Arc<[PathBuf]>,
+    state: Mutex<State>,
+    walks: watch::Sender<u64>,
+    times: Times,
+    own: Weak<FileIndex>,
+}
+
+struct State {
+    snapshot: Option<Arc<Snapshot>>,
+    walked_at: Instant,
+    used_at: Instant,
+    walking: bool,
+    watched: bool,
+}
+
+/// The times above, shorter in tests.
+#[derive(Clone, Copy)]
+struct Times {
+    fresh: Duration,
+    first_walk: Duration,
+    idle: Duration,
+}
+
+impl FileIndex {
+    pub fn new(roots: Arc<[PathBuf]>) -> Arc<Self> {
+        Self::with(roots, Times { fresh: FRESH, first_walk: FIRST_WALK, idle: IDLE })
+    }
+
+    fn with(roots: Arc<[PathBuf]>, times: Times) -> Arc<Self> {
+        let now = Instant::now();
+        let state = State { snapshot: None, walked_at: now, used_at: now, walking: false, watched: false };
+        Arc::new_cyclic(|own| Self {
+            roots,
+            state: Mutex::new(state),
+            walks: watch::Sender::new(0),
+            times,
+            own: own.clone(),
+        })
+    }
+
+    /// Starts the first walk, in the background.
+    pub fn warm(&self) {
+        drop(self.current());
+    }
+
+    /// The best matches, best first; the same for the same tree. Empty text: what stands nearest to the top.
+    pub async fn query(&self, text: &str, limit: usize) -> Vec<Found> {
+        let mut walks = self.walks.subscribe();
+        let mut snapshot = self.current();
+        if snapshot.is_none() {
+            let _ = tokio::time::timeout(self.times.first_walk, walks.changed()).await;
+            snapshot = self.lock().snapshot.clone();
+        }
+        let Some(snapshot) = snapshot else { return Vec::new() };
+        let text = text.to_owned();
+        let search = move || snapshot.search(&text, limit);
+        tokio::task::spawn_blocking(search).await.unwrap_or_default()
+    }
+
+    /// What there is now; walks again where it is old or missing.
+    fn current(&self) -> Option<Arc<Snapshot>> {
+        let mut state = self.lock();
+        state.used_at = Instant::now();
+        let old = state.snapshot.is_none() || state.walked_at.elapsed() > self.times.fresh;
+        if old && !state.walking {
+            state.walking = true;
+            self.walk();
+        }
+        if !state.watched {
+            state.watched = true;
+            tokio::spawn(drop_when_idle(self.own.clone(), self.times.idle));
+        }
+        state.snapshot.clone()
+    }
+
+    fn walk(&self) {
+        let own = self.own.clone();
+        let roots = self.roots.clone();
+        tokio::task::spawn_blocking(move || {
+            let snapshot = Arc::new(Snapshot::walk(&roots));
+            let Some(index) = own.upgrade() else { return };
+            let mut state = index.lock();
+            state.snapshot = Some(snapshot);
+            state.walked_at = Instant::now();
+            state.walking = false;
+            drop(state);
+            index.walks.send_modify(|count| *count += 1);
+        });
+    }
+
+    fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.snapshot.is_none() && !state.walking
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn drop_when_idle(index: Weak<FileIndex>, idle: Duration) {
+    let mut rest = idle;
+    loop {
+        tokio::time::sleep(rest).await;
+        let Some(index) = index.upgrade() else { return };
+        let mut state = index.lock();
+        rest = idle.saturating_sub(state.used_at.elapsed());
+        if rest.is_zero() && !state.walking {
+            state.snapshot = None;
+            state.watched = false;
+            return;
+        }
+        rest = rest.max(Duration::from_millis(10));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(idle: u64) -> (tempfile::TempDir, Arc<FileIndex>) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("one.rs"), "").unwrap();
+        let times = Times {
+            fresh: Duration::from_millis(50),
+            first_walk: Duration::from_secs(5),
+            idle: Duration::from_millis(idle),
+        };
+        let index = FileIndex::with(vec![folder.path().to_owned()].into(), times);
+        (folder, index)
+    }
+
+    #[tokio::test]
+    async fn the_first_query_waits_and_later_ones_see_new_files() {
+        let (folder, index) = index(60_000);
+        assert_eq!(index.query("one", 5).await.len(), 1);
+        std::fs::write(folder.path().join("two.rs"), "").unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while index.query("two", 5).await.is_empty() {
+            assert!(Instant::now() < deadline, "the new file is never found");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_idle_is_dropped_and_comes_back() {
+        let (_folder, index) = index(100);
+        assert_eq!(index.query("one", 5).await.len(), 1);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while index.lock().snapshot.is_some() {
+            assert!(Instant::now() < deadline, "it is never dropped");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(index.query("one", 5).await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_same_folders_share_one_index() {
+        let indexes = Indexes::default();
+        let (one, other) = (indexes.of(&["/a".into()]), indexes.of(&["/a".into()]));
+        assert!(Arc::ptr_eq(&one, &other));
+        assert!(!Arc::ptr_eq(&one, &indexes.of(&["/b".into()])));
+    }
+}

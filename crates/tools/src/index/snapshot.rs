@@ -1,0 +1,155 @@
+//! All paths of a workspace at one moment, packed so that a search reads memory in one sweep.
+//!
+//! Invariant: entries are sorted, so that the same tree gives the same answers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use ignore::WalkState;
+
+use super::Found;
+use super::ranking::{self, letters};
+use crate::walk;
+
+/// Entries that are kept of a tree without end.
+const MOST: usize = 500_000;
+const THREADS: usize = 2;
+
+pub struct Snapshot {
+    roots: Vec<PathBuf>,
+    /// Every path relative to its root, each followed by a line end. No path here holds one itself.
+    pub(super) text: String,
+    /// The same in lower case (ASCII), byte for byte.
+    pub(super) lower: String,
+    pub(super) entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub start: u32,
+    pub end: u32,
+    /// Where the name begins.
+    pub name: u32,
+    root: u16,
+    pub folder: bool,
+    /// Which letters it holds.
+    pub letters: u64,
+}
+
+impl Snapshot {
+    pub fn walk(roots: &[PathBuf]) -> Self {
+        let mut found: Vec<(u16, String, bool)> = Vec::new();
+        for (number, root) in roots.iter().enumerate() {
+            let Ok(number) = u16::try_from(number) else { break };
+            found.extend(
+                list(root, MOST - found.len()).into_iter().map(|(path, folder)| (number, path, folder)),
+            );
+        }
+        Self::pack(roots.to_vec(), found)
+    }
+
+    /// From relative paths; `true` for folders.
+    pub fn of(root: PathBuf, paths: Vec<(String, bool)>) -> Self {
+        Self::pack(vec![root], paths.into_iter().map(|(path, folder)| (0, path, folder)).collect())
+    }
+
+    fn pack(roots: Vec<PathBuf>, mut found: Vec<(u16, String, bool)>) -> Self {
+        found.sort_unstable();
+        let mut text = String::with_capacity(found.iter().map(|(_, path, _)| path.len() + 1).sum());
+        let mut entries = Vec::with_capacity(found.len());
+        for (root, path, folder) in found {
+            let start = text.len();
+            let Ok(end) = u32::try_from(start + path.len()) else { break };
+            let name = path.rfind('/').map_or(0, |at| at + 1);
+            // Both below `end`, which fits.
+            let (start, name) = (start as u32, (start + name) as u32);
+            entries.push(Entry { start, end, name, root, folder, letters: letters(&path) });
+            text.push_str(&path);
+            text.push('\n');
+        }
+        let lower = text.to_ascii_lowercase();
+        Self { roots, text, lower, entries }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn search(&self, query: &str, limit: usize) -> Vec<Found> {
+        let query = self.without_root(query.trim());
+        ranking::best(self, query, limit).into_iter().map(|number| self.found(number)).collect()
+    }
+
+    pub(super) fn path(&self, entry: &Entry) -> &str {
+        &self.text[entry.start as usize..entry.end as usize]
+    }
+
+    fn found(&self, number: usize) -> Found {
+        let entry = &self.entries[number];
+        let root = self.roots.get(usize::from(entry.root)).map(PathBuf::as_path).unwrap_or(Path::new("/"));
+        Found { path: root.join(self.path(entry)), folder: entry.folder }
+    }
+
+    /// A query that is an absolute path means what is below its root.
+    fn without_root<'a>(&self, query: &'a str) -> &'a str {
+        let below = self.roots.iter().find_map(|root| query.strip_prefix(root.to_str()?));
+        below.map_or(query, |rest| rest.trim_start_matches('/')).trim_start_matches("./")
+    }
+}
+
+fn list(root: &Path, most: usize) -> Vec<(String, bool)> {
+    let found = Mutex::new(Vec::new());
+    walk::builder(root).threads(THREADS).build_parallel().run(|| {
+        let mut own = Batch { found: &found, list: Vec::new() };
+        Box::new(move |entry| {
+            let Ok(entry) = entry else { return WalkState::Continue };
+            if entry.depth() == 0 {
+                return WalkState::Continue;
+            }
+            let relative = entry.path().strip_prefix(root).ok().and_then(Path::to_str);
+            // A name that is no text, or breaks lines, cannot be typed.
+            if let Some(path) = relative.filter(|path| !path.contains('\n')) {
+                own.push(path.to_owned(), entry.file_type().is_some_and(|kind| kind.is_dir()));
+            }
+            if own.is_full(most) { WalkState::Quit } else { WalkState::Continue }
+        })
+    });
+    let mut found = found.into_inner().unwrap_or_default();
+    found.truncate(most);
+    found
+}
+
+/// What one thread found and has not handed over.
+struct Batch<'a> {
+    found: &'a Mutex<Vec<(String, bool)>>,
+    list: Vec<(String, bool)>,
+}
+
+impl Batch<'_> {
+    fn push(&mut self, path: String, folder: bool) {
+        self.list.push((path, folder));
+        if self.list.len() >= 1_024 {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        if let Ok(mut found) = self.found.lock() {
+            found.append(&mut self.list);
+        }
+    }
+
+    fn is_full(&self, most: usize) -> bool {
+        self.list.is_empty() && self.found.lock().is_ok_and(|found| found.len() >= most)
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.hand_over();
+    }
+}

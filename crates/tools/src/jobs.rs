@@ -1,0 +1,220 @@
+//! Jobs in the background: commands that outlive the call that started them, but not the program.
+//!
+//! Invariant: bounded in number and in output; every process is reaped, and all end with [`Jobs::stop_all`].
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use domain::SessionId;
+use domain::tool::Invocation;
+use process::{Child, Exit, OutputPipe, Spawn};
+use tokio::io::AsyncReadExt;
+
+const KEPT_OUTPUT: usize = 64 * 1024;
+/// Ended jobs that can still be read.
+const KEPT_ENDED: usize = 20;
+/// How long the first output is waited for.
+const FIRST_OUTPUT: Duration = Duration::from_millis(1_500);
+
+pub struct Jobs {
+    list: Mutex<List>,
+    most: usize,
+}
+
+#[derive(Default)]
+struct List {
+    jobs: Vec<Arc<Job>>,
+    next: u64,
+}
+
+/// What a job is, for those who list it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobInfo {
+    pub id: String,
+    pub session: SessionId,
+    pub label: String,
+    pub command: String,
+    /// `running`, `exit 0`, `ended by signal 15`.
+    pub status: String,
+    pub running: bool,
+    pub elapsed: Duration,
+}
+
+struct Job {
+    id: String,
+    session: SessionId,
+    label: String,
+    command: String,
+    began: Instant,
+    child: Child,
+    output: Mutex<Output>,
+}
+
+#[derive(Default)]
+struct Output {
+    bytes: VecDeque<u8>,
+    /// Bytes that were pushed out at the front.
+    dropped: u64,
+    /// How far a reader has read, counted from the job's first byte.
+    read: u64,
+}
+
+impl Jobs {
+    pub fn new(most: usize) -> Self {
+        Self { list: Mutex::default(), most }
+    }
+
+    /// Starts a job; tells its id and what it said at once.
+    pub async fn start(
+        &self,
+        spawn: Spawn,
+        label: &str,
+        command: &str,
+        call: &Invocation,
+    ) -> Result<String, String> {
+        let running = self.lock().jobs.iter().filter(|job| job.is_running()).count();
+        if running >= self.most {
+            return Err(format!("{running} jobs run already. End one with background_job first."));
+        }
+        let mut child = spawn.start().await.map_err(|error| error.to_string())?;
+        let pipe = child.take_stdout();
+        let job = {
+            let mut list = self.lock();
+            list.next += 1;
+            let job = Arc::new(Job {
+                id: format!("job-{}", list.next),
+                session: call.scope.session.clone(),
+                label: label.to_owned(),
+                command: command.to_owned(),
+                began: Instant::now(),
+                child,
+                output: Mutex::default(),
+            });
+            list.jobs.push(job.clone());
+            list.forget_old();
+            job
+        };
+        tokio::spawn(follow(job.clone(), pipe));
+        tokio::select! {
+            _ = job.child.wait() => tokio::time::sleep(Duration::from_millis(50)).await,
+            () = tokio::time::sleep(FIRST_OUTPUT) => {}
+            () = call.cancel.cancelled() => {}
+        }
+        Ok(format!("Started {}. Read or end it with background_job.\n{}", job.id, job.news()))
+    }
+
+    pub fn list(&self) -> Vec<JobInfo> {
+        self.lock().jobs.iter().map(|job| job.info()).collect()
+    }
+
+    /// What a job of the session said since it was last read.
+    pub fn read(&self, session: &SessionId, id: &str) -> Result<String, String> {
+        let job = self.find(session, id)?;
+        Ok(format!("{} ({}): {}\n{}", job.id, job.label, job.status(), job.news()))
+    }
+
+    pub async fn stop(&self, session: &SessionId, id: &str) -> Result<String, String> {
+        let job = self.find(session, id)?;
+        if !job.is_running() {
+            return Ok(format!("{} had ended: {}.", job.id, job.status()));
+        }
+        job.child.stop().await;
+        Ok(format!("{} was ended.", job.id))
+    }
+
+    pub async fn stop_all(&self) {
+        let jobs = std::mem::take(&mut self.lock().jobs);
+        for job in &jobs {
+            job.child.begin_stop();
+        }
+        for job in &jobs {
+            job.child.stop().await;
+        }
+    }
+
+    /// The jobs of a session, one per line.
+    pub fn told(&self, session: &SessionId) -> String {
+        let mut out = String::new();
+        for job in self.lock().jobs.iter().filter(|job| job.session == *session) {
+            let seconds = job.began.elapsed().as_secs();
+            let _ =
+                writeln!(out, "{} ({}): {}, {seconds} s: {}", job.id, job.label, job.status(), job.command);
+        }
+        if out.is_empty() { "No jobs.".to_owned() } else { out.trim_end().to_owned() }
+    }
+
+    fn find(&self, session: &SessionId, id: &str) -> Result<Arc<Job>, String> {
+        let list = self.lock();
+        let job = list.jobs.iter().find(|job| job.id == id && job.session == *session);
+        job.cloned().ok_or_else(|| format!("There is no job {id}. List the jobs first."))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl List {
+    fn forget_old(&mut self) {
+        let mut ended = self.jobs.iter().filter(|job| !job.is_running()).count();
+        self.jobs.retain(|job| {
+            let forget = ended > KEPT_ENDED && !job.is_running();
+            ended -= usize::from(forget);
+            !forget
+        });
+    }
+}
+
+impl Job {
+    fn is_running(&self) -> bool {
+        self.child.exit().is_none()
+    }
+
+    fn status(&self) -> String {
+        match self.child.exit() {
+            None => "running".to_owned(),
+            Some(Exit { code: Some(code), .. }) => format!("exit {code}"),
+            Some(Exit { signal, .. }) => format!("ended by signal {}", signal.unwrap_or(0)),
+        }
+    }
+
+    fn info(&self) -> JobInfo {
+        JobInfo {
+            id: self.id.clone(),
+            session: self.session.clone(),
+            label: self.label.clone(),
+            command: self.command.clone(),
+            status: self.status(),
+            running: self.is_running(),
+            elapsed: self.began.elapsed(),
+        }
+    }
+
+    fn news(&self) -> String {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let skipped = output.dropped.saturating_sub(output.read);
+        let from = usize::try_from(output.read.saturating_sub(output.dropped)).unwrap_or(usize::MAX);
+        let bytes: Vec<u8> = output.bytes.iter().skip(from).copied().collect();
+        output.read = output.dropped + output.bytes.len() as u64;
+        let note = if skipped > 0 { format!("[{skipped} bytes left out]\n") } else { String::new() };
+        let text = String::from_utf8_lossy(&bytes);
+        if text.is_empty() { "(no new output)".to_owned() } else { note + text.trim_end() }
+    }
+}
+
+async fn follow(job: Arc<Job>, pipe: Option<OutputPipe>) {
+    let Some(mut pipe) = pipe else { return };
+    let mut buffer = vec![0; 8 * 1024];
+    while let Ok(length) = pipe.read(&mut buffer).await {
+        if length == 0 {
+            break;
+        }
+        let mut output = job.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.bytes.extend(&buffer[..length]);
+        let over = output.bytes.len().saturating_sub(KEPT_OUTPUT);
+        output.bytes.drain(..over);
+        output.dropped += over as u64;
+    }
+}

@@ -1,0 +1,111 @@
+//! git: its subcommand behind its own options, and the options that run or write something.
+
+use super::risky;
+
+/// Options before the subcommand that only look.
+const PLAIN: &[&str] =
+    &["--literal-pathspecs", "--no-optional-locks", "--no-pager", "--no-replace-objects", "--version"];
+
+/// Subcommands that run programs by themselves or change what git runs later.
+const ALWAYS: &[&str] = &[
+    "config",
+    "credential",
+    "daemon",
+    "difftool",
+    "filter-branch",
+    "gui",
+    "help",
+    "instaweb",
+    "mergetool",
+    "send-email",
+    "shell",
+    "upload-pack",
+    "web--browse",
+];
+
+pub fn key(arguments: &[&str]) -> String {
+    let Some((sub, rest)) = split(arguments).1.split_first() else { return "git".to_owned() };
+    const WITH_TWO: &[&str] =
+        &["bisect", "bundle", "config", "lfs", "notes", "reflog", "remote", "stash", "submodule", "worktree"];
+    match rest.iter().find(|word| !word.starts_with('-')).filter(|_| WITH_TWO.contains(sub)) {
+        Some(second) => format!("git {sub} {second}"),
+        None => format!("git {sub}"),
+    }
+}
+
+pub fn reasons(arguments: &[&str]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let (before, rest) = split(arguments);
+    let mut before = before.iter();
+    while let Some(option) = before.next() {
+        // The folder is looked at as a path of the line.
+        if *option == "-C" {
+            before.next();
+        } else if !PLAIN.contains(option) {
+            reasons.push(format!("`git {option}` changes what git runs or where"));
+        }
+    }
+    let Some((sub, rest)) = rest.split_first() else { return reasons };
+    let reads_config = *sub == "config" && super::read_only::is_read_only("git", arguments);
+    if ALWAYS.contains(sub) && !reads_config {
+        reasons.push(format!("`git {sub}` can run programs or set what git runs"));
+    }
+    match (*sub, rest) {
+        ("bisect", ["run", ..]) | ("submodule", ["foreach", ..]) => {
+            reasons.push(format!("`git {sub} {}` runs commands", rest[0]));
+        }
+        ("rebase", _) if rest.iter().any(|word| risky::is_short(word, &['x', 'i'])) => {
+            reasons.push("`git rebase` can run commands".to_owned());
+        }
+        ("grep", _) if rest.iter().any(|word| word.starts_with("-O")) => {
+            reasons.push("`git grep -O` runs a program".to_owned());
+        }
+        ("format-patch" | "archive" | "bundle" | "fast-export", _)
+            if rest.iter().any(|word| word.starts_with("-o")) =>
+        {
+            reasons.push(format!("`git {sub} -o` writes files"));
+        }
+        ("clone", _) if rest.iter().any(|word| risky::is_short(word, &['c', 'u'])) => {
+            reasons.push("`git clone` has an option that runs or sets something".to_owned());
+        }
+        ("rev-parse", _) if rest.contains(&"--parseopt") || rest.contains(&"--sq-quote") => {
+            reasons.push("`git rev-parse` reads a script".to_owned());
+        }
+        _ => {}
+    }
+    if let Some(option) = rest.iter().find(|word| risky::is_risky(word) || is_interactive(word)) {
+        reasons.push(format!("`git {sub} {option}` can run or write something"));
+    }
+    if rest.iter().any(|word| word.contains("::")) {
+        reasons.push("An address with `::` makes git run a program".to_owned());
+    }
+    reasons
+}
+
+/// Opens an editor or a dialogue, which nobody can answer.
+fn is_interactive(word: &str) -> bool {
+    matches!(word, "--interactive" | "--edit" | "--template" | "--show-signature" | "--separate-git-dir")
+}
+
+/// The options of git itself, and the subcommand with what follows it.
+pub fn split<'a, 'b>(arguments: &'a [&'b str]) -> (&'a [&'b str], &'a [&'b str]) {
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        if !word.starts_with('-') {
+            break;
+        }
+        let takes_value = matches!(
+            *word,
+            "-C" | "-c"
+                | "--git-dir"
+                | "--work-tree"
+                | "--namespace"
+                | "--config-env"
+                | "--exec-path"
+                | "--super-prefix"
+                | "--attr-source"
+        );
+        at += if takes_value { 2 } else { 1 };
+    }
+    arguments.split_at(at.min(arguments.len()))
+}

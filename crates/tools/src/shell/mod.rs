@@ -1,0 +1,115 @@
+//! What a shell line would do, as far as it can be known without running it: its commands, each with the key an
+//! approval is remembered by, and every reason why the line must be asked whatever is remembered.
+//!
+//! Knows bash's grammar, options of well-known programs and nothing of sessions or policy. Invariant: what is not
+//! understood is a reason to ask; every byte of a line without a reason belongs to a word, an operator, a comment or
+//! blank space that was recognised.
+
+mod command;
+mod git;
+mod keys;
+mod parse;
+mod places;
+mod plain_sed;
+mod read_only;
+mod risky;
+mod word;
+mod wrappers;
+
+pub use places::{Places, places};
+pub use word::Word;
+
+/// A line as it was understood.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    pub commands: Vec<Command>,
+    /// Files that are read or written by redirection.
+    pub redirected: Vec<Word>,
+    /// Sentences, without their full stop.
+    pub reasons: Vec<String>,
+}
+
+/// One simple command. A command that runs another is followed by that one.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// What an approval is remembered by: `git status`, `npm run build`, `rm`.
+    pub key: String,
+    pub words: Vec<Word>,
+    /// On the list of commands that change nothing, with options that are on the list too.
+    pub read_only: bool,
+}
+
+impl Line {
+    pub fn read_only(&self) -> bool {
+        self.reasons.is_empty() && self.commands.iter().all(|command| command.read_only)
+    }
+
+    /// Each key once, in order.
+    pub fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = Vec::new();
+        for command in &self.commands {
+            if !keys.contains(&command.key) {
+                keys.push(command.key.clone());
+            }
+        }
+        keys
+    }
+
+    fn because(&mut self, reason: impl Into<String>) {
+        let reason = reason.into();
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+}
+
+/// Lines longer than this are asked about without a look.
+const LONGEST: usize = 32 * 1024;
+/// How deep a shell may run a shell.
+const DEEPEST: usize = 4;
+
+pub fn analyze(line: &str) -> Line {
+    let mut out = Line::default();
+    analyze_into(line, 0, &mut out);
+    if out.commands.is_empty() && out.reasons.is_empty() {
+        out.because("It holds no command");
+    }
+    out
+}
+
+fn analyze_into(line: &str, depth: usize, out: &mut Line) {
+    if line.len() > LONGEST {
+        out.because("It is too long to be analysed");
+        return;
+    }
+    if depth > DEEPEST {
+        out.because("Shells run shells too deep to be analysed");
+        return;
+    }
+    if line.chars().any(is_strange) {
+        out.because("It holds invisible or misleading characters");
+    }
+    let parsed = parse::parse(line);
+    for reason in parsed.reasons {
+        out.because(reason);
+    }
+    out.redirected.extend(parsed.redirected);
+    for raw in parsed.commands {
+        command::inspect(&raw, depth, out);
+    }
+}
+
+/// Characters that a reader does not see as what they are: controls, blanks that are none to a shell, marks that
+/// turn the direction of text.
+fn is_strange(char: char) -> bool {
+    match char {
+        ' ' | '\t' | '\n' => false,
+        '\u{ad}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' => true,
+        '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' | '\u{3164}' | '\u{115f}' | '\u{1160}' => true,
+        _ => char.is_control() || char.is_whitespace(),
+    }
+}

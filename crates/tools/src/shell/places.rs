@@ -1,0 +1,153 @@
+//! Which paths outside the workspace a line names, from wherever its `cd`s may lead.
+//!
+//! Invariant: a word counts as a path when it looks like one or is one; when it is not known which folder a command
+//! runs in, every folder that is possible counts.
+
+use std::path::{Path, PathBuf};
+
+use domain::tool::Scope;
+
+use super::{Line, Word};
+use crate::paths::real;
+
+/// What the paths of a line come to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Places {
+    pub outside: Vec<PathBuf>,
+    pub reasons: Vec<String>,
+}
+
+const MOST_FOLDERS: usize = 8;
+const HARMLESS: &[&str] = &["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
+
+pub fn places(line: &Line, from: &Path, scope: &Scope, home: Option<&Path>) -> Places {
+    let mut look = Look { scope, home, folders: vec![from.to_owned()], out: Places::default() };
+    for word in &line.redirected {
+        look.word(word);
+    }
+    for command in &line.commands {
+        let Some((name, arguments)) = command.words.split_first() else { continue };
+        if name.text == "cd" || name.text == "pushd" {
+            look.enter(arguments);
+            continue;
+        }
+        if name.text.contains('/') {
+            if look.folders.len() > 1 && !name.text.starts_with('/') {
+                look.because("It runs a program by its path after changing the folder");
+            }
+            look.path(&name.text);
+        }
+        for word in arguments {
+            look.word(word);
+        }
+    }
+    look.out
+}
+
+struct Look<'a> {
+    scope: &'a Scope,
+    home: Option<&'a Path>,
+    /// Where the shell may be.
+    folders: Vec<PathBuf>,
+    out: Places,
+}
+
+impl Look<'_> {
+    fn word(&mut self, word: &Word) {
+        let text = word.text.as_str();
+        // A pattern stands for paths below what it begins with.
+        let text = match word.pattern_at {
+            Some(at) => text[..at]
+                .rsplit_once('/')
+                .map_or("", |(folder, _)| if folder.is_empty() { "/" } else { folder }),
+            None => text,
+        };
+        if word.tilde {
+            return self.below_home(text);
+        }
+        let value = match text.strip_prefix('-') {
+            None => text,
+            Some(option) => match option.split_once('=') {
+                Some((_, value)) => value,
+                // `-I/usr/include`
+                None => match option.find(['/', '.']) {
+                    Some(at) => &option[at..],
+                    None => return,
+                },
+            },
+        };
+        self.path(value);
+        if let Some((_, value)) = value.split_once('=') {
+            self.path(value);
+        }
+    }
+
+    fn path(&mut self, text: &str) {
+        if text.is_empty() || text.contains("://") || HARMLESS.contains(&text) {
+            return;
+        }
+        if text.starts_with('~') {
+            return self.below_home(text);
+        }
+        let looks = text.starts_with('/') || text.split('/').any(|part| part == "..");
+        for folder in self.folders.clone() {
+            let path = folder.join(text);
+            // A name that is there may be a symlink that leads outside.
+            if looks || path.symlink_metadata().is_ok() || text.contains('/') {
+                self.check(&path);
+            }
+        }
+    }
+
+    fn below_home(&mut self, text: &str) {
+        match (self.home, text.strip_prefix('~')) {
+            (Some(home), Some(rest)) if rest.is_empty() || rest.starts_with('/') => {
+                let path = home.join(rest.trim_start_matches('/'));
+                self.check(&path);
+            }
+            _ => self.because("It names somebody's home folder (~)"),
+        }
+    }
+
+    fn check(&mut self, path: &Path) {
+        match real(path) {
+            Ok(path) => {
+                let inside = self.scope.roots.iter().any(|root| path.starts_with(root));
+                if !inside && !self.out.outside.contains(&path) {
+                    self.out.outside.push(path);
+                }
+            }
+            Err(_) => self.because("It names a path that cannot be resolved"),
+        }
+    }
+
+    /// `cd`: from here on the shell may be there, or still where it was if that fails.
+    fn enter(&mut self, arguments: &[Word]) {
+        let [folder] = arguments else {
+            return self.because("It changes the folder in a way that is not analysed");
+        };
+        if folder.text.starts_with('-') || folder.pattern_at.is_some() {
+            return self.because("It changes the folder in a way that is not analysed");
+        }
+        self.word(folder);
+        let mut more = Vec::new();
+        for from in &self.folders {
+            if let Ok(to) = real(&from.join(&folder.text))
+                && !self.folders.contains(&to)
+            {
+                more.push(to);
+            }
+        }
+        self.folders.extend(more);
+        if self.folders.len() > MOST_FOLDERS {
+            self.because("It changes the folder too often to be followed");
+            self.folders.truncate(MOST_FOLDERS);
+        }
+    }
+
+    fn because(&mut self, reason: &str) {
+        if !self.out.reasons.iter().any(|known| known == reason) {
+            self.out.reasons.push(reason.to_owned());
+        }
+    }
+}

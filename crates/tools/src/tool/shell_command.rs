@@ -1,0 +1,219 @@
+//! `shell_command`: a line for the shell, in the foreground with a time limit or as a job in the background.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::Review;
+use domain::tool::{Invocation, Scope, ToolPort, ToolResult};
+use domain::tool_call::{Details, ShellPart};
+use process::{End, Finished, OutputLimit, Spawn};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+
+use super::directory_tree::workspace;
+use crate::edit::files::Files;
+use crate::jobs::Jobs;
+use crate::lenient;
+use crate::offered::BuiltInTool;
+use crate::paths::Resolved;
+use crate::shell::{self, Line, Places};
+
+pub struct ShellCommand {
+    pub files: Arc<Files>,
+    pub jobs: Arc<Jobs>,
+    pub runner: Runner,
+}
+
+/// How a line is run.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    pub shell: Option<Vec<String>>,
+    pub withheld: Vec<String>,
+    pub home: Option<std::path::PathBuf>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    command: String,
+    #[serde(default = "workspace")]
+    working_directory: String,
+    /// Milliseconds, at most 600000
+    #[serde(default, deserialize_with = "lenient::number")]
+    timeout: Option<usize>,
+    /// Label; runs as a job that outlives the call
+    #[serde(default, deserialize_with = "label")]
+    background: Option<String>,
+}
+
+/// A label, or just `true`.
+fn label<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match serde_json::Value::deserialize(deserializer)? {
+        serde_json::Value::String(text) if !text.is_empty() && text != "false" => Some(text),
+        serde_json::Value::Bool(true) => Some("job".to_owned()),
+        _ => None,
+    })
+}
+
+impl BuiltInTool for ShellCommand {
+    type Input = Input;
+
+    const NAME: &'static str = "shell_command";
+    const DESCRIPTION: &'static str = "Run a bash line. Nothing can be typed into it.";
+    const READ_ONLY: bool = false;
+
+    fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
+        if input.command.trim().is_empty() {
+            return Err("The command is empty.".to_owned());
+        }
+        let mut review = Review { summary: format!("$ {}", input.command.trim()), ..Review::default() };
+        let folder = self.files.paths.review(&input.working_directory, scope, &mut review)?;
+        let (line, places) = self.look(&input.command, &folder, scope);
+        for path in places.outside {
+            if !review.outside.contains(&path) {
+                review.outside.push(path);
+            }
+        }
+        review.keys = line.keys();
+        let is_remembered = |key: &String| scope.remembered.contains(key);
+        let parts =
+            review.keys.iter().map(|key| ShellPart { key: key.clone(), remembered: is_remembered(key) });
+        review.details = Some(Details::Shell { commands: parts.collect() });
+        let reasons: Vec<String> = line.reasons.iter().chain(&places.reasons).cloned().collect();
+        if !reasons.is_empty() {
+            review.must_ask = Some(format!("{}.", reasons.join("; ")));
+        }
+        let safe = review.must_ask.is_none() && review.outside.is_empty();
+        review.changes = !(safe && line.read_only());
+        let may = |command: &shell::Command| command.read_only || is_remembered(&command.key);
+        review.harmless = safe && line.commands.iter().all(may);
+        Ok(review)
+    }
+
+    async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
+        let folder = self.files.paths.use_in(&input.working_directory, &call)?;
+        let (line, places) = self.look(&input.command, &folder, &call.scope);
+        if let Some(path) = places.outside.first().filter(|_| !call.outside_allowed) {
+            return Err(format!(
+                "{} is outside the workspace and this call was not approved for it.",
+                path.display()
+            ));
+        }
+        let reads = line.read_only() && places.reasons.is_empty();
+        if call.scope.plan && !(reads && places.outside.is_empty()) {
+            return Err("The plan behavior runs only commands that change nothing.".to_owned());
+        }
+        let spawn = self.spawn(&input.command, &folder, reads);
+        if let Some(label) = input.background {
+            return self.jobs.start(spawn, &label, &input.command, &call).await.map(ToolResult::text);
+        }
+        let limits = &self.files.limits;
+        let asked = input.timeout.map(|millis| Duration::from_millis(millis as u64));
+        let time = asked.unwrap_or(limits.shell_time).min(limits.shell_time_most);
+        let half = limits.output_bytes / 2;
+        let spawn = spawn.deadline(time).limit(OutputLimit { head: half, tail: half });
+        let stream = Stream::new(call.port.clone());
+        let finished = spawn
+            .run_with(&call.cancel, |_, bytes| stream.push(bytes))
+            .await
+            .map_err(|error| error.to_string())?;
+        stream.finish();
+        Ok(told(&finished, time))
+    }
+}
+
+impl ShellCommand {
+    fn look(&self, command: &str, folder: &Resolved, scope: &Scope) -> (Line, Places) {
+        let mut line = shell::analyze(command);
+        if self.runner.shell.is_some() {
+            line.reasons.push("It is for a shell whose lines are not analysed".to_owned());
+        }
+        let places = shell::places(&line, folder.path(), scope, self.runner.home.as_deref());
+        (line, places)
+    }
+
+    fn spawn(&self, command: &str, folder: &Resolved, reads: bool) -> Spawn {
+        let spawn = match self.runner.shell.as_deref() {
+            Some([program, arguments @ ..]) => Spawn::new(program).args(arguments).arg(command),
+            _ => Spawn::shell(command),
+        };
+        let spawn = spawn
+            .directory(folder.path())
+            .merge_stderr()
+            // Nobody is there to page, to edit or to type; a folder of its own is not ours to search.
+            .envs([
+                ("PAGER", "cat"),
+                ("GIT_PAGER", "cat"),
+                ("GIT_TERMINAL_PROMPT", "0"),
+                ("GIT_EDITOR", "true"),
+            ])
+            .without_env(["CDPATH"])
+            .without_env(&self.runner.withheld);
+        // What runs without being asked must not run what a repository's own configuration names.
+        if reads { spawn.envs(QUIET_GIT.iter().copied()) } else { spawn }
+    }
+}
+
+/// Settings of a repository that make git run programs, switched off.
+const QUIET_GIT: &[(&str, &str)] = &[
+    ("GIT_CONFIG_COUNT", "4"),
+    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+    ("GIT_CONFIG_KEY_1", "core.hooksPath"),
+    ("GIT_CONFIG_VALUE_1", "/dev/null"),
+    ("GIT_CONFIG_KEY_2", "log.showSignature"),
+    ("GIT_CONFIG_VALUE_2", "false"),
+    ("GIT_CONFIG_KEY_3", "core.sshCommand"),
+    ("GIT_CONFIG_VALUE_3", "false"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+];
+
+/// Bytes as they come, shown as whole characters.
+struct Stream {
+    port: Arc<dyn ToolPort>,
+    rest: Mutex<Vec<u8>>,
+}
+
+impl Stream {
+    fn new(port: Arc<dyn ToolPort>) -> Self {
+        Self { port, rest: Mutex::default() }
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        rest.extend_from_slice(bytes);
+        let whole = match std::str::from_utf8(&rest) {
+            Ok(_) => rest.len(),
+            // A character that is not there in whole yet waits for the rest of it.
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Err(_) => rest.len(),
+        };
+        let ready: Vec<u8> = rest.drain(..whole).collect();
+        if !ready.is_empty() {
+            self.port.output(&String::from_utf8_lossy(&ready));
+        }
+    }
+
+    fn finish(&self) {
+        let rest = std::mem::take(&mut *self.rest.lock().unwrap_or_else(PoisonError::into_inner));
+        if !rest.is_empty() {
+            self.port.output(&String::from_utf8_lossy(&rest));
+        }
+    }
+}
+
+fn told(finished: &Finished, time: Duration) -> ToolResult {
+    let output = finished.stdout.text();
+    let output = output.trim_end();
+    let output = if output.is_empty() { "(no output)" } else { output };
+    let note = match finished.end {
+        End::Exited(0) => return ToolResult::text(output),
+        End::Exited(code) => format!("[exit code {code}]"),
+        End::Signalled(signal) => format!("[ended by signal {signal}]"),
+        End::DeadlinePassed => format!(
+            "[ended after {} ms; give a longer timeout or run it in the background]",
+            time.as_millis()
+        ),
+        End::Stopped => "[stopped by the user]".to_owned(),
+    };
+    ToolResult { error: true, ..ToolResult::text(format!("{output}\n{note}")) }
+}

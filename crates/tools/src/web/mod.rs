@@ -1,0 +1,5 @@
+//! Pages of the web as text, fetched so that nobody can be made to reach into the user's own network.
+
+pub mod address;
+pub mod fetch;
+pub mod page;

@@ -1,0 +1,156 @@
+//! What the user adds to a prompt, and plain reads of the workspace.
+
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use domain::Part;
+use domain::command::{Context, ContextQuery};
+use domain::host::Position;
+use serde_json::json;
+
+use crate::kit::Bench;
+
+async fn expand(bench: &Bench, context: Context) -> Result<String, String> {
+    let parts = bench.source.files().expand(&context, &bench.scope, bench.port.clone()).await;
+    let texts = parts.map_err(|failure| failure.to_string())?.into_iter().map(|part| match part {
+        Part::Text { text } => text,
+        Part::Image { mime, .. } => mime,
+    });
+    Ok(texts.collect::<Vec<_>>().join("\n"))
+}
+
+fn project() -> Bench {
+    let bench = Bench::new();
+    bench.write(".gitignore", "ignored\n");
+    bench.write("src/main.rs", "one\ntwo\nthree\nfour\n");
+    bench.write("src/lib.rs", "lib\r\n");
+    bench.write("src/logo.png", b"\x89PNG\r\n\x1a\nxxxxxxxx");
+    bench.write("ignored/x.rs", "x");
+    bench
+}
+
+#[tokio::test]
+async fn contexts_become_parts() {
+    let bench = project();
+    let root = bench.root.display();
+    let file = |path: &str, lines| Context::File { path: bench.root.join(path), lines };
+    let position = |line, character| Position { line, character };
+    let rows = [
+        (
+            file("src/main.rs", None),
+            format!("<file path=\"{root}/src/main.rs\">\none\ntwo\nthree\nfour\n</file>"),
+        ),
+        (
+            file("src/main.rs", Some((2, 3))),
+            format!("<file path=\"{root}/src/main.rs\" lines=\"2-3\">\ntwo\nthree\n</file>"),
+        ),
+        (file("src/lib.rs", None), format!("<file path=\"{root}/src/lib.rs\">\nlib\n</file>")),
+        (file("src/logo.png", None), "The image src/logo.png:\nimage/png".to_owned()),
+        (
+            Context::Cursor { path: "/x/a.rs".into(), start: position(3, 4), end: position(3, 4) },
+            "<cursor path=\"/x/a.rs\" line=\"3\" character=\"4\"/>".to_owned(),
+        ),
+        (
+            Context::Cursor { path: "/x/a.rs".into(), start: position(3, 4), end: position(5, 1) },
+            "<cursor path=\"/x/a.rs\" selection=\"3:4-5:1\"/>".to_owned(),
+        ),
+        (
+            Context::Text { name: "note".into(), text: "hello".into() },
+            "<text name=\"note\">\nhello\n</text>".to_owned(),
+        ),
+        (
+            Context::Code {
+                content: "x = 1\n".into(),
+                language: "py".into(),
+                description: Some("it".into()),
+            },
+            "<code about=\"it\">\n```py\nx = 1\n```\n</code>".to_owned(),
+        ),
+        (Context::Image { mime: "image/gif".into(), data: "AA==".into() }, "image/gif".to_owned()),
+    ];
+    for (context, expected) in rows {
+        assert_eq!(expand(&bench, context.clone()).await.unwrap(), expected, "{context:?}");
+    }
+    let folder = expand(&bench, Context::Directory { path: bench.root.join("src") }).await.unwrap();
+    assert!(folder.contains("\n lib.rs\n logo.png\n main.rs\n"), "{folder}");
+    assert!(folder.contains("<file path=\"src/main.rs\">\none\ntwo"), "{folder}");
+    let map = expand(&bench, Context::RepoMap).await.unwrap();
+    assert!(map.contains("  main.rs") && !map.contains("ignored/"), "{map}");
+}
+
+#[tokio::test]
+async fn what_is_outside_or_missing_is_refused() {
+    let bench = project();
+    symlink("/etc/passwd", bench.root.join("link")).unwrap();
+    for path in [PathBuf::from("/etc/passwd"), bench.root.join("link"), bench.root.join("../x")] {
+        let told = expand(&bench, Context::File { path: path.clone(), lines: None }).await.unwrap_err();
+        assert!(told.contains("outside"), "{told}");
+        let files = bench.source.files();
+        assert!(files.read(&bench.scope.roots, path.clone()).await.is_err());
+        assert!(files.stat(&bench.scope.roots, path).await.is_err());
+    }
+    let missing = Context::File { path: bench.root.join("nothing"), lines: None };
+    assert!(expand(&bench, missing).await.unwrap_err().contains("There is no"));
+}
+
+#[tokio::test]
+async fn a_file_that_was_added_counts_as_read() {
+    let bench = project();
+    expand(&bench, Context::File { path: bench.root.join("src/lib.rs"), lines: None }).await.unwrap();
+    bench.write("src/lib.rs", "changed\n");
+    let input = json!({"path": "src/lib.rs", "original_content": "changed", "new_content": "x"});
+    assert!(bench.bad("edit_file", input).await.contains("changed since you read it"));
+}
+
+#[tokio::test]
+async fn unsaved_text_is_what_counts() {
+    let bench = project();
+    bench.port.can(|abilities| abilities.read_text = true);
+    bench.port.buffer(&bench.root.join("src/main.rs"), "unsaved\n");
+    let told =
+        expand(&bench, Context::File { path: bench.root.join("src/main.rs"), lines: None }).await.unwrap();
+    assert!(told.contains("unsaved"), "{told}");
+}
+
+#[tokio::test]
+async fn queries() {
+    let bench = project();
+    let files = bench.source.files();
+    files.warm(&bench.scope.roots);
+    let query = async |text: &str, kind| {
+        let found = files.query(&bench.scope.roots, text, kind).await;
+        let names = found.into_iter().map(|context| match context {
+            Context::File { path, .. } => path.strip_prefix(&bench.root).unwrap().display().to_string(),
+            Context::Directory { path } => format!("{}/", path.strip_prefix(&bench.root).unwrap().display()),
+            Context::RepoMap => "repoMap".to_owned(),
+            Context::Cursor { .. } => "cursor".to_owned(),
+            Context::Web { url } => url,
+            other => format!("{other:?}"),
+        });
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(query("main", ContextQuery::All).await, "src/main.rs");
+    assert_eq!(query("src", ContextQuery::Files).await, "src/lib.rs src/main.rs src/logo.png");
+    assert_eq!(query("repo", ContextQuery::All).await, "repoMap");
+    assert_eq!(query("https://x.y/z", ContextQuery::All).await, "https://x.y/z");
+    let all = query("", ContextQuery::All).await;
+    assert!(all.starts_with("repoMap cursor .gitignore src/ src/lib.rs"), "{all}");
+    assert!(!all.contains("ignored/"), "{all}");
+}
+
+#[tokio::test]
+async fn plain_reads() {
+    let bench = project();
+    let files = bench.source.files();
+    let roots = &bench.scope.roots;
+    let one = files.read(roots, bench.root.join("src/lib.rs")).await.unwrap();
+    assert_eq!(one.bytes, b"lib\r\n");
+    assert!(one.version < 1 << 53);
+    bench.write("src/lib.rs", "other");
+    assert_ne!(files.read(roots, "src/lib.rs".into()).await.unwrap().version, one.version);
+    let stat = files.stat(roots, "src".into()).await.unwrap();
+    assert!(stat.exists && stat.directory);
+    assert!(!files.stat(roots, "nothing".into()).await.unwrap().exists);
+    let found = files.glob(roots, "*.rs".to_owned()).await.unwrap();
+    assert_eq!(found, [bench.root.join("src/lib.rs"), bench.root.join("src/main.rs")]);
+}
