@@ -3,6 +3,7 @@
 //! Owns the built-in list (`data/catalogue.txt`, read on first use) and its format, which a refreshed list shares.
 //! Invariant: a model that is not listed can still be used; it only has no price and no limits.
 
+mod fetch;
 mod import;
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use std::sync::{LazyLock, RwLock};
 use domain::model::{ModelInfo, Price};
 
 use crate::format::Thinking;
+pub use fetch::{SOURCE, fetch};
 pub use import::import;
 
 /// One model of the list.

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use domain::model::{Model, ModelInfo, ModelStream, Prompt};
-use domain::{Failure, FailureKind};
+use domain::model::{Entry, Model, ModelInfo, ModelStream, Prompt};
+use domain::{Failure, FailureKind, Part};
 use reqwest::RequestBuilder;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -72,6 +72,8 @@ impl Endpoint {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub endpoint: Arc<Endpoint>,
+    /// What this model is spoken to in; nearly always its provider's.
+    pub api: Api,
     /// `provider/name`.
     pub id: String,
     pub wire_name: String,
@@ -98,10 +100,6 @@ impl Model for Handle {
 }
 
 impl Connection {
-    fn api(&self) -> Api {
-        self.endpoint.vendor.api
-    }
-
     fn target(&self) -> Target<'_> {
         Target {
             id: &self.id,
@@ -119,8 +117,8 @@ impl Connection {
             prompt.variant.as_deref().and_then(|name| self.variants.iter().find(|(known, _)| known == name));
         let mut body = match own {
             // A variant of configuration says itself what it changes.
-            Some(_) => self.api().encode(&Prompt { variant: None, ..prompt.clone() }, &self.target()),
-            None => self.api().encode(prompt, &self.target()),
+            Some(_) => self.api.encode(&Prompt { variant: None, ..prompt.clone() }, &self.target()),
+            None => self.api.encode(prompt, &self.target()),
         };
         for extra in [Some(&self.body), own.map(|(_, extra)| extra)].into_iter().flatten() {
             merge(&mut body, extra);
@@ -129,11 +127,11 @@ impl Connection {
     }
 
     pub fn framing(&self) -> Framing {
-        self.api().framing()
+        self.api.framing()
     }
 
     pub fn decoder(&self, prompt: &Prompt) -> Box<dyn Decode> {
-        self.api().decoder(prompt, &self.target())
+        self.api.decoder(prompt, &self.target())
     }
 
     pub async fn request(
@@ -146,15 +144,20 @@ impl Connection {
         let client = self.endpoint.network.client(&url).await?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static(self.api().accept()));
-        if self.api() == Api::Anthropic {
+        headers.insert(ACCEPT, HeaderValue::from_static(self.api.accept()));
+        if self.api == Api::Anthropic {
             headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
         }
-        for (name, value) in self.api().headers(prompt, &self.target()) {
+        for (name, value) in self.api.headers(prompt, &self.target()) {
             put(&mut headers, name, &value)?;
         }
         for (name, value) in self.endpoint.vendor.headers {
             put(&mut headers, name, value)?;
+        }
+        if self.endpoint.vendor.name == "github-copilot" {
+            for (name, value) in copilot_headers(prompt) {
+                put(&mut headers, name, value)?;
+            }
         }
         if let Some(credential) = credential {
             self.authorise(credential, &url, &body, &mut headers)?;
@@ -207,7 +210,10 @@ impl Connection {
         }
         let azure = self.endpoint.vendor.name == "azure" && !base.contains("/openai");
         let base = if azure { format!("{base}/openai/v1") } else { base.to_owned() };
-        match self.api() {
+        match self.api {
+            Api::OpenAiResponses if self.endpoint.vendor.name == "github-copilot" => {
+                format!("{base}/responses")
+            }
             Api::OpenAiResponses => versioned(&base, "responses"),
             Api::Anthropic => versioned(&base, "messages"),
             Api::OpenAiChat => format!("{base}/chat/completions"),
@@ -220,6 +226,18 @@ impl Connection {
             Api::Bedrock => format!("{base}/model/{model}/converse-stream"),
         }
     }
+}
+
+/// Copilot counts what the user asked and not what follows from it, and wants to know of images.
+fn copilot_headers(prompt: &Prompt) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let follows = matches!(prompt.entries.last(), Some(Entry::Result { .. }));
+    let image = |part: &Part| matches!(part, Part::Image { .. });
+    let images = prompt.entries.iter().any(|entry| match entry {
+        Entry::User { parts } | Entry::Result { parts, .. } => parts.iter().any(image),
+        _ => false,
+    });
+    let initiator = ("x-initiator", if follows { "agent" } else { "user" });
+    std::iter::once(initiator).chain(images.then_some(("copilot-vision-request", "true")))
 }
 
 /// `https://host:port/path?query` without the scheme and the query.

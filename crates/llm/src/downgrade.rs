@@ -24,6 +24,16 @@ const OPTIONAL: [(&[&str], &str); 12] = [
     (&["include"], "encrypted reasoning"),
 ];
 
+/// Members that tell a model to think; an error speaks of thinking, seldom of the member.
+const THINKING: [&[&str]; 6] = [
+    &["generationConfig", "thinkingConfig"],
+    &["think"],
+    &["thinking"],
+    &["reasoning_effort"],
+    &["reasoning"],
+    &["additionalModelRequestFields"],
+];
+
 /// Takes out the first thing that `message` complains about and says what it was.
 pub fn without(body: &mut Value, message: &str) -> Option<&'static str> {
     let said = message.to_ascii_lowercase();
@@ -33,21 +43,34 @@ pub fn without(body: &mut Value, message: &str) -> Option<&'static str> {
     if said.contains("max_tokens") && said.contains("max_completion_tokens") {
         return rename(body, "max_tokens", "max_completion_tokens");
     }
-    let (path, what) = OPTIONAL.iter().find(|(path, _)| {
-        let name = path.last().copied().unwrap_or_default();
-        mentions(&said, name) && lookup(body, path).is_some()
-    })?;
-    let (last, parents) = path.split_last()?;
-    let map = parents.iter().try_fold(&mut *body, |value, key| value.get_mut(key))?.as_object_mut()?;
-    map.shift_remove(*last)?;
-    if parents.len() == 1 && map.is_empty() {
-        body.as_object_mut()?.shift_remove(parents[0]);
+    for (path, what) in OPTIONAL {
+        if mentions(&said, path.last().copied().unwrap_or_default()) && remove(body, path) {
+            return Some(what);
+        }
     }
-    Some(what)
+    let refuses =
+        ["not support", "unsupported", "not enabled", "not available"].iter().any(|word| said.contains(word));
+    if refuses && (said.contains("thinking") || said.contains("reasoning")) {
+        return THINKING.iter().any(|path| remove(body, path)).then_some("a thinking setting");
+    }
+    if refuses
+        && (said.contains("support tools") || said.contains("tool use") || said.contains("function calling"))
+    {
+        return remove(body, &["tools"]).then_some("tools");
+    }
+    None
 }
 
-fn lookup<'a>(body: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter().try_fold(body, |value, key| value.get(key))
+/// Removes a member, and its parent if it is left empty.
+fn remove(body: &mut Value, path: &[&str]) -> bool {
+    let Some((last, parents)) = path.split_last() else { return false };
+    let parent = parents.iter().try_fold(&mut *body, |value, key| value.get_mut(key));
+    let Some(map) = parent.and_then(Value::as_object_mut) else { return false };
+    let removed = map.shift_remove(*last).is_some();
+    if removed && map.is_empty() && !parents.is_empty() {
+        remove(body, parents);
+    }
+    removed
 }
 
 /// The name as a word of its own: "include" is also an English word, so it must be quoted or dotted.
@@ -133,5 +156,24 @@ mod tests {
             Some("images"),
         );
         check(json!({"messages": []}), "no image allowed", json!({"messages": []}), None);
+        check(
+            json!({"think": true, "tools": [1]}),
+            "\"gemma3\" does not support thinking",
+            json!({"tools": [1]}),
+            Some("a thinking setting"),
+        );
+        check(json!({"tools": [1]}), "gemma3 does not support tools", json!({}), Some("tools"));
+        check(
+            json!({"generationConfig": {"thinkingConfig": {"includeThoughts": true}}}),
+            "Thinking is not enabled for models/gemma",
+            json!({}),
+            Some("a thinking setting"),
+        );
+        check(
+            json!({"thinking": {}}),
+            "`thinking` blocks in the latest message cannot be modified",
+            json!({"thinking": {}}),
+            None,
+        );
     }
 }

@@ -181,12 +181,18 @@ impl Provider {
             cache_marks: self.endpoint.vendor.name == "openrouter" && wire_name.starts_with("anthropic/"),
             ..self.endpoint.vendor.dialect
         };
+        let api = api_of(&self.endpoint.vendor, &wire_name);
+        let thinking = match &known {
+            Some(known) => known.thinking,
+            None => guessed_thinking(api, &wire_name),
+        };
         Connection {
             endpoint: self.endpoint.clone(),
+            api,
             id,
             wire_name,
             info,
-            thinking: known.as_ref().map_or(Thinking::Effort, |known| known.thinking),
+            thinking,
             temperature: known.is_none_or(|known| known.temperature),
             dialect,
             body: config.body,
@@ -265,6 +271,30 @@ fn row(config: &ProviderConfig) -> Result<Vendor, Failure> {
 
 fn apis() -> String {
     Api::ALL.map(Api::name).join(", ")
+}
+
+/// Copilot serves the newer models of OpenAI only through Responses.
+fn api_of(vendor: &Vendor, model: &str) -> Api {
+    let newer =
+        model.contains("codex") || ["gpt-5.4", "gpt-5.5", "gpt-6"].iter().any(|name| model.starts_with(name));
+    if vendor.name == "github-copilot" && vendor.api == Api::OpenAiChat && newer {
+        return Api::OpenAiResponses;
+    }
+    vendor.api
+}
+
+/// How a model that nobody listed is told to think.
+fn guessed_thinking(api: Api, model: &str) -> Thinking {
+    let bare = model.rsplit('/').next().unwrap_or(model);
+    let numbered = bare.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let reasons =
+        numbered || ["gpt-5", "gpt-6", "gpt-oss", "codex"].iter().any(|name| bare.starts_with(name));
+    match api {
+        Api::Anthropic if model.contains("claude") => Thinking::Adaptive,
+        Api::Bedrock if model.contains("claude") => Thinking::Adaptive,
+        Api::OpenAiResponses if !reasons => Thinking::None,
+        _ => Thinking::Effort,
+    }
 }
 
 /// What is assumed of a model that nobody listed: that it can do everything, until its server says otherwise.

@@ -120,3 +120,39 @@ fn configuration_wins_over_the_catalogue() {
     assert_eq!(list.len(), 1);
     assert_eq!((list[0].context_limit, list[0].variants.as_slice()), (Some(1000), &["deep".to_owned()][..]));
 }
+
+/// A server that gives every request this answer.
+async fn serve(body: &'static str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/api.json", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let _ = socket.read(&mut [0; 4096]).await;
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let _ = socket.write_all(format!("{head}{body}").as_bytes()).await;
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_newer_list_of_models_can_be_fetched() {
+    let url = serve(
+        r#"{"mistral": {"models": {"mistral-brand-new": {"release_date": "2027-01-01", "tool_call": true,
+            "limit": {"context": 9000, "output": 1000}, "cost": {"input": 1, "output": 2},
+            "modalities": {"input": ["text"], "output": ["text"]}}}}}"#,
+    )
+    .await;
+    let network = llm::Network::default();
+    let text = llm::catalogue::fetch(&network, &url).await.unwrap();
+    let (newer, bad) = llm::catalogue::Catalogue::parse(&text);
+    assert!(bad.is_empty());
+    llm::catalogue::refresh(newer);
+    let current = llm::catalogue::current();
+    assert_eq!(current.find("mistral", "mistral-brand-new").unwrap().info.context_limit, Some(9000));
+    assert!(current.find("anthropic", "claude-sonnet-4-5").is_some(), "the others stay");
+    let broken = serve("<html>").await;
+    assert!(llm::catalogue::fetch(&network, &broken).await.unwrap_err().hint.is_some());
+}
