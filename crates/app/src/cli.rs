@@ -39,6 +39,17 @@ pub enum Task {
     /// One turn for scripts: the answer on stdout, progress on stderr.
     #[command(after_help = RUN_HELP)]
     Run(RunArguments),
+    /// List the models that can be used now, or fetch an embedded one.
+    #[command(
+        after_help = "Example:\n  dragoman models                what can be used, with limits and prices\n  dragoman models pull smollm2   the embedded model, about 98 MB"
+    )]
+    Models {
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+        #[command(subcommand)]
+        task: Option<ModelsTask>,
+    },
     /// The settings in force.
     #[command(subcommand)]
     Config(ConfigTask),
@@ -130,6 +141,16 @@ pub enum Approve {
 }
 
 #[derive(Subcommand)]
+pub enum ModelsTask {
+    /// Fetch an embedded model: `smollm2`, or `hf:OWNER/REPO/FILE`.
+    #[command(after_help = "Example:\n  dragoman models pull smollm2")]
+    Pull { name: String },
+    /// Take a GGUF file of your own.
+    #[command(after_help = "Example:\n  dragoman models add ~/Downloads/model.gguf")]
+    Add { file: PathBuf },
+}
+
+#[derive(Subcommand)]
 pub enum ConfigTask {
     /// Print every setting and where it comes from; secrets are masked.
     #[command(after_help = "Example:\n  dragoman config show --json | less")]
@@ -144,6 +165,7 @@ pub fn run() -> ExitCode {
     let level = cli.log_level;
     match cli.command {
         Task::Server => commands::server::run(level),
+        Task::Models { json, task } => commands::models::run(task, json),
         Task::Run(arguments) => commands::run::run(arguments, level),
         Task::Config(ConfigTask::Show { json }) => commands::config::show(json),
         Task::Trust { folder, revoke, list } => commands::trust::run(folder, revoke, list),

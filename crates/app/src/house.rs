@@ -15,6 +15,7 @@ use domain::{Failure, Store};
 use engine::{Surroundings, SurroundingsSource};
 
 use crate::logging;
+use crate::models::{self, AllModels};
 use crate::providers;
 use crate::servers;
 use crate::texts::HouseTexts;
@@ -44,8 +45,13 @@ impl SurroundingsSource for House {
         };
         let resolved = Arc::new(config::resolve(&self.environment, &inputs));
         logging::redact_with(&resolved.redactor);
-        let (registry, problems) = providers::registry(&resolved);
+        let mut configured = providers::configured(&resolved);
+        let problems = std::mem::take(&mut configured.problems);
+        let models = Arc::new(AllModels::new(configured, &self.environment));
         let mut notices = resolved.notices.clone();
+        if models.is_small() {
+            notices.push(Notice { level: Level::Info, text: models::SMALL.to_owned() });
+        }
         notices.extend(
             problems.into_iter().map(|failure| Notice { level: Level::Error, text: failure.to_string() }),
         );
@@ -57,10 +63,11 @@ impl SurroundingsSource for House {
             environment: self.environment.clone(),
             resolved: resolved.clone(),
             roots: roots.clone(),
+            models: models.clone(),
         };
         Arc::new(Surroundings {
             settings: Arc::new(resolved.settings.clone()),
-            models: Arc::new(registry),
+            models,
             sources,
             files,
             notices,

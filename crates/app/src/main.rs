@@ -7,6 +7,7 @@ mod commands;
 mod house;
 mod lifetime;
 mod logging;
+mod models;
 mod providers;
 mod servers;
 mod texts;

@@ -7,8 +7,15 @@ use domain::Failure;
 use domain::model::{ModelInfo, Models, Price};
 use llm::{Api, Credential, KeySource, ModelConfig, Patience, ProviderConfig, Registry};
 
+/// The models that configuration names.
+pub struct Configured {
+    pub registry: Registry,
+    /// Providers that cannot be used, each with the reason.
+    pub problems: Vec<Failure>,
+}
+
 /// All models of a configuration. A provider that cannot be used is left out and said.
-pub fn registry(resolved: &Resolved) -> (Registry, Vec<Failure>) {
+pub fn configured(resolved: &Resolved) -> Configured {
     let settings = &resolved.settings;
     let patience = Patience { silence: settings.stream_silence, ..Patience::default() };
     let mut problems = Vec::new();
@@ -47,13 +54,11 @@ pub fn registry(resolved: &Resolved) -> (Registry, Vec<Failure>) {
             Err(failure) => problems.push(failure),
         }
     }
-    match make(usable) {
-        Ok(registry) => (registry, problems),
-        Err(failure) => {
-            problems.push(failure);
-            (Registry::default(), problems)
-        }
-    }
+    let registry = make(usable).unwrap_or_else(|failure| {
+        problems.push(failure);
+        Registry::default()
+    });
+    Configured { registry, problems }
 }
 
 fn provider_config(name: &str, provider: &ProviderSettings) -> Result<ProviderConfig, Failure> {
@@ -128,10 +133,10 @@ fn model_config(name: &str, model: &ModelSettings, provider: &ProviderSettings) 
 }
 
 /// What is configured, as text for the chat.
-pub fn report(resolved: &Resolved) -> String {
-    let (registry, problems) = registry(resolved);
+pub fn report(resolved: &Resolved, models: &dyn Models) -> String {
+    let problems = configured(resolved).problems;
     let mut lines = vec![format!("Dragoman {}", env!("CARGO_PKG_VERSION"))];
-    lines.push(match registry.default_model() {
+    lines.push(match models.default_model() {
         Some(model) => format!("Default model: {model}"),
         None => "Default model: none. Set a key, for instance ANTHROPIC_API_KEY or OPENAI_API_KEY.".into(),
     });

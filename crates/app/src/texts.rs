@@ -14,6 +14,7 @@ pub struct HouseTexts {
     pub environment: Arc<Environment>,
     pub resolved: Arc<Resolved>,
     pub roots: Vec<PathBuf>,
+    pub models: Arc<dyn domain::model::Models>,
 }
 
 impl HouseTexts {
@@ -56,7 +57,7 @@ impl Texts for HouseTexts {
     }
 
     fn doctor(&self) -> BoxFuture<'_, String> {
-        Box::pin(async move { crate::providers::report(&self.resolved) })
+        Box::pin(async move { crate::providers::report(&self.resolved, self.models.as_ref()) })
     }
 
     fn login<'a>(&'a self, provider: Option<&'a str>) -> BoxFuture<'a, String> {

@@ -4,6 +4,7 @@
 
 pub mod config;
 pub mod explain_permission;
+pub mod models;
 pub mod run;
 pub mod server;
 pub mod trust;

@@ -9,8 +9,10 @@ mod client;
 mod crash;
 mod eca_agent;
 mod eca_draft;
+mod eca_mcp;
 mod eca_text;
 mod lifetime;
+mod permissions;
 mod settings;
 mod stall;
 

