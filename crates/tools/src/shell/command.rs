@@ -48,12 +48,21 @@ fn inspect_words(words: Vec<Word>, whole: bool, depth: usize, out: &mut Line) {
         words: words.clone(),
         read_only: reads || transparent,
     });
+    if risky::has_option_before_subcommand(name, arguments) {
+        // Which word is the subcommand is not known, and a rule may forbid any of them.
+        for at in starts(arguments, 0).into_iter().skip(1) {
+            let texts = [&[written], &arguments[at..]].concat();
+            out.commands.push(Command { key: keys::key(&texts), words: Vec::new(), read_only: false });
+        }
+    }
     match runs {
         Some(Runs::Plainly(at)) => inspect_words(words[at + 1..].to_vec(), whole, depth + 1, out),
         Some(Runs::Command(at)) => {
             out.because(format!("`{name}` runs another command"));
             if depth < super::DEEPEST {
-                inspect_words(words[at + 1..].to_vec(), whole, depth + 1, out);
+                for at in starts(arguments, at) {
+                    inspect_words(words[at + 1..].to_vec(), whole, depth + 1, out);
+                }
             }
         }
         Some(Runs::Line(at)) => {
@@ -64,3 +73,14 @@ fn inspect_words(words: Vec<Word>, whole: bool, depth: usize, out: &mut Line) {
         None => {}
     }
 }
+
+/// Where a command may begin: at `at`, or at a later word where options that may take words stand before it.
+fn starts(arguments: &[&str], at: usize) -> Vec<usize> {
+    let is_option = |word: &&str| word.starts_with('-');
+    let first =
+        (at..arguments.len()).filter(|at| !is_option(&arguments[*at]) && !arguments[*at].contains('='));
+    let most = if arguments.iter().take(at + 1).any(is_option) { MOST_STARTS } else { 1 };
+    first.take(most).collect()
+}
+
+const MOST_STARTS: usize = 6;

@@ -73,7 +73,7 @@ pub fn reasons(arguments: &[&str]) -> Vec<String> {
         }
         _ => {}
     }
-    if let Some(option) = rest.iter().find(|word| risky::is_risky(word) || is_interactive(word)) {
+    if let Some(option) = rest.iter().find(|word| risky::is_risky("git", word) || is_interactive(word)) {
         reasons.push(format!("`git {sub} {option}` can run or write something"));
     }
     if rest.iter().any(|word| word.contains("::")) {
@@ -82,9 +82,13 @@ pub fn reasons(arguments: &[&str]) -> Vec<String> {
     reasons
 }
 
-/// Opens an editor or a dialogue, which nobody can answer.
+/// Opens an editor or a dialogue, which nobody can answer, or sets what git runs.
 fn is_interactive(word: &str) -> bool {
-    matches!(word, "--interactive" | "--edit" | "--template" | "--show-signature" | "--separate-git-dir")
+    word.starts_with("--config")
+        || matches!(
+            word,
+            "--interactive" | "--edit" | "--template" | "--show-signature" | "--separate-git-dir"
+        )
 }
 
 /// The options of git itself, and the subcommand with what follows it.

@@ -89,7 +89,12 @@ fn analyze_into(line: &str, depth: usize, out: &mut Line) {
     if line.chars().any(is_strange) {
         out.because("It holds invisible or misleading characters");
     }
-    let parsed = parse::parse(line);
+    let joined = join_lines(line);
+    // Where the shell would not join them, what is analysed is not what runs.
+    if joined.len() < line.len() && (line.contains(['\'', '#']) || line.contains("<<")) {
+        out.because("It goes on over a line end in a way that is not analysed");
+    }
+    let parsed = parse::parse(&joined);
     for reason in parsed.reasons {
         out.because(reason);
     }
@@ -97,6 +102,23 @@ fn analyze_into(line: &str, depth: usize, out: &mut Line) {
     for raw in parsed.commands {
         command::inspect(&raw, depth, out);
     }
+}
+
+/// The shell drops a line end behind a backslash that no backslash stands before.
+fn join_lines(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut chars = line.chars().peekable();
+    while let Some(char) = chars.next() {
+        match (char, chars.peek()) {
+            ('\\', Some('\n')) => drop(chars.next()),
+            ('\\', Some(escaped)) => {
+                out.extend([char, *escaped]);
+                chars.next();
+            }
+            _ => out.push(char),
+        }
+    }
+    out
 }
 
 /// Characters that a reader does not see as what they are: controls, blanks that are none to a shell, marks that

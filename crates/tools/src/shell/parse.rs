@@ -270,8 +270,7 @@ impl Walk<'_> {
             if token.at.start < end {
                 return false;
             }
-            // The shell drops a line end behind a backslash altogether.
-            let gap = self.line[end..token.at.start].replace("\\\n", "");
+            let gap = &self.line[end..token.at.start];
             if gap.chars().any(|char| !matches!(char, ' ' | '\t' | '\n')) {
                 return false;
             }
@@ -286,7 +285,7 @@ impl Walk<'_> {
             last = token.command;
             end = token.at.end;
         }
-        self.line[end..].replace("\\\n", "").chars().all(|char| matches!(char, ' ' | '\t' | '\n'))
+        self.line[end..].chars().all(|char| matches!(char, ' ' | '\t' | '\n'))
     }
 
     fn because(&mut self, reason: impl Into<String>) {

@@ -59,6 +59,7 @@ const COMMANDS: &[Allowed] = &[
     allow("hostname", "", "", &[], 0),
     allow("id", "Ggnru", "", &[], ANY),
     allow("join", "i", "12tv", &[], 2),
+    allow("ls", "1AaBbCcdFfGgHhiklLmNnopQqRrSsTtUuvXxZ", "Iw", &["all", "almost-all", "classify", "color", "file-type", "full-time", "group-directories-first", "human-readable", "recursive", "reverse", "sort", "time", "time-style"], ANY),
     allow("md5sum", "bt", "", &[], ANY),
     allow("nl", "", "bdfhilnsvw", &[], ANY),
     allow("nproc", "", "", &["all"], 0),

@@ -55,12 +55,11 @@ const ALWAYS: &[&str] = &[
     "visudo",
 ];
 
-/// Long options that run or write, of any program. Programs take them shortened too.
+/// Long options that run or write something, of whichever program has them.
 const OPTIONS: &[&str] = &[
     "checkpoint-action",
     "command",
     "compress-program",
-    "config",
     "config-env",
     "editor",
     "eval",
@@ -73,6 +72,8 @@ const OPTIONS: &[&str] = &[
     "open-files-in-pager",
     "output",
     "output-directory",
+    "output-document",
+    "output-file",
     "pager",
     "pre",
     "rcfile",
@@ -80,7 +81,6 @@ const OPTIONS: &[&str] = &[
     "rsh",
     "rsync-path",
     "script-shell",
-    "shell",
     "textconv",
     "to-command",
     "toolexec",
@@ -88,6 +88,10 @@ const OPTIONS: &[&str] = &[
     "use-askpass",
     "use-compress-program",
 ];
+
+/// Programs that take long options shortened: `--outp=x`.
+const TAKE_SHORTENED: &[&str] =
+    &["curl", "diff", "git", "grep", "ls", "rsync", "sort", "tar", "uniq", "wc", "wget"];
 
 /// Words of `find` that only look.
 const FIND_LOOKS: &[&str] = &[
@@ -181,7 +185,7 @@ pub fn reasons(name: &str, arguments: &[&str]) -> Vec<String> {
         }
         _ => {}
     }
-    if let Some(option) = arguments.iter().find(|word| is_risky(word)) {
+    if let Some(option) = arguments.iter().find(|word| is_risky(name, word)) {
         reasons.push(format!("`{name} {option}` can run or write something"));
     }
     if has_option_before_subcommand(name, arguments) {
@@ -190,11 +194,12 @@ pub fn reasons(name: &str, arguments: &[&str]) -> Vec<String> {
     reasons
 }
 
-/// Also shortened, as GNU programs and git allow: `--outp=x`.
-pub fn is_risky(word: &str) -> bool {
+pub fn is_risky(name: &str, word: &str) -> bool {
     let Some(option) = word.strip_prefix("--") else { return false };
     let option = option.split('=').next().unwrap_or_default();
-    OPTIONS.iter().any(|risky| *risky == option || (option.len() >= 3 && risky.starts_with(option)))
+    let shortened = TAKE_SHORTENED.contains(&name) && option.len() >= 3;
+    OPTIONS.iter().any(|risky| *risky == option || (shortened && risky.starts_with(option)))
+        || (name == "cargo" && option == "config")
 }
 
 pub fn is_short(word: &str, letters: &[char]) -> bool {
@@ -231,7 +236,7 @@ fn plain_awk(arguments: &[&str]) -> bool {
 }
 
 /// `npm --prefix elsewhere run build` is not what `npm run build` was remembered for.
-fn has_option_before_subcommand(name: &str, arguments: &[&str]) -> bool {
+pub fn has_option_before_subcommand(name: &str, arguments: &[&str]) -> bool {
     const MANY: &[&str] = &[
         "aws",
         "bun",

@@ -50,7 +50,7 @@ impl BuiltInTool for FetchUrl {
 pub async fn page(fetcher: &Fetcher, url: &str, cancel: &CancellationToken) -> Result<String, String> {
     let fetched = fetcher.fetch(url, cancel).await?;
     let cut = fetched.cut;
-    let text = blocking(move || text_of(&fetched)).await?;
+    let text = blocking(move || Ok(text_of(&fetched))).await?;
     Ok(if cut { text + "\n[the page is longer than what was fetched]" } else { text })
 }
 

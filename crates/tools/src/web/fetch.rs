@@ -128,7 +128,6 @@ impl Fetcher {
             .no_proxy()
             .referer(false)
             .connect_timeout(Duration::from_secs(10).min(self.time))
-            .read_timeout(self.time)
             .pool_max_idle_per_host(0)
             .user_agent(concat!("dragoman/", env!("CARGO_PKG_VERSION")))
             .build()
@@ -286,7 +285,7 @@ mod tests {
         for host in [
             "127.0.0.1",
             "localhost",
-            "LOCALHOST.",
+            "LOCALHOST",
             "127.1",
             "0x7f.0.0.1",
             "2130706433",

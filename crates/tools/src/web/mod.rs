@@ -2,4 +2,5 @@
 
 pub mod address;
 pub mod fetch;
+mod html;
 pub mod page;
