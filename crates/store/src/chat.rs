@@ -17,7 +17,7 @@ const PAGE: usize = 1 << 20;
 /// A fact on its way to the disk.
 pub struct Entry {
     kind: &'static str,
-    body: Vec<u8>,
+    body: String,
     effect: Effect,
 }
 
@@ -72,7 +72,7 @@ impl Entry {
             Fact::UsageChanged { .. } => ("usageChanged", Effect::None),
             Fact::Notice { .. } => ("notice", Effect::None),
         };
-        Ok(Self { kind, body: serde_json::to_vec(fact).map_err(unwritable)?, effect })
+        Ok(Self { kind, body: serde_json::to_string(fact).map_err(unwritable)?, effect })
     }
 
     pub fn size(&self) -> usize {
@@ -200,8 +200,8 @@ fn count_messages(connection: &Connection, key: i64) -> Result<u64, Trouble> {
     while let Some(row) = rows.next()? {
         let number = row.get(0)?;
         let ended = row.get_ref(1)?.as_str() == Ok("itemEnded");
-        let body = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
-        let body: Body = serde_json::from_slice(body).map_err(|error| unreadable(number, &error))?;
+        let body = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
+        let body: Body = serde_json::from_str(body).map_err(|error| unreadable(number, &error))?;
         let Some(item) = body.item else {
             cut(&mut items, body.keep);
             continue;
@@ -264,7 +264,7 @@ pub fn read(
     {
         let number = row.get(0)?;
         let kind = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
-        let body = row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?;
+        let body = row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?;
         let fact = fact(kind, body).map_err(|error| unreadable(number, &error))?;
         page.push(Recorded { number, at: row.get(1)?, fact });
         size += body.len();
@@ -274,7 +274,7 @@ pub fn read(
 
 /// Knowing the kind of the most frequent facts beforehand saves a fifth of the work of reading a chat: without it
 /// each fact is first read into a tree to find its kind.
-fn fact(kind: &str, body: &[u8]) -> serde_json::Result<Fact> {
+fn fact(kind: &str, body: &str) -> serde_json::Result<Fact> {
     #[derive(Deserialize)]
     struct Whole {
         item: domain::Item,
@@ -290,20 +290,20 @@ fn fact(kind: &str, body: &[u8]) -> serde_json::Result<Fact> {
     struct Used {
         usage: SessionUsage,
     }
-    let whole = || serde_json::from_slice::<Whole>(body).map(|Whole { item }| item);
+    let whole = || serde_json::from_str::<Whole>(body).map(|Whole { item }| item);
     Ok(match kind {
         "itemStarted" => Fact::ItemStarted { item: whole()? },
         "itemChanged" => Fact::ItemChanged { item: whole()? },
         "itemEnded" => Fact::ItemEnded { item: whole()? },
         "itemGrew" => {
-            let Grew { item, channel, offset, text } = serde_json::from_slice(body)?;
+            let Grew { item, channel, offset, text } = serde_json::from_str(body)?;
             Fact::ItemGrew { item, channel, offset, text }
         }
         "usageChanged" => {
-            let Used { usage } = serde_json::from_slice(body)?;
+            let Used { usage } = serde_json::from_str(body)?;
             Fact::UsageChanged { usage }
         }
-        _ => serde_json::from_slice(body)?,
+        _ => serde_json::from_str(body)?,
     })
 }
 

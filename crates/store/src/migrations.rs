@@ -37,7 +37,7 @@ const STEPS: &[&str] = &["
         number INTEGER NOT NULL GENERATED ALWAYS AS (place & 0xffffffff) VIRTUAL,
         at INTEGER NOT NULL,
         kind TEXT NOT NULL,
-        body BLOB NOT NULL -- JSON
+        body TEXT NOT NULL -- JSON
     ) STRICT;
 
     CREATE TABLE records (

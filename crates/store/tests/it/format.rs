@@ -119,9 +119,8 @@ async fn a_damaged_page_is_reported_and_other_chats_are_still_there() {
     let first = journal(directory.path());
     for name in ["whole", "broken"] {
         chat(&first, name).await;
-        for number in 0..200 {
-            first.append(&id(name), vec![user_message(number, &"text ".repeat(100))]).await.unwrap();
-        }
+        let facts = (0..200).map(|number| user_message(number, &"text ".repeat(100))).collect();
+        first.append(&id(name), facts).await.unwrap();
     }
     drop(first);
     let mut bytes = fs::read(&file).unwrap();
@@ -150,10 +149,8 @@ async fn a_fact_of_a_later_build_is_named_without_its_text() {
     let journal = journal(directory.path());
     chat(&journal, "a").await;
     journal.append(&id("a"), vec![user_message(1, "hello")]).await.unwrap();
-    let later = r#"UPDATE facts SET body = '{"fact":"secretThing"}' WHERE number = 2"#;
-    sqlite(directory.path())
-        .execute_batch(&later.replace("'{", "CAST('{").replace("}'", "}' AS BLOB)"))
-        .unwrap();
+    let later = r#"UPDATE facts SET kind = 'secretThing', body = '{"fact":"secretThing"}' WHERE number = 2"#;
+    sqlite(directory.path()).execute_batch(later).unwrap();
     assert_eq!(journal.read(&id("a"), 0, 1).await.unwrap().len(), 1);
     let failure = journal.read(&id("a"), 1, 1).await.unwrap_err();
     assert!(failure.message.contains("Fact 2") && !failure.to_string().contains("secretThing"), "{failure}");

@@ -85,7 +85,7 @@ async fn time_never_goes_back_and_no_number_is_given_twice() {
     assert_eq!(told[0].at, future);
 
     let again = behind
-        .execute("INSERT INTO facts (place, at, kind, body) SELECT place, 1, 'notice', x'' FROM facts", []);
+        .execute("INSERT INTO facts (place, at, kind, body) SELECT place, 1, 'notice', '' FROM facts", []);
     let error = again.unwrap_err();
     assert_eq!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::ConstraintViolation), "{error}");
     let pairs: i64 = behind
