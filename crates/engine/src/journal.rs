@@ -3,7 +3,7 @@
 //! Invariant: nobody is told a fact before it is on disk, and facts are told in the order of their numbers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::event::EventBody;
 use domain::{Event, Fact, Failure, SessionId, Store};
@@ -18,7 +18,6 @@ const BATCH: usize = 64;
 pub struct Journal {
     entries: mpsc::UnboundedSender<Entry>,
     newest: Arc<AtomicU64>,
-    broken: Arc<AtomicBool>,
 }
 
 struct Entry {
@@ -36,10 +35,9 @@ impl Journal {
     pub fn start(session: SessionId, store: Arc<dyn Store>, audience: Audience, newest: u64) -> Self {
         let (entries, receiver) = mpsc::unbounded_channel();
         let newest = Arc::new(AtomicU64::new(newest));
-        let broken = Arc::new(AtomicBool::new(false));
-        let writer = Writer { session, store, audience, newest: newest.clone(), broken: broken.clone() };
+        let writer = Writer { session, store, audience, newest: newest.clone() };
         tokio::spawn(writer.run(receiver));
-        Self { entries, newest, broken }
+        Self { entries, newest }
     }
 
     /// Records facts together. The recording may be awaited or dropped; the order of calls is the order of facts.
@@ -66,10 +64,6 @@ impl Journal {
 
     pub fn set_newest(&self, number: u64) {
         self.newest.fetch_max(number, Ordering::AcqRel);
-    }
-
-    pub fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Acquire)
     }
 }
 
@@ -102,7 +96,6 @@ struct Writer {
     store: Arc<dyn Store>,
     audience: Audience,
     newest: Arc<AtomicU64>,
-    broken: Arc<AtomicBool>,
 }
 
 impl Writer {
@@ -124,7 +117,6 @@ impl Writer {
         }
         match self.store.append(&self.session, facts).await {
             Ok(recorded) => {
-                self.broken.store(false, Ordering::Release);
                 if let Some(last) = recorded.last() {
                     self.newest.store(last.number, Ordering::Release);
                 }
@@ -135,10 +127,9 @@ impl Writer {
             }
             Err(failure) => {
                 tracing::error!(session = %self.session, %failure, "the journal cannot be written");
-                if !self.broken.swap(true, Ordering::AcqRel) {
-                    let body = EventBody::Lost { failure: failure.clone() };
-                    self.audience.tell(Event { session: Some(self.session.clone()), body });
-                }
+                // Told each time: whoever attached since must learn of it too.
+                let body = EventBody::Lost { failure: failure.clone() };
+                self.audience.tell(Event { session: Some(self.session.clone()), body });
                 Err(failure)
             }
         }
