@@ -4,6 +4,7 @@
 //! environment or network: whatever lies outside comes through a callback. Same input, same bytes.
 
 pub mod check;
+pub mod customize;
 mod generate;
 pub mod plan;
 pub mod print;

@@ -22,11 +22,12 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
     };
     let mut columns: Vec<(u8, Column)> = Vec::new();
     for (name, property) in &object.properties {
-        if property.write_only || columns.len() >= MAX_COLUMNS {
+        if property.write_only || columns.len() >= MAX_COLUMNS || is_never_asked_for(property) {
             continue;
         }
         let display = display(models, name, property);
-        columns.push((rank(name, display), column(name.clone(), humanise(name), display)));
+        let hidden = property.deprecated;
+        columns.push((rank(name, display), Column { hidden, ..column(name.clone(), humanise(name), display) }));
         let folded = FOLDED.contains(&name.as_str()).then(|| models.object(property)).flatten();
         for (inner, property) in folded.into_iter().flat_map(|inner| &inner.properties).take(20) {
             let display = self::display(models, inner, property);
@@ -41,10 +42,15 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
     let simple = columns.iter().filter(|(_, column)| is_simple(column.display)).count();
     for (_, column) in &mut columns {
         let fits = is_simple(column.display) || simple < 3;
-        column.hidden = !fits || shown >= IN_VIEW;
+        column.hidden |= !fits || shown >= IN_VIEW;
         shown += usize::from(!column.hidden);
     }
     columns.into_iter().map(|(_, column)| column).collect()
+}
+
+/// Fields that a GraphQL document of ours leaves out.
+fn is_never_asked_for(property: &Model) -> bool {
+    property.graphql_type.is_some() && (property.deprecated || property.args.iter().any(|arg| arg.required))
 }
 
 fn column(field: String, label: String, display: Display) -> Column {

@@ -45,7 +45,15 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>, offset: usize) -> 
         }
     }
     leftovers(&mut groups, &all, offset);
-    groups.into_values().collect()
+    // What there is only one of is not called by the plural.
+    let tidy = |mut group: Group<'s>| {
+        let is_many = group.list.is_some() || group.create.is_some() || group.delete.is_some();
+        if !is_many {
+            group.title = group.singular.clone();
+        }
+        group
+    };
+    groups.into_values().map(tidy).collect()
 }
 
 struct Outcome<'s> {

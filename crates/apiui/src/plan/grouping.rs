@@ -51,6 +51,7 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>) -> Vec<Group<'s>> 
             .unwrap_or_else(|| (loose_key(&endpoints[index], path, prefix), Scope::Loose));
         placed.entry(key).or_default().push(Placed { index, scope });
     }
+    adopt_loose(&mut placed);
     let titles = titles(&placed, &paths, prefix, endpoints);
     let mut groups: Vec<Group<'s>> =
         placed.into_values().zip(titles).map(|(all, title)| group(endpoints, models, &all, title)).collect();
@@ -131,6 +132,24 @@ fn loose_key(endpoint: &Endpoint, path: &[&str], prefix: usize) -> String {
         None => {
             let segment = path.get(prefix).or(path.last()).copied().unwrap_or("root");
             format!("loose:{}", segment.split(['.', ':']).next().unwrap_or(segment))
+        }
+    }
+}
+
+/// What has only the tag `Users` belongs to the collection `/users`, if there is one.
+fn adopt_loose(placed: &mut IndexMap<String, Vec<Placed>>) {
+    let plain = |name: &str| singular(&split(name).concat().to_lowercase());
+    let mut by_name: HashMap<String, String> = HashMap::new();
+    for key in placed.keys().filter(|key| key.starts_with('/')) {
+        let last = key.rsplit('/').next().unwrap_or_default();
+        by_name.entry(plain(last)).or_insert_with(|| key.clone());
+    }
+    let loose: Vec<String> = placed.keys().filter(|key| key.starts_with("tag:")).cloned().collect();
+    for key in loose {
+        let Some(target) = by_name.get(&plain(&key["tag:".len()..])) else { continue };
+        let members = placed.shift_remove(&key).unwrap_or_default();
+        if let Some(group) = placed.get_mut(target) {
+            group.extend(members);
         }
     }
 }

@@ -215,7 +215,7 @@ impl<'s> Inputs<'s> {
 }
 
 fn apply(input: &mut Input, limits: &Limits) {
-    let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
+    let finite = |number: Option<f64>| number.and_then(tame_number);
     input.minimum = finite(limits.minimum);
     input.maximum = finite(limits.maximum);
     input.above = limits.exclusive_minimum;
@@ -224,6 +224,15 @@ fn apply(input: &mut Input, limits: &Limits) {
     input.min_length = limits.min_length.or(limits.min_items);
     input.max_length = limits.max_length.or(limits.max_items);
     input.pattern = limits.pattern.clone().filter(|pattern| is_tame(pattern)).unwrap_or_default();
+}
+
+/// A bound that is worth checking, with so few digits that it reads back from JSON as it was written.
+fn tame_number(number: f64) -> Option<f64> {
+    let size = number.abs();
+    if number != 0.0 && !(1e-9..1e15).contains(&size) {
+        return None;
+    }
+    format!("{number:.11e}").parse().ok()
 }
 
 /// Whether a pattern can be run in a browser without fear of catastrophic backtracking: short, and no
@@ -320,12 +329,13 @@ fn variant_label(input: &Input, index: usize) -> String {
 }
 
 fn scalars(values: &[Value]) -> Vec<Value> {
-    let scalar = |value: &&Value| match value {
-        Value::String(text) => text.len() <= 1_000,
-        Value::Number(_) | Value::Bool(_) => true,
-        _ => false,
+    let scalar = |value: &Value| match value {
+        Value::String(text) => (text.len() <= 1_000).then(|| value.clone()),
+        Value::Number(number) if number.is_f64() => number.as_f64().and_then(tame_number).map(Value::from),
+        Value::Number(_) | Value::Bool(_) => Some(value.clone()),
+        _ => None,
     };
-    values.iter().filter(scalar).take(MAX_CHOICES).cloned().collect()
+    values.iter().filter_map(scalar).take(MAX_CHOICES).collect()
 }
 
 fn json_text(value: Option<&Value>) -> String {

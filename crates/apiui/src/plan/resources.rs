@@ -73,6 +73,11 @@ fn resource<'s>(spec: &'s Spec, models: &Models<'s>, all: &[Operation], group: &
     if let Some(model) = item.and_then(|item| models.object(item)) {
         resource.note = note(model.description.as_deref(), 240);
         resource.keys = keys(&resource, all, model);
+    } else if let (Some(list), Some(detail)) = (&resource.list, resource.detail) {
+        // Items that are plain values are their own keys.
+        let taken = |name: &str| all[list.operation].inputs.iter().any(|input| input.name == name);
+        let input = all[detail].inputs.iter().find(|input| input.required && !taken(&input.name));
+        resource.keys = input.map(|input| Key { parameter: input.name.clone(), field: columns::WHOLE.to_owned() }).into_iter().collect();
     }
     resource
 }

@@ -65,7 +65,9 @@ pub fn pascal(name: &str) -> String {
             break;
         }
     }
-    out.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned()
+    let name = out.trim_start_matches(|c: char| c.is_ascii_digit());
+    let mut characters = name.chars();
+    characters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(characters).collect()
 }
 
 pub fn singular(word: &str) -> String {
@@ -226,5 +228,6 @@ mod tests {
         assert_eq!(note(Some("First sentence. Second sentence that is long."), 20), "First sentence.");
         assert_eq!(note(Some("1 < 2 and 3 > 2"), 100), "1 < 2 and 3 > 2");
         assert_eq!(pascal("__proto__ 商品 user-list 2"), "ProtoUserList2");
+        assert_eq!(pascal("-5e+299"), "E299");
     }
 }

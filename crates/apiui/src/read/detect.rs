@@ -194,7 +194,8 @@ fn unsupported(name: &str) -> Problem {
             format!("Perhaps the address asks for a sign-in or shows documentation: find the address of the specification itself. {SUPPORTED}")
         }
         "a ZIP archive" => format!("Unpack it first. {SUPPORTED}"),
-        name => format!("Convert it to OpenAPI (there are converters for {name}). {SUPPORTED}"),
+        "XML" | "JSON Schema without an API" => SUPPORTED.to_owned(),
+        _ => format!("Convert it to OpenAPI (converters exist). {SUPPORTED}"),
     };
     Problem::error(ProblemKind::UnsupportedFormat, Place::Document, format!("This is {name}, which is not supported."), advice)
 }

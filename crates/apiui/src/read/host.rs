@@ -41,7 +41,7 @@ pub fn spec(value: &Value) -> Result<Spec, Problem> {
         models: list(value, "models").iter().map(|model| host.model(model, 0)).collect(),
         security_schemes: list(value, "securitySchemes").iter().filter_map(scheme).collect(),
         tags: security::tags(value),
-        servers: super::openapi::servers(value),
+        servers: servers(value),
         webhooks: list(value, "webhooks").iter().map(|webhook| host.webhook(webhook)).collect(),
         assumptions: texts(value, "assumptions"),
     };
@@ -76,7 +76,7 @@ impl Host {
             security: requirements(value),
             deprecated: flag(value, "deprecated"),
             callbacks: list(value, "callbacks").iter().map(|callback| self.webhook(callback)).collect(),
-            servers: super::openapi::servers(value),
+            servers: servers(value),
         };
         if endpoint.method.is_empty() {
             endpoint.method = "GET".to_owned();
@@ -279,18 +279,30 @@ fn complete(spec: &mut Spec) {
             lost_content_type = true;
         }
     }
-    if lost_content_type {
-        spec.assumptions.push(
-            "The specification came without content types: bodies are sent as JSON, or as a multipart form where there is a file."
-                .to_owned(),
-        );
+    let lost_security = spec.endpoints.iter().any(|endpoint| endpoint.security.is_none() && endpoint.security_requirements.len() > 1);
+    let notes = [
+        (lost_content_type, "The specification came without content types: bodies are sent as JSON, or as a multipart form where there is a file."),
+        (lost_security, "The specification came without AND and OR between security schemes: any one of those named is taken to be enough."),
+    ];
+    for (is_so, note) in notes {
+        if is_so && !spec.assumptions.iter().any(|known| known == note) {
+            spec.assumptions.push(note.to_owned());
+        }
     }
-    if spec.endpoints.iter().any(|endpoint| endpoint.security.is_none() && endpoint.security_requirements.len() > 1) {
-        spec.assumptions.push(
-            "The specification came without AND and OR between security schemes: any one of those named is taken to be enough."
-                .to_owned(),
-        );
+}
+
+/// Servers in our own form, where variables are a list, or in OpenAPI's, where they are a map.
+fn servers(value: &Value) -> Vec<Server> {
+    let mut servers = super::openapi::servers(value);
+    let given = list(value, "servers").iter().filter(|server| text(server, "url").is_some());
+    for (server, given) in servers.iter_mut().zip(given) {
+        let variable = |value: &Value| {
+            let default = text(value, "default").unwrap_or_default();
+            Some(ServerVariable { name: text(value, "name")?, default, choices: texts(value, "choices"), description: text(value, "description") })
+        };
+        server.variables.extend(list(given, "variables").iter().filter_map(variable));
     }
+    servers
 }
 
 fn requirement_names(value: &Value) -> Vec<String> {

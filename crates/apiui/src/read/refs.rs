@@ -151,21 +151,24 @@ pub(crate) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> O
         .map(|(_, candidate)| candidate)
 }
 
-/// Edit distance, given up on (as `limit + 1`) where it must exceed the limit.
+/// Edit distance, swapped neighbours counting once; given up on (as `limit + 1`) where it must exceed the limit.
 fn distance(a: &str, b: &str, limit: usize) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
     if a.len().abs_diff(b.len()) > limit {
         return limit + 1;
     }
+    let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+    for i in 1..=a.len() {
+        let mut next = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let substituted = row[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            next[j] = substituted.min(row[j] + 1).min(next[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                next[j] = next[j].min(before[j - 2] + 1);
+            }
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[b.len()]
 }
@@ -284,6 +287,7 @@ mod tests {
     #[test]
     fn a_slip_is_recognised_and_a_stranger_is_not() {
         assert_eq!(nearest("Pett", ["Pets", "Order", "Pet"].into_iter()), Some("Pets"));
+        assert_eq!(nearest("Pgae", ["Page", "Size"].into_iter()), Some("Page"));
         assert_eq!(nearest("Invoice", ["Pets", "Order"].into_iter()), None);
     }
 }

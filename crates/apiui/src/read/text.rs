@@ -23,6 +23,9 @@ pub(super) fn json(text: &str) -> Result<Value, Problem> {
     serde_json::from_str(text).map_err(|error| {
         let place = Place::Position { line: error.line().max(1), column: error.column().max(1) };
         let whole = error.to_string();
+        if whole.contains("recursion limit") {
+            return too_deep(place);
+        }
         let reason = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
         let advice = if error.is_eof() {
             "The document ends too early: send all of it."
@@ -66,15 +69,27 @@ fn yaml_problem(error: &serde_saphyr::Error) -> Problem {
         return Problem::error(
             ProblemKind::Expansion,
             place,
-            format!("Reading this YAML would expand it beyond all measure ({reason})."),
+            "Reading this YAML would expand it beyond all measure: its aliases stand for more than a million values.",
             "Replace nested aliases by plain values or by `$ref`.",
         );
+    }
+    if whole.contains("recursion limit") {
+        return too_deep(place);
     }
     Problem::error(
         ProblemKind::Syntax,
         place,
         format!("This is not well-formed YAML: {reason}."),
         "Correct the YAML at that place and try again; indentation and quotes are the usual causes.",
+    )
+}
+
+fn too_deep(place: Place) -> Problem {
+    Problem::error(
+        ProblemKind::Syntax,
+        place,
+        "The document is nested more than 120 levels deep here.",
+        "Move the inner parts to `components` and refer to them with `$ref`.",
     )
 }
 

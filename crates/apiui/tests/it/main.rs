@@ -1,8 +1,12 @@
 //! What a user of the crate would notice, over specifications of our own and, where they are, the shared ones.
 #![allow(clippy::disallowed_methods, reason = "tests read files and the scale from the environment")]
 
+mod browser;
 mod check;
+mod fuzz;
+mod own;
 mod shared;
+mod wishes;
 
 use apiui::spec::Spec;
 
@@ -13,7 +17,13 @@ fn check_controls(name: &str, spec: &Spec, code: &str) {
     let graph = graph.map(|operation| format!("{} {}", operation.kind, operation.name));
     for signature in rest.chain(graph) {
         let plain = format!("data-operation=\"{signature}\"");
-        let quoted = format!("data-operation={{{}}}", serde_json::to_string(&signature).expect("text").replace('<', "\\u003c"));
+        let quoted = format!("data-operation={{{}}}", escaped(&signature));
         assert!(code.contains(&plain) || code.contains(&quoted), "{name}: no control for {signature}");
     }
+}
+
+/// A string literal as modules have them.
+fn escaped(text: &str) -> String {
+    let json = serde_json::to_string(text).expect("text");
+    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }

@@ -1,0 +1,280 @@
+//! Wishes in plain language: many wordings, questions and their answers, and what is refused.
+
+use apiui::customize::{Outcome, PlanEdit, RefusalKind, Turn, apply, wish};
+use apiui::plan::{Options, Plan, plan};
+use apiui::print::{plan_of, print_whole};
+
+fn bookshop() -> Plan {
+    plan(&crate::own::read("bookshop.yaml").spec, &Options::default())
+}
+
+/// One table only: nothing to ask about.
+fn parcels() -> Plan {
+    plan(&crate::own::read("parcels.json").spec, &Options::default())
+}
+
+fn turn(role: &str, content: &str) -> Turn {
+    Turn { role: role.to_owned(), content: content.to_owned() }
+}
+
+/// The edits as short text: `hideColumn Books id`.
+fn told(edits: &[PlanEdit]) -> String {
+    let one = |edit: &PlanEdit| {
+        let value = serde_json::to_value(edit).expect("an edit is JSON");
+        let object = value.as_object().expect("an object");
+        let words: Vec<String> = object.values().filter(|value| !value.is_null()).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
+        words.join(" ")
+    };
+    edits.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// What is wrong with the outcome of a wish, if anything.
+fn fault(plan: &Plan, prompt: &str, expected: &str) -> Option<String> {
+    let Outcome::Edited { edits, .. } = wish(plan, prompt, &[]) else { return Some(format!("“{prompt}” gave {:?}", wish(plan, prompt, &[]))) };
+    (told(&edits) != expected).then(|| format!("“{prompt}” gave {}, not {expected}", told(&edits)))
+}
+
+fn check(plan: &Plan, prompt: &str, expected: &str) {
+    match wish(plan, prompt, &[]) {
+        Outcome::Edited { plan: changed, edits, description, .. } => {
+            assert_eq!(told(&edits), expected, "“{prompt}”");
+            assert!(!description.is_empty(), "“{prompt}” is told");
+            changed.validate().expect("a valid plan");
+            assert_eq!(plan_of(&print_whole(&changed)).as_ref(), Ok(changed.as_ref()), "“{prompt}”: the plan survives");
+        }
+        other => panic!("“{prompt}” gave {other:?}"),
+    }
+}
+
+#[test]
+fn wishes_that_name_everything() {
+    let plan = bookshop();
+    let all = [
+        // search
+        ("Add a search bar to filter books by title", "addSearch Books [\"title\"]"),
+        ("add a search box to the Books table", "addSearch Books []"),
+        ("Please add a search bar to the authors table.", "addSearch Authors []"),
+        ("I want to search orders by email", "addSearch Orders [\"email\"]"),
+        ("make the books searchable by title and isbn", "addSearch Books [\"title\",\"isbn\"]"),
+        ("Could you put a search field on the orders page?", "addSearch Orders []"),
+        ("search bar for all tables", "addSearch Books []; addSearch Reviews []; addSearch Authors []; addSearch Orders []"),
+        // filters
+        ("Add a filter for genre", "addFilter Books genre"),
+        ("let me filter orders by status", "addFilter Orders status"),
+        ("add a status filter", "addFilter Orders status"),
+        ("Filter by genre and price in books", "addFilter Books genre; addFilter Books price"),
+        // sort
+        ("Sort books by price", "sort Books price false"),
+        ("sort by price descending", "sort Books price true"),
+        ("order the books by title, newest first", "sort Books title true"),
+        ("Sort the orders table by quantity in descending order", "sort Orders quantity true"),
+        ("sort books newest first", "sort Books updatedAt true"),
+        ("show the most recent books first", "sort Books updatedAt true"),
+        ("sort authors alphabetically", "sort Authors name false"),
+        // pages
+        ("show 50 books per page", "pageSize Books 50"),
+        ("Show 50 rows per page", "pageSize 50"),
+        ("set the page size to 100", "pageSize 100"),
+        ("page size 25 for orders", "pageSize Orders 25"),
+        ("10 items per page please", "pageSize 10"),
+        ("turn off pagination", "pagination false"),
+        ("enable paging", "pagination true"),
+        // columns
+        ("Hide the isbn column", "hideColumn Books isbn"),
+        ("remove the price and isbn columns from the books table", "hideColumn Books price; hideColumn Books isbn"),
+        ("don't show the note column in orders", "hideColumn Orders note"),
+        ("get rid of the website column", "hideColumn Authors website"),
+        ("Show the published column", "showColumn Books published"),
+        ("add the summary column to books", "showColumn Books summary"),
+        ("display keywords column", "showColumn Books keywords"),
+        ("show all columns of books", "showColumn Books summary; showColumn Books published; showColumn Books updatedAt; showColumn Books keywords; showColumn Books dimensions"),
+        ("show only title and price in the books table", "showColumn Books title; showColumn Books price; hideColumn Books id; hideColumn Books isbn; hideColumn Books authorId; hideColumn Books genre; hideColumn Books inStock"),
+        ("Rename the isbn column to Book number", "renameColumn Books isbn Book number"),
+        ("rename \"In stock\" to \"Available now\"", "renameColumn Books inStock Available now"),
+        ("change the label of quantity to Copies", "renameColumn Orders quantity Copies"),
+        ("call the price column Cost", "renameColumn Books price Cost"),
+        ("Move the price column first", "moveColumn Books price 0"),
+        ("move isbn to the end", "moveColumn Books isbn 6"),
+        ("put genre before price", "moveColumn Books genre 2"),
+        ("move price after genre", "moveColumn Books price 5"),
+        ("move the stars column to position 2", "moveColumn Reviews stars 1"),
+        ("reorder the columns of books: title, price, genre", "moveColumn Books title 0; moveColumn Books price 1; moveColumn Books genre 2"),
+        // layout and looks
+        ("Show books as cards", "layout Books cards"),
+        ("use cards", "layout cards"),
+        ("display everything as a table", "layout default"),
+        ("switch orders to a card view", "layout Orders cards"),
+        ("make it more compact", "layout compact"),
+        ("Use the dark theme", "theme dark"),
+        ("dark mode", "theme dark"),
+        ("make it dark", "theme dark"),
+        ("switch back to light mode", "theme light"),
+        ("follow the system theme", "theme auto"),
+        // names
+        ("Change the title to \"My books\"", "title My books"),
+        ("rename the app to Book Nook", "title Book Nook"),
+        ("call it ‘The Shelf’", "title The Shelf"),
+        ("rename the Orders view to Purchases", "renameView Orders Purchases"),
+        ("rename authors to Writers", "renameView Authors Writers"),
+        // views
+        ("Remove the orders view", "removeView Orders"),
+        ("hide the authors page", "removeView Authors"),
+        ("get rid of reviews", "removeView Reviews"),
+        // read-only and groups
+        ("make it read-only", "readOnly true"),
+        ("disable editing", "readOnly true"),
+        ("remove the edit and delete buttons", "readOnly true"),
+        ("allow editing", "readOnly false"),
+        ("group books by genre", "groupBy Books genre"),
+        ("Group the orders by status", "groupBy Orders status"),
+        // several at once
+        ("use the dark theme and hide the isbn column", "theme dark; hideColumn Books isbn"),
+        ("Sort orders by quantity, then show 20 rows per page. Also rename the note column to Remark", "sort Orders quantity false; pageSize 20; renameColumn Orders note Remark"),
+    ];
+    let faults: Vec<String> = all.iter().filter_map(|(prompt, expected)| fault(&plan, prompt, expected)).collect();
+    assert!(faults.is_empty(), "{} of {}:\n{}", faults.len(), all.len(), faults.join("\n"));
+    for (prompt, expected) in all {
+        check(&plan, prompt, expected);
+    }
+}
+
+#[test]
+fn wishes_that_undo() {
+    let plan = bookshop();
+    let after = |edits: &[PlanEdit]| {
+        let mut changed = plan.clone();
+        for edit in edits {
+            apply(&mut changed, edit).expect("possible");
+        }
+        changed
+    };
+    let books = || "Books".to_owned();
+    let searched = after(&[PlanEdit::AddSearch { view: books(), fields: vec!["Title".to_owned()] }]);
+    check(&searched, "remove the search bar", "removeSearch Books");
+    let filtered = after(&[PlanEdit::AddFilter { view: books(), field: "genre".to_owned() }]);
+    check(&filtered, "remove the genre filter", "removeFilter Books genre");
+    let grouped = after(&[PlanEdit::GroupBy { view: books(), field: Some("genre".to_owned()) }]);
+    check(&grouped, "remove the grouping", "groupBy Books");
+    let sorted = after(&[PlanEdit::Sort { view: books(), field: "price".to_owned(), descending: true }]);
+    check(&sorted, "stop sorting", "clearSort Books");
+    let removed = after(&[PlanEdit::RemoveView { view: "Orders".to_owned() }]);
+    check(&removed, "bring back the orders view", "restoreView Orders");
+    check(&removed, "restore orders", "restoreView Orders");
+    check(&removed, "show orders again", "restoreView Orders");
+    let hidden = after(&[PlanEdit::HideColumn { view: books(), field: "isbn".to_owned() }]);
+    check(&hidden, "show the isbn column again", "showColumn Books isbn");
+}
+
+#[test]
+fn one_table_needs_no_question() {
+    let plan = parcels();
+    for (prompt, expected) in [
+        ("Add a search bar", "addSearch Parcels []"),
+        ("Add a search bar to filter results by label", "addSearch Parcels [\"label\"]"),
+        ("sort by weight", "sort Parcels weight false"),
+        ("group by state", "groupBy Parcels state"),
+        ("hide the id column", "hideColumn Parcels id"),
+    ] {
+        check(&plan, prompt, expected);
+    }
+}
+
+#[test]
+fn what_is_ambiguous_is_asked_and_the_answer_resolves_it() {
+    let plan = bookshop();
+    let Outcome::Clarify { question, options } = wish(&plan, "Add a search bar", &[]) else { panic!("a question") };
+    assert_eq!(options, ["Books table", "Reviews table", "Authors table", "Orders table", "All tables"]);
+    assert!(question.contains("Books") && question.ends_with('?'), "{question}");
+    let asked = [turn("user", "Add a search bar"), turn("assistant", &question)];
+    let mut answered = asked.to_vec();
+    answered.push(turn("user", "Orders table"));
+    let mut echoed = asked.to_vec();
+    echoed.push(turn("user", "the second one"));
+    for (prompt, history, expected) in [
+        ("Orders table", &asked[..], "addSearch Orders []"),
+        ("orders", &asked[..], "addSearch Orders []"),
+        ("the second one", &asked[..], "addSearch Reviews []"),
+        ("Books and Authors", &asked[..], "addSearch Books []; addSearch Authors []"),
+        ("All tables", &asked[..], "addSearch Books []; addSearch Reviews []; addSearch Authors []; addSearch Orders []"),
+        ("Add a search bar", &answered[..], "addSearch Orders []"),
+        ("the second one", &echoed[..], "addSearch Reviews []"),
+        ("use the dark theme", &asked[..], "theme dark"),
+    ] {
+        match wish(&plan, prompt, history) {
+            Outcome::Edited { edits, .. } => assert_eq!(told(&edits), expected, "“{prompt}”"),
+            other => panic!("“{prompt}” gave {other:?}"),
+        }
+    }
+    // Two tables have an id: the options are those two and both.
+    let Outcome::Clarify { options, .. } = wish(&plan, "hide the id column", &[]) else { panic!("a question") };
+    assert_eq!(options, ["Books table", "Authors table", "Orders table", "All tables"]);
+}
+
+#[test]
+fn what_does_not_exist_is_said_with_alternatives() {
+    let plan = bookshop();
+    for (prompt, word, alternative) in [
+        ("hide the colour column", "colour", "Title"),
+        ("sort books by wieght", "wieght", "ID"),
+        ("remove the invoices view", "invoices", "Books"),
+        ("restore the orders view", "Orders", ""),
+        ("add a filter for shoe size", "shoe size", "Genre"),
+        ("show 100000 rows per page", "1000", "Show 50 rows per page"),
+    ] {
+        match wish(&plan, prompt, &[]) {
+            Outcome::Refused(refusal) => {
+                assert_eq!(refusal.kind, RefusalKind::NotFound, "“{prompt}”: {}", refusal.message);
+                assert!(refusal.message.contains(word), "“{prompt}”: {}", refusal.message);
+                let known = alternative.is_empty() || refusal.alternatives.iter().any(|one| one == alternative);
+                assert!(known, "“{prompt}”: {:?}", refusal.alternatives);
+            }
+            other => panic!("“{prompt}” gave {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_beyond_says_so_and_what_a_model_would_add() {
+    let plan = bookshop();
+    for prompt in ["Add a pie chart of sales", "Translate everything into French", "make the logo bounce", "", "¿?", "why is the sky blue"] {
+        match wish(&plan, prompt, &[]) {
+            Outcome::Refused(refusal) => {
+                assert_eq!(refusal.kind, RefusalKind::Beyond, "“{prompt}”: {}", refusal.message);
+                assert!(refusal.message.contains("model") && !refusal.alternatives.is_empty());
+            }
+            other => panic!("“{prompt}” gave {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn every_example_works() {
+    let plan = parcels();
+    for example in apiui::customize::EXAMPLES {
+        let example = example.replace("name", "label").replace("status", "state");
+        let outcome = wish(&plan, &example, &[]);
+        assert!(matches!(outcome, Outcome::Edited { .. }), "“{example}” gave {outcome:?}");
+    }
+}
+
+#[test]
+fn edits_from_outside_are_checked() {
+    let mut plan = bookshop();
+    let before = plan.clone();
+    for json in [
+        r#"{"edit": "hideColumn", "view": "Nowhere", "field": "id"}"#,
+        r#"{"edit": "hideColumn", "view": "Books", "field": "constructor"}"#,
+        r#"{"edit": "renameColumn", "view": "Books", "field": "id", "label": " "}"#,
+        r#"{"edit": "pageSize", "size": 0}"#,
+    ] {
+        let edit: PlanEdit = serde_json::from_str(json).expect("an edit");
+        assert!(apply(&mut plan, &edit).is_err(), "{json}");
+        assert_eq!(plan, before, "{json} changes nothing");
+    }
+    for json in [r#"{"edit": "runCode"}"#, r#"{"edit": "theme", "theme": "url(x)"}"#, r#"{"edit": "title", "title": "x", "more": 1}"#] {
+        assert!(serde_json::from_str::<PlanEdit>(json).is_err(), "{json}");
+    }
+    let edit: PlanEdit = serde_json::from_str(r#"{"edit": "title", "title": "</script>\u2028"}"#).expect("an edit");
+    apply(&mut plan, &edit).expect("possible");
+    assert!(!print_whole(&plan).contains("</script>"), "text stays text");
+}
