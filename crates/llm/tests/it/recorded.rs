@@ -111,3 +111,91 @@ fn recorded_streams_give_the_same_events_however_they_are_cut() {
         check(&path);
     }
 }
+
+/// Random numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % sides.max(1) as u64) as usize
+    }
+
+    /// Some bytes changed, left out or said twice.
+    fn mutate(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..=self.roll(6) {
+            let at = self.roll(bytes.len());
+            match self.roll(4) {
+                0 => bytes.truncate(at),
+                1 if at < bytes.len() => bytes[at] = self.roll(256) as u8,
+                2 if at < bytes.len() => {
+                    let end = (at + self.roll(40)).min(bytes.len());
+                    bytes.drain(at..end);
+                }
+                _ => {
+                    let end = (at + self.roll(40)).min(bytes.len());
+                    let piece = bytes[at.min(end)..end].to_vec();
+                    let place = self.roll(bytes.len() + 1);
+                    bytes.splice(place..place, piece);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_stream_however_broken_breaks_a_decoder() {
+    let scale: usize =
+        std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/recorded");
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (head, rest) = text.split_once('\n').unwrap();
+        let api = Api::parse(head.trim()).unwrap();
+        let (stream, _) = bytes_of(api, rest.split("=== events\n").next().unwrap());
+        for _ in 0..scale * 40 {
+            let mut bytes = stream.clone();
+            dice.mutate(&mut bytes);
+            // As another format too: a url may lead anywhere.
+            let api = if dice.roll(4) == 0 { Api::ALL[dice.roll(Api::ALL.len())] } else { api };
+            survive(api, &bytes, dice.roll(2) == 0);
+        }
+    }
+}
+
+/// Reads to the end or to the first fault; started blocks are told of before anything else of them.
+fn survive(api: Api, bytes: &[u8], repair: bool) {
+    let mut decoder = with_target(api, "fake/model", |target| {
+        let dialect = llm::format::Dialect { repair, ..target.dialect };
+        api.decoder(&prompt("x"), &llm::format::Target { dialect, ..target.clone() })
+    });
+    let (mut framing, mut out) = (api.framing(), Events::new());
+    let mut read = || -> Result<(), llm::fault::Fault> {
+        framing.push(bytes)?;
+        framing.finish();
+        while let Some(event) = framing.next_event()? {
+            decoder.push(event, &mut out)?;
+        }
+        decoder.finish(&mut out);
+        Ok(())
+    };
+    let _ = read();
+    let mut started = std::collections::HashSet::new();
+    for event in &out {
+        match event {
+            ModelEvent::BlockStarted { block, .. } => {
+                assert!(started.insert(*block), "block {block} began twice")
+            }
+            ModelEvent::BlockDelta { block, .. } => {
+                assert!(started.contains(block), "block {block} did not begin")
+            }
+            ModelEvent::BlockEnded { block, .. } => {
+                assert!(started.contains(block), "block {block} did not begin")
+            }
+            _ => {}
+        }
+    }
+}
