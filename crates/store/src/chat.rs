@@ -199,14 +199,14 @@ fn count_messages(connection: &Connection, key: i64) -> Result<u64, Trouble> {
     let mut items: Vec<(ItemId, bool)> = Vec::new();
     while let Some(row) = rows.next()? {
         let number = row.get(0)?;
-        let ended = row.get_ref(1)?.as_str() == Ok("itemEnded");
+        let kind = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
         let body = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
         let body: Body = serde_json::from_str(body).map_err(|error| unreadable(number, &error))?;
-        let Some(item) = body.item else {
+        if kind == "historyReplaced" {
             cut(&mut items, body.keep);
-            continue;
-        };
-        let counts = ended && matches!(item.kind.r#type, "userMessage" | "agentMessage");
+        }
+        let Some(item) = body.item else { continue };
+        let counts = kind == "itemEnded" && matches!(item.kind.r#type, "userMessage" | "agentMessage");
         // Ids only grow, so one that is greater than the last is new.
         let is_new = items.last().is_none_or(|(last, _)| *last < item.id);
         let known = if is_new { None } else { items.iter_mut().rev().find(|(id, _)| *id == item.id) };

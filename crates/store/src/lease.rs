@@ -101,12 +101,37 @@ fn fingerprint(text: &str) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::fingerprint;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
 
     #[test]
     fn every_build_names_a_lease_alike() {
         assert_eq!(fingerprint(""), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
         assert_eq!(fingerprint("a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
         assert_eq!(fingerprint("foobar"), 0x343e_1662_793c_64bf_6f0d_3597_ba44_6f18);
+    }
+
+    /// Taking a chat just as another one lets go of it and removes the file: never do both have it.
+    #[test]
+    fn a_chat_that_changes_hands_fast_is_held_by_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::new(directory.path(), "rival".to_owned());
+        let (session, taken) = (SessionId::new("a"), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut leases = Leases::new(&place);
+                    for _ in 0..1000 {
+                        if leases.take(&session).unwrap() == Lease::Held {
+                            assert!(!taken.swap(true, Ordering::SeqCst), "two hold it");
+                            std::thread::yield_now();
+                            taken.store(false, Ordering::SeqCst);
+                            leases.release(&session);
+                        }
+                    }
+                });
+            }
+        });
     }
 }

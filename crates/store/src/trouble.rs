@@ -75,9 +75,7 @@ impl Trouble {
 fn damaged(database: &Path, error: &rusqlite::Error) -> Failure {
     let path = database.display();
     Failure::config(format!("The chat database {path} is damaged ({error}). Nothing was deleted or changed.")).hint(
-        format!(
-            "Move it away together with the files beside it that begin with its name, and Dragoman starts a new \
-             one; `sqlite3 OLD-FILE .recover | sqlite3 {path}` saves what can still be read."
-        ),
+        "Restore it from a backup, or move it away together with the files beside it that begin with its name: \
+         Dragoman then starts a new one, and SQLite's recovery tools may still read the old one.",
     )
 }

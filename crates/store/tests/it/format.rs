@@ -109,7 +109,7 @@ async fn a_database_of_another_program_is_refused_untouched() {
 #[tokio::test]
 async fn a_file_that_is_no_database_is_refused_untouched() {
     let text = |file: &Path| fs::write(file, "not a database at all\n".repeat(1000)).unwrap();
-    check_refused(text, &["damaged", "Nothing was deleted", "Move it away", ".recover"]).await;
+    check_refused(text, &["damaged", "Nothing was deleted", "move it away"]).await;
 }
 
 #[tokio::test]
@@ -154,6 +154,23 @@ async fn a_fact_of_a_later_build_is_named_without_its_text() {
     assert_eq!(journal.read(&id("a"), 0, 1).await.unwrap().len(), 1);
     let failure = journal.read(&id("a"), 1, 1).await.unwrap_err();
     assert!(failure.message.contains("Fact 2") && !failure.to_string().contains("secretThing"), "{failure}");
+}
+
+#[tokio::test]
+async fn an_append_that_fails_half_way_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = journal(directory.path());
+    chat(&journal, "a").await;
+    journal.append(&id("a"), vec![user_message(1, "hello")]).await.unwrap();
+    sqlite(directory.path()).execute_batch("UPDATE facts SET body = 'broken' WHERE number = 2").unwrap();
+    // The messages cannot be counted anew after the facts were written.
+    let rollback = vec![user_message(2, "more"), Fact::HistoryReplaced { keep: None }];
+    let failure = journal.append(&id("a"), rollback).await.unwrap_err();
+    assert!(failure.message.contains("Fact 2"), "{failure}");
+    assert!(journal.read(&id("a"), 2, 10).await.unwrap().is_empty());
+    let told = journal.append(&id("a"), vec![user_message(2, "more")]).await.unwrap();
+    assert_eq!(told[0].number, 3);
+    assert_eq!(journal.read(&id("a"), 2, 10).await.unwrap(), told);
 }
 
 /// A newer build may migrate the file while an older one runs.
