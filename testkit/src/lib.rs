@@ -2,6 +2,8 @@
 //!
 //! A development dependency only. Panics are allowed here: a test that cannot be set up has failed.
 
+pub mod fake_engine;
 pub mod fake_model;
 
+pub use fake_engine::{FakeEngine, Seen};
 pub use fake_model::{Answer, FakeModel, Gate, Request};

@@ -1,0 +1,199 @@
+//! What is put to a person: asks as the protocol's requests, and the answers back. Pure.
+//!
+//! Invariant: whatever a client answers becomes an answer; nonsense never allows anything.
+
+use domain::{Answer, Ask, AskKind, Failure, SessionId};
+use serde_json::Value;
+
+use crate::wire::{Question, acp};
+
+const ALLOW_ONCE: &str = "allow_once";
+const ALLOW_ALWAYS: &str = "allow_always";
+const REJECT_ONCE: &str = "reject_once";
+const REJECT_ALWAYS: &str = "reject_always";
+/// Fields of the form that a question becomes.
+const CHOICE: &str = "choice";
+const ANSWER: &str = "answer";
+/// Longest name of an option, in characters.
+const NAME: usize = 80;
+
+/// `fields`: what the client shows of the tool call that waits.
+pub fn question(
+    session: &SessionId,
+    ask: &Ask,
+    fields: Option<acp::ToolCallUpdateFields>,
+) -> Result<Question, Failure> {
+    match &ask.kind {
+        AskKind::Approval { keys, .. } => {
+            let id = ask.item.map_or_else(|| ask.id.to_string(), |item| item.to_string());
+            let call = acp::ToolCallUpdate::new(id, fields.unwrap_or_default());
+            let request = acp::RequestPermissionRequest::new(session.0.clone(), call, choices(keys));
+            Ok(Question::Permission(request))
+        }
+        AskKind::Question { text, options, freeform } => {
+            let labels: Vec<&str> = options.iter().map(|choice| choice.label.as_str()).collect();
+            let mode = acp::ElicitationFormMode::new(scope(session, ask), form(&labels, *freeform));
+            let request = acp::CreateElicitationRequest::new(acp::ElicitationMode::Form(mode), text.clone());
+            Ok(Question::Elicitation { request, form: false })
+        }
+        AskKind::Form { text, schema } => {
+            let schema: acp::ElicitationSchema = serde_json::from_value(schema.clone())
+                .map_err(|error| Failure::user(format!("The form cannot be shown: {error}.")))?;
+            let mode = acp::ElicitationFormMode::new(scope(session, ask), schema);
+            let request = acp::CreateElicitationRequest::new(acp::ElicitationMode::Form(mode), text.clone());
+            Ok(Question::Elicitation { request, form: true })
+        }
+    }
+}
+
+fn choices(keys: &[String]) -> Vec<acp::PermissionOption> {
+    use acp::PermissionOptionKind as Kind;
+    let always = if keys.is_empty() {
+        "Allow for this session".to_owned()
+    } else {
+        let whole = format!("Allow {} for this session", keys.join(", "));
+        if whole.chars().count() <= NAME { whole } else { "Allow these for this session".to_owned() }
+    };
+    vec![
+        acp::PermissionOption::new(ALLOW_ONCE, "Allow once", Kind::AllowOnce),
+        acp::PermissionOption::new(ALLOW_ALWAYS, always, Kind::AllowAlways),
+        acp::PermissionOption::new(REJECT_ONCE, "Reject", Kind::RejectOnce),
+        acp::PermissionOption::new(REJECT_ALWAYS, "Reject for this session", Kind::RejectAlways),
+    ]
+}
+
+fn scope(session: &SessionId, ask: &Ask) -> acp::ElicitationSessionScope {
+    let call = ask.item.map(|item| acp::ToolCallId::new(item.to_string()));
+    acp::ElicitationSessionScope::new(session.0.clone()).tool_call_id(call)
+}
+
+fn form(labels: &[&str], freeform: bool) -> acp::ElicitationSchema {
+    let choice = acp::StringPropertySchema::new()
+        .title("Choice".to_owned())
+        .enum_values(labels.iter().map(|label| (*label).to_owned()).collect::<Vec<_>>());
+    let answer = |title: &str| acp::StringPropertySchema::new().title(title.to_owned());
+    let schema = acp::ElicitationSchema::new();
+    match (labels.is_empty(), freeform) {
+        (false, false) => schema.property(CHOICE, choice, true),
+        (false, true) => {
+            schema.property(CHOICE, choice, false).property(ANSWER, answer("Or in your own words"), false)
+        }
+        (true, _) => schema.property(ANSWER, answer("Answer"), true),
+    }
+}
+
+/// `None`: there was no answer, or none that can be read.
+pub fn permission(response: Option<acp::RequestPermissionResponse>) -> Answer {
+    let Some(response) = response else {
+        let reason = "The editor could not ask the user, so the call was not run.".to_owned();
+        return Answer::Deny { remember: false, reason: Some(reason) };
+    };
+    match response.outcome {
+        acp::RequestPermissionOutcome::Selected(selected) => match selected.option_id.0.as_ref() {
+            ALLOW_ONCE => Answer::Allow { remember: false },
+            ALLOW_ALWAYS => Answer::Allow { remember: true },
+            REJECT_ALWAYS => Answer::Deny { remember: true, reason: None },
+            _ => Answer::Deny { remember: false, reason: None },
+        },
+        _ => Answer::Cancelled,
+    }
+}
+
+/// `form`: the data is the answer, else one of its fields is.
+pub fn elicitation(response: Option<acp::CreateElicitationResponse>, form: bool) -> Answer {
+    let accepted = match response.map(|response| response.action) {
+        Some(acp::ElicitationAction::Accept(accepted)) => accepted.content.unwrap_or_default(),
+        _ => return Answer::Cancelled,
+    };
+    if form {
+        return match serde_json::to_value(accepted) {
+            Ok(data) => Answer::Form { data },
+            Err(_) => Answer::Cancelled,
+        };
+    }
+    let field = |name: &str| match accepted.get(name).map(serde_json::to_value) {
+        Some(Ok(Value::String(text))) if !text.trim().is_empty() => Some(text),
+        _ => None,
+    };
+    field(ANSWER).or_else(|| field(CHOICE)).map_or(Answer::Cancelled, |text| Answer::Text { text })
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ask::Choice;
+    use domain::{AskId, ItemId, TurnId};
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(kind: AskKind) -> Question {
+        let ask = Ask { id: AskId(1), turn: TurnId(1), item: Some(ItemId(4)), kind };
+        question(&SessionId::new("s"), &ask, None).unwrap()
+    }
+
+    #[test]
+    fn the_four_options_are_the_four_answers() {
+        let Question::Permission(request) =
+            asked(AskKind::Approval { reason: "r".into(), keys: vec!["git push".into()] })
+        else {
+            panic!("an approval is a permission request")
+        };
+        let names: Vec<&str> = request.options.iter().map(|option| option.name.as_str()).collect();
+        assert_eq!(names[1], "Allow git push for this session");
+        let answers: Vec<Answer> = request
+            .options
+            .iter()
+            .map(|option| {
+                let selected = json!({"outcome": {"outcome": "selected", "optionId": option.option_id}});
+                permission(Some(serde_json::from_value(selected).unwrap()))
+            })
+            .collect();
+        let deny = |remember| Answer::Deny { remember, reason: None };
+        assert_eq!(
+            answers,
+            [Answer::Allow { remember: false }, Answer::Allow { remember: true }, deny(false), deny(true)]
+        );
+        let cancelled = serde_json::from_value(json!({"outcome": {"outcome": "cancelled"}})).unwrap();
+        assert_eq!(permission(Some(cancelled)), Answer::Cancelled);
+        assert!(matches!(permission(None), Answer::Deny { remember: false, reason: Some(_) }));
+        let odd = json!({"outcome": {"outcome": "selected", "optionId": "sure"}});
+        assert_eq!(permission(Some(serde_json::from_value(odd).unwrap())), deny(false));
+    }
+
+    #[test]
+    fn a_question_is_a_form_of_its_choices() {
+        let options = vec![
+            Choice { label: "red".into(), description: None },
+            Choice { label: "blue".into(), description: None },
+        ];
+        let check = |freeform: bool, options: &[Choice], expected: &[&str], required: Option<&str>| {
+            let kind = AskKind::Question { text: "Which?".into(), options: options.to_vec(), freeform };
+            let Question::Elicitation { request, form: false } = asked(kind) else { panic!("a form") };
+            let value = serde_json::to_value(&request).unwrap();
+            assert_eq!(value["message"], "Which?");
+            assert_eq!(value["toolCallId"], "item-4");
+            let schema = &value["requestedSchema"];
+            let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+            assert_eq!(names, expected);
+            assert_eq!(schema["required"].get(0).and_then(Value::as_str), required);
+        };
+        check(false, &options, &["choice"], Some("choice"));
+        check(true, &options, &["answer", "choice"], None);
+        check(true, &[], &["answer"], Some("answer"));
+    }
+
+    #[test]
+    fn answers_of_forms_are_read() {
+        let read = |response: Value, form: bool| elicitation(serde_json::from_value(response).ok(), form);
+        let text = |text: &str| Answer::Text { text: text.into() };
+        let accept = |content: Value| json!({"action": "accept", "content": content});
+        assert_eq!(read(accept(json!({"choice": "red"})), false), text("red"));
+        assert_eq!(read(accept(json!({"choice": "red", "answer": "green"})), false), text("green"));
+        assert_eq!(read(accept(json!({"choice": "red", "answer": " "})), false), text("red"));
+        assert_eq!(read(accept(json!({})), false), Answer::Cancelled);
+        assert_eq!(read(accept(json!({"n": 3})), true), Answer::Form { data: json!({"n": 3}) });
+        for no in [json!({"action": "decline"}), json!({"action": "cancel"}), json!(7)] {
+            assert_eq!(read(no, true), Answer::Cancelled);
+        }
+    }
+}

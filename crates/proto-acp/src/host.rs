@@ -1,0 +1,135 @@
+//! Calls of the engine to the editor: files with unsaved text, and terminals.
+//!
+//! Invariants: every call is replied to once; a terminal that was made is released, and killed first where its command
+//! still runs, also when nobody waits for its output any more.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::host::{HostReply, HostRequest};
+use domain::{Failure, HostCall, ItemId, SessionId};
+use rpc::{Outgoing, RequestError};
+use tokio::sync::oneshot;
+
+use crate::serve::Server;
+use crate::wire::{acp, method};
+
+/// For what must be quick: output, kill, release.
+const SHORT: Duration = Duration::from_secs(5);
+/// A terminal is ended this long before its caller gives up, so that the output still arrives.
+const MARGIN: Duration = Duration::from_millis(500);
+
+type Reply = oneshot::Sender<Result<HostReply, Failure>>;
+
+pub fn take(server: &mut Server, request: HostRequest) {
+    let HostRequest { session, item, call, deadline, reply } = request;
+    let outgoing = server.outgoing.clone();
+    match call {
+        HostCall::ReadText { path } => {
+            let work = read(outgoing, session, path, deadline);
+            server.later(async move { drop(reply.send(work.await)) }, |_, ()| {});
+        }
+        HostCall::WriteText { path, text } => {
+            let work = write(outgoing, session, path, text, deadline);
+            server.later(async move { drop(reply.send(work.await)) }, |_, ()| {});
+        }
+        HostCall::Terminal { command, arguments, cwd, output_limit } => {
+            let create = acp::CreateTerminalRequest::new(session.0.clone(), command)
+                .args(arguments)
+                .cwd(cwd)
+                .output_byte_limit(output_limit);
+            let job = Job { session, item, deadline, reply };
+            terminal(server, outgoing, create, job);
+        }
+        HostCall::Diagnostics { .. }
+        | HostCall::Definition { .. }
+        | HostCall::References { .. }
+        | HostCall::ReadBytes { .. }
+        | HostCall::Stat { .. }
+        | HostCall::Glob { .. } => {
+            let _ = reply.send(Err(Failure::user("This editor cannot do that.")));
+        }
+    }
+}
+
+async fn read(
+    outgoing: Outgoing,
+    session: SessionId,
+    path: PathBuf,
+    deadline: Duration,
+) -> Result<HostReply, Failure> {
+    let params = acp::ReadTextFileRequest::new(session.0, path);
+    let request = outgoing.request(method::READ_TEXT_FILE, &params, deadline);
+    let response: acp::ReadTextFileResponse = request.decode().await.map_err(failed)?;
+    Ok(HostReply::Text(response.content))
+}
+
+async fn write(
+    outgoing: Outgoing,
+    session: SessionId,
+    path: PathBuf,
+    text: String,
+    deadline: Duration,
+) -> Result<HostReply, Failure> {
+    let params = acp::WriteTextFileRequest::new(session.0, path, text);
+    // Clients answer with null, with an object or with nothing at all.
+    outgoing.request(method::WRITE_TEXT_FILE, &params, deadline).await.map_err(failed)?;
+    Ok(HostReply::Written)
+}
+
+/// A command in a terminal, and who waits for it.
+struct Job {
+    session: SessionId,
+    item: Option<ItemId>,
+    deadline: Duration,
+    reply: Reply,
+}
+
+fn terminal(server: &mut Server, outgoing: Outgoing, create: acp::CreateTerminalRequest, job: Job) {
+    let request = outgoing.request(method::TERMINAL_CREATE, &create, job.deadline);
+    server.later(request.decode::<acp::CreateTerminalResponse>(), move |server, created| match created {
+        Ok(created) => {
+            if let Some(item) = job.item {
+                server.in_terminal(&job.session, item, created.terminal_id.clone());
+            }
+            server.later(run(outgoing, created.terminal_id, job), |_, ()| {});
+        }
+        Err(error) => drop(job.reply.send(Err(failed(error)))),
+    });
+}
+
+async fn run(outgoing: Outgoing, terminal: acp::TerminalId, job: Job) {
+    let Job { session, deadline, mut reply, .. } = job;
+    let session = acp::SessionId::new(session.0);
+    let patience = if deadline > MARGIN * 2 { deadline - MARGIN } else { deadline };
+    let wait = acp::WaitForTerminalExitRequest::new(session.clone(), terminal.clone());
+    let exited = outgoing.request(method::TERMINAL_WAIT, &wait, patience);
+    let exit = tokio::select! {
+        exit = exited.decode::<acp::WaitForTerminalExitResponse>() => exit.ok(),
+        () = reply.closed() => None,
+    };
+    if exit.is_none() {
+        let kill = acp::KillTerminalRequest::new(session.clone(), terminal.clone());
+        let _ = outgoing.request(method::TERMINAL_KILL, &kill, SHORT).await;
+    }
+    let ask = acp::TerminalOutputRequest::new(session.clone(), terminal.clone());
+    let output = outgoing.request(method::TERMINAL_OUTPUT, &ask, SHORT);
+    let output = output.decode::<acp::TerminalOutputResponse>().await;
+    let release = acp::ReleaseTerminalRequest::new(session, terminal);
+    let release = outgoing.request(method::TERMINAL_RELEASE, &release, SHORT);
+    let status = exit.map(|exit| exit.exit_status);
+    let _ = reply.send(match output {
+        Ok(output) => {
+            let status = status.or(output.exit_status);
+            let exit_code =
+                status.and_then(|status| status.exit_code).and_then(|code| i32::try_from(code).ok());
+            Ok(HostReply::Terminal { output: output.output, truncated: output.truncated, exit_code })
+        }
+        Err(error) => Err(failed(error)),
+    });
+    let _ = release.await;
+}
+
+fn failed(error: RequestError) -> Failure {
+    Failure::user(format!("The editor did not do it: {error}."))
+}

@@ -1,0 +1,395 @@
+//! From events to session updates: the projection. No IO; replayed and live chats go through it alike.
+//!
+//! Invariants: each byte of a streamed text is sent once, whether it came as a delta, as a fact or only at the end;
+//! `tool_call` precedes every `tool_call_update` of a call; every turn ends with exactly one [`Out::Ended`]; what the
+//! client itself typed is not said back to it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use domain::command::{Catalog, Settings};
+use domain::event::{Channel, EventBody, Fact, Level, Notice, Recorded, SessionUsage};
+use domain::item::{Item, ItemKind, Part};
+use domain::tool_call::{ToolCall, ToolState};
+use domain::{Ask, Event, ItemId, Outcome, SessionId, TurnId};
+
+use crate::wire::{Extras, Out, acp};
+use crate::{asks, options, tool_calls};
+
+/// How much of a running tool's output is shown while it runs: the end of it.
+const LIVE: usize = 4096;
+
+/// What one chat's client has been shown.
+pub struct Projection {
+    session: SessionId,
+    extras: Extras,
+    pub catalog: Arc<Catalog>,
+    pub settings: Settings,
+    items: HashMap<ItemId, Shown>,
+    /// Turns whose message this client typed.
+    own: HashSet<TurnId>,
+    plan: Option<acp::Plan>,
+}
+
+#[derive(Default)]
+struct Shown {
+    /// Bytes of the streamed text that were sent.
+    sent: usize,
+    over: bool,
+    /// What the client has of a tool call.
+    call: Option<acp::ToolCallUpdateFields>,
+    /// The end of a running tool's output, and how much of it there was.
+    live: String,
+    live_end: u64,
+    terminal: Option<acp::TerminalId>,
+}
+
+impl Projection {
+    pub fn new(session: SessionId, extras: Extras, catalog: Arc<Catalog>, settings: Settings) -> Self {
+        let (items, own) = (HashMap::new(), HashSet::new());
+        Self { session, extras, catalog, settings, items, own, plan: None }
+    }
+
+    /// The message of this turn came from this client.
+    pub fn typed(&mut self, turn: TurnId) {
+        self.own.insert(turn);
+    }
+
+    pub fn modes(&self) -> acp::SessionModeState {
+        options::modes(&self.catalog, &self.settings)
+    }
+
+    pub fn options(&self) -> Vec<acp::SessionConfigOption> {
+        options::options(&self.catalog, &self.settings, self.extras.boolean_options)
+    }
+
+    /// What can be chosen has changed.
+    pub fn offer(&mut self, catalog: Arc<Catalog>) -> Option<Out> {
+        let before = self.options();
+        self.catalog = catalog;
+        let now = self.options();
+        (now != before)
+            .then(|| update(acp::SessionUpdate::ConfigOptionUpdate(acp::ConfigOptionUpdate::new(now))))
+    }
+
+    /// A call runs in a terminal of the client, which shows it in place of our output.
+    pub fn in_terminal(&mut self, item: ItemId, terminal: acp::TerminalId) -> Option<Out> {
+        let shown = self.items.get_mut(&item)?;
+        let content = vec![acp::ToolCallContent::Terminal(acp::Terminal::new(terminal.clone()))];
+        shown.terminal = Some(terminal);
+        shown.call.as_mut()?.content = Some(content.clone());
+        Some(call_update(item, acp::ToolCallUpdateFields::new().content(content)))
+    }
+
+    pub fn project(&mut self, event: &Event) -> Vec<Out> {
+        let mut out = Vec::new();
+        match &event.body {
+            EventBody::Delta(delta) => {
+                self.grow(delta.item, delta.channel, delta.offset, &delta.text, &mut out);
+            }
+            EventBody::Fact(recorded) => self.fact(recorded, &mut out),
+            EventBody::Notice(it) => out.extend(notice(it, self.extras)),
+            EventBody::Lost { failure } => out.push(Out::Lost(failure.clone())),
+            // The protocol has no status line; lists are asked for by whoever serves.
+            EventBody::Progress { .. } | EventBody::Catalog(_) => {}
+        }
+        out
+    }
+
+    fn fact(&mut self, recorded: &Recorded, out: &mut Vec<Out>) {
+        match &recorded.fact {
+            Fact::SessionChanged { change } => self.settings_changed(change, recorded.at, out),
+            Fact::TurnEnded { turn, outcome } => {
+                self.items.retain(|_, shown| !shown.over);
+                self.own.remove(turn);
+                out.extend(last_words(outcome).map(|text| said(format!("{turn}-end"), text)));
+                out.push(Out::Ended(*turn, ending(outcome)));
+            }
+            Fact::ItemStarted { item } | Fact::ItemChanged { item } => self.item(item, false, out),
+            Fact::ItemEnded { item } => self.item(item, true, out),
+            Fact::ItemGrew { item, channel, offset, text } => self.grow(*item, *channel, *offset, text, out),
+            Fact::AskRaised { ask } => self.ask(ask, out),
+            Fact::AskSettled { id, .. } => out.push(Out::Settled(*id)),
+            Fact::UsageChanged { usage } => out.extend(used(usage)),
+            Fact::Notice { notice: it } => out.extend(notice(it, self.extras)),
+            Fact::HistoryReplaced { .. } => {
+                let text = "Earlier messages of this chat were taken back elsewhere.\n".to_owned();
+                out.push(said(format!("fact-{}", recorded.number), text));
+            }
+            Fact::SessionOpened(_) | Fact::SessionClosed | Fact::TurnStarted { .. } => {}
+        }
+    }
+
+    /// Tells what the client does not know: what it set itself is in `settings` already.
+    fn settings_changed(&mut self, change: &Settings, at: u64, out: &mut Vec<Out>) {
+        let before = self.settings.clone();
+        self.settings.apply(change);
+        let Settings { title, behavior, model, variant, trust } = &self.settings;
+        if *title != before.title {
+            out.push(info(title.clone(), at));
+        }
+        if *behavior != before.behavior {
+            let mode = self.modes().current_mode_id;
+            out.push(update(acp::SessionUpdate::CurrentModeUpdate(acp::CurrentModeUpdate::new(mode))));
+        }
+        if (behavior, model, variant, trust)
+            != (&before.behavior, &before.model, &before.variant, &before.trust)
+        {
+            let options = acp::ConfigOptionUpdate::new(self.options());
+            out.push(update(acp::SessionUpdate::ConfigOptionUpdate(options)));
+        }
+    }
+
+    fn item(&mut self, item: &Item, ended: bool, out: &mut Vec<Out>) {
+        let id = item.id;
+        match &item.kind {
+            ItemKind::UserMessage { text, parts } if ended => self.typed_text(item, text, parts, out),
+            ItemKind::Command { text } if ended => self.typed_text(item, text, &[], out),
+            ItemKind::AgentMessage { text, .. } => {
+                self.grow(id, Channel::Text, 0, text, out);
+                self.close(id, ended);
+            }
+            ItemKind::Reasoning { text, .. } => {
+                self.grow(id, Channel::Reasoning, 0, text, out);
+                self.close(id, ended);
+            }
+            ItemKind::ToolCall(call) => self.call(id, call, ended, out),
+            ItemKind::Citation { title, url } if ended => {
+                out.push(said(id.to_string(), format!("\n[{title}]({url})\n")));
+            }
+            ItemKind::Plan { entries } => self.plan(tool_calls::plan(entries), out),
+            ItemKind::Compaction { summary, .. } => {
+                out.extend(compaction(id, summary, ended, self.extras));
+            }
+            ItemKind::Hook { name, status, output, .. } if ended => out.push(hook(id, name, *status, output)),
+            ItemKind::SystemText { text } if ended => out.push(said(id.to_string(), format!("{text}\n"))),
+            ItemKind::UserMessage { .. }
+            | ItemKind::Command { .. }
+            | ItemKind::Citation { .. }
+            | ItemKind::Hook { .. }
+            | ItemKind::SystemText { .. }
+            | ItemKind::Subagent { .. }
+            | ItemKind::Flag { .. } => {}
+        }
+    }
+
+    /// A message of the user's, unless the client typed it and shows it already.
+    fn typed_text(&self, item: &Item, text: &str, parts: &[Part], out: &mut Vec<Out>) {
+        if item.step == 0 && self.own.contains(&item.turn) {
+            return;
+        }
+        let mut say = |content: acp::ContentBlock| {
+            out.push(update(acp::SessionUpdate::UserMessageChunk(chunk(item.id.to_string(), content))));
+        };
+        say(text_block(text.to_owned()));
+        for part in parts {
+            if let Part::Image { mime, data } = part {
+                say(acp::ContentBlock::Image(acp::ImageContent::new(data.to_string(), mime.clone())));
+            }
+        }
+    }
+
+    fn close(&mut self, id: ItemId, ended: bool) {
+        if ended {
+            self.items.entry(id).or_default().over = true;
+        }
+    }
+
+    /// `text` stands at byte `offset` of the item's channel; sends what the client does not have.
+    fn grow(&mut self, id: ItemId, channel: Channel, offset: u64, text: &str, out: &mut Vec<Out>) {
+        let shown = self.items.entry(id).or_default();
+        if shown.over {
+            return;
+        }
+        let wrap = match channel {
+            Channel::Text => acp::SessionUpdate::AgentMessageChunk,
+            Channel::Reasoning => acp::SessionUpdate::AgentThoughtChunk,
+            Channel::ToolOutput => return out.extend(live_output(id, shown, offset, text)),
+            // The input of a call is shown when it is whole.
+            Channel::ToolInput => return,
+        };
+        let Some(rest) = unseen(shown.sent, offset, text) else { return };
+        shown.sent += rest.len();
+        out.push(update(wrap(chunk(id.to_string(), text_block(rest.to_owned())))));
+    }
+
+    fn call(&mut self, id: ItemId, call: &ToolCall, ended: bool, out: &mut Vec<Out>) {
+        let shown = self.items.entry(id).or_default();
+        if shown.over {
+            return;
+        }
+        shown.over = ended;
+        let mut now = tool_calls::fields(call, shown.terminal.as_ref());
+        if call.state == ToolState::Running && !shown.live.is_empty() {
+            now.content = Some(tool_calls::live(&shown.live));
+        }
+        match shown.call.replace(now.clone()) {
+            None => out.push(update(acp::SessionUpdate::ToolCall(tool_calls::first(id, now)))),
+            Some(before) => {
+                out.extend(tool_calls::changed(&before, now).map(|fields| call_update(id, fields)));
+            }
+        }
+        if let Some(plan) = tool_calls::plan_of(call) {
+            self.plan(plan, out);
+        }
+    }
+
+    fn plan(&mut self, plan: acp::Plan, out: &mut Vec<Out>) {
+        if self.plan.as_ref() != Some(&plan) {
+            self.plan = Some(plan.clone());
+            out.push(update(acp::SessionUpdate::Plan(plan)));
+        }
+    }
+
+    fn ask(&self, ask: &Ask, out: &mut Vec<Out>) {
+        let fields = ask.item.and_then(|item| self.items.get(&item)?.call.clone());
+        match asks::question(&self.session, ask, fields) {
+            Ok(question) => out.push(Out::Ask(ask.id, question)),
+            Err(failure) => {
+                tracing::warn!(%failure, "an ask cannot be put to the client");
+                out.push(Out::Decline(ask.id));
+            }
+        }
+    }
+}
+
+/// Only tells how things stand, which a client that loads a chat is told once, at the end.
+pub fn is_state(out: &Out) -> bool {
+    matches!(
+        out,
+        Out::Update(
+            acp::SessionUpdate::CurrentModeUpdate(_)
+                | acp::SessionUpdate::ConfigOptionUpdate(_)
+                | acp::SessionUpdate::SessionInfoUpdate(_)
+                | acp::SessionUpdate::UsageUpdate(_)
+                | acp::SessionUpdate::Notice(_)
+        )
+    )
+}
+
+/// The title and the time of the last change.
+pub fn info(title: Option<String>, at: u64) -> Out {
+    let mut info = acp::SessionInfoUpdate::new().updated_at(time(at));
+    if let Some(title) = title {
+        info = info.title(title);
+    }
+    update(acp::SessionUpdate::SessionInfoUpdate(info))
+}
+
+/// ISO 8601.
+pub fn time(millis: u64) -> Option<String> {
+    let millis = i64::try_from(millis).ok()?;
+    jiff::Timestamp::from_millisecond(millis).ok().map(|time| time.to_string())
+}
+
+pub fn used(usage: &SessionUsage) -> Option<Out> {
+    let size = usage.context_limit?;
+    let cost = usage.session_cost.filter(|cost| cost.is_finite()).map(|cost| acp::Cost::new(cost, "USD"));
+    Some(update(acp::SessionUpdate::UsageUpdate(acp::UsageUpdate::new(usage.last.all(), size).cost(cost))))
+}
+
+/// Where a client cannot show notices, what a person must know is said in the chat.
+pub fn notice(notice: &Notice, extras: Extras) -> Option<Out> {
+    let severity = match notice.level {
+        Level::Info => acp::NoticeSeverity::Info,
+        Level::Warning => acp::NoticeSeverity::Warning,
+        Level::Error => acp::NoticeSeverity::Error,
+    };
+    if extras.notices && !notice.text.is_empty() {
+        return Some(update(acp::SessionUpdate::Notice(acp::Notice::new(severity, notice.text.clone()))));
+    }
+    let told = notice.level != Level::Info && !notice.text.is_empty();
+    told.then(|| said("notice".to_owned(), format!("{}\n", notice.text)))
+}
+
+/// The part of `text` (at `offset`) beyond the first `sent` bytes; `None` when there is nothing new or a gap.
+fn unseen(sent: usize, offset: u64, text: &str) -> Option<&str> {
+    let skip = sent.checked_sub(usize::try_from(offset).ok()?)?;
+    text.get(skip..).filter(|rest| !rest.is_empty())
+}
+
+fn live_output(id: ItemId, shown: &mut Shown, offset: u64, text: &str) -> Option<Out> {
+    // A terminal of the client shows it already; output of a call that was not told of has no place.
+    if shown.terminal.is_some() || shown.call.is_none() {
+        return None;
+    }
+    let known = usize::try_from(shown.live_end.saturating_sub(offset)).ok()?;
+    let rest = text.get(known..).filter(|rest| !rest.is_empty())?;
+    shown.live_end = offset + text.len() as u64;
+    shown.live.push_str(rest);
+    if shown.live.len() > LIVE {
+        let start = shown.live.ceil_char_boundary(shown.live.len() - LIVE);
+        shown.live.drain(..start);
+    }
+    let content = tool_calls::live(&shown.live);
+    if let Some(call) = &mut shown.call {
+        call.content = Some(content.clone());
+    }
+    Some(call_update(id, acp::ToolCallUpdateFields::new().content(content)))
+}
+
+fn update(update: acp::SessionUpdate) -> Out {
+    Out::Update(update)
+}
+
+fn call_update(id: ItemId, fields: acp::ToolCallUpdateFields) -> Out {
+    update(acp::SessionUpdate::ToolCallUpdate(acp::ToolCallUpdate::new(id.to_string(), fields)))
+}
+
+fn chunk(message: String, content: acp::ContentBlock) -> acp::ContentChunk {
+    acp::ContentChunk::new(content).message_id(acp::MessageId::new(message))
+}
+
+fn text_block(text: String) -> acp::ContentBlock {
+    acp::ContentBlock::Text(acp::TextContent::new(text))
+}
+
+fn said(message: String, text: String) -> Out {
+    update(acp::SessionUpdate::AgentMessageChunk(chunk(message, text_block(text))))
+}
+
+fn compaction(id: ItemId, summary: &str, ended: bool, extras: Extras) -> Option<Out> {
+    if !extras.compaction {
+        let text = "Earlier messages are now represented by a summary.\n".to_owned();
+        return ended.then(|| said(id.to_string(), text));
+    }
+    let status = if ended { acp::CompactionStatus::Completed } else { acp::CompactionStatus::InProgress };
+    let mut it = acp::CompactionUpdate::new(id.to_string(), status);
+    if ended {
+        it = it.summary(vec![text_block(summary.to_owned())]);
+    }
+    Some(update(acp::SessionUpdate::CompactionUpdate(it)))
+}
+
+fn hook(id: ItemId, name: &str, status: Option<i32>, output: &str) -> Out {
+    let good = status.unwrap_or(0) == 0;
+    let call = acp::ToolCall::new(id.to_string(), format!("Hook {name}"))
+        .kind(acp::ToolKind::Execute)
+        .status(if good { acp::ToolCallStatus::Completed } else { acp::ToolCallStatus::Failed })
+        .content(if output.is_empty() { Vec::new() } else { tool_calls::live(output) });
+    update(acp::SessionUpdate::ToolCall(call))
+}
+
+/// What an ending says in the chat; what failed is said by the response.
+fn last_words(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Refused { reason } => Some(format!("The model refused: {reason}\n")),
+        Outcome::Interrupted => Some("This answer was interrupted.\n".to_owned()),
+        Outcome::Done
+        | Outcome::Stopped
+        | Outcome::MaxTokens
+        | Outcome::MaxSteps
+        | Outcome::Failed { .. } => None,
+    }
+}
+
+fn ending(outcome: &Outcome) -> Result<acp::StopReason, domain::Failure> {
+    match outcome {
+        Outcome::Done => Ok(acp::StopReason::EndTurn),
+        Outcome::Stopped | Outcome::Interrupted => Ok(acp::StopReason::Cancelled),
+        Outcome::MaxTokens => Ok(acp::StopReason::MaxTokens),
+        Outcome::MaxSteps => Ok(acp::StopReason::MaxTurnRequests),
+        Outcome::Refused { .. } => Ok(acp::StopReason::Refusal),
+        Outcome::Failed { failure } => Err(failure.clone()),
+    }
+}

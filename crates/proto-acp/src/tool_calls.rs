@@ -1,0 +1,218 @@
+//! A tool call as a client shows it: kind, status, title, content, places. Pure.
+//!
+//! Invariant: what an update carries is the whole of each field; [`changed`] leaves out the fields a client has.
+
+use domain::ItemId;
+use domain::item::{Part, PlanEntry, PlanStatus};
+use domain::tool_call::{Details, FileChange, Origin, ToolCall, ToolState};
+use serde_json::Value;
+
+use crate::wire::acp;
+
+/// What is shown of a call now.
+pub fn fields(call: &ToolCall, terminal: Option<&acp::TerminalId>) -> acp::ToolCallUpdateFields {
+    let title = if call.summary.is_empty() { call.name.clone() } else { call.summary.clone() };
+    let locations = call.locations.iter().map(|it| acp::ToolCallLocation::new(it.path.clone()).line(it.line));
+    let raw_output = call.state.is_over().then(|| text_of(&call.result)).filter(|text| !text.is_empty());
+    acp::ToolCallUpdateFields::new()
+        .kind(kind(call))
+        .status(status(call))
+        .title(title)
+        .name(name(call))
+        .content(content(call, terminal))
+        .locations(locations.collect::<Vec<_>>())
+        .raw_input(call.input.clone())
+        .raw_output(raw_output.map(Value::String))
+}
+
+/// A call that a client has not seen yet.
+pub fn first(id: ItemId, fields: acp::ToolCallUpdateFields) -> acp::ToolCall {
+    let mut call = acp::ToolCall::new(id.to_string(), "");
+    call.update(fields);
+    call
+}
+
+/// The fields of `now` that differ from `before`; `None` where there are none.
+pub fn changed(
+    before: &acp::ToolCallUpdateFields,
+    now: acp::ToolCallUpdateFields,
+) -> Option<acp::ToolCallUpdateFields> {
+    fn new<T: PartialEq>(before: &Option<T>, now: Option<T>) -> Option<T> {
+        if *before == now { None } else { now }
+    }
+    let update = acp::ToolCallUpdateFields::new()
+        .kind(new(&before.kind, now.kind))
+        .status(new(&before.status, now.status))
+        .title(new(&before.title, now.title))
+        .name(new(&before.name, now.name))
+        .content(new(&before.content, now.content))
+        .locations(new(&before.locations, now.locations))
+        .raw_input(new(&before.raw_input, now.raw_input))
+        .raw_output(new(&before.raw_output, now.raw_output));
+    (update != acp::ToolCallUpdateFields::new()).then_some(update)
+}
+
+fn name(call: &ToolCall) -> String {
+    match call.origin {
+        Origin::Native => call.name.clone(),
+        Origin::Mcp => format!("{}__{}", call.server, call.name),
+    }
+}
+
+fn status(call: &ToolCall) -> acp::ToolCallStatus {
+    match &call.state {
+        ToolState::Preparing | ToolState::Waiting { .. } => acp::ToolCallStatus::Pending,
+        ToolState::Running => acp::ToolCallStatus::InProgress,
+        ToolState::Done if !call.error => acp::ToolCallStatus::Completed,
+        ToolState::Done | ToolState::Rejected { .. } | ToolState::Stopped { .. } => {
+            acp::ToolCallStatus::Failed
+        }
+    }
+}
+
+fn kind(call: &ToolCall) -> acp::ToolKind {
+    if call.origin == Origin::Mcp {
+        return acp::ToolKind::Other;
+    }
+    match call.name.as_str() {
+        "read_file" | "directory_tree" | "editor_diagnostics" | "preview_file_change" => acp::ToolKind::Read,
+        "grep" | "glob" | "editor_definition" | "editor_references" => acp::ToolKind::Search,
+        "edit_file" | "write_file" => acp::ToolKind::Edit,
+        "move_file" => acp::ToolKind::Move,
+        "shell_command" | "background_job" | "bg_job" => acp::ToolKind::Execute,
+        "web_fetch" | "fetch_url" | "web_search" => acp::ToolKind::Fetch,
+        "task" | "compact_chat" | "ask_user" => acp::ToolKind::Think,
+        _ => acp::ToolKind::Other,
+    }
+}
+
+fn content(call: &ToolCall, terminal: Option<&acp::TerminalId>) -> Vec<acp::ToolCallContent> {
+    let change = match &call.details {
+        Some(Details::FileChange(change)) => Some(diff(change)),
+        _ => None,
+    };
+    let terminal = terminal.map(|id| acp::ToolCallContent::Terminal(acp::Terminal::new(id.clone())));
+    let mut all: Vec<acp::ToolCallContent> = Vec::new();
+    match &call.state {
+        ToolState::Preparing => {}
+        ToolState::Waiting { .. } | ToolState::Running => all.extend(change.or(terminal)),
+        ToolState::Done if !call.error && (change.is_some() || terminal.is_some()) => {
+            all.extend(change.or(terminal));
+        }
+        ToolState::Done => {
+            all.extend(terminal);
+            all.extend(result(call));
+        }
+        ToolState::Rejected { .. } => {
+            all.extend(change);
+            all.extend(result(call));
+        }
+        ToolState::Stopped { unknown } => {
+            all.extend(terminal);
+            all.extend(result(call));
+            let why = if *unknown {
+                "Dragoman was killed while this ran; its outcome is unknown."
+            } else {
+                "Stopped."
+            };
+            all.push(text(why.to_owned()));
+        }
+    }
+    all
+}
+
+fn result(call: &ToolCall) -> impl Iterator<Item = acp::ToolCallContent> + '_ {
+    let verbatim = call.origin == Origin::Native
+        && !call.error
+        && matches!(kind(call), acp::ToolKind::Read | acp::ToolKind::Search | acp::ToolKind::Execute);
+    call.result.iter().map(move |part| match part {
+        Part::Text { text: it } if verbatim => text(fenced(it, "")),
+        Part::Text { text: it } => text(it.clone()),
+        Part::Image { mime, data } => image(mime, data),
+    })
+}
+
+fn text(text: String) -> acp::ToolCallContent {
+    acp::ContentBlock::Text(acp::TextContent::new(text)).into()
+}
+
+fn image(mime: &str, data: &str) -> acp::ToolCallContent {
+    acp::ContentBlock::Image(acp::ImageContent::new(data, mime)).into()
+}
+
+/// Output as it comes.
+pub fn live(output: &str) -> Vec<acp::ToolCallContent> {
+    vec![text(fenced(output, ""))]
+}
+
+/// Clients read content as Markdown: output is put between fences longer than any in it.
+fn fenced(text: &str, language: &str) -> String {
+    let mut longest = 2;
+    let mut run = 0;
+    for byte in text.bytes() {
+        run = if byte == b'`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest + 1);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}{language}\n{text}{end}{fence}")
+}
+
+/// A change as a diff; as text where its sides were too large to be kept.
+fn diff(change: &FileChange) -> acp::ToolCallContent {
+    match &change.new_text {
+        Some(new) => {
+            acp::Diff::new(change.path.clone(), new.clone()).old_text(change.old_text.clone()).into()
+        }
+        None => text(fenced(&change.diff, "diff")),
+    }
+}
+
+fn text_of(parts: &[Part]) -> String {
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            Part::Image { .. } => None,
+        })
+        .collect();
+    texts.join("\n")
+}
+
+/// The task list a call sets.
+pub fn plan_of(call: &ToolCall) -> Option<acp::Plan> {
+    match (&call.details, &call.state) {
+        (Some(Details::Tasks { entries }), ToolState::Running | ToolState::Done) if !call.error => {
+            Some(plan(entries))
+        }
+        _ => None,
+    }
+}
+
+pub fn plan(entries: &[PlanEntry]) -> acp::Plan {
+    let entries = entries.iter().map(|entry| {
+        let priority = match entry.priority.as_deref() {
+            Some("high") => acp::PlanEntryPriority::High,
+            Some("low") => acp::PlanEntryPriority::Low,
+            _ => acp::PlanEntryPriority::Medium,
+        };
+        let status = match entry.status {
+            PlanStatus::Pending => acp::PlanEntryStatus::Pending,
+            PlanStatus::InProgress => acp::PlanEntryStatus::InProgress,
+            PlanStatus::Done => acp::PlanEntryStatus::Completed,
+        };
+        acp::PlanEntry::new(entry.text.clone(), priority, status)
+    });
+    acp::Plan::new(entries.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_is_longer_than_any_inside() {
+        assert_eq!(fenced("a\n", ""), "```\na\n```");
+        assert_eq!(fenced("a ```` b", "diff"), "`````diff\na ```` b\n`````");
+    }
+}

@@ -1,0 +1,88 @@
+//! The official JSON schema: every message we send is checked against it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+pub struct Schema {
+    definitions: Value,
+    /// By side and method: the type of its parameters and of its result.
+    types: HashMap<(String, String), (Option<String>, Option<String>)>,
+    validators: Mutex<HashMap<String, &'static Validator>>,
+}
+
+pub fn schema() -> &'static Schema {
+    static SCHEMA: OnceLock<Schema> = OnceLock::new();
+    SCHEMA.get_or_init(|| {
+        let text = std::fs::read_to_string(crate::sdk::package().join("schema/v1/schema.json")).unwrap();
+        let mut whole: Value = serde_json::from_str(&text).unwrap();
+        Schema::new(whole["$defs"].take())
+    })
+}
+
+impl Schema {
+    fn new(definitions: Value) -> Self {
+        let mut types: HashMap<_, (Option<String>, Option<String>)> = HashMap::new();
+        for (name, definition) in definitions.as_object().unwrap() {
+            let (Some(side), Some(method)) = (definition["x-side"].as_str(), definition["x-method"].as_str())
+            else {
+                continue;
+            };
+            let known = types.entry((side.to_owned(), method.to_owned())).or_default();
+            if name.ends_with("Response") {
+                known.1 = Some(name.clone());
+            } else {
+                known.0 = Some(name.clone());
+            }
+        }
+        Self { definitions, types, validators: Mutex::default() }
+    }
+
+    /// A request or notification of ours.
+    pub fn check_call(&self, method: &str, params: &Value) {
+        let side = if method.starts_with("$/") { "protocol" } else { "client" };
+        let (params_type, _) = self.of(side, method);
+        self.check(params_type.as_deref().unwrap(), params);
+    }
+
+    /// A result of ours.
+    pub fn check_result(&self, method: &str, result: &Value) {
+        let (_, result_type) = self.of("agent", method);
+        self.check(result_type.as_deref().unwrap(), result);
+    }
+
+    pub fn check_error(&self, error: &Value) {
+        self.check("Error", error);
+    }
+
+    fn of(&self, side: &str, method: &str) -> &(Option<String>, Option<String>) {
+        let key = (side.to_owned(), method.to_owned());
+        self.types.get(&key).unwrap_or_else(|| panic!("the schema has no {method} of the {side}"))
+    }
+
+    fn check(&self, name: &str, value: &Value) {
+        let validator = *self.validators.lock().unwrap().entry(name.to_owned()).or_insert_with(|| {
+            let schema = json!({
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                "$ref": format!("#/$defs/{name}"),
+                "$defs": self.definitions,
+            });
+            Box::leak(Box::new(jsonschema::validator_for(&schema).unwrap()))
+        });
+        let problems: Vec<String> =
+            validator.iter_errors(value).map(|it| format!("{}: {it}", it.instance_path())).collect();
+        assert!(problems.is_empty(), "not a {name}: {problems:?}\n{value:#}");
+    }
+}
+
+#[test]
+fn the_schema_can_refuse() {
+    let update = json!({"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk"}});
+    assert!(std::panic::catch_unwind(|| schema().check_call("session/update", &update)).is_err());
+    let good = json!({"sessionId": "s", "update": {
+        "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"},
+    }});
+    schema().check_call("session/update", &good);
+}
