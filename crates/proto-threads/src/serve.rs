@@ -1,0 +1,310 @@
+//! One connection of the thread protocol: messages in, commands to the engine, events out. One task, so that order is
+//! what it looks like.
+//!
+//! Invariants: commands leave in the order of the messages; a response leaves before the events its command causes;
+//! the response that ends a turn leaves after the last chunk of it; a client that does not read stops nothing but its
+//! own output.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use domain::command::Workspace;
+use domain::host::{Grants, HostRequest};
+use domain::link::{Commands, Engine};
+use domain::{Abilities, BoxFuture, Command, Event, Failure, Follower, Reply, SessionId, TurnId};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use rpc::{End, Handler, Outgoing, Params, Peer, RequestError, Responder, Settings, Transport};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::PollSender;
+
+use crate::agent_drives::Conversation;
+use crate::to_wire::{Out, Projection};
+use crate::{agent_drives, editor_drives, files};
+
+/// After this long without a chunk the user's message is taken as complete.
+pub const QUIET: Duration = Duration::from_millis(800);
+
+/// Messages taken from the client and not yet dispatched.
+const INBOX: usize = 256;
+/// How long the last words may take to be written.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// A client that says nothing for this long is asked who drives.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Who calls the thread methods.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Driver {
+    /// The editor lists and opens threads and sends the user's message; we stream the answer.
+    Editor,
+    /// As the headings of the document have it: the client streams the user's message, we call its thread methods.
+    Agent,
+}
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `None`: seen from the first calls.
+    pub driver: Option<Driver>,
+    /// An absolute path.
+    pub workspace: PathBuf,
+    /// What is allowed without asking: the protocol cannot ask.
+    pub grants: Grants,
+    /// See [`QUIET`].
+    pub quiet: Duration,
+}
+
+/// Serves until the input ends.
+pub async fn serve(engine: Engine, transport: Transport, options: Options) -> std::io::Result<()> {
+    let settings = Settings { version_member: false, ..Settings::newline() };
+    let (sender, inbox) = mpsc::channel(INBOX);
+    let peer = Peer::start(settings, transport, |_| Intake { inbox: PollSender::new(sender) })?;
+    let abilities = Abilities {
+        client: "threads".to_owned(),
+        read_text: true,
+        read_bytes: true,
+        stat: true,
+        glob: true,
+        grants: options.grants,
+        ..Abilities::default()
+    };
+    let link = engine.attach(abilities).await.map_err(std::io::Error::other)?;
+    let mut server = Server {
+        outgoing: peer.outgoing(),
+        commands: link.commands.clone(),
+        follower: Follower::new(link.commands, link.events),
+        host: link.host,
+        driver: options.driver,
+        options,
+        threads: HashMap::new(),
+        conversations: HashMap::new(),
+        chunks: Chunks::Unknown,
+        refused: HashSet::new(),
+        pending: FuturesUnordered::new(),
+    };
+    server.begin().await;
+    server.run(inbox, peer.ended()).await;
+    let _ = tokio::time::timeout(LAST_WORDS, server.last_words()).await;
+    drop(server);
+    let _ = tokio::time::timeout(LAST_WORDS, peer.answered()).await;
+    peer.close(LAST_WORDS).await;
+    Ok(())
+}
+
+/// A message as it came.
+pub struct Inbound {
+    pub method: String,
+    pub params: Option<Box<RawValue>>,
+    /// `None`: it has no id, so that nobody waits for an answer.
+    pub responder: Option<Responder>,
+}
+
+struct Intake {
+    inbox: PollSender<Inbound>,
+}
+
+impl Intake {
+    fn pass(&mut self, method: &str, params: Params<'_>, responder: Option<Responder>) {
+        let params = params.raw().map(ToOwned::to_owned);
+        // `poll_ready` reserved the place; a closed inbox means that we are ending.
+        let _ = self.inbox.send_item(Inbound { method: method.to_owned(), params, responder });
+    }
+}
+
+impl Handler for Intake {
+    fn on_request(&mut self, method: &str, params: Params<'_>, responder: Responder) {
+        self.pass(method, params, Some(responder));
+    }
+
+    fn on_notification(&mut self, method: &str, params: Params<'_>) {
+        self.pass(method, params, None);
+    }
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.inbox.poll_reserve(context).map(|_| ())
+    }
+}
+
+/// What to do with a reply of the engine or the client, on the connection's own task.
+pub type Then = Box<dyn FnOnce(&mut Server) + Send>;
+
+/// A chat of this connection.
+#[derive(Default)]
+pub struct Thread {
+    pub projection: Projection,
+    /// `sendMessage` requests, answered by the end of their turns.
+    pub waiting: HashMap<TurnId, Responder>,
+    /// The item whose text was streamed last, in a turn under way.
+    pub last: Option<domain::ItemId>,
+}
+
+/// Whether the client takes chunks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Chunks {
+    Unknown,
+    Taken,
+    Refused,
+}
+
+pub struct Server {
+    pub outgoing: Outgoing,
+    pub commands: Commands,
+    follower: Follower,
+    host: mpsc::Receiver<HostRequest>,
+    pub options: Options,
+    pub driver: Option<Driver>,
+    pub threads: HashMap<SessionId, Thread>,
+    /// Threads of a client that lets us drive, by its ids.
+    pub conversations: HashMap<String, Conversation>,
+    pub chunks: Chunks,
+    /// File methods that the client does not have.
+    pub refused: HashSet<&'static str>,
+    pending: FuturesUnordered<BoxFuture<'static, Then>>,
+}
+
+enum Happened {
+    Reply(Then),
+    Message(Inbound),
+    Host(HostRequest),
+    Event(Event),
+    Room,
+    End,
+}
+
+impl Server {
+    async fn begin(&mut self) {
+        let workspace = Workspace { roots: vec![self.options.workspace.clone()], options: None };
+        self.call(
+            |reply| Command::Enter { workspace, reply },
+            |_, entered| {
+                for notice in entered.map(|catalog| catalog.notices).unwrap_or_default() {
+                    tracing::warn!("{}", notice.text);
+                }
+            },
+        )
+        .await;
+        match self.driver {
+            Some(Driver::Agent) => agent_drives::look_around(self),
+            Some(Driver::Editor) => {}
+            None => self.later(tokio::time::sleep(SILENCE), |server, ()| {
+                if server.driver.is_none() {
+                    agent_drives::look_around(server);
+                }
+            }),
+        }
+    }
+
+    async fn run(&mut self, mut inbox: mpsc::Receiver<Inbound>, ended: impl Future<Output = End>) {
+        let mut ended = std::pin::pin!(ended);
+        loop {
+            match self.wait(&mut inbox, &mut ended).await {
+                Happened::Reply(then) => then(self),
+                Happened::Message(message) => crate::dispatch::take(self, message).await,
+                Happened::Host(request) => files::ask_client(self, request),
+                Happened::Event(event) => self.show(&event),
+                Happened::Room => {}
+                Happened::End => break,
+            }
+        }
+    }
+
+    async fn wait(
+        &mut self,
+        inbox: &mut mpsc::Receiver<Inbound>,
+        ended: &mut (impl Future<Output = End> + Unpin),
+    ) -> Happened {
+        let outgoing = self.outgoing.clone();
+        let room = outgoing.has_room();
+        tokio::select! {
+            biased;
+            Some(then) = self.pending.next(), if !self.pending.is_empty() => Happened::Reply(then),
+            message = inbox.recv() => message.map_or(Happened::End, Happened::Message),
+            Some(request) = self.host.recv() => Happened::Host(request),
+            _ = outgoing.ready(), if !room => Happened::Room,
+            event = self.follower.next(), if room => event.map_or(Happened::End, Happened::Event),
+            _ = ended => Happened::End,
+        }
+    }
+
+    /// Who closed its side may still wait for what the engine is about to answer.
+    async fn last_words(&mut self) {
+        let _ = self.commands.send(Command::Detach).await;
+        self.threads.clear();
+        while self.outgoing.queued() > 0 || !self.pending.is_empty() {
+            match tokio::time::timeout(LAST_WORDS / 4, self.pending.next()).await {
+                Ok(Some(then)) => then(self),
+                // What is left waits for the client, who is gone.
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Sends a command now; the future is its reply.
+    pub async fn send<T: Send + 'static>(
+        &mut self,
+        make: impl FnOnce(Reply<T>) -> Command,
+    ) -> BoxFuture<'static, Result<T, Failure>> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.commands.send(make(reply)).await;
+        Box::pin(async move { answer.await.unwrap_or_else(|_| Err(Failure::closed())) })
+    }
+
+    /// Sends a command; `then` gets its reply on this task, before any event that the command causes.
+    pub async fn call<T: Send + 'static>(
+        &mut self,
+        make: impl FnOnce(Reply<T>) -> Command,
+        then: impl FnOnce(&mut Server, Result<T, Failure>) + Send + 'static,
+    ) {
+        let reply = self.send(make).await;
+        self.later(reply, then);
+    }
+
+    /// Runs work beside this task and `then` on it.
+    pub fn later<T: Send + 'static>(
+        &mut self,
+        work: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(&mut Server, T) + Send + 'static,
+    ) {
+        self.pending.push(Box::pin(async move {
+            let done = work.await;
+            Box::new(move |server: &mut Server| then(server, done)) as Then
+        }));
+    }
+
+    /// Shows what happens in a chat after fact `after`, unless it is shown already.
+    pub fn follow(&mut self, session: &SessionId, after: u64) {
+        if !self.threads.contains_key(session) {
+            self.threads.insert(session.clone(), Thread::default());
+            self.follower.follow(session.clone(), after);
+        }
+    }
+
+    fn show(&mut self, event: &Event) {
+        let Some(session) = &event.session else { return };
+        let outs = self.threads.get_mut(session).map(|thread| thread.projection.project(event));
+        for out in outs.unwrap_or_default() {
+            match out {
+                Out::Text { turn, item, text } => {
+                    if !agent_drives::answered(self, session, turn, item, &text) {
+                        editor_drives::stream(self, session, item, text);
+                    }
+                }
+                Out::Ended(turn, outcome) => {
+                    editor_drives::ended(self, session, turn, outcome.clone());
+                    agent_drives::ended(self, session, turn, outcome);
+                }
+                Out::Lost(failure) => {
+                    editor_drives::lost(self, session, &failure);
+                    agent_drives::lost(self, session, failure);
+                }
+            }
+        }
+    }
+}
+
+/// The peer does not have the method.
+pub fn is_unknown_method(error: &RequestError) -> bool {
+    matches!(error, RequestError::Fault(fault) if fault.code == rpc::Fault::METHOD_NOT_FOUND)
+}

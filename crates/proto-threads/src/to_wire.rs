@@ -1,0 +1,203 @@
+//! From events to text and entries: the projection. No IO; what is streamed and what is listed say the same.
+//!
+//! The protocol knows text of the user and of the assistant, and files that were read; reasoning, tool calls and the
+//! like have no place in it. Invariant: each byte of an answer is streamed once.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use domain::event::{Channel, EventBody, Fact};
+use domain::item::{Item, ItemKind, Part};
+use domain::store::SessionSummary;
+use domain::tool_call::{Origin, ToolCall, ToolState};
+use domain::{Event, Failure, ItemId, Outcome, Recorded, TurnId};
+
+use crate::wire::{Message, Role, ThreadEntry, ThreadMetadata};
+
+/// What an event becomes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Out {
+    /// More of an answer. Text of another item begins another paragraph.
+    Text {
+        turn: TurnId,
+        item: ItemId,
+        text: String,
+    },
+    Ended(TurnId, Result<(), Failure>),
+    /// Every turn under way is over.
+    Lost(Failure),
+}
+
+/// What of a thread's turns was streamed.
+#[derive(Default)]
+pub struct Projection {
+    /// Turns that this connection began; others are not streamed.
+    own: HashSet<TurnId>,
+    turn: Option<TurnId>,
+    sent: HashMap<ItemId, usize>,
+}
+
+impl Projection {
+    pub fn began(&mut self, turn: TurnId) {
+        self.own.insert(turn);
+    }
+
+    pub fn project(&mut self, event: &Event) -> Vec<Out> {
+        match &event.body {
+            EventBody::Delta(delta) if delta.channel == Channel::Text => {
+                self.grow(delta.item, delta.offset, &delta.text).into_iter().collect()
+            }
+            EventBody::Fact(recorded) => self.fact(&recorded.fact),
+            EventBody::Lost { failure } => vec![Out::Lost(failure.clone())],
+            EventBody::Delta(_)
+            | EventBody::Progress { .. }
+            | EventBody::Catalog(_)
+            | EventBody::Notice(_) => Vec::new(),
+        }
+    }
+
+    fn fact(&mut self, fact: &Fact) -> Vec<Out> {
+        match fact {
+            Fact::TurnStarted { turn, .. } => {
+                self.turn = Some(*turn);
+                Vec::new()
+            }
+            Fact::TurnEnded { turn, outcome } => self.ended(*turn, outcome),
+            Fact::ItemStarted { item } | Fact::ItemChanged { item } => self.item(item, false),
+            Fact::ItemEnded { item } => self.item(item, true),
+            Fact::ItemGrew { item, channel: Channel::Text, offset, text } => {
+                self.grow(*item, *offset, text).into_iter().collect()
+            }
+            Fact::ItemGrew { .. }
+            | Fact::SessionOpened(_)
+            | Fact::SessionChanged { .. }
+            | Fact::SessionClosed
+            | Fact::HistoryReplaced { .. }
+            | Fact::AskRaised { .. }
+            | Fact::AskSettled { .. }
+            | Fact::UsageChanged { .. }
+            | Fact::Notice { .. } => Vec::new(),
+        }
+    }
+
+    fn item(&mut self, item: &Item, ended: bool) -> Vec<Out> {
+        let whole = ended || matches!(item.kind, ItemKind::AgentMessage { .. });
+        match said(&item.kind).filter(|_| whole) {
+            Some((Role::Assistant, text)) => self.grow(item.id, 0, &text).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// `text` stands at byte `offset` of the item's text; sends what was not sent.
+    fn grow(&mut self, item: ItemId, offset: u64, text: &str) -> Option<Out> {
+        let turn = self.turn.filter(|turn| self.own.contains(turn))?;
+        let sent = self.sent.entry(item).or_default();
+        let skip = sent.checked_sub(usize::try_from(offset).ok()?)?;
+        let rest = text.get(skip..).filter(|rest| !rest.is_empty())?;
+        *sent += rest.len();
+        Some(Out::Text { turn, item, text: rest.to_owned() })
+    }
+
+    fn ended(&mut self, turn: TurnId, outcome: &Outcome) -> Vec<Out> {
+        let mut out = Vec::new();
+        if self.own.remove(&turn) {
+            let text = last_words(outcome).map(str::to_owned);
+            out.extend(text.map(|text| Out::Text { turn, item: ItemId(u64::MAX), text }));
+        }
+        self.turn = None;
+        self.sent.clear();
+        out.push(Out::Ended(
+            turn,
+            match outcome {
+                Outcome::Failed { failure } => Err(failure.clone()),
+                Outcome::Refused { reason } => {
+                    Err(Failure::provider(format!("The model refused to answer: {reason}")))
+                }
+                Outcome::Done
+                | Outcome::Stopped
+                | Outcome::MaxTokens
+                | Outcome::MaxSteps
+                | Outcome::Interrupted => Ok(()),
+            },
+        ));
+        out
+    }
+}
+
+fn last_words(outcome: &Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Stopped => Some("Stopped."),
+        Outcome::MaxTokens => Some("The model reached its output limit. Ask it to continue."),
+        Outcome::MaxSteps => Some("Stopped: too many steps or the same call over and over."),
+        Outcome::Interrupted => Some("This answer was interrupted."),
+        Outcome::Done | Outcome::Refused { .. } | Outcome::Failed { .. } => None,
+    }
+}
+
+/// What an item says, and who says it.
+fn said(kind: &ItemKind) -> Option<(Role, String)> {
+    match kind {
+        ItemKind::UserMessage { text, .. } | ItemKind::Command { text } => Some((Role::User, text.clone())),
+        ItemKind::AgentMessage { text, .. } | ItemKind::SystemText { text } => {
+            Some((Role::Assistant, text.clone()))
+        }
+        ItemKind::Citation { title, url } => Some((Role::Assistant, format!("[{title}]({url})"))),
+        ItemKind::Reasoning { .. }
+        | ItemKind::ToolCall(_)
+        | ItemKind::Plan { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Subagent { .. }
+        | ItemKind::Hook { .. }
+        | ItemKind::Flag { .. } => None,
+    }
+}
+
+/// A stored chat as the entries of a thread.
+pub fn entries(facts: Vec<Arc<Recorded>>) -> Vec<ThreadEntry> {
+    domain::replay::effective(facts)
+        .iter()
+        .filter_map(|recorded| match &recorded.fact {
+            Fact::ItemEnded { item } => entry(&item.kind),
+            _ => None,
+        })
+        .collect()
+}
+
+fn entry(kind: &ItemKind) -> Option<ThreadEntry> {
+    match kind {
+        ItemKind::ToolCall(call) => file_read(call),
+        kind => {
+            let (role, text) = said(kind).filter(|(_, text)| !text.is_empty())?;
+            Some(ThreadEntry::Message(Message::text(role, text)))
+        }
+    }
+}
+
+/// A file that was read in the thread.
+fn file_read(call: &ToolCall) -> Option<ThreadEntry> {
+    let read = call.name == "read_file" && call.origin == Origin::Native;
+    if !read || call.error || call.state != ToolState::Done {
+        return None;
+    }
+    let path = call.locations.first().map(|location| location.path.display().to_string());
+    let path = path.or_else(|| call.input.as_ref()?.get("path")?.as_str().map(str::to_owned))?;
+    let texts = call.result.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        Part::Image { .. } => None,
+    });
+    Some(ThreadEntry::ReadFile { path, content: texts.collect() })
+}
+
+pub fn metadata(chat: SessionSummary) -> ThreadMetadata {
+    ThreadMetadata {
+        id: chat.id.to_string(),
+        title: chat.title.unwrap_or_else(|| "Untitled".to_owned()),
+        modified_at: time(chat.updated_at),
+    }
+}
+
+/// RFC 3339.
+fn time(millis: u64) -> String {
+    let time = i64::try_from(millis).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
+    time.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+}

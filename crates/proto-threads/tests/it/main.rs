@@ -1,0 +1,7 @@
+//! The thread protocol without an engine, in both readings of its document.
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+mod agent;
+mod client;
+mod editor;
+mod entries;
