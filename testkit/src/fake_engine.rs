@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::command::{
-    Accepted, AcceptedStatus, Catalog, FileContent, FileStat, ServerSpec, SessionInfo, Settings, SlashCommand,
-    UserPrompt,
+    Accepted, AcceptedStatus, Catalog, FileContent, FileStat, ServerSpec, SessionInfo, Settings,
+    SlashCommand, UserPrompt,
 };
 use domain::event::{Channel, EventBody, SessionOpened, SessionUsage};
 use domain::host::{HostReply, HostRequest};
@@ -325,8 +325,7 @@ impl State {
                 let chat = self.chats.entry(session.clone()).or_default();
                 chat.turns += 1;
                 let turn = TurnId(chat.turns);
-                let accepted =
-                    Accepted { turn, model: "a/plain".into(), status: AcceptedStatus::Prompting };
+                let accepted = Accepted { turn, model: "a/plain".into(), status: AcceptedStatus::Prompting };
                 let _ = reply.send(refused().map(|()| accepted));
                 Some(Seen::Prompt { session, turn, prompt })
             }
