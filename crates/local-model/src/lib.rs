@@ -1,1 +1,30 @@
-//! To be written.
+//! The embedded model: a GGUF file run on the CPU, in this process, with code of our own.
+//!
+//! [`Engine`] is a loaded file, [`Session`] a conversation with it. Knows nothing of editors, tools or the network;
+//! spawns no program and reads no environment.
+
+mod conversation;
+mod engine;
+mod format;
+mod gguf;
+mod install;
+mod kernels;
+mod model;
+mod provider;
+mod refusal;
+mod registry;
+mod sampler;
+mod session;
+mod template;
+mod threads;
+mod tokenizer;
+mod wheel;
+
+pub use engine::Engine;
+pub use install::{DEFAULT, Incoming, InstallError, Weights};
+pub use provider::LocalModel;
+pub use refusal::Refusal;
+pub use registry::{Installed, Registry};
+pub use sampler::Sampling;
+pub use session::{Ended, Limits, Outcome, Session};
+pub use template::{Message, Role};

@@ -1,0 +1,101 @@
+//! Owns fitting a prompt of the domain into a small window: which messages stay, and how long they may be.
+//! Must not know how answers are made. Invariant: what comes out, with room for an answer, fits the window, and its
+//! beginning stays the same from turn to turn for as long as possible, so that the cache of the session hits.
+
+use domain::item::Part;
+use domain::model::{Entry, Prompt};
+
+use crate::engine::Engine;
+use crate::refusal::Refusal;
+use crate::template::{Message, Role};
+
+/// Said where the instructions of the engine, written for large models with tools, would fill the window.
+const SYSTEM: &str = "You are a helpful assistant for programmers. Answer briefly and in plain words.";
+/// Tokens of instructions a small model can still follow.
+const SYSTEM_LIMIT: usize = 200;
+/// Old messages leave this many at a time, so that the rest keeps its place for some turns.
+const STEP: usize = 4;
+
+/// The tokens of `prompt` for `engine`, at most `room` of them.
+pub fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, Refusal> {
+    let system = Message::new(Role::System, system(engine, prompt));
+    let history = history(&prompt.entries);
+    let mut dropped = 0;
+    while dropped < history.len() {
+        let kept = &history[dropped..];
+        // A chat begins with the user: an answer whose question is gone only confuses.
+        if kept[0].role == Role::User {
+            let tokens = encode(engine, &system, kept)?;
+            if tokens.len() <= room {
+                return Ok(tokens);
+            }
+        }
+        dropped += if dropped + STEP < history.len() { STEP - dropped % STEP } else { 1 };
+    }
+    let Some(last) = history.iter().rev().find(|message| message.role == Role::User) else {
+        return Err(Refusal::EmptyPrompt);
+    };
+    shorten(engine, &system, last, room)
+}
+
+fn encode(engine: &Engine, system: &Message, rest: &[Message]) -> Result<Vec<u32>, Refusal> {
+    let messages: Vec<Message> = std::iter::once(system).chain(rest).cloned().collect();
+    engine.encode_chat(&messages)
+}
+
+fn system(engine: &Engine, prompt: &Prompt) -> String {
+    let given = prompt.system.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
+    let given = given.collect::<Vec<_>>().join("\n\n");
+    // Four letters a token, about: a long text is not worth counting.
+    let short = given.len() <= SYSTEM_LIMIT * 8 && engine.encode(&given, false).len() <= SYSTEM_LIMIT;
+    if short && !given.is_empty() { given } else { SYSTEM.to_owned() }
+}
+
+/// What was said, without tools and reasoning: this model has neither.
+fn history(entries: &[Entry]) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::new();
+    for entry in entries {
+        let (role, text) = match entry {
+            Entry::User { parts } => (Role::User, text_of(parts)),
+            Entry::Agent { text, .. } => (Role::Assistant, text.trim().to_owned()),
+            Entry::Reasoning { .. } | Entry::Call { .. } | Entry::Result { .. } => continue,
+        };
+        match messages.last_mut() {
+            _ if text.is_empty() => {}
+            Some(last) if last.role == role => {
+                last.content.push_str("\n\n");
+                last.content.push_str(&text);
+            }
+            _ => messages.push(Message::new(role, text)),
+        }
+    }
+    messages
+}
+
+fn text_of(parts: &[Part]) -> String {
+    let text = |part: &Part| match part {
+        Part::Text { text } => text.trim().to_owned(),
+        Part::Image { .. } => "[an image, which this model cannot see]".to_owned(),
+    };
+    parts.iter().map(text).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// One message that is too long keeps its beginning and its end.
+fn shorten(engine: &Engine, system: &Message, last: &Message, room: usize) -> Result<Vec<u32>, Refusal> {
+    let all = engine.encode(&last.content, false);
+    let frame = encode(engine, system, &[Message::new(Role::User, "")])?.len();
+    // Some tokens for the mark in the middle, and for words that come apart at the cut.
+    let keep = room.saturating_sub(frame + 16);
+    if keep < 16 {
+        return Err(Refusal::TooLong { tokens: frame + all.len(), window: room });
+    }
+    let (head, tail) = (keep / 2, keep - keep / 2);
+    let start = engine.decode(&all[..head.min(all.len())]);
+    let end = engine.decode(&all[all.len().saturating_sub(tail).max(head.min(all.len()))..]);
+    let cut = Message::new(Role::User, format!("{start}\n[…]\n{end}"));
+    let tokens = encode(engine, system, &[cut])?;
+    if tokens.len() > room {
+        return Err(Refusal::TooLong { tokens: tokens.len(), window: room });
+    }
+    Ok(tokens)
+}

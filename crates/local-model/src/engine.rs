@@ -1,0 +1,80 @@
+//! Owns a loaded model: its file, weights, vocabulary and template together. Must not know conversations.
+//! Invariant: an `Engine` that exists can answer; everything it cannot do was refused when it was loaded.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::gguf::{Gguf, Source};
+use crate::model::Model;
+use crate::refusal::Refusal;
+use crate::template::{Message, Template};
+use crate::tokenizer::Tokenizer;
+
+/// A model ready to run. Shared by any number of sessions.
+pub struct Engine {
+    pub(crate) model: Model,
+    pub(crate) tokenizer: Tokenizer,
+    template: Template,
+    name: String,
+}
+
+impl Engine {
+    /// Maps the file and reads its directory; weights are paged in as they are used.
+    pub fn open(path: &Path) -> Result<Engine, Refusal> {
+        let unreadable = |source| Refusal::Unreadable { path: path.to_owned(), source };
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        // SAFETY: the map is read-only and models are replaced by renaming, never by writing into them.
+        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(unreadable)?;
+        Engine::read(Arc::new(map))
+    }
+
+    /// Reads a model from bytes that are already there.
+    pub fn read(source: Source) -> Result<Engine, Refusal> {
+        let file = Gguf::parse(source)?;
+        let model = Model::read(&file)?;
+        let tokenizer = Tokenizer::read(&file)?;
+        if tokenizer.size() != model.shape.vocabulary {
+            let (tokens, rows) = (tokenizer.size(), model.shape.vocabulary);
+            return Err(Refusal::damaged(format!("it has {tokens} tokens and {rows} embeddings")));
+        }
+        let template = Template::new(file.text("tokenizer.chat_template"))?;
+        let name = file.text("general.name").unwrap_or("unnamed").chars().take(200).collect();
+        Ok(Engine { model, tokenizer, template, name })
+    }
+
+    /// The name the file gives the model.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Tokens the model was trained to look back on.
+    pub fn trained_window(&self) -> usize {
+        self.model.shape.context
+    }
+
+    /// Token ids of a text, as the model's vocabulary cuts it. With `marks`, texts such as `<|im_start|>` steer.
+    pub fn encode(&self, text: &str, marks: bool) -> Vec<u32> {
+        self.tokenizer.encode(text, marks)
+    }
+
+    /// The text of some tokens.
+    pub fn decode(&self, tokens: &[u32]) -> String {
+        let mut bytes = Vec::new();
+        for &token in tokens {
+            self.tokenizer.decode(token, &mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The tokens of a chat, up to where the assistant is to speak.
+    pub fn encode_chat(&self, messages: &[Message]) -> Result<Vec<u32>, Refusal> {
+        let text = self.template.render(messages, &self.tokenizer)?;
+        let mut tokens = self.tokenizer.encode(&text, true);
+        if let Some(prefix) = self.tokenizer.prefix()
+            && tokens.first() != Some(&prefix)
+        {
+            tokens.insert(0, prefix);
+        }
+        Ok(tokens)
+    }
+}

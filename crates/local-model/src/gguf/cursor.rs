@@ -1,0 +1,73 @@
+//! Owns bounds-checked reading of little-endian numbers and strings. Knows no key of GGUF.
+//! Invariant: the position never passes the end of the bytes.
+
+use std::ops::Range;
+
+use crate::refusal::Refusal;
+
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(bytes: &'a [u8]) -> Cursor<'a> {
+        Cursor { bytes, position: 0 }
+    }
+
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Refusal> {
+        let range = self.skip(count)?;
+        Ok(&self.bytes[range])
+    }
+
+    /// Passes over `count` bytes and says where they lie.
+    pub fn skip(&mut self, count: usize) -> Result<Range<usize>, Refusal> {
+        let end = self.position.checked_add(count).filter(|&end| end <= self.bytes.len());
+        let end = end.ok_or_else(|| Refusal::damaged("it ends in the middle of its directory"))?;
+        let range = self.position..end;
+        self.position = end;
+        Ok(range)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    pub fn u8(&mut self) -> Result<u8, Refusal> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+
+    pub fn u16(&mut self) -> Result<u16, Refusal> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    pub fn u32(&mut self) -> Result<u32, Refusal> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    pub fn u64(&mut self) -> Result<u64, Refusal> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// A length-prefixed string, as the range of its bytes.
+    pub fn string(&mut self) -> Result<Range<usize>, Refusal> {
+        let length = self.u64()?;
+        let length = usize::try_from(length).map_err(|_| Refusal::damaged("a string is too long"))?;
+        self.skip(length)
+    }
+
+    pub fn name(&mut self, limit: usize) -> Result<String, Refusal> {
+        let range = self.string()?;
+        if range.len() > limit {
+            return Err(Refusal::damaged("a name is too long"));
+        }
+        let name = std::str::from_utf8(&self.bytes[range]);
+        Ok(name.map_err(|_| Refusal::damaged("a name is not UTF-8"))?.to_owned())
+    }
+}

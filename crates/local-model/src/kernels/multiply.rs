@@ -1,0 +1,199 @@
+//! Owns the product of a weight matrix with some tokens. Knows panels, float rows and activations; must not
+//! know what the matrix is for. Invariant: rows of different panels can be computed by different threads.
+
+use std::ops::Range;
+
+use super::activations::{Activations, GROUP, blocks};
+use super::lanes::Lanes;
+use super::panel::{Panel, Target, group, unpack};
+use crate::format::Format;
+
+/// A matrix and the tokens it is multiplied with.
+#[derive(Clone, Copy)]
+pub struct Product<'a> {
+    pub format: Format,
+    pub rows: usize,
+    pub columns: usize,
+    /// `rows` rows of whole blocks.
+    pub weights: &'a [u8],
+    pub activations: &'a Activations,
+    /// The same tokens as floats, for weights that are floats.
+    pub plain: &'a [f32],
+    /// One row of results for each token, `out_stride` apart.
+    pub out: *mut f32,
+    pub out_stride: usize,
+}
+
+// SAFETY: `out` is only written through, each row of results by the one thread that holds its panel.
+unsafe impl Sync for Product<'_> {}
+
+/// Computes the rows of some panels; a panel is `S::COUNT` rows, the last one may be short.
+///
+/// # Safety
+/// `weights`, `activations`, `plain` and `out` have the sizes the fields say.
+#[inline(always)]
+pub unsafe fn multiply<S: Lanes>(
+    product: &Product,
+    panels: Range<usize>,
+    panel: &mut Panel,
+    widths: &'static [usize],
+) {
+    for index in panels {
+        let first = index * S::COUNT;
+        let count = S::COUNT.min(product.rows - first);
+        // SAFETY: sizes as the caller vouches; the panel is reserved before it is written.
+        unsafe {
+            if product.format.is_float() {
+                panel.row.resize(product.columns, 0.0);
+                float_rows::<S>(product, first..first + count, &mut panel.row);
+                continue;
+            }
+            // A short last panel is unpacked from further up, and only its own rows are kept.
+            let start = (product.rows - S::COUNT).min(first);
+            let stride = product.format.row_bytes(product.columns);
+            let rows = product.weights.as_ptr().add(start * stride);
+            panel.reserve(S::COUNT, product.columns);
+            let target = Target {
+                quants: panel.quants.as_mut_ptr(),
+                scales: panel.scales.as_mut_ptr(),
+                offsets: panel.offsets.as_mut_ptr(),
+            };
+            unpack::<S>(product.format, rows, stride, product.columns, target);
+            for (token, width) in blocks(product.activations.tokens, widths) {
+                let block = Block { target, token, first, kept: S::COUNT - count };
+                match (group(product.format), product.format == Format::Q8_0) {
+                    (16, _) => block.run::<S, 4, false>(product, width),
+                    (_, true) => block.run::<S, 8, true>(product, width),
+                    (_, false) => block.run::<S, 8, false>(product, width),
+                }
+            }
+        }
+    }
+}
+
+/// An unpacked panel against one block of tokens.
+#[derive(Clone, Copy)]
+struct Block {
+    target: Target,
+    token: usize,
+    first: usize,
+    /// Lanes of a short panel whose rows another panel has computed.
+    kept: usize,
+}
+
+impl Block {
+    #[inline(always)]
+    unsafe fn run<S: Lanes, const STEPS: usize, const WIDE: bool>(self, product: &Product, width: usize) {
+        // SAFETY: as for `multiply`.
+        unsafe {
+            match width {
+                1 => self.tile::<S, STEPS, WIDE, 1>(product),
+                2 => self.tile::<S, STEPS, WIDE, 2>(product),
+                4 => self.tile::<S, STEPS, WIDE, 4>(product),
+                8 => self.tile::<S, STEPS, WIDE, 8>(product),
+                12 => self.tile::<S, STEPS, WIDE, 12>(product),
+                _ => {}
+            }
+        }
+    }
+
+    /// `T` tokens at once; a group is `STEPS` words of each row.
+    #[inline(always)]
+    unsafe fn tile<S: Lanes, const STEPS: usize, const WIDE: bool, const T: usize>(self, product: &Product) {
+        let columns = product.columns;
+        let activations = product.activations;
+        // SAFETY: as for `multiply`; group and word indices stay below those of `columns`.
+        unsafe {
+            let x = activations.quants.as_ptr().add(self.token * columns / 4);
+            let x_scales = activations.scales.as_ptr().add(self.token * columns / GROUP);
+            let x_sums = if STEPS == 8 { &activations.sums } else { &activations.half_sums };
+            let x_sums = x_sums.as_ptr().add(self.token * columns / (STEPS * 4));
+            let mut totals = [S::splat(0.0); T];
+            for group in 0..columns / (STEPS * 4) {
+                let mut sums = [S::splat_word(0); T];
+                for step in 0..STEPS {
+                    let word = group * STEPS + step;
+                    let weights = S::load_words(self.target.quants.add(word * S::COUNT));
+                    for token in 0..T {
+                        sums[token] = S::dot::<WIDE>(sums[token], weights, x.add(word * T + token));
+                    }
+                }
+                let scale = S::load(self.target.scales.add(group * S::COUNT));
+                let offset = S::load(self.target.offsets.add(group * S::COUNT));
+                for token in 0..T {
+                    let x_scale = S::splat(*x_scales.add(group * STEPS / 8 * T + token));
+                    let x_sum = S::splat(*x_sums.add(group * T + token));
+                    let sum = S::multiply(S::to_float(sums[token]), x_scale);
+                    totals[token] = S::fused(sum, scale, S::fused(offset, x_sum, totals[token]));
+                }
+            }
+            for (token, &total) in totals.iter().enumerate() {
+                let out = product.out.add((self.token + token) * product.out_stride + self.first);
+                self.keep::<S>(out, total);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn keep<S: Lanes>(self, out: *mut f32, total: S::Float) {
+        // SAFETY: a whole panel has `COUNT` results; a short one writes only those of its own rows.
+        unsafe {
+            if self.kept == 0 {
+                return S::store(out, total);
+            }
+            let mut lanes = [0f32; 16];
+            S::store(lanes.as_mut_ptr(), total);
+            std::ptr::copy_nonoverlapping(lanes.as_ptr().add(self.kept), out, S::COUNT - self.kept);
+        }
+    }
+}
+
+/// Rows of floats: each is expanded once and met with four tokens at a time.
+#[inline(always)]
+unsafe fn float_rows<S: Lanes>(product: &Product, rows: Range<usize>, expanded: &mut [f32]) {
+    let columns = product.columns;
+    let stride = product.format.row_bytes(columns);
+    for row in rows {
+        product.format.expand(&product.weights[row * stride..(row + 1) * stride], expanded);
+        let mut token = 0;
+        // SAFETY: as for `multiply`.
+        unsafe {
+            while token < product.activations.tokens {
+                let left = product.activations.tokens - token;
+                let out = product.out.add(token * product.out_stride + row);
+                let x = product.plain.as_ptr().add(token * columns);
+                token += if left >= 4 {
+                    float_tile::<S, 4>(expanded.as_ptr(), x, columns, out, product.out_stride)
+                } else {
+                    float_tile::<S, 1>(expanded.as_ptr(), x, columns, out, product.out_stride)
+                };
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn float_tile<S: Lanes, const T: usize>(
+    row: *const f32,
+    x: *const f32,
+    columns: usize,
+    out: *mut f32,
+    out_stride: usize,
+) -> usize {
+    // SAFETY: as for `multiply`; columns are a multiple of 32 and so of every lane count.
+    unsafe {
+        let mut totals = [S::splat(0.0); T];
+        let mut column = 0;
+        while column < columns {
+            let weights = S::load(row.add(column));
+            for (token, total) in totals.iter_mut().enumerate() {
+                *total = S::fused(weights, S::load(x.add(token * columns + column)), *total);
+            }
+            column += S::COUNT;
+        }
+        for (token, &total) in totals.iter().enumerate() {
+            out.add(token * out_stride).write(S::sum(total));
+        }
+    }
+    T
+}

@@ -1,0 +1,279 @@
+//! Owns the one layout all quantised weights are turned into before they are multiplied: a panel of
+//! `COUNT` rows, word by word side by side, with a scale and an offset for each group. Knows the block formats;
+//! must not know about activations. Invariant: weight = scale * byte + offset, for every byte of a panel.
+
+use super::lanes::Lanes;
+use crate::format::{Format, scale_and_minimum};
+
+/// Room for one unpacked panel. Grown once to the widest tensor and reused.
+#[derive(Default)]
+pub struct Panel {
+    pub quants: Vec<u32>,
+    pub scales: Vec<f32>,
+    pub offsets: Vec<f32>,
+    /// One row of float weights, which need no panel.
+    pub row: Vec<f32>,
+}
+
+impl Panel {
+    pub fn reserve(&mut self, lanes: usize, columns: usize) {
+        self.quants.resize(self.quants.len().max(lanes * columns / 4), 0);
+        // The smallest group holds sixteen weights.
+        self.scales.resize(self.scales.len().max(lanes * columns / 16), 0.0);
+        self.offsets.resize(self.scales.len(), 0.0);
+    }
+}
+
+/// Where `unpack` writes: the three arrays of a panel with room for its columns.
+#[derive(Clone, Copy)]
+pub struct Target {
+    pub quants: *mut u32,
+    pub scales: *mut f32,
+    pub offsets: *mut f32,
+}
+
+/// Unpacks `S::COUNT` rows that begin at `rows`, `stride` bytes apart, into `target`.
+///
+/// # Safety
+/// The rows are readable for `columns` weights each and `target` was reserved for them.
+#[inline(always)]
+pub unsafe fn unpack<S: Lanes>(
+    format: Format,
+    rows: *const u8,
+    stride: usize,
+    columns: usize,
+    target: Target,
+) {
+    // While a panel is unpacked the one after it is fetched, as many bytes at a time as are used up.
+    let next = rows.wrapping_add(S::COUNT * stride);
+    let used = S::COUNT * format.block_bytes();
+    for block in 0..columns / format.block() {
+        // SAFETY: the block lies inside the row, and its words and groups inside the target.
+        unsafe {
+            let mut line = 0;
+            while line < used {
+                S::prefetch(next.wrapping_add(block * used + line));
+                line += 64;
+            }
+            let from = rows.add(block * format.block_bytes());
+            let to = target.at::<S>(format, block);
+            match format {
+                Format::Q4_1 => unpack_q4_1::<S>(from, stride, to),
+                Format::Q8_0 => unpack_q8_0::<S>(from, stride, to),
+                Format::Q4_0 => unpack_q4_0::<S>(from, stride, to),
+                Format::Q5_0 => unpack_q5::<S, false>(from, stride, to),
+                Format::Q5_1 => unpack_q5::<S, true>(from, stride, to),
+                Format::Q4K => unpack_k::<S, false>(from, stride, to),
+                Format::Q5K => unpack_k::<S, true>(from, stride, to),
+                Format::Q6K => unpack_q6k::<S>(from, stride, to),
+                // Floats are multiplied as they are, in `rows.rs`.
+                Format::F32 | Format::F16 | Format::Bf16 => {}
+            }
+        }
+    }
+}
+
+/// Weights that share a scale.
+pub const fn group(format: Format) -> usize {
+    if matches!(format, Format::Q6K) { 16 } else { 32 }
+}
+
+impl Target {
+    #[inline(always)]
+    unsafe fn at<S: Lanes>(self, format: Format, block: usize) -> Target {
+        let words = block * format.block() / 4 * S::COUNT;
+        let groups = block * format.block() / group(format) * S::COUNT;
+        // SAFETY: the caller counts blocks inside the reserved columns.
+        unsafe {
+            Target {
+                quants: self.quants.add(words),
+                scales: self.scales.add(groups),
+                offsets: self.offsets.add(groups),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn put<S: Lanes>(self, word: usize, value: S::Int) {
+        // SAFETY: as in `at`.
+        unsafe { S::store_words(self.quants.add(word * S::COUNT), value) }
+    }
+
+    #[inline(always)]
+    unsafe fn weigh<S: Lanes>(self, group: usize, scale: S::Float, offset: S::Float) {
+        // SAFETY: as in `at`.
+        unsafe {
+            S::store(self.scales.add(group * S::COUNT), scale);
+            S::store(self.offsets.add(group * S::COUNT), offset);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn low<S: Lanes>(value: S::Int) -> S::Int {
+    unsafe { S::and(value, S::splat_word(0x0f0f_0f0f)) }
+}
+
+#[inline(always)]
+unsafe fn high<S: Lanes>(value: S::Int) -> S::Int {
+    unsafe { S::and(S::shift_right::<4>(value), S::splat_word(0x0f0f_0f0f)) }
+}
+
+/// Sixteen bytes of nibbles: low ones are words 0 to 3, high ones words 4 to 7.
+#[inline(always)]
+unsafe fn nibbles<S: Lanes>(from: *const u8, stride: usize, to: Target) {
+    unsafe {
+        let bytes = S::rows16(from, stride);
+        for (word, &bytes) in bytes.iter().enumerate() {
+            to.put::<S>(word, low::<S>(bytes));
+            to.put::<S>(word + 4, high::<S>(bytes));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn unpack_q4_1<S: Lanes>(from: *const u8, stride: usize, to: Target) {
+    unsafe {
+        let pair = S::words(from, stride);
+        to.weigh::<S>(0, S::half_to_float(pair), S::half_to_float(S::shift_right::<16>(pair)));
+        nibbles::<S>(from.add(4), stride, to);
+    }
+}
+
+#[inline(always)]
+unsafe fn unpack_q4_0<S: Lanes>(from: *const u8, stride: usize, to: Target) {
+    unsafe {
+        let scale = S::half_to_float(S::words(from, stride));
+        to.weigh::<S>(0, scale, S::multiply(scale, S::splat(-8.0)));
+        nibbles::<S>(from.add(2), stride, to);
+    }
+}
+
+#[inline(always)]
+unsafe fn unpack_q8_0<S: Lanes>(from: *const u8, stride: usize, to: Target) {
+    unsafe {
+        let scale = S::half_to_float(S::words(from, stride));
+        let (flip, shift) = if S::SIGNED_BYTES { (0, 0.0) } else { (0x8080_8080, -128.0) };
+        to.weigh::<S>(0, scale, S::multiply(scale, S::splat(shift)));
+        for half in 0..2 {
+            let bytes = S::rows16(from.add(2 + half * 16), stride);
+            for (word, &bytes) in bytes.iter().enumerate() {
+                to.put::<S>(half * 4 + word, S::xor(bytes, S::splat_word(flip)));
+            }
+        }
+    }
+}
+
+/// Q5_1 when `OFFSET`, else Q5_0.
+#[inline(always)]
+unsafe fn unpack_q5<S: Lanes, const OFFSET: bool>(from: *const u8, stride: usize, to: Target) {
+    unsafe {
+        let pair = S::words(from, stride);
+        let scale = S::half_to_float(pair);
+        let offset = if OFFSET {
+            S::half_to_float(S::shift_right::<16>(pair))
+        } else {
+            S::multiply(scale, S::splat(-16.0))
+        };
+        to.weigh::<S>(0, scale, offset);
+        let bits = from.add(if OFFSET { 4 } else { 2 });
+        let mut fifth = S::words(bits, stride);
+        let bytes = S::rows16(bits.add(4), stride);
+        for word in 0..8 {
+            let nibble = if word < 4 { low::<S>(bytes[word]) } else { high::<S>(bytes[word - 4]) };
+            to.put::<S>(word, S::or(nibble, spread::<S>(fifth)));
+            fifth = S::shift_right::<4>(fifth);
+        }
+    }
+}
+
+/// The four lowest bits of each lane, one into bit 4 of each byte.
+#[inline(always)]
+unsafe fn spread<S: Lanes>(bits: S::Int) -> S::Int {
+    unsafe {
+        let copies = S::multiply_words(S::and(bits, S::splat_word(15)), S::splat_word(0x0020_4081));
+        S::shift_left::<4>(S::and(copies, S::splat_word(0x0101_0101)))
+    }
+}
+
+/// Q5_K when `FIFTH`, else Q4_K.
+#[inline(always)]
+unsafe fn unpack_k<S: Lanes, const FIFTH: bool>(from: *const u8, stride: usize, to: Target) {
+    unsafe {
+        let pair = S::words(from, stride);
+        let scale = S::half_to_float(pair);
+        let minimum = S::half_to_float(S::shift_right::<16>(pair));
+        let mut factors = [[0f32; 16]; 16];
+        for row in 0..S::COUNT {
+            let packed = std::slice::from_raw_parts(from.add(row * stride + 4), 12);
+            for group in 0..8 {
+                let (scale, minimum) = scale_and_minimum(packed, group);
+                factors[group][row] = f32::from(scale);
+                factors[group + 8][row] = -f32::from(minimum);
+            }
+        }
+        for group in 0..8 {
+            let group_scale = S::multiply(scale, S::load(factors[group].as_ptr()));
+            to.weigh::<S>(group, group_scale, S::multiply(minimum, S::load(factors[group + 8].as_ptr())));
+        }
+        let quants = from.add(if FIFTH { 48 } else { 16 });
+        for half in 0..2 {
+            let mut fifths = if FIFTH { S::rows16(from.add(16 + half * 16), stride) } else { [pair; 4] };
+            for two_groups in 0..4 {
+                let bytes = S::rows16(quants.add(two_groups * 32 + half * 16), stride);
+                for word in 0..4 {
+                    let mut first = low::<S>(bytes[word]);
+                    let mut second = high::<S>(bytes[word]);
+                    if FIFTH {
+                        let bit = S::splat_word(0x1010_1010);
+                        first = S::or(first, S::and(S::shift_left::<4>(fifths[word]), bit));
+                        second = S::or(second, S::and(S::shift_left::<3>(fifths[word]), bit));
+                        fifths[word] = S::shift_right::<2>(fifths[word]);
+                    }
+                    let place = two_groups * 16 + half * 4 + word;
+                    to.put::<S>(place, first);
+                    to.put::<S>(place + 8, second);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn unpack_q6k<S: Lanes>(from: *const u8, stride: usize, to: Target) {
+    unsafe {
+        // The scale is the last two bytes of the block: they are read with the two before them.
+        let scale = S::half_to_float(S::shift_right::<16>(S::words(from.add(206), stride)));
+        let mut factors = [[0f32; 16]; 16];
+        for row in 0..S::COUNT {
+            let scales = std::slice::from_raw_parts(from.add(row * stride + 192), 16);
+            for (factor, &scale) in factors.iter_mut().zip(scales) {
+                factor[row] = f32::from(scale as i8);
+            }
+        }
+        for (group, factor) in factors.iter().enumerate() {
+            let group_scale = S::multiply(scale, S::load(factor.as_ptr()));
+            to.weigh::<S>(group, group_scale, S::multiply(group_scale, S::splat(-32.0)));
+        }
+        for part in 0..2 {
+            for half in 0..2 {
+                let tops = S::rows16(from.add(128 + part * 32 + half * 16), stride);
+                let near = S::rows16(from.add(part * 64 + half * 16), stride);
+                let far = S::rows16(from.add(part * 64 + 32 + half * 16), stride);
+                for word in 0..4 {
+                    let top = tops[word];
+                    let place = part * 32 + half * 4 + word;
+                    to.put::<S>(place, S::or(low::<S>(near[word]), bits::<S>(S::shift_left::<4>(top))));
+                    to.put::<S>(place + 8, S::or(low::<S>(far[word]), bits::<S>(S::shift_left::<2>(top))));
+                    to.put::<S>(place + 16, S::or(high::<S>(near[word]), bits::<S>(top)));
+                    to.put::<S>(place + 24, S::or(high::<S>(far[word]), bits::<S>(S::shift_right::<2>(top))));
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn bits<S: Lanes>(value: S::Int) -> S::Int {
+    unsafe { S::and(value, S::splat_word(0x3030_3030)) }
+}

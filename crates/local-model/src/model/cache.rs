@@ -1,0 +1,96 @@
+//! Owns the keys and values of past tokens, in bytes with one scale for each head of each position, in pages
+//! that are allocated as a chat grows. Must not know how they are used.
+//! Invariant: a page is whole or absent; what lies beyond the tokens in use is finite, if stale.
+
+use super::Shape;
+use crate::kernels::attention::{KEY_BLOCK, PAGE, PageView};
+
+/// The memory of one conversation.
+pub struct Cache {
+    key_heads: usize,
+    head_size: usize,
+    layers: usize,
+    pages: Vec<Page>,
+}
+
+struct Page {
+    bytes: Vec<i8>,
+    scales: Vec<f32>,
+}
+
+impl Cache {
+    pub fn new(shape: &Shape) -> Cache {
+        Cache {
+            key_heads: shape.key_heads,
+            head_size: shape.head_size,
+            layers: shape.layers,
+            pages: Vec::new(),
+        }
+    }
+
+    /// Makes room for `tokens` positions.
+    pub fn reserve(&mut self, tokens: usize) {
+        let vectors = self.layers * self.key_heads * 2 * PAGE;
+        while self.pages.len() * PAGE < tokens {
+            self.pages.push(Page { bytes: vec![0; vectors * self.head_size], scales: vec![0.0; vectors] });
+        }
+    }
+
+    /// Gives back the pages beyond `tokens` positions.
+    pub fn shrink(&mut self, tokens: usize) {
+        self.pages.truncate(tokens.div_ceil(PAGE));
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        self.pages.iter().map(|page| page.bytes.len() + page.scales.len() * 4).sum()
+    }
+
+    /// Stores what one layer computed for one position: its key heads side by side.
+    pub fn store(&mut self, layer: usize, position: usize, keys: &[f32], values: &[f32]) {
+        let size = self.head_size;
+        let place = position % PAGE;
+        let page = &mut self.pages[position / PAGE];
+        for head in 0..self.key_heads {
+            let vector = (layer * self.key_heads + head) * 2;
+            let (from, to) = (&keys[head * size..][..size], &mut page.bytes[vector * PAGE * size..]);
+            let block = place / KEY_BLOCK * KEY_BLOCK * size + place % KEY_BLOCK;
+            let (scale, inverse) = scale(from);
+            page.scales[vector * PAGE + place] = scale;
+            for (dimension, &value) in from.iter().enumerate() {
+                to[block + dimension * KEY_BLOCK] = round(value * inverse);
+            }
+            let vector = vector + 1;
+            let (from, to) = (&values[head * size..][..size], &mut page.bytes[vector * PAGE * size..]);
+            let (scale, inverse) = self::scale(from);
+            page.scales[vector * PAGE + place] = scale;
+            for (to, &value) in to[place * size..].iter_mut().zip(from) {
+                *to = round(value * inverse);
+            }
+        }
+    }
+
+    /// What one key head of a layer has stored, page by page.
+    pub fn views(&self, layer: usize, head: usize, tokens: usize) -> impl Iterator<Item = PageView<'_>> {
+        let vector = (layer * self.key_heads + head) * 2;
+        let length = PAGE * self.head_size;
+        self.pages.iter().take(tokens.div_ceil(PAGE)).map(move |page| PageView {
+            keys: &page.bytes[vector * length..][..length],
+            key_scales: &page.scales[vector * PAGE..][..PAGE],
+            values: &page.bytes[(vector + 1) * length..][..length],
+            value_scales: &page.scales[(vector + 1) * PAGE..][..PAGE],
+        })
+    }
+}
+
+/// The scale that maps a vector onto bytes, and its inverse; a broken vector counts as nothing.
+fn scale(vector: &[f32]) -> (f32, f32) {
+    let largest = vector.iter().fold(0f32, |largest, value| largest.max(value.abs()));
+    if largest > 0.0 && largest.is_finite() { (largest / 127.0, 127.0 / largest) } else { (0.0, 0.0) }
+}
+
+/// The nearest integer of a number within ±127, without asking a library for it: added to a number this large, the
+/// fraction falls off and the integer is what the low bits hold.
+fn round(value: f32) -> i8 {
+    (value + 12_582_912.0).to_bits() as i8
+}

@@ -1,0 +1,235 @@
+//! Owns what a llama-architecture file must hold: its sizes and its tensors, checked against each other.
+//! Must not know tokens as text. Invariant: a `Model` that exists can be run without any further size check.
+
+mod cache;
+mod forward;
+mod rotation;
+
+use std::ops::Range;
+
+pub use cache::Cache;
+pub use forward::{BATCH, Pass, Stopped};
+
+use crate::format::Format;
+use crate::gguf::{Gguf, Source, Tensor};
+use crate::refusal::Refusal;
+use rotation::Rotation;
+
+/// The sizes of a model.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    pub layers: usize,
+    pub embedding: usize,
+    pub feed_forward: usize,
+    pub heads: usize,
+    pub key_heads: usize,
+    pub head_size: usize,
+    pub vocabulary: usize,
+    /// Tokens the model was trained to look back on.
+    pub context: usize,
+    pub epsilon: f32,
+}
+
+/// The weights of a model, lying in its mapped file.
+pub struct Model {
+    pub shape: Shape,
+    source: Source,
+    rotation: Rotation,
+    embedding: Matrix,
+    layers: Vec<Layer>,
+    output_norm: Vec<f32>,
+    output: Matrix,
+}
+
+/// A weight matrix and where it lies.
+#[derive(Clone)]
+struct Matrix {
+    format: Format,
+    rows: usize,
+    columns: usize,
+    data: Range<usize>,
+}
+
+struct Layer {
+    attention_norm: Vec<f32>,
+    query: Matrix,
+    key: Matrix,
+    value: Matrix,
+    query_bias: Option<Vec<f32>>,
+    key_bias: Option<Vec<f32>>,
+    value_bias: Option<Vec<f32>>,
+    attention_output: Matrix,
+    feed_forward_norm: Vec<f32>,
+    gate: Matrix,
+    up: Matrix,
+    down: Matrix,
+}
+
+/// No real model is larger in any direction; a damaged file is stopped here.
+const SIZE_LIMIT: usize = 1 << 20;
+
+impl Model {
+    pub fn read(file: &Gguf) -> Result<Model, Refusal> {
+        let architecture = file.text("general.architecture").unwrap_or("unknown");
+        if architecture != "llama" {
+            return Err(Refusal::unsupported(format!(
+                "its architecture is {architecture}, and llama is known"
+            )));
+        }
+        let shape = Shape::read(file)?;
+        let rotation = Rotation::read(file, shape.head_size)?;
+        refuse_strangers(file, shape.layers)?;
+        let embedding = matrix(file, "token_embd.weight", shape.embedding, shape.vocabulary)?;
+        let output = match file.tensor("output.weight") {
+            Some(_) => matrix(file, "output.weight", shape.embedding, shape.vocabulary)?,
+            None => embedding.clone(),
+        };
+        let layers =
+            (0..shape.layers).map(|index| Layer::read(file, index, &shape)).collect::<Result<_, _>>()?;
+        Ok(Model {
+            output_norm: vector(file, "output_norm.weight", shape.embedding)?,
+            source: file.source().clone(),
+            shape,
+            rotation,
+            embedding,
+            layers,
+            output,
+        })
+    }
+
+    fn data(&self, matrix: &Matrix) -> &[u8] {
+        &self.source.as_ref().as_ref()[matrix.data.clone()]
+    }
+}
+
+impl Shape {
+    fn read(file: &Gguf) -> Result<Shape, Refusal> {
+        let size = |key: &str| -> Result<usize, Refusal> {
+            let value = file.whole(&format!("llama.{key}"));
+            let value = value.ok_or_else(|| Refusal::damaged(format!("it does not state llama.{key}")))?;
+            let value = usize::try_from(value).ok().filter(|value| (1..=SIZE_LIMIT).contains(value));
+            value.ok_or_else(|| Refusal::damaged(format!("llama.{key} is out of range")))
+        };
+        let or = |key: &str, default: usize| match file.value(&format!("llama.{key}")) {
+            Some(_) => size(key),
+            None => Ok(default),
+        };
+        if file.whole("llama.expert_count").unwrap_or(0) > 0 {
+            return Err(Refusal::unsupported("it is a mixture of experts"));
+        }
+        let (embedding, heads) = (size("embedding_length")?, size("attention.head_count")?);
+        let head_size = or("attention.key_length", embedding / heads)?;
+        let epsilon = file.real("llama.attention.layer_norm_rms_epsilon");
+        let shape = Shape {
+            layers: size("block_count")?,
+            embedding,
+            feed_forward: size("feed_forward_length")?,
+            heads,
+            key_heads: or("attention.head_count_kv", heads)?,
+            head_size,
+            vocabulary: file.tensor("token_embd.weight").map_or(0, |tensor| tensor.rows),
+            context: size("context_length")?,
+            epsilon: epsilon.filter(|epsilon| (0.0..0.1).contains(epsilon)).unwrap_or(1e-5) as f32,
+        };
+        if or("attention.value_length", head_size)? != head_size {
+            return Err(Refusal::unsupported("its keys and values differ in size"));
+        }
+        shape.check()
+    }
+
+    fn check(self) -> Result<Shape, Refusal> {
+        if !self.heads.is_multiple_of(self.key_heads) {
+            return Err(Refusal::damaged("its attention heads do not divide"));
+        }
+        if !self.head_size.is_multiple_of(16) {
+            return Err(Refusal::unsupported(format!("its attention heads are {} wide", self.head_size)));
+        }
+        if !self.embedding.is_multiple_of(32) || !self.feed_forward.is_multiple_of(32) {
+            return Err(Refusal::unsupported("its layers are not a multiple of 32 wide"));
+        }
+        if !(16..=SIZE_LIMIT).contains(&self.vocabulary) || self.heads * self.head_size > SIZE_LIMIT {
+            return Err(Refusal::damaged("its sizes are out of range"));
+        }
+        Ok(self)
+    }
+}
+
+impl Layer {
+    fn read(file: &Gguf, index: usize, shape: &Shape) -> Result<Layer, Refusal> {
+        let name = |part: &str| format!("blk.{index}.{part}");
+        let (embedding, feed_forward) = (shape.embedding, shape.feed_forward);
+        let (queries, keys) = (shape.heads * shape.head_size, shape.key_heads * shape.head_size);
+        let bias = |part: &str, length: usize| match file.tensor(&name(part)) {
+            Some(_) => vector(file, &name(part), length).map(Some),
+            None => Ok(None),
+        };
+        Ok(Layer {
+            attention_norm: vector(file, &name("attn_norm.weight"), embedding)?,
+            query: matrix(file, &name("attn_q.weight"), embedding, queries)?,
+            key: matrix(file, &name("attn_k.weight"), embedding, keys)?,
+            value: matrix(file, &name("attn_v.weight"), embedding, keys)?,
+            query_bias: bias("attn_q.bias", queries)?,
+            key_bias: bias("attn_k.bias", keys)?,
+            value_bias: bias("attn_v.bias", keys)?,
+            attention_output: matrix(file, &name("attn_output.weight"), queries, embedding)?,
+            feed_forward_norm: vector(file, &name("ffn_norm.weight"), embedding)?,
+            gate: matrix(file, &name("ffn_gate.weight"), embedding, feed_forward)?,
+            up: matrix(file, &name("ffn_up.weight"), embedding, feed_forward)?,
+            down: matrix(file, &name("ffn_down.weight"), feed_forward, embedding)?,
+        })
+    }
+}
+
+const KNOWN: [&str; 4] = ["token_embd.weight", "output_norm.weight", "output.weight", "rope_freqs.weight"];
+const KNOWN_IN_LAYER: [&str; 12] = [
+    "attn_norm.weight",
+    "attn_q.weight",
+    "attn_k.weight",
+    "attn_v.weight",
+    "attn_q.bias",
+    "attn_k.bias",
+    "attn_v.bias",
+    "attn_output.weight",
+    "ffn_norm.weight",
+    "ffn_gate.weight",
+    "ffn_up.weight",
+    "ffn_down.weight",
+];
+
+/// A tensor the engine would leave out means a model it would run wrongly.
+fn refuse_strangers(file: &Gguf, layers: usize) -> Result<(), Refusal> {
+    for name in file.tensor_names() {
+        let in_layer = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+        let known = match in_layer {
+            Some((index, part)) => {
+                index.parse().is_ok_and(|index: usize| index < layers) && KNOWN_IN_LAYER.contains(&part)
+            }
+            None => KNOWN.contains(&name),
+        };
+        if !known {
+            return Err(Refusal::unsupported(format!("it has a tensor {name:?} that is not known")));
+        }
+    }
+    Ok(())
+}
+
+fn tensor<'a>(file: &'a Gguf, name: &str, columns: usize, rows: usize) -> Result<&'a Tensor, Refusal> {
+    let tensor = file.tensor(name).ok_or_else(|| Refusal::damaged(format!("tensor {name} is missing")))?;
+    if (tensor.columns, tensor.rows) != (columns, rows) {
+        let shape = format!("{} x {}", tensor.columns, tensor.rows);
+        return Err(Refusal::damaged(format!("tensor {name} is {shape}, expected {columns} x {rows}")));
+    }
+    Ok(tensor)
+}
+
+fn matrix(file: &Gguf, name: &str, columns: usize, rows: usize) -> Result<Matrix, Refusal> {
+    let tensor = tensor(file, name, columns, rows)?;
+    Ok(Matrix { format: tensor.format, rows, columns, data: tensor.data.clone() })
+}
+
+fn vector(file: &Gguf, name: &str, length: usize) -> Result<Vec<f32>, Refusal> {
+    let tensor = tensor(file, name, length, 1)?;
+    let mut vector = vec![0.0; length];
+    tensor.format.expand(&file.bytes()[tensor.data.clone()], &mut vector);
+    Ok(vector)
+}
