@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::host::Grants;
 
 use crate::commands;
 
@@ -36,6 +37,14 @@ pub enum Task {
     /// Speak ECA on stdin and stdout: what editor plugins start.
     #[command(after_help = "Example (Emacs):\n  (setq eca-custom-command '(\"dragoman\" \"server\"))")]
     Server,
+    /// Speak the Agent Client Protocol on stdin and stdout: Zed, JetBrains, Neovim, Emacs and others start this.
+    #[command(
+        after_help = "Example (Zed, settings.json):\n  \"agent_servers\": {\"Dragoman\": {\"command\": \"dragoman\", \"args\": [\"acp\"]}}"
+    )]
+    Acp,
+    /// Speak the early Agent Communication Protocol (threads) on stdin and stdout.
+    #[command(after_help = "Example:\n  dragoman threads --workspace . --approve read")]
+    Threads(ThreadsArguments),
     /// One turn for scripts: the answer on stdout, progress on stderr.
     #[command(after_help = RUN_HELP)]
     Run(RunArguments),
@@ -128,6 +137,28 @@ pub struct RunArguments {
     pub output_schema: Option<PathBuf>,
 }
 
+#[derive(Args)]
+pub struct ThreadsArguments {
+    /// Who drives: the editor, or (as the document's headings have it) the agent. Seen from the first calls where it is left out.
+    #[arg(long, value_enum)]
+    pub role: Option<Role>,
+    /// The folder to work in; the current one by default.
+    #[arg(long)]
+    pub workspace: Option<PathBuf>,
+    /// What may run without asking: the protocol cannot ask.
+    #[arg(long, value_enum, default_value_t = Approve::None)]
+    pub approve: Approve,
+    /// A streamed message is whole after so many milliseconds of quiet.
+    #[arg(long, value_name = "MILLISECONDS")]
+    pub quiet: Option<u64>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Role {
+    Editor,
+    Agent,
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Approve {
     /// Only what policy allows.
@@ -138,6 +169,17 @@ pub enum Approve {
     Edit,
     /// Everything that is not denied.
     All,
+}
+
+impl From<Approve> for Grants {
+    fn from(approve: Approve) -> Self {
+        match approve {
+            Approve::None => Self::None,
+            Approve::Read => Self::Read,
+            Approve::Edit => Self::Edit,
+            Approve::All => Self::All,
+        }
+    }
 }
 
 #[derive(Subcommand)]
@@ -166,6 +208,8 @@ pub fn run() -> ExitCode {
     match cli.command {
         Task::Server => commands::server::run(level),
         Task::Models { json, task } => commands::models::run(task, json),
+        Task::Acp => commands::acp::run(level),
+        Task::Threads(arguments) => commands::threads::run(arguments, level),
         Task::Run(arguments) => commands::run::run(arguments, level),
         Task::Config(ConfigTask::Show { json }) => commands::config::show(json),
         Task::Trust { folder, revoke, list } => commands::trust::run(folder, revoke, list),

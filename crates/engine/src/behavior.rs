@@ -56,7 +56,8 @@ pub fn tools(shared: &Shared, behavior: Option<&str>, model: &ModelInfo) -> Vec<
         let left_out: &[&str] = if plan { &CHANGING } else { &PLANNING };
         let native = spec.server == "eca";
         let off = disabled.iter().any(|name| **name == spec.name || **name == spec.offered_name());
-        !off && !(native && left_out.contains(&spec.name.as_str()))
+        let misplaced = native && left_out.contains(&spec.name.as_str());
+        !(off || misplaced)
     });
     tools
 }

@@ -4,7 +4,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a program of its own, for measurements")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
 fn main() {

@@ -2,11 +2,13 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "commands talk to the person who typed them")]
 
+pub mod acp;
 pub mod config;
 pub mod explain_permission;
 pub mod models;
 pub mod run;
 pub mod server;
+pub mod threads;
 pub mod trust;
 
 use std::process::ExitCode;

@@ -6,13 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use config::Environment;
-use domain::host::Grants;
 use domain::{Failure, SessionId};
 use serde_json::Value;
 use terminal::{Exit, RunOptions};
 
 use super::failed;
-use crate::cli::{Approve, Level, RunArguments};
+use crate::cli::{Level, RunArguments};
 use crate::house::{self, House};
 use crate::lifetime;
 use crate::logging;
@@ -63,12 +62,7 @@ fn options(arguments: RunArguments) -> Result<RunOptions, Failure> {
         model: arguments.model,
         session: arguments.session.map(SessionId::new),
         newest: arguments.newest,
-        grants: match arguments.approve {
-            Approve::None => Grants::None,
-            Approve::Read => Grants::Read,
-            Approve::Edit => Grants::Edit,
-            Approve::All => Grants::All,
-        },
+        grants: arguments.approve.into(),
         max_cost: arguments.max_cost,
         max_steps: arguments.max_steps,
         timeout,

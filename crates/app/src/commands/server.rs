@@ -1,9 +1,12 @@
-//! `dragoman server`: ECA on stdin and stdout.
+//! `dragoman server`: ECA on stdin and stdout; and what every server on stdio begins and ends with.
 
 use std::process::ExitCode;
 
 use config::Environment;
 use domain::Failure;
+use domain::link::Engine;
+use proto_eca::Outside;
+use rpc::Transport;
 use tokio::sync::mpsc;
 
 use crate::cli::Level;
@@ -12,6 +15,17 @@ use crate::lifetime;
 use crate::logging;
 
 pub fn run(level: Option<Level>) -> ExitCode {
+    on_stdio(level, |engine, transport, parent| proto_eca::serve(engine, transport, Outside { parent }))
+}
+
+/// Serves a protocol until its client goes; `parent` takes the client's process, where the protocol tells it.
+pub fn on_stdio<F>(
+    level: Option<Level>,
+    serve: impl FnOnce(Engine, Transport, mpsc::UnboundedSender<u32>) -> F,
+) -> ExitCode
+where
+    F: Future<Output = std::io::Result<()>>,
+{
     let environment = Environment::from_process();
     logging::start(&environment, level);
     lifetime::run(async move {
@@ -19,7 +33,7 @@ pub fn run(level: Option<Level>) -> ExitCode {
         let transport =
             rpc::stdio().map_err(|error| Failure::internal(format!("stdin cannot be read: {error}.")))?;
         let (parent, parents) = mpsc::unbounded_channel();
-        let served = proto_eca::serve(engine.clone(), transport, proto_eca::Outside { parent });
+        let served = serve(engine.clone(), transport, parent);
         lifetime::serve(engine, served, parents).await;
         Ok(())
     })

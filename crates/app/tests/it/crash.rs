@@ -67,7 +67,7 @@ async fn one_kill(home: &Home, config: &Value, fake: &FakeModel, chat: &str, aft
             safe.len()
         );
     }
-    if round % 10 == 0 && !safe.is_empty() {
+    if round.is_multiple_of(10) && !safe.is_empty() {
         fake.answer(Answer::text("ok"));
         client.prompt(Some(chat), "and now?").await;
         let sent = fake.last_request().body.to_string();
