@@ -33,7 +33,9 @@ pub fn describe(plan: &Plan) -> String {
     let details = shown().filter(|resource| resource.detail.is_some()).count();
     let forms = plan.operations.iter().filter(|operation| operation.writes).count();
     let mut parts = vec![count(operations, if plan.graphql { "operation" } else { "endpoint" })];
-    for (number, noun) in [(lists, "data table"), (details, "detail view"), (forms, "form"), (plan.webhooks.len(), "webhook")] {
+    for (number, noun) in
+        [(lists, "data table"), (details, "detail view"), (forms, "form"), (plan.webhooks.len(), "webhook")]
+    {
         if number > 0 {
             parts.push(count(number, noun));
         }

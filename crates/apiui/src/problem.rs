@@ -73,11 +73,21 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub fn error(kind: ProblemKind, place: Place, message: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub fn error(
+        kind: ProblemKind,
+        place: Place,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
         Self { severity: Severity::Error, kind, place, message: message.into(), advice: advice.into() }
     }
 
-    pub fn warning(kind: ProblemKind, place: Place, message: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub fn warning(
+        kind: ProblemKind,
+        place: Place,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
         Self { severity: Severity::Warning, kind, place, message: message.into(), advice: advice.into() }
     }
 }
@@ -117,8 +127,7 @@ impl std::error::Error for Problem {}
 
 /// A short, single-line piece of foreign text, fit to stand in a message.
 pub(crate) fn excerpt(text: &str) -> String {
-    let mut short: String =
-        text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut short: String = text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(60).is_some() {
         short.push('…');
     }

@@ -56,10 +56,12 @@ pub const APPROVED: &[Approved] = &[
     Approved { name: "sendRequest", source: SEND_REQUEST, needs: &[SERVERS] },
 ];
 
-/// Tells data (what JSON can say) from everything else: events, elements, nodes and functions are not plain.
+/// Tells data (what JSON can say) from everything else: events, elements, nodes and functions are not plain, nor are
+/// copies of elements (`$$typeof`) and of what React keeps behind them (`stateNode`).
 /// A prototype whose own prototype is null is `Object.prototype` of this or another frame.
 pub const IS_PLAIN: &str = r#"function isPlainData(value) {
-  if (value === null || typeof value !== "object" || Object.hasOwn(value, "$$typeof")) return false;
+  if (value === null || typeof value !== "object") return false;
+  if (Object.hasOwn(value, "$$typeof") || Object.hasOwn(value, "stateNode")) return false;
   const prototype = Object.getPrototypeOf(value);
   return Array.isArray(value) || prototype === null || Object.getPrototypeOf(prototype) === null;
 }

@@ -34,7 +34,7 @@ pub fn html_page(code: &str, react_bundle: &str, options: &PageOptions) -> Resul
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n</head>\n<body>\n<div id=\"root\"></div>\n\
+         <title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>body {{ margin: 0 }}</style>\n</head>\n<body>\n<div id=\"root\"></div>\n\
          <script>{bundle}</script>\n<script type=\"module\">{program}</script>\n</body>\n</html>\n",
     ))
 }
@@ -52,7 +52,8 @@ fn policy(checked: &Checked, scripts: &[&str]) -> String {
     }
     format!(
         "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:; connect-src {}; base-uri 'none'; \
-         form-action 'none'; object-src 'none'; frame-src 'none'; worker-src 'none'",
+         form-action 'none'; object-src 'none'; frame-src 'none'; worker-src 'none'; \
+         require-trusted-types-for 'script'",
         hashes.join(" "),
         origins.join(" ")
     )

@@ -227,6 +227,10 @@ pub(super) static EVENT_VALUES: Words = Words::new(
 /// What a handler may call on its event, without arguments.
 pub(super) static EVENT_CALLS: Words = Words::new("preventDefault stopPropagation persist");
 
+/// Elements in whose handlers `event.target` is the element itself. Elsewhere it could be a form, whose properties are
+/// its controls by their names.
+pub(super) static CONTROLS: Words = Words::new("input select textarea");
+
 /// What a handler may read of `event.target` and `event.currentTarget`.
 pub(super) static TARGET_VALUES: Words = Words::new(
     "
@@ -258,7 +262,7 @@ pub(super) static FREE_STYLES: Words = Words::new(
     gridColumnStart gridGap gridRow gridRowEnd gridRowStart gridTemplate gridTemplateAreas
     gridTemplateColumns gridTemplateRows height hyphens inlineSize inset insetBlock insetInline
     insetInlineEnd insetInlineStart isolation justifyContent justifyItems justifySelf left letterSpacing
-    lineBreak lineHeight listStylePosition listStyleType margin marginBlock marginBlockEnd
+    lineBreak lineHeight listStylePosition margin marginBlock marginBlockEnd
     marginBlockStart marginBottom marginInline marginInlineEnd marginInlineStart marginLeft marginRight
     marginTop maxBlockSize maxHeight maxInlineSize maxWidth minBlockSize minHeight minInlineSize minWidth
     mixBlendMode objectFit objectPosition opacity order outline outlineColor outlineOffset outlineStyle
@@ -281,6 +285,6 @@ pub(super) static FREE_STYLES: Words = Words::new(
 /// Style properties that could hold an address: their value must be a constant of the module that holds none.
 pub(super) static CONSTANT_STYLES: Words = Words::new(
     "
-    background backgroundImage backdropFilter clipPath content cursor fill filter listStyle stroke
+    background backgroundImage backdropFilter clipPath content cursor fill filter listStyle listStyleType stroke
     ",
 );

@@ -45,6 +45,23 @@ pub fn check(code: &str) -> Result<Checked, Vec<Refusal>> {
     transform::checked(code).map(|(checked, _)| checked)
 }
 
+/// As `check`, and refuses addresses that are not among these: code that somebody changed must call whom it called
+/// before. An interface that may call its own page's origin could act for whoever is signed in there.
+pub fn check_with_servers(code: &str, servers: &[String]) -> Result<Checked, Vec<Refusal>> {
+    let checked = check(code)?;
+    let Some(foreign) = checked.servers.iter().find(|server| !servers.contains(server)) else {
+        return Ok(checked);
+    };
+    let line = code.lines().position(|line| line.contains("SERVERS =")).map_or(1, |index| index + 1);
+    Err(vec![Refusal {
+        line,
+        column: 1,
+        rule: Rule::Servers,
+        what: format!("`SERVERS` lists \"{foreign}\", which this interface did not call before"),
+        advice: "Leave SERVERS as it was.".to_owned(),
+    }])
+}
+
 /// Checks a JSX module and gives it as plain JavaScript, with elements as calls of `react/jsx-runtime`.
 pub fn transform(code: &str) -> Result<String, Vec<Refusal>> {
     transform::checked(code).map(|(_, plain)| plain)

@@ -6,6 +6,7 @@
 //! element types and in no other way, so that nobody else can hand them anything.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use oxc::ast::AstKind;
 use oxc::ast::ast::{
@@ -205,8 +206,17 @@ impl<'a> Tree<'_, 'a> {
         uses.iter().map(|element| element.spread.is_none().then(|| value(element))).collect()
     }
 
-    /// Every element whose type is this function, if it is used in no other way.
-    fn component_uses(&self, function: NodeId) -> Option<Vec<Element<'a>>> {
+    /// Every element whose type is this function, if it is used in no other way. Looked up once for each function.
+    fn component_uses(&self, function: NodeId) -> Option<Rc<Vec<Element<'a>>>> {
+        if let Some(known) = self.uses.borrow().get(&function) {
+            return known.clone();
+        }
+        let uses = self.find_component_uses(function).map(Rc::new);
+        self.uses.borrow_mut().insert(function, uses.clone());
+        uses
+    }
+
+    fn find_component_uses(&self, function: NodeId) -> Option<Vec<Element<'a>>> {
         let nodes = self.semantic.nodes();
         let mut symbols = Vec::new();
         let mut is_expression = true;

@@ -166,7 +166,7 @@ fn refuse_diagnostics(code: &str, diagnostics: &[OxcDiagnostic]) -> Result<(), V
             None => "Correct the syntax; the module is JavaScript with JSX, without types.".to_owned(),
         };
         let what = format!("It does not parse: {}", diagnostic.message);
-        refusals.add(Span::empty(u32::try_from(offset).unwrap_or(u32::MAX)), Rule::Syntax, what, advice);
+        refusals.add(Span::empty(offset), Rule::Syntax, what, advice);
     }
     if refusals.is_empty() { Ok(()) } else { Err(refusals.told(code)) }
 }

@@ -6,7 +6,8 @@
 //! rule on assignments can refuse to change them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use oxc::allocator::GetAddress;
 use oxc::ast::AstKind;
@@ -18,14 +19,20 @@ use oxc::ast::ast::{
 use oxc::semantic::{NodeId, Semantic, SymbolId};
 use oxc::syntax::operator::{BinaryOperator, UnaryOperator};
 
+use super::element::Element;
+
 /// How far names are followed, and how much is looked at on the way.
 const STEPS: usize = 400;
 const DEPTH: usize = 16;
+
+type Uses<'a> = Option<Rc<Vec<Element<'a>>>>;
 
 pub(super) struct Tree<'s, 'a> {
     pub semantic: &'s Semantic<'a>,
     /// Names whose object literal was looked into.
     pub frozen: RefCell<HashSet<SymbolId>>,
+    /// The elements of each function that was asked about, if it is a component and nothing else.
+    pub uses: RefCell<HashMap<NodeId, Uses<'a>>>,
     /// What is left of the bound on one question about numbers.
     steps: Cell<usize>,
 }
@@ -77,7 +84,7 @@ impl<'a> AnyFunction<'a> {
 
 impl<'s, 'a> Tree<'s, 'a> {
     pub fn new(semantic: &'s Semantic<'a>) -> Self {
-        Self { semantic, frozen: RefCell::default(), steps: Cell::new(0) }
+        Self { semantic, frozen: RefCell::default(), uses: RefCell::default(), steps: Cell::new(0) }
     }
 
     pub fn parent(&self, id: NodeId) -> AstKind<'a> {

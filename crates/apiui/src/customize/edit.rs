@@ -19,39 +19,78 @@ pub enum PlanEdit {
         #[serde(default)]
         fields: Vec<String>,
     },
-    RemoveSearch { view: String },
-    AddFilter { view: String, field: String },
-    RemoveFilter { view: String, field: String },
+    RemoveSearch {
+        view: String,
+    },
+    AddFilter {
+        view: String,
+        field: String,
+    },
+    RemoveFilter {
+        view: String,
+        field: String,
+    },
     Sort {
         view: String,
         field: String,
         #[serde(default)]
         descending: bool,
     },
-    ClearSort { view: String },
+    ClearSort {
+        view: String,
+    },
     /// Without a view: everywhere.
     PageSize {
         #[serde(default)]
         view: Option<String>,
         size: u32,
     },
-    Pagination { on: bool },
-    ShowColumn { view: String, field: String },
-    HideColumn { view: String, field: String },
-    RenameColumn { view: String, field: String, label: String },
+    Pagination {
+        on: bool,
+    },
+    ShowColumn {
+        view: String,
+        field: String,
+    },
+    HideColumn {
+        view: String,
+        field: String,
+    },
+    RenameColumn {
+        view: String,
+        field: String,
+        label: String,
+    },
     /// Position 0 is the first.
-    MoveColumn { view: String, field: String, position: usize },
+    MoveColumn {
+        view: String,
+        field: String,
+        position: usize,
+    },
     Layout {
         #[serde(default)]
         view: Option<String>,
         layout: Layout,
     },
-    Theme { theme: Theme },
-    Title { title: String },
-    RenameView { view: String, title: String },
-    RemoveView { view: String },
-    RestoreView { view: String },
-    ReadOnly { on: bool },
+    Theme {
+        theme: Theme,
+    },
+    Title {
+        title: String,
+    },
+    RenameView {
+        view: String,
+        title: String,
+    },
+    RemoveView {
+        view: String,
+    },
+    RestoreView {
+        view: String,
+    },
+    ReadOnly {
+        on: bool,
+    },
     /// Without a field: no grouping.
     GroupBy {
         view: String,
@@ -90,12 +129,21 @@ pub fn apply(plan: &mut Plan, edit: &PlanEdit) -> Result<String, NotPossible> {
         }
         PlanEdit::ReadOnly { on } => {
             plan.view_only = *on;
-            let what = if *on { "Made the interface read-only: operations that change something are hidden." } else { "Made the interface editable again." };
+            let what = if *on {
+                "Made the interface read-only: operations that change something are hidden."
+            } else {
+                "Made the interface editable again."
+            };
             Ok(what.to_owned())
         }
         PlanEdit::Pagination { on } => {
             plan.pagination = *on;
-            Ok(if *on { "Turned paging on." } else { "Turned paging off: lists show every row that is loaded." }.to_owned())
+            Ok(if *on {
+                "Turned paging on."
+            } else {
+                "Turned paging off: lists show every row that is loaded."
+            }
+            .to_owned())
         }
         PlanEdit::PageSize { view, size } => page_size(plan, view.as_deref(), *size),
         PlanEdit::Layout { view, layout } => set_layout(plan, view.as_deref(), *layout),
@@ -134,13 +182,20 @@ fn in_list(plan: &mut Plan, edit: &PlanEdit) -> Result<String, NotPossible> {
     let resource = &mut plan.resources[index];
     let title = resource.title.clone();
     let Some(list) = &mut resource.list else {
-        let alternatives = plan.resources.iter().filter(|other| other.list.is_some() && !other.removed).map(|other| other.title.clone()).take(10).collect();
+        let alternatives = plan
+            .resources
+            .iter()
+            .filter(|other| other.list.is_some() && !other.removed)
+            .map(|other| other.title.clone())
+            .take(10)
+            .collect();
         return Err(NotPossible { message: format!("{title} has no table."), alternatives });
     };
     match edit {
-        PlanEdit::ShowColumn { .. } | PlanEdit::HideColumn { .. } | PlanEdit::RenameColumn { .. } | PlanEdit::MoveColumn { .. } => {
-            column(list, &title, edit)
-        }
+        PlanEdit::ShowColumn { .. }
+        | PlanEdit::HideColumn { .. }
+        | PlanEdit::RenameColumn { .. }
+        | PlanEdit::MoveColumn { .. } => column(list, &title, edit),
         _ => browsing(list, &title, edit),
     }
 }
@@ -195,7 +250,8 @@ fn add_search(list: &mut List, title: &str, names: &[String]) -> Result<String, 
         labels.push(label);
     }
     if fields.is_empty() {
-        fields = list.columns.iter().filter(|column| !column.hidden).map(|column| column.field.clone()).collect();
+        fields =
+            list.columns.iter().filter(|column| !column.hidden).map(|column| column.field.clone()).collect();
     }
     list.search = fields;
     let by = if labels.is_empty() { "every column in view".to_owned() } else { join(&labels) };
@@ -213,7 +269,8 @@ fn column(list: &mut List, title: &str, edit: &PlanEdit) -> Result<String, NotPo
             let shown = list.columns.iter().filter(|column| !column.hidden).count();
             let column = found_mut(list, title, field)?;
             if shown <= 1 && !column.hidden {
-                let message = format!("{} is the only column of {title} in view; a table needs one.", column.label);
+                let message =
+                    format!("{} is the only column of {title} in view; a table needs one.", column.label);
                 let alternatives = vec![format!("Remove the {title} view")];
                 return Err(NotPossible { message, alternatives });
             }
@@ -276,7 +333,9 @@ fn set_layout(plan: &mut Plan, view: Option<&str>, layout: Layout) -> Result<Str
             list.layout = Some(layout);
             Ok(format!("{title} is now shown as {word}."))
         }
-        None => Err(NotPossible { message: format!("{title} has no list."), alternatives: views::lists(plan) }),
+        None => {
+            Err(NotPossible { message: format!("{title} has no list."), alternatives: views::lists(plan) })
+        }
     }
 }
 
@@ -287,7 +346,10 @@ fn remove_view(plan: &mut Plan, view: &str) -> Result<String, NotPossible> {
         return Err(NotPossible { message, alternatives: Vec::new() });
     }
     plan.resources[index].removed = true;
-    Ok(format!("Removed {}; “restore {}” brings it back.", plan.resources[index].title, plan.resources[index].title))
+    Ok(format!(
+        "Removed {}; “restore {}” brings it back.",
+        plan.resources[index].title, plan.resources[index].title
+    ))
 }
 
 fn found(list: &List, title: &str, name: &str) -> Result<(String, String), NotPossible> {

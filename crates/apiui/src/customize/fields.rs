@@ -16,7 +16,10 @@ pub(super) fn index(list: &List, title: &str, name: &str) -> Result<usize, NotPo
             Some(slip) => vec![slip.to_owned()],
             None => labels.iter().take(12).cloned().collect(),
         };
-        NotPossible { message: format!("{title} has no field “{}”.", crate::problem::excerpt(name)), alternatives }
+        NotPossible {
+            message: format!("{title} has no field “{}”.", crate::problem::excerpt(name)),
+            alternatives,
+        }
     })
 }
 
@@ -30,7 +33,10 @@ pub(super) fn find(list: &List, name: &str) -> Option<usize> {
         return None;
     }
     let by = |accept: &dyn Fn(&str, &str) -> bool| {
-        let matches = columns.iter().enumerate().filter(|(_, column)| accept(&plain(&column.field), &plain(&column.label)));
+        let matches = columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| accept(&plain(&column.field), &plain(&column.label)));
         // Among equals, what is in view is what people talk about.
         matches.min_by_key(|(index, column)| (column.hidden, *index)).map(|(index, _)| index)
     };
@@ -39,7 +45,10 @@ pub(super) fn find(list: &List, name: &str) -> Option<usize> {
         .or_else(|| by(&|field, _| field.starts_with(&wanted) && wanted.len() > 3))
         .or_else(|| {
             let labels: Vec<String> = columns.iter().map(|column| plain(&column.label)).collect();
-            let slip = nearest(&wanted, labels.iter().map(String::as_str).filter(|label| label.len() > 4 && wanted.len() > 4));
+            let slip = nearest(
+                &wanted,
+                labels.iter().map(String::as_str).filter(|label| label.len() > 4 && wanted.len() > 4),
+            );
             slip.and_then(|slip| labels.iter().position(|label| label == slip))
         })
 }

@@ -58,7 +58,9 @@ type Make = fn(&Captures) -> Option<Intent>;
 
 static RULES: LazyLock<Vec<(Regex, Make)>> = LazyLock::new(|| {
     let mut rules: Vec<(Regex, Make)> = Vec::new();
-    for (pattern, make) in APPEARANCE.iter().chain(&COLUMNS).chain(&ROWS).chain(&NAMES).chain(&LAYOUTS).chain(&VISIBILITY) {
+    for (pattern, make) in
+        APPEARANCE.iter().chain(&COLUMNS).chain(&ROWS).chain(&NAMES).chain(&LAYOUTS).chain(&VISIBILITY)
+    {
         // The patterns are constants that a test compiles, so none is ever left out.
         if let Ok(regex) = Regex::new(&format!("(?i){}", expand(pattern))) {
             rules.push((regex, *make));
@@ -82,70 +84,194 @@ fn text(captures: &Captures, name: &str) -> String {
 }
 
 const APPEARANCE: [(&str, Make); 8] = [
-    (r"\b(?:system|automatic|auto|os|browser)(?:'s)?\b.*\b(?:theme|mode|colou?rs?)\b|\bfollow THE(?:system|os|browser)", |_| Some(Intent::SystemTheme)),
-    (r"\b(?:dark|night|black)\b[ -]*(?:mode|theme|colou?rs?|look|style|version|scheme|background|design|ui)\b|\b(?:make|turn|switch|go|change|set|use|i want|prefer)\b.*\b(?:dark|darker|black)\b", |_| Some(Intent::Dark)),
-    (r"\b(?:light|bright|day|white)\b[ -]*(?:mode|theme|colou?rs?|look|style|version|scheme|background|design|ui)\b|\b(?:make|turn|switch|go|change|set|use|back)\b.*\b(?:light|lighter|bright|brighter|white)\b", |_| Some(Intent::Light)),
+    (
+        r"\b(?:system|automatic|auto|os|browser)(?:'s)?\b.*\b(?:theme|mode|colou?rs?)\b|\bfollow THE(?:system|os|browser)",
+        |_| Some(Intent::SystemTheme),
+    ),
+    (
+        r"\b(?:dark|night|black)\b[ -]*(?:mode|theme|colou?rs?|look|style|version|scheme|background|design|ui)\b|\b(?:make|turn|switch|go|change|set|use|i want|prefer)\b.*\b(?:dark|darker|black)\b",
+        |_| Some(Intent::Dark),
+    ),
+    (
+        r"\b(?:light|bright|day|white)\b[ -]*(?:mode|theme|colou?rs?|look|style|version|scheme|background|design|ui)\b|\b(?:make|turn|switch|go|change|set|use|back)\b.*\b(?:light|lighter|bright|brighter|white)\b",
+        |_| Some(Intent::Light),
+    ),
     (r"\bdark\b *$", |_| Some(Intent::Dark)),
-    (r"\b(?:disable|turn off|remove|undo|leave|exit|no longer|not)\b.*\b(?:read|view)[- ]?only\b|\b(?:allow|enable|permit|turn on|re-?enable)\b.*\b(?:edit(?:s|ing)?|changes|writ(?:e|es|ing)|creat(?:e|ing)|delet(?:e|ing)|modif\w+)\b|\beditable\b|\bread[- ]?write\b", |_| Some(Intent::ReadOnly(false))),
+    (
+        r"\b(?:disable|turn off|remove|undo|leave|exit|no longer|not)\b.*\b(?:read|view)[- ]?only\b|\b(?:allow|enable|permit|turn on|re-?enable)\b.*\b(?:edit(?:s|ing)?|changes|writ(?:e|es|ing)|creat(?:e|ing)|delet(?:e|ing)|modif\w+)\b|\beditable\b|\bread[- ]?write\b",
+        |_| Some(Intent::ReadOnly(false)),
+    ),
     (r"\b(?:read|view)[- ]?only\b|\blook(?:ing)? but (?:not|don'?t)\b", |_| Some(Intent::ReadOnly(true))),
-    (r"\b(?:disable|prevent|forbid|block|no|without|remove|hide|turn off|stop|disallow|don'?t (?:allow|let))\b.*\b(?:editing|edits?|writing|changes|changing|modifications?|modifying|mutations?|creating|deleting|(?:edit|create|delete|new|save)(?:,? (?:and |or )?(?:edit|create|delete|new|save))* (?:buttons?|actions?|forms?|operations?))\b *(?:by users|of data|everywhere|completely|entirely|anything)?$", |_| Some(Intent::ReadOnly(true))),
+    (
+        r"\b(?:disable|prevent|forbid|block|no|without|remove|hide|turn off|stop|disallow|don'?t (?:allow|let))\b.*\b(?:editing|edits?|writing|changes|changing|modifications?|modifying|mutations?|creating|deleting|(?:edit|create|delete|new|save)(?:,? (?:and |or )?(?:edit|create|delete|new|save))* (?:buttons?|actions?|forms?|operations?))\b *(?:by users|of data|everywhere|completely|entirely|anything)?$",
+        |_| Some(Intent::ReadOnly(true)),
+    ),
     (r"\bSTOP\b.*\bgroup(?:ing|s|ed)?\b|\bungroup(?:ed)?\b", |_| Some(Intent::Ungroup)),
 ];
 
 const COLUMNS: [(&str, Make); 7] = [
-    (r"\b(?:group(?:ed|ing)?|organi[sz]ed?|bucket|cluster|categori[sz]ed?|split)\b(?P<mid>.*?)\b(?:by|per|according to|based on) THE(?P<field>.+)$", |c| Some(Intent::Group(text(c, "field")))),
-    (r"\bcolumns?\b(?P<mid>[^:]*?)\b(?:order|sequence)\b[^:]*?(?:to|as|should be|:|=|is) *(?P<list>.+)$", |c| Some(Intent::OrderColumns(text(c, "list")))),
-    (r"\b(?:re-?order|re-?arrange|arrange|order|put)\b THE(?P<mid>.*?)\bcolumns?\b(?P<view>[^:]*?)(?:\bas\b|\bto\b|\blike(?: this)?\b|\bso that they are\b|\bin(?:to)? (?:the |this )?order\b(?: of)?|:|=) *:? *(?P<list>.+,.+|.+ then .+|.+ and .+)$", |c| Some(Intent::OrderColumns(text(c, "list")))),
-    (r"\b(?:order of|order for) THEcolumns?\b(?P<mid>.*?)(?:to|:|is|should be|=) *(?P<list>.+)$", |c| Some(Intent::OrderColumns(text(c, "list")))),
-    (r"\b(?:move|put|place|shift|bring|make|set|drag) THE(?P<field>.+?)(?: columns?| fields?)?(?: to be| be| as| come| appear)?(?: to| at| on| in| into)? (?:the )?(?:very )?(?P<to>first|last|front|beginning|start|end|left|right|leftmost|rightmost|second|third|fourth|fifth|(?:position|place|number|column|spot) ?#? ?\d+)(?: column| position| place| side| one| spot| of the table| of the list)*(?P<view>(?: (?:in|of|on|for) .+)?)$", |c| Some(Intent::MoveColumn { field: text(c, "field"), to: text(c, "to") })),
-    (r"\b(?:move|put|place|shift|bring) THE(?P<field>.+?)(?: columns?| fields?)? (?P<to>(?:before|after|in front of|behind|left of|right of|to the left of|to the right of|next to) THE.+)$", |c| Some(Intent::MoveColumn { field: text(c, "field"), to: text(c, "to") })),
-    (r"^THE(?P<field>.+?)(?: column| field)? (?:should|must|has to|needs to) (?:be|come|go|appear) (?:the )?(?P<to>first|last|second|third)(?: column)?(?P<view>.*)$", |c| Some(Intent::MoveColumn { field: text(c, "field"), to: text(c, "to") })),
+    (
+        r"\b(?:group(?:ed|ing)?|organi[sz]ed?|bucket|cluster|categori[sz]ed?|split)\b(?P<mid>.*?)\b(?:by|per|according to|based on) THE(?P<field>.+)$",
+        |c| Some(Intent::Group(text(c, "field"))),
+    ),
+    (
+        r"\bcolumns?\b(?P<mid>[^:]*?)\b(?:order|sequence)\b[^:]*?(?:to|as|should be|:|=|is) *(?P<list>.+)$",
+        |c| Some(Intent::OrderColumns(text(c, "list"))),
+    ),
+    (
+        r"\b(?:re-?order|re-?arrange|arrange|order|put)\b THE(?P<mid>.*?)\bcolumns?\b(?P<view>[^:]*?)(?:\bas\b|\bto\b|\blike(?: this)?\b|\bso that they are\b|\bin(?:to)? (?:the |this )?order\b(?: of)?|:|=) *:? *(?P<list>.+,.+|.+ then .+|.+ and .+)$",
+        |c| Some(Intent::OrderColumns(text(c, "list"))),
+    ),
+    (r"\b(?:order of|order for) THEcolumns?\b(?P<mid>.*?)(?:to|:|is|should be|=) *(?P<list>.+)$", |c| {
+        Some(Intent::OrderColumns(text(c, "list")))
+    }),
+    (
+        r"\b(?:move|put|place|shift|bring|make|set|drag) THE(?P<field>.+?)(?: columns?| fields?)?(?: to be| be| as| come| appear)?(?: to| at| on| in| into)? (?:the )?(?:very )?(?P<to>first|last|front|beginning|start|end|left|right|leftmost|rightmost|second|third|fourth|fifth|(?:position|place|number|column|spot) ?#? ?\d+)(?: column| position| place| side| one| spot| of the table| of the list)*(?P<view>(?: (?:in|of|on|for) .+)?)$",
+        |c| Some(Intent::MoveColumn { field: text(c, "field"), to: text(c, "to") }),
+    ),
+    (
+        r"\b(?:move|put|place|shift|bring) THE(?P<field>.+?)(?: columns?| fields?)? (?P<to>(?:before|after|in front of|behind|left of|right of|to the left of|to the right of|next to) THE.+)$",
+        |c| Some(Intent::MoveColumn { field: text(c, "field"), to: text(c, "to") }),
+    ),
+    (
+        r"^THE(?P<field>.+?)(?: column| field)? (?:should|must|has to|needs to) (?:be|come|go|appear) (?:the )?(?P<to>first|last|second|third)(?: column)?(?P<view>.*)$",
+        |c| Some(Intent::MoveColumn { field: text(c, "field"), to: text(c, "to") }),
+    ),
 ];
 
 const ROWS: [(&str, Make); 17] = [
-    (r"\bSTOP\b.*\b(?:sort(?:ing|ed)?|ordering)\b|\bunsort(?:ed)?\b|\b(?:original|default|api'?s?) order\b", |_| Some(Intent::ClearSort)),
-    (r"\b(?:sort(?:ed|ing|able)?|order(?:ed|ing)?|arranged?|rank(?:ed)?|list(?:ed)?)\b(?P<mid>.*?)\b(?:by|on|according to|based on) THE(?P<field>.+)$", |c| Some(Intent::Sort(text(c, "field")))),
-    (r"\b(?P<field>alphabetical(?:ly)?|a ?(?:-|to) ?z|z ?(?:-|to) ?a|reverse alphabetical(?:ly)?)\b(?P<view>.*)$", |c| Some(Intent::Sort(text(c, "field")))),
-    (r"\b(?P<field>newest|latest|most recent(?:ly \w+)?|oldest|earliest|cheapest|most expensive|highest \w+|lowest \w+|largest \w+|smallest \w+|longest \w+|shortest \w+)(?P<mid>(?: \w+){0,2}?)(?: (?:come|go|on top|at the top|first|up top))+(?P<view>.*)$", |c| Some(Intent::Sort(text(c, "field")))),
-    (r"\b(?P<n>\d{1,7})\b(?P<mid>[\w ]{0,40}?)\b(?:per|a|each|every|on (?:each|a|one|every)) page\b(?P<view>.*)$", |c| text(c, "n").parse().ok().map(Intent::PageSize)),
-    (r"\bpage ?(?:size|length)\b(?P<mid>[^\d]*)(?P<n>\d{1,7})\b(?P<view>.*)$|\bpages? of (?P<m>\d{1,7})\b", |c| text(c, "n").parse().or_else(|_| text(c, "m").parse()).ok().map(Intent::PageSize)),
-    (r"\b(?:rows?|items?|entries|results?|records?)(?: shown)? per page\b(?P<mid>[^\d]*)(?P<n>\d{1,7})\b", |c| text(c, "n").parse().ok().map(Intent::PageSize)),
-    (r"\b(?:show|display|list|load|limit (?:it |the list |the table )?to)(?: me)?(?: only| just| up to| at most)? (?P<n>\d{1,7}) (?P<mid>\w+(?: \w+)?)(?: at (?:a time|once))?(?P<view>.*)$", |c| text(c, "n").parse().ok().map(Intent::PageSize)),
-    (r"\bSTOP\b.*\b(?:pag(?:ing|ination|er)|pages)\b|\b(?:show|display|list|load) (?:all|everything|every)(?: of)?(?: the)?(?: rows| items| entries| results| records)?(?: at once| on (?:one|a single) page| without pag\w+)+", |_| Some(Intent::Paging(false))),
-    (r"\b(?:enable|add|turn on|use|with|bring back|want|need)\b.*\b(?:paging|pagination|pager)\b|^paginat(?:e|ed)\b", |_| Some(Intent::Paging(true))),
-    (r"\b(?:HIDE|disable|turn off|no)\b.*\bsearch(?: ?(?:bar|box|field|input))?\b", |_| Some(Intent::RemoveSearch)),
-    (r"\b(?:HIDE|disable|turn off|no)\b THE(?P<field>.*?)\bfilter(?:s|ing)?\b(?: (?:by|for|on) THE(?P<other>.+))?$", |c| Some(Intent::RemoveFilter(longer(text(c, "field"), text(c, "other"))))),
-    (r"\bsearch(?:able|ing|es|ed)?\b(?:[ -]?(?:bar|box|field|input|form|function(?:ality)?|feature))?(?P<mid>.*?)\b(?:by|on|over|across|through) THE(?P<field>.+)$", |c| Some(Intent::Search(text(c, "field")))),
-    (r"\b(?P<field>[\w ]+?) search(?:[ -]?(?:bar|box|field|input))\b(?P<view>.*)$", |c| Some(Intent::Search(before_search(&text(c, "field"))))),
-    (r"\bsearch(?:able|ing|es|ed|bar|box)?\b(?:[ -]?(?:bar|box|field|input|form|function(?:ality)?|feature))?(?P<view>.*)$|\b(?:find|look ?up) (?:things|items|rows|entries|records)\b|\b(?:quick|live) filter\b", |_| Some(Intent::Search(String::new()))),
-    (r"\bfilter(?:s|able|ed|ing)?\b(?P<mid>.*?)\b(?:by|on|for|using|with) THE(?P<field>.+)$|\bfilter THE(?P<other>.+)$", |c| Some(Intent::Filter(longer(text(c, "field"), text(c, "other"))))),
-    (r"\b(?:SHOW|create|make|have|want|need|put|insert|with)\b THE(?:new |simple )?(?P<field>.+?)[ -](?:filter|drop ?down)s?\b(?P<view>.*)$", |c| Some(Intent::Filter(text(c, "field")))),
+    (
+        r"\bSTOP\b.*\b(?:sort(?:ing|ed)?|ordering)\b|\bunsort(?:ed)?\b|\b(?:original|default|api'?s?) order\b",
+        |_| Some(Intent::ClearSort),
+    ),
+    (
+        r"\b(?:sort(?:ed|ing|able)?|order(?:ed|ing)?|arranged?|rank(?:ed)?|list(?:ed)?)\b(?P<mid>.*?)\b(?:by|on|according to|based on) THE(?P<field>.+)$",
+        |c| Some(Intent::Sort(text(c, "field"))),
+    ),
+    (
+        r"\b(?P<field>alphabetical(?:ly)?|a ?(?:-|to) ?z|z ?(?:-|to) ?a|reverse alphabetical(?:ly)?)\b(?P<view>.*)$",
+        |c| Some(Intent::Sort(text(c, "field"))),
+    ),
+    (
+        r"\b(?P<field>newest|latest|most recent(?:ly \w+)?|oldest|earliest|cheapest|most expensive|highest \w+|lowest \w+|largest \w+|smallest \w+|longest \w+|shortest \w+)(?P<mid>(?: \w+){0,2}?)(?: (?:come|go|on top|at the top|first|up top))+(?P<view>.*)$",
+        |c| Some(Intent::Sort(text(c, "field"))),
+    ),
+    (
+        r"\b(?P<n>\d{1,7})\b(?P<mid>[\w ]{0,40}?)\b(?:per|a|each|every|on (?:each|a|one|every)) page\b(?P<view>.*)$",
+        |c| text(c, "n").parse().ok().map(Intent::PageSize),
+    ),
+    (
+        r"\bpage ?(?:size|length)\b(?P<mid>[^\d]*)(?P<n>\d{1,7})\b(?P<view>.*)$|\bpages? of (?P<m>\d{1,7})\b",
+        |c| text(c, "n").parse().or_else(|_| text(c, "m").parse()).ok().map(Intent::PageSize),
+    ),
+    (
+        r"\b(?:rows?|items?|entries|results?|records?)(?: shown)? per page\b(?P<mid>[^\d]*)(?P<n>\d{1,7})\b",
+        |c| text(c, "n").parse().ok().map(Intent::PageSize),
+    ),
+    (
+        r"\b(?:show|display|list|load|limit (?:it |the list |the table )?to)(?: me)?(?: only| just| up to| at most)? (?P<n>\d{1,7}) (?P<mid>\w+(?: \w+)?)(?: at (?:a time|once))?(?P<view>.*)$",
+        |c| text(c, "n").parse().ok().map(Intent::PageSize),
+    ),
+    (
+        r"\bSTOP\b.*\b(?:pag(?:ing|ination|er)|pages)\b|\b(?:show|display|list|load) (?:all|everything|every)(?: of)?(?: the)?(?: rows| items| entries| results| records)?(?: at once| on (?:one|a single) page| without pag\w+)+",
+        |_| Some(Intent::Paging(false)),
+    ),
+    (
+        r"\b(?:enable|add|turn on|use|with|bring back|want|need)\b.*\b(?:paging|pagination|pager)\b|^paginat(?:e|ed)\b",
+        |_| Some(Intent::Paging(true)),
+    ),
+    (r"\b(?:HIDE|disable|turn off|no)\b.*\bsearch(?: ?(?:bar|box|field|input))?\b", |_| {
+        Some(Intent::RemoveSearch)
+    }),
+    (
+        r"\b(?:HIDE|disable|turn off|no)\b THE(?P<field>.*?)\bfilter(?:s|ing)?\b(?: (?:by|for|on) THE(?P<other>.+))?$",
+        |c| Some(Intent::RemoveFilter(longer(text(c, "field"), text(c, "other")))),
+    ),
+    (
+        r"\bsearch(?:able|ing|es|ed)?\b(?:[ -]?(?:bar|box|field|input|form|function(?:ality)?|feature))?(?P<mid>.*?)\b(?:by|on|over|across|through) THE(?P<field>.+)$",
+        |c| Some(Intent::Search(text(c, "field"))),
+    ),
+    (r"\b(?P<field>[\w ]+?) search(?:[ -]?(?:bar|box|field|input))\b(?P<view>.*)$", |c| {
+        Some(Intent::Search(before_search(&text(c, "field"))))
+    }),
+    (
+        r"\bsearch(?:able|ing|es|ed|bar|box)?\b(?:[ -]?(?:bar|box|field|input|form|function(?:ality)?|feature))?(?P<view>.*)$|\b(?:find|look ?up) (?:things|items|rows|entries|records)\b|\b(?:quick|live) filter\b",
+        |_| Some(Intent::Search(String::new())),
+    ),
+    (
+        r"\bfilter(?:s|able|ed|ing)?\b(?P<mid>.*?)\b(?:by|on|for|using|with) THE(?P<field>.+)$|\bfilter THE(?P<other>.+)$",
+        |c| Some(Intent::Filter(longer(text(c, "field"), text(c, "other")))),
+    ),
+    (
+        r"\b(?:SHOW|create|make|have|want|need|put|insert|with)\b THE(?:new |simple )?(?P<field>.+?)[ -](?:filter|drop ?down)s?\b(?P<view>.*)$",
+        |c| Some(Intent::Filter(text(c, "field"))),
+    ),
 ];
 
 const NAMES: [(&str, Make); 6] = [
-    (r"\b(?:change|set|make|update|rename|edit|let) THE(?:main |page |app |application |interface )?(?:title|heading|headline|app(?:lication)? name|name of THEAPP)(?: of THEAPP)? (?:to|as|into|be|=|:|read|say) *(?P<name>.+)$|\b(?:title|heading)(?: should be| must be| is|:|=) *(?P<other>.+)$", |c| Some(Intent::Title(longer(text(c, "name"), text(c, "other"))))),
-    (r"\b(?:call|name|title|rename|label) (?:it|this|the APP|this APP|my APP|our APP)(?: to| as| into)? (?P<name>.+)$|\b(?:give|use) (?:it |the APP )?the (?:title|name) (?P<other>.+)$", |c| Some(Intent::Title(longer(text(c, "name"), text(c, "other"))))),
-    (r"\b(?:rename|re-?label|re-?title)\b THE(?P<what>.+?) (?:to|as|into|=|->|=>|→) *(?P<name>.+)$", |c| Some(Intent::Rename { what: text(c, "what"), name: text(c, "name") })),
-    (r"\b(?:change|set|update|edit) THE(?:label|header|heading|name|title|caption|text)(?: of| for| on) THE(?P<what>.+?) (?:to|as|into|=) *(?P<name>.+)$", |c| Some(Intent::Rename { what: text(c, "what"), name: text(c, "name") })),
-    (r"\b(?:call|label|name) THE(?P<what>.+?)(?P<kind> column| field| header| view| page| section| tab) (?:as |to )?(?P<name>.+)$", |c| Some(Intent::Rename { what: format!("{}{}", text(c, "what"), c.name("kind").map_or("", |k| k.as_str())), name: text(c, "name") })),
-    (r"\b(?:change|show|display) THE(?P<what>.+?)(?P<kind> column| field| header| label)(?:'s)?(?: name| label| title| header)? (?:to|as|into) *(?P<name>.+)$", |c| Some(Intent::Rename { what: format!("{}{}", text(c, "what"), c.name("kind").map_or("", |k| k.as_str())), name: text(c, "name") })),
+    (
+        r"\b(?:change|set|make|update|rename|edit|let) THE(?:main |page |app |application |interface )?(?:title|heading|headline|app(?:lication)? name|name of THEAPP)(?: of THEAPP)? (?:to|as|into|be|=|:|read|say) *(?P<name>.+)$|\b(?:title|heading)(?: should be| must be| is|:|=) *(?P<other>.+)$",
+        |c| Some(Intent::Title(longer(text(c, "name"), text(c, "other")))),
+    ),
+    (
+        r"\b(?:call|name|title|rename|label) (?:it|this|the APP|this APP|my APP|our APP)(?: to| as| into)? (?P<name>.+)$|\b(?:give|use) (?:it |the APP )?the (?:title|name) (?P<other>.+)$",
+        |c| Some(Intent::Title(longer(text(c, "name"), text(c, "other")))),
+    ),
+    (r"\b(?:rename|re-?label|re-?title)\b THE(?P<what>.+?) (?:to|as|into|=|->|=>|→) *(?P<name>.+)$", |c| {
+        Some(Intent::Rename { what: text(c, "what"), name: text(c, "name") })
+    }),
+    (
+        r"\b(?:change|set|update|edit) THE(?:label|header|heading|name|title|caption|text)(?: of| for| on) THE(?P<what>.+?) (?:to|as|into|=) *(?P<name>.+)$",
+        |c| Some(Intent::Rename { what: text(c, "what"), name: text(c, "name") }),
+    ),
+    (
+        r"\b(?:call|label|name) THE(?P<what>.+?)(?P<kind> column| field| header| view| page| section| tab) (?:as |to )?(?P<name>.+)$",
+        |c| {
+            Some(Intent::Rename {
+                what: format!("{}{}", text(c, "what"), c.name("kind").map_or("", |k| k.as_str())),
+                name: text(c, "name"),
+            })
+        },
+    ),
+    (
+        r"\b(?:change|show|display) THE(?P<what>.+?)(?P<kind> column| field| header| label)(?:'s)?(?: name| label| title| header)? (?:to|as|into) *(?P<name>.+)$",
+        |c| {
+            Some(Intent::Rename {
+                what: format!("{}{}", text(c, "what"), c.name("kind").map_or("", |k| k.as_str())),
+                name: text(c, "name"),
+            })
+        },
+    ),
 ];
 
 const LAYOUTS: [(&str, Make); 4] = [
     (r"\b(?:compact|dense|denser|tight|tighter|condensed)\b(?P<view>.*)$", |_| Some(Intent::Compact)),
-    (r"\binstead of (?:the )?(?:cards?|tiles?|grid)|\b(?:as|to|into|in|using|use|with) (?:a |an |the |plain |normal |regular |simple )*(?:data )?(?:tables?|rows)(?: view| layout| format| style| again| instead)*$|\btable (?:view|layout|mode)\b|\bno (?:more )?cards\b|\bback to (?:the )?tables?\b", |_| Some(Intent::Table)),
-    (r"\b(?:cards?|tiles?|gallery|grid)\b(?: view| layout| format| style| mode)*(?P<view>.*)$", |_| Some(Intent::Cards)),
+    (
+        r"\binstead of (?:the )?(?:cards?|tiles?|grid)|\b(?:as|to|into|in|using|use|with) (?:a |an |the |plain |normal |regular |simple )*(?:data )?(?:tables?|rows)(?: view| layout| format| style| again| instead)*$|\btable (?:view|layout|mode)\b|\bno (?:more )?cards\b|\bback to (?:the )?tables?\b",
+        |_| Some(Intent::Table),
+    ),
+    (r"\b(?:cards?|tiles?|gallery|grid)\b(?: view| layout| format| style| mode)*(?P<view>.*)$", |_| {
+        Some(Intent::Cards)
+    }),
     (r"\b(?:tabular)\b(?P<view>.*)$", |_| Some(Intent::Table)),
 ];
 
 const VISIBILITY: [(&str, Make); 8] = [
-    (r"\b(?:restore|bring back|re-?add|put back|un-?hide|un-?remove|recover|undelete) THE(?P<what>.+)$|\bSHOW THE(?P<again>.+?) again\b", |c| Some(Intent::Restore(longer(text(c, "what"), text(c, "again"))))),
-    (r"\b(?:SHOW|keep|limit to|just)\b (?:me )?(?:only|just) THE(?P<what>.+)$|\b(?:only|just) (?:show|display|keep|include) THE(?P<other>.+)$|\bHIDE (?:all|every|everything)(?: of)?(?: the)?(?: other)?(?: columns?| fields?)? (?:except|but|apart from|other than)(?: for)? THE(?P<third>.+)$", |c| {
-        Some(Intent::ShowOnly(longer(longer(text(c, "what"), text(c, "other")), text(c, "third"))))
+    (
+        r"\b(?:restore|bring back|re-?add|put back|un-?hide|un-?remove|recover|undelete) THE(?P<what>.+)$|\bSHOW THE(?P<again>.+?) again\b",
+        |c| Some(Intent::Restore(longer(text(c, "what"), text(c, "again")))),
+    ),
+    (
+        r"\b(?:SHOW|keep|limit to|just)\b (?:me )?(?:only|just) THE(?P<what>.+)$|\b(?:only|just) (?:show|display|keep|include) THE(?P<other>.+)$|\bHIDE (?:all|every|everything)(?: of)?(?: the)?(?: other)?(?: columns?| fields?)? (?:except|but|apart from|other than)(?: for)? THE(?P<third>.+)$",
+        |c| Some(Intent::ShowOnly(longer(longer(text(c, "what"), text(c, "other")), text(c, "third")))),
+    ),
+    (r"\bSHOW (?:me )?(?:all|every)(?: of)?(?: the)? (?:columns?|fields?)\b(?P<view>.*)$", |_| {
+        Some(Intent::ShowAll)
     }),
-    (r"\bSHOW (?:me )?(?:all|every)(?: of)?(?: the)? (?:columns?|fields?)\b(?P<view>.*)$", |_| Some(Intent::ShowAll)),
     (r"\bHIDE THE(?P<what>.+)$", |c| Some(Intent::Hide(text(c, "what")))),
-    (r"\b(?:no|without) THE(?P<what>.+?) (?:columns?|fields?|view|page|section|tab)\b(?P<view>.*)$", |c| Some(Intent::Hide(format!("{} column", text(c, "what"))))),
+    (r"\b(?:no|without) THE(?P<what>.+?) (?:columns?|fields?|view|page|section|tab)\b(?P<view>.*)$", |c| {
+        Some(Intent::Hide(format!("{} column", text(c, "what"))))
+    }),
     (r"\bSHOW (?:me )?THE(?P<what>.+?(?: columns?| fields?)\b.*)$", |c| Some(Intent::Show(text(c, "what")))),
     (r"\b(?:add|include|unhide|reveal) THE(?P<what>.+)$", |c| Some(Intent::Show(text(c, "what")))),
     (r"^(?:show|display) (?:me )?THE(?P<what>.+)$", |c| Some(Intent::Show(text(c, "what")))),
@@ -160,8 +286,12 @@ fn before_search(text: &str) -> String {
     let words: Vec<&str> = text
         .split_whitespace()
         .filter(|word| {
-            !["add", "a", "an", "the", "put", "create", "insert", "with", "show", "give", "me", "us", "i", "want", "need", "have", "make", "please", "include", "new", "simple", "global", "nice", "provide", "there", "should", "be", "can", "you", "to", "also", "like", "would", "place"]
-                .contains(&word.to_lowercase().as_str())
+            ![
+                "add", "a", "an", "the", "put", "create", "insert", "with", "show", "give", "me", "us", "i",
+                "want", "need", "have", "make", "please", "include", "new", "simple", "global", "nice",
+                "provide", "there", "should", "be", "can", "you", "to", "also", "like", "would", "place",
+            ]
+            .contains(&word.to_lowercase().as_str())
         })
         .collect();
     words.join(" ")
@@ -173,7 +303,8 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        let count = APPEARANCE.len() + COLUMNS.len() + ROWS.len() + NAMES.len() + LAYOUTS.len() + VISIBILITY.len();
+        let count =
+            APPEARANCE.len() + COLUMNS.len() + ROWS.len() + NAMES.len() + LAYOUTS.len() + VISIBILITY.len();
         assert_eq!(RULES.len(), count);
     }
 }

@@ -4,12 +4,15 @@
 //! language model that returns edits goes the same way. Knows no code: the caller prints the plan again.
 //! Invariant: the plan that comes out is as valid as the one that went in.
 
+mod conversation;
 mod edit;
 mod fields;
 mod grammar;
+mod meaning;
 mod phrases;
 mod understand;
 mod views;
+mod visibility;
 
 pub use edit::{NotPossible, PlanEdit, apply};
 
@@ -34,7 +37,10 @@ pub enum Outcome {
         assumptions: Vec<String>,
     },
     /// The wish fits more than one thing; the answer comes back as a wish, the question in the history.
-    Clarify { question: String, options: Vec<String> },
+    Clarify {
+        question: String,
+        options: Vec<String>,
+    },
     Refused(Refusal),
 }
 
@@ -73,5 +79,5 @@ pub const EXAMPLES: [&str; 12] = [
 
 /// Understands a wish and changes a copy of the plan.
 pub fn wish(plan: &Plan, prompt: &str, history: &[Turn]) -> Outcome {
-    understand::wish(plan, prompt, history)
+    conversation::wish(plan, prompt, history)
 }

@@ -11,7 +11,9 @@ pub(super) fn tidy(prompt: &str) -> String {
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     loop {
         let lower = text.to_lowercase();
-        let polite = POLITE.iter().find(|start| lower.starts_with(**start) && lower[start.len()..].starts_with([' ', ',', '!', '.']));
+        let polite = POLITE.iter().find(|start| {
+            lower.starts_with(**start) && lower[start.len()..].starts_with([' ', ',', '!', '.'])
+        });
         match polite {
             // Both are cut by the same ASCII words.
             Some(start) => text = text[start.len()..].trim_start_matches([' ', ',', '!', '.']).to_owned(),
@@ -28,9 +30,30 @@ pub(super) fn tidy(prompt: &str) -> String {
 }
 
 const POLITE: [&str; 24] = [
-    "please", "can you", "could you", "would you", "will you", "i would like you to", "i'd like you to", "i would like to",
-    "i'd like to", "i want you to", "i want to", "i need you to", "i need to", "let's", "lets", "now", "also", "and", "then", "just",
-    "hey", "hi", "ok", "kindly",
+    "please",
+    "can you",
+    "could you",
+    "would you",
+    "will you",
+    "i would like you to",
+    "i'd like you to",
+    "i would like to",
+    "i'd like to",
+    "i want you to",
+    "i want to",
+    "i need you to",
+    "i need to",
+    "let's",
+    "lets",
+    "now",
+    "also",
+    "and",
+    "then",
+    "just",
+    "hey",
+    "hi",
+    "ok",
+    "kindly",
 ];
 
 /// The parts of a prompt that may be wishes of their own: split where the next part begins like one.
@@ -66,12 +89,30 @@ fn pieces(text: &str) -> Vec<Piece> {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         in_quotes ^= c == '"';
-        let joint = ["; ", ". ", ", and then ", ", then ", " and then ", ", and ", " and ", ", ", " then ", " & ", " but "]
-            .into_iter()
-            .find(|joint| !in_quotes && rest.get(..joint.len()).is_some_and(|start| start.eq_ignore_ascii_case(joint)));
+        let joint = [
+            "; ",
+            ". ",
+            ", and then ",
+            ", then ",
+            " and then ",
+            ", and ",
+            " and ",
+            ", ",
+            " then ",
+            " & ",
+            " but ",
+        ]
+        .into_iter()
+        .find(|joint| {
+            !in_quotes && rest.get(..joint.len()).is_some_and(|start| start.eq_ignore_ascii_case(joint))
+        });
         match joint {
             Some(joint) => {
-                pieces.push(Piece { joint: joint.to_owned(), text: String::new(), is_hard: joint.starts_with([';', '.']) });
+                pieces.push(Piece {
+                    joint: joint.to_owned(),
+                    text: String::new(),
+                    is_hard: joint.starts_with([';', '.']),
+                });
                 rest = &rest[joint.len()..];
             }
             None => {
@@ -92,26 +133,32 @@ fn ends_like_a_noun(text: &str) -> bool {
 }
 
 fn begins_a_wish(text: &str) -> bool {
-    const VERBS: [&str; 48] = [
-        "add", "hide", "remove", "drop", "delete", "show", "display", "sort", "order", "group", "rename", "call", "move", "put", "make",
-        "use", "switch", "change", "set", "turn", "filter", "search", "restore", "bring", "enable", "disable", "include", "exclude",
-        "reorder", "rearrange", "arrange", "place", "limit", "paginate", "ungroup", "clear", "title", "relabel", "label", "get", "create",
-        "let", "don't", "unhide", "give", "keep", "omit", "undo",
-    ];
+    const VERBS: &str = "add hide remove drop delete show display sort order group rename call move put make use switch change \
+        set turn filter search restore bring enable disable include exclude reorder rearrange arrange place limit paginate \
+        ungroup clear title relabel label get create let don't unhide give keep omit undo";
     let first = text.split_whitespace().next().unwrap_or_default().to_lowercase();
-    VERBS.contains(&first.as_str())
+    VERBS.split_whitespace().any(|verb| verb == first)
 }
 
 /// `name, email and status` → its names.
 pub(super) fn names(text: &str) -> Vec<String> {
-    let normal = text.replace(" and then ", ",").replace(" then ", ",").replace(" and ", ",").replace(" & ", ",").replace(" or ", ",").replace(", and", ",");
+    let normal = text
+        .replace(" and then ", ",")
+        .replace(" then ", ",")
+        .replace(" and ", ",")
+        .replace(" & ", ",")
+        .replace(" or ", ",")
+        .replace(", and", ",");
     normal.split([',', ';']).map(bare).filter(|name| !name.is_empty()).collect()
 }
 
 /// A name without article, quotes, and words for what it is.
 pub(super) fn bare(text: &str) -> String {
     let mut name = text.trim().trim_matches(['"', '\'', '.', ':', ' ']).to_owned();
-    for start in ["the ", "a ", "an ", "their ", "its ", "by ", "columns ", "column ", "fields ", "field ", "both ", "my "] {
+    for start in [
+        "the ", "a ", "an ", "their ", "its ", "by ", "columns ", "column ", "fields ", "field ", "both ",
+        "my ",
+    ] {
         if name.to_lowercase().starts_with(start) {
             name = name[start.len()..].trim_start().to_owned();
         }

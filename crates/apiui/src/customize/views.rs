@@ -36,7 +36,13 @@ pub(super) fn find(plan: &Plan, name: &str, removed: bool) -> Option<usize> {
     let exact = |resource: &Resource| resource.id == name || resource.title == name;
     all.clone()
         .find(|(_, resource)| exact(resource))
-        .or_else(|| all.find(|(_, resource)| plain(&resource.title) == wanted || plain(&resource.singular) == wanted || plain(&resource.id) == wanted))
+        .or_else(|| {
+            all.find(|(_, resource)| {
+                plain(&resource.title) == wanted
+                    || plain(&resource.singular) == wanted
+                    || plain(&resource.id) == wanted
+            })
+        })
         .map(|(index, _)| index)
 }
 
@@ -49,13 +55,16 @@ pub(super) fn mentioned(plan: &Plan, text: &str, removed: bool) -> Vec<usize> {
         .iter()
         .enumerate()
         .filter(|(_, resource)| resource.removed == removed)
-        .map(|(index, resource)| (index, split(&resource.title).iter().map(|word| singular(&word.to_lowercase())).collect()))
+        .map(|(index, resource)| {
+            (index, split(&resource.title).iter().map(|word| singular(&word.to_lowercase())).collect())
+        })
         .collect();
     named.sort_by_key(|(_, title): &(usize, Vec<String>)| std::cmp::Reverse(title.len()));
     let mut found: Vec<(usize, usize)> = Vec::new();
     for (index, title) in named.iter().filter(|(_, title)| !title.is_empty()) {
         for at in 0..words.len().saturating_sub(title.len() - 1) {
-            let is_here = words[at..at + title.len()] == title[..] && !taken[at..at + title.len()].contains(&true);
+            let is_here =
+                words[at..at + title.len()] == title[..] && !taken[at..at + title.len()].contains(&true);
             if is_here && !found.iter().any(|(_, known)| known == index) {
                 taken[at..at + title.len()].fill(true);
                 found.push((at, *index));
@@ -67,11 +76,20 @@ pub(super) fn mentioned(plan: &Plan, text: &str, removed: bool) -> Vec<usize> {
 }
 
 pub(super) fn lists(plan: &Plan) -> Vec<String> {
-    plan.resources.iter().filter(|resource| resource.list.is_some() && !resource.removed).map(|resource| resource.title.clone()).take(20).collect()
+    plan.resources
+        .iter()
+        .filter(|resource| resource.list.is_some() && !resource.removed)
+        .map(|resource| resource.title.clone())
+        .take(20)
+        .collect()
 }
 
 fn titles(plan: &Plan, removed: bool) -> Vec<String> {
-    plan.resources.iter().filter(|resource| resource.removed == removed).map(|resource| resource.title.clone()).collect()
+    plan.resources
+        .iter()
+        .filter(|resource| resource.removed == removed)
+        .map(|resource| resource.title.clone())
+        .collect()
 }
 
 /// A name for comparison: its words in the singular, without case or separators.

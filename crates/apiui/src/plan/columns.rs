@@ -27,12 +27,16 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
         }
         let display = display(models, name, property);
         let hidden = property.deprecated;
-        columns.push((rank(name, display), Column { hidden, ..column(name.clone(), humanise(name), display) }));
+        columns
+            .push((rank(name, display), Column { hidden, ..column(name.clone(), humanise(name), display) }));
         let folded = FOLDED.contains(&name.as_str()).then(|| models.object(property)).flatten();
         for (inner, property) in folded.into_iter().flat_map(|inner| &inner.properties).take(20) {
             let display = self::display(models, inner, property);
             if is_simple(display) {
-                columns.push((rank(inner, display) + 1, column(format!("{name}.{inner}"), humanise(inner), display)));
+                columns.push((
+                    rank(inner, display) + 1,
+                    column(format!("{name}.{inner}"), humanise(inner), display),
+                ));
             }
         }
     }
@@ -66,7 +70,8 @@ fn rank(name: &str, display: Display) -> u8 {
     let lower = name.to_lowercase();
     match lower.as_str() {
         "id" | "key" | "number" => 0,
-        "name" | "title" | "label" | "login" | "username" | "displayname" | "display_name" | "full_name" | "fullname" => 1,
+        "name" | "title" | "label" | "login" | "username" | "displayname" | "display_name" | "full_name"
+        | "fullname" => 1,
         "status" | "state" | "type" | "kind" => 2,
         "email" | "price" | "amount" | "quantity" | "total" => 3,
         "description" | "summary" => 5,
@@ -90,7 +95,11 @@ fn display<'s>(models: &Models<'s>, name: &str, model: &'s Model) -> Display {
         Kind::Array => Display::List,
         Kind::Object => Display::Object,
         Kind::Union => {
-            let first = target.union_of.iter().map(|variant| models.resolve(variant).kind).find(|kind| *kind != Kind::Null);
+            let first = target
+                .union_of
+                .iter()
+                .map(|variant| models.resolve(variant).kind)
+                .find(|kind| *kind != Kind::Null);
             match first {
                 Some(Kind::Object | Kind::Union) => Display::Object,
                 Some(Kind::Array) => Display::List,

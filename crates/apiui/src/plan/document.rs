@@ -14,7 +14,8 @@ const MAX_DEPTH: usize = 3;
 
 pub(super) fn document(operation: &GraphOperation, models: &Models) -> String {
     let args: Vec<&Parameter> = operation.args.iter().filter(|arg| is_graphql_name(&arg.name)).collect();
-    let join = |parts: Vec<String>| if parts.is_empty() { String::new() } else { format!("({})", parts.join(", ")) };
+    let join =
+        |parts: Vec<String>| if parts.is_empty() { String::new() } else { format!("({})", parts.join(", ")) };
     let variables = join(args.iter().map(|arg| format!("${}: {}", arg.name, type_text(arg))).collect());
     let arguments = join(args.iter().map(|arg| format!("{0}: ${0}", arg.name)).collect());
     let mut writer = Writer { models, left: MAX_FIELDS };
@@ -58,7 +59,11 @@ impl<'s> Writer<'_, 's> {
                 return total.into_iter().collect();
             }
             let node = self.selection(found.node, depth);
-            let items = if found.items.len() == 1 { format!("nodes{node}") } else { format!("edges {{ node{node} }}") };
+            let items = if found.items.len() == 1 {
+                format!("nodes{node}")
+            } else {
+                format!("edges {{ node{node} }}")
+            };
             return total.into_iter().chain([page, items]).collect();
         }
         let mut fields: Vec<String> = Vec::new();
@@ -132,7 +137,10 @@ impl<'s> Writer<'_, 's> {
     }
 
     fn is_selectable(&self, name: &str, property: &Model) -> bool {
-        is_graphql_name(name) && !name.starts_with("__") && !property.deprecated && !property.args.iter().any(|arg| arg.required)
+        is_graphql_name(name)
+            && !name.starts_with("__")
+            && !property.deprecated
+            && !property.args.iter().any(|arg| arg.required)
     }
 }
 
@@ -158,7 +166,9 @@ fn rebuilt(model: &Model) -> String {
         Kind::Integer => "Int".to_owned(),
         Kind::Number => "Float".to_owned(),
         Kind::Boolean => "Boolean".to_owned(),
-        Kind::String if model.format.as_deref().is_some_and(|format| format.eq_ignore_ascii_case("id")) => "ID".to_owned(),
+        Kind::String if model.format.as_deref().is_some_and(|format| format.eq_ignore_ascii_case("id")) => {
+            "ID".to_owned()
+        }
         Kind::String => "String".to_owned(),
         _ => named.unwrap_or("String").to_owned(),
     }

@@ -12,7 +12,8 @@ use indexmap::IndexMap;
 
 /// Groups of the GraphQL operations; their indexes begin at `offset`.
 pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>, offset: usize) -> Vec<Group<'s>> {
-    let all: Vec<&'s GraphOperation> = spec.queries.iter().chain(&spec.mutations).chain(&spec.subscriptions).collect();
+    let all: Vec<&'s GraphOperation> =
+        spec.queries.iter().chain(&spec.mutations).chain(&spec.subscriptions).collect();
     let mut groups: IndexMap<String, Group<'s>> = IndexMap::new();
     for (index, operation) in all.iter().enumerate().filter(|(_, operation)| operation.kind == "query") {
         let result = result(models, operation);
@@ -37,8 +38,10 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>, offset: usize) -> 
         assign(&mut groups, models, operation, offset + index);
     }
     // What is left and answers with a thing of its own founds a group for it.
-    let placed: std::collections::HashSet<usize> = groups.values().flat_map(|group| group.members.iter().copied()).collect();
-    for (index, operation) in all.iter().enumerate().filter(|(index, _)| !placed.contains(&(offset + index))) {
+    let placed: std::collections::HashSet<usize> =
+        groups.values().flat_map(|group| group.members.iter().copied()).collect();
+    for (index, operation) in all.iter().enumerate().filter(|(index, _)| !placed.contains(&(offset + index)))
+    {
         let entity = result(models, operation).entity.filter(|name| !is_envelope(name));
         if let Some(entity) = entity {
             groups.entry(entity.to_lowercase()).or_insert_with(|| named(entity)).members.push(offset + index);
@@ -85,7 +88,12 @@ fn named<'s>(entity: &str) -> Group<'s> {
 }
 
 /// A mutation or subscription goes to the type in its name, or else to the type in its answer.
-fn assign<'s>(groups: &mut IndexMap<String, Group<'s>>, models: &Models<'s>, operation: &'s GraphOperation, index: usize) {
+fn assign<'s>(
+    groups: &mut IndexMap<String, Group<'s>>,
+    models: &Models<'s>,
+    operation: &'s GraphOperation,
+    index: usize,
+) {
     let (verb, rest) = match verb(&operation.name) {
         Some((verb, rest)) => (Some(verb), rest),
         None => (None, operation.name.to_lowercase()),
@@ -93,7 +101,10 @@ fn assign<'s>(groups: &mut IndexMap<String, Group<'s>>, models: &Models<'s>, ope
     let by_name = [rest.clone(), singular(&rest)].into_iter().find(|name| groups.contains_key(name));
     let by_result = || {
         let entity = result(models, operation).entity?.to_lowercase();
-        groups.contains_key(&entity).then_some(entity).or_else(|| payload(groups, models, &operation.return_type))
+        groups
+            .contains_key(&entity)
+            .then_some(entity)
+            .or_else(|| payload(groups, models, &operation.return_type))
     };
     let exact = by_name.is_some();
     let Some(key) = by_name.or_else(by_result) else { return };
@@ -111,7 +122,11 @@ fn assign<'s>(groups: &mut IndexMap<String, Group<'s>>, models: &Models<'s>, ope
 }
 
 /// The first field of a payload that is about a known type.
-fn payload<'s>(groups: &IndexMap<String, Group<'s>>, models: &Models<'s>, model: &'s Model) -> Option<String> {
+fn payload<'s>(
+    groups: &IndexMap<String, Group<'s>>,
+    models: &Models<'s>,
+    model: &'s Model,
+) -> Option<String> {
     let object = models.object(model)?;
     object.properties.values().find_map(|property| {
         let item = models.item(property).unwrap_or(property);
@@ -148,6 +163,8 @@ fn is_envelope(name: &str) -> bool {
 
 pub(super) fn is_key(name: &str) -> bool {
     let lower = name.to_lowercase();
-    matches!(lower.as_str(), "id" | "uuid" | "slug" | "key" | "name" | "login" | "username" | "code" | "number")
-        || lower.ends_with("id")
+    matches!(
+        lower.as_str(),
+        "id" | "uuid" | "slug" | "key" | "name" | "login" | "username" | "code" | "number"
+    ) || lower.ends_with("id")
 }

@@ -3,9 +3,9 @@
 //! Owns the reading of paths: which are collections, which are items, which are actions. Invariant: every
 //! endpoint is in exactly one group.
 
+use super::lists;
 use super::models::{Models, success};
 use super::words::{humanise, line, plural, singular, split};
-use super::lists;
 use crate::spec::{Endpoint, Model, Spec};
 use indexmap::IndexMap;
 use std::collections::{HashMap, HashSet};
@@ -91,7 +91,11 @@ fn collections(endpoints: &[Endpoint], paths: &[Vec<&str>], models: &Models) -> 
     for (endpoint, path) in endpoints.iter().zip(paths) {
         let Some((last, parent)) = path.split_last() else { continue };
         let under_collection = found.contains(&key(parent));
-        if endpoint.method == "GET" && !is_parameter(last) && !under_collection && answers_list(endpoint, models) {
+        if endpoint.method == "GET"
+            && !is_parameter(last)
+            && !under_collection
+            && answers_list(endpoint, models)
+        {
             found.insert(key(path));
         }
     }
@@ -158,12 +162,20 @@ fn adopt_loose(placed: &mut IndexMap<String, Vec<Placed>>) {
 fn shared_prefix(paths: &[Vec<&str>]) -> usize {
     let Some(first) = paths.first() else { return 0 };
     let longest = paths.iter().map(|path| path.len().saturating_sub(1)).min().unwrap_or(0);
-    (0..longest).take_while(|at| !is_parameter(first[*at]) && paths.iter().all(|path| path[*at] == first[*at])).count()
+    (0..longest)
+        .take_while(|at| !is_parameter(first[*at]) && paths.iter().all(|path| path[*at] == first[*at]))
+        .count()
 }
 
 /// A title for each group: the last word of its path, with those before it where two would be alike.
-fn titles(placed: &IndexMap<String, Vec<Placed>>, paths: &[Vec<&str>], prefix: usize, endpoints: &[Endpoint]) -> Vec<(String, String)> {
-    let words: Vec<Vec<String>> = placed.iter().map(|(key, all)| title_words(key, all, paths, prefix, endpoints)).collect();
+fn titles(
+    placed: &IndexMap<String, Vec<Placed>>,
+    paths: &[Vec<&str>],
+    prefix: usize,
+    endpoints: &[Endpoint],
+) -> Vec<(String, String)> {
+    let words: Vec<Vec<String>> =
+        placed.iter().map(|(key, all)| title_words(key, all, paths, prefix, endpoints)).collect();
     let mut titles: Vec<(String, String)> = Vec::new();
     let mut counts: HashMap<String, usize> = HashMap::new();
     let short = |words: &[String], take: usize| -> (String, String) {
@@ -215,7 +227,13 @@ fn lower_first(text: &str) -> String {
     characters.next().into_iter().flat_map(char::to_lowercase).chain(characters).collect()
 }
 
-fn title_words(key: &str, all: &[Placed], paths: &[Vec<&str>], prefix: usize, endpoints: &[Endpoint]) -> Vec<String> {
+fn title_words(
+    key: &str,
+    all: &[Placed],
+    paths: &[Vec<&str>],
+    prefix: usize,
+    endpoints: &[Endpoint],
+) -> Vec<String> {
     if let Some(tag) = key.strip_prefix("tag:") {
         return vec![tag.to_owned()];
     }
@@ -238,11 +256,22 @@ fn title_words(key: &str, all: &[Placed], paths: &[Vec<&str>], prefix: usize, en
     statics
 }
 
-fn group<'s>(endpoints: &'s [Endpoint], models: &Models<'s>, all: &[Placed], (title, singular): (String, String)) -> Group<'s> {
-    let mut group = Group { title, singular, members: all.iter().map(|placed| placed.index).collect(), ..Group::default() };
+fn group<'s>(
+    endpoints: &'s [Endpoint],
+    models: &Models<'s>,
+    all: &[Placed],
+    (title, singular): (String, String),
+) -> Group<'s> {
+    let mut group = Group {
+        title,
+        singular,
+        members: all.iter().map(|placed| placed.index).collect(),
+        ..Group::default()
+    };
     group.tag = most_common_tag(endpoints, &group.members);
     let find = |scope: Scope, method: &str, accept: &dyn Fn(&Endpoint) -> bool| {
-        let matching = all.iter().filter(|placed| placed.scope == scope && endpoints[placed.index].method == method);
+        let matching =
+            all.iter().filter(|placed| placed.scope == scope && endpoints[placed.index].method == method);
         matching.map(|placed| placed.index).filter(|index| accept(&endpoints[*index])).min_by_key(|index| {
             let endpoint = &endpoints[*index];
             (endpoint.deprecated, endpoint.parameters.iter().filter(|parameter| parameter.required).count())
@@ -266,7 +295,10 @@ fn group<'s>(endpoints: &'s [Endpoint], models: &Models<'s>, all: &[Placed], (ti
         .or_else(|| find(Scope::Collection, "PUT", &with_body))
         .or_else(|| find(Scope::Item, "POST", &with_body));
     group.delete = find(Scope::Item, "DELETE", &any);
-    group.item = group.detail.and_then(|index| success(&endpoints[index])).and_then(|response| response.schema.as_ref());
+    group.item = group
+        .detail
+        .and_then(|index| success(&endpoints[index]))
+        .and_then(|response| response.schema.as_ref());
     group
 }
 
@@ -275,10 +307,13 @@ fn pluralise<'s>(groups: &mut [Group<'s>], models: &Models<'s>, endpoints: &'s [
     let mut taken: HashSet<String> = groups.iter().map(|group| group.title.to_lowercase()).collect();
     for group in groups {
         let listed = group.list.and_then(|index| success(&endpoints[index])?.schema.as_ref());
-        let item = listed.and_then(|answer| lists::find(models, answer, lists::Eager::Yes)).map(|found| found.item);
+        let item =
+            listed.and_then(|answer| lists::find(models, answer, lists::Eager::Yes)).map(|found| found.item);
         let Some(name) = item.or(group.item).and_then(|item| models.name(item)) else { continue };
         let many = plural(&group.title);
-        if split(name).concat().to_lowercase() == split(&group.title).concat().to_lowercase() && taken.insert(many.to_lowercase()) {
+        if split(name).concat().to_lowercase() == split(&group.title).concat().to_lowercase()
+            && taken.insert(many.to_lowercase())
+        {
             group.title = many;
         }
     }

@@ -5,7 +5,7 @@
 
 use super::models::Models;
 use super::words::{humanise, line, note};
-use super::{Input, InputKind, InputPlace, Shape, Alternative};
+use super::{Alternative, Input, InputKind, InputPlace, Shape};
 use crate::spec::{Kind, Limits, Location, Model, Parameter};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -38,7 +38,11 @@ impl<'s> Inputs<'s> {
     pub(super) fn parameter(&mut self, parameter: &'s Parameter, graphql: bool) -> Input {
         let mut input = match &parameter.schema {
             Some(schema) => self.input(&parameter.name, schema, 0),
-            None => Input { name: parameter.name.clone(), kind: kind_of_word(&parameter.kind), ..Input::default() },
+            None => Input {
+                name: parameter.name.clone(),
+                kind: kind_of_word(&parameter.kind),
+                ..Input::default()
+            },
         };
         input.place = match parameter.location {
             _ if graphql => InputPlace::Variable,
@@ -113,10 +117,17 @@ impl<'s> Inputs<'s> {
         {
             // A base type of which the mapping names the real ones.
             for (value, name) in mapping.mapping.iter().take(MAX_VARIANTS) {
-                let Some(found) = self.models.named(name).filter(|found| !std::ptr::eq(*found, target)) else { continue };
+                let Some(found) = self.models.named(name).filter(|found| !std::ptr::eq(*found, target))
+                else {
+                    continue;
+                };
                 let mut variant = self.input("", found, 1);
                 variant.note = String::new();
-                input.alternatives.push(Alternative { label: humanise(name), value: value.clone(), input: variant });
+                input.alternatives.push(Alternative {
+                    label: humanise(name),
+                    value: value.clone(),
+                    input: variant,
+                });
             }
             if !input.alternatives.is_empty() {
                 input.kind = InputKind::Variant;
@@ -264,7 +275,9 @@ fn is_tame(pattern: &str) -> bool {
                 }
             }
             '*' | '+' | '{' | '|' => {
-                if let Some(group) = repeats.last_mut().filter(|_| *c != '|' || repeats_depth(&characters, at)) {
+                if let Some(group) =
+                    repeats.last_mut().filter(|_| *c != '|' || repeats_depth(&characters, at))
+                {
                     *group = true;
                 }
             }
@@ -289,10 +302,17 @@ fn text_kind(name: &str, model: &Model) -> InputKind {
         Some("uri" | "url") => InputKind::Url,
         Some("password") => InputKind::Secret,
         _ if lower.contains("password") || lower.ends_with("secret") => InputKind::Secret,
-        _ if ["description", "body", "content", "comment", "notes", "message", "text", "bio"].contains(&lower.as_str()) => {
+        _ if ["description", "body", "content", "comment", "notes", "message", "text", "bio"]
+            .contains(&lower.as_str()) =>
+        {
             InputKind::Multiline
         }
-        _ if model.limits.as_ref().and_then(|limits| limits.max_length).is_some_and(|length| (256..100_000_000).contains(&length)) => {
+        _ if model
+            .limits
+            .as_ref()
+            .and_then(|limits| limits.max_length)
+            .is_some_and(|length| (256..100_000_000).contains(&length)) =>
+        {
             InputKind::Multiline
         }
         _ => InputKind::Text,
@@ -339,7 +359,11 @@ fn scalars(values: &[Value]) -> Vec<Value> {
 }
 
 fn json_text(value: Option<&Value>) -> String {
-    value.filter(|value| !value.is_null()).map(|value| value.to_string()).filter(|text| text.len() <= 2_000).unwrap_or_default()
+    value
+        .filter(|value| !value.is_null())
+        .map(|value| value.to_string())
+        .filter(|text| text.len() <= 2_000)
+        .unwrap_or_default()
 }
 
 fn example(value: Option<&Value>) -> String {

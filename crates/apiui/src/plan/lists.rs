@@ -26,13 +26,47 @@ pub(super) struct Found<'s> {
 }
 
 const ITEM_NAMES: [&str; 22] = [
-    "data", "items", "results", "result", "value", "values", "records", "list", "content", "contents", "rows", "entries", "nodes",
-    "hits", "elements", "objects", "resources", "docs", "documents", "matches", "collection", "response",
+    "data",
+    "items",
+    "results",
+    "result",
+    "value",
+    "values",
+    "records",
+    "list",
+    "content",
+    "contents",
+    "rows",
+    "entries",
+    "nodes",
+    "hits",
+    "elements",
+    "objects",
+    "resources",
+    "docs",
+    "documents",
+    "matches",
+    "collection",
+    "response",
 ];
 const WRAPPERS: [&str; 6] = ["data", "result", "response", "_embedded", "payload", "body"];
 const HINTS: [&str; 16] = [
-    "total", "count", "page", "next", "previous", "prev", "limit", "offset", "cursor", "has_more", "hasmore", "meta", "links",
-    "paging", "pagination", "nextlink",
+    "total",
+    "count",
+    "page",
+    "next",
+    "previous",
+    "prev",
+    "limit",
+    "offset",
+    "cursor",
+    "has_more",
+    "hasmore",
+    "meta",
+    "links",
+    "paging",
+    "pagination",
+    "nextlink",
 ];
 
 pub(super) fn find<'s>(models: &Models<'s>, answer: &'s Model, eager: Eager) -> Option<Found<'s>> {
@@ -59,15 +93,29 @@ pub(super) fn find<'s>(models: &Models<'s>, answer: &'s Model, eager: Eager) -> 
     })
 }
 
-fn in_object<'s>(models: &Models<'s>, object: &'s Model, eager: Eager, inside: Vec<String>) -> Option<Found<'s>> {
-    let lists: Vec<(&String, &'s Model)> =
-        object.properties.iter().filter_map(|(name, property)| Some((name, models.item(property)?))).collect();
+fn in_object<'s>(
+    models: &Models<'s>,
+    object: &'s Model,
+    eager: Eager,
+    inside: Vec<String>,
+) -> Option<Found<'s>> {
+    let lists: Vec<(&String, &'s Model)> = object
+        .properties
+        .iter()
+        .filter_map(|(name, property)| Some((name, models.item(property)?)))
+        .collect();
     let is_object = |item: &&'s Model| matches!(models.resolve(item).kind, Kind::Object | Kind::Union);
     let has_hint = object.properties.keys().any(|name| {
         let plain: String = name.to_lowercase().replace(['@', '$', '.'], "");
-        HINTS.iter().any(|hint| plain == *hint || plain.ends_with(&format!("_{hint}")) || plain.starts_with("next") || plain.starts_with("total"))
+        HINTS.iter().any(|hint| {
+            plain == *hint
+                || plain.ends_with(&format!("_{hint}"))
+                || plain.starts_with("next")
+                || plain.starts_with("total")
+        })
     });
-    let preferred = ITEM_NAMES.iter().find_map(|wanted| lists.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)));
+    let preferred =
+        ITEM_NAMES.iter().find_map(|wanted| lists.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)));
     let only = || match lists.as_slice() {
         [only] if has_hint || object.properties.len() == 1 => Some(only),
         _ => None,

@@ -46,7 +46,8 @@ impl<'s> Models<'s> {
         if !model.properties.is_empty() {
             return Some(model);
         }
-        let variant = |variant: &'s Model| Some(self.resolve(variant)).filter(|found| !found.properties.is_empty());
+        let variant =
+            |variant: &'s Model| Some(self.resolve(variant)).filter(|found| !found.properties.is_empty());
         model.union_of.iter().find_map(variant)
     }
 
@@ -68,7 +69,8 @@ impl<'s> Models<'s> {
 /// The answer that means success: the first 2xx, or the default.
 pub(super) fn success(endpoint: &Endpoint) -> Option<&Response> {
     let is_success = |response: &&Response| response.status_code.starts_with('2');
-    let with_schema = endpoint.responses.values().filter(is_success).find(|response| response.schema.is_some());
+    let with_schema =
+        endpoint.responses.values().filter(is_success).find(|response| response.schema.is_some());
     with_schema
         .or_else(|| endpoint.responses.values().find(is_success))
         .or_else(|| endpoint.responses.get("default").filter(|_| endpoint.responses.len() == 1))

@@ -14,9 +14,18 @@ use serde_json::Value;
 use std::collections::HashMap;
 
 /// Every operation of the specification, in its order: endpoints, queries, mutations, subscriptions.
-pub(super) fn operations<'s>(spec: &'s Spec, models: &'s Models<'s>, inputs: &mut Inputs<'s>, servers: &mut Servers) -> Vec<Operation> {
-    let schemes: HashMap<&str, usize> =
-        spec.security_schemes.iter().enumerate().map(|(index, scheme)| (scheme.name.as_str(), index)).collect();
+pub(super) fn operations<'s>(
+    spec: &'s Spec,
+    models: &'s Models<'s>,
+    inputs: &mut Inputs<'s>,
+    servers: &mut Servers,
+) -> Vec<Operation> {
+    let schemes: HashMap<&str, usize> = spec
+        .security_schemes
+        .iter()
+        .enumerate()
+        .map(|(index, scheme)| (scheme.name.as_str(), index))
+        .collect();
     let mut operations: Vec<Operation> =
         spec.endpoints.iter().map(|endpoint| rest(endpoint, &schemes, models, inputs, servers)).collect();
     for operation in spec.queries.iter().chain(&spec.mutations).chain(&spec.subscriptions) {
@@ -67,13 +76,15 @@ fn rest<'s>(
     if operation.note == operation.title {
         operation.note = String::new();
     }
-    operation.inputs = endpoint.parameters.iter().map(|parameter| inputs.parameter(parameter, false)).collect();
+    operation.inputs =
+        endpoint.parameters.iter().map(|parameter| inputs.parameter(parameter, false)).collect();
     operation.inputs.retain(|input| !is_forbidden_header(input));
     operation.body = body(endpoint, inputs);
     operation.security = match &endpoint.security {
         Some(alternatives) => {
             let known = |name: &str| schemes.get(name).copied();
-            let one = |all: &Vec<crate::spec::Requirement>| all.iter().filter_map(|r| known(&r.scheme)).collect();
+            let one =
+                |all: &Vec<crate::spec::Requirement>| all.iter().filter_map(|r| known(&r.scheme)).collect();
             alternatives.iter().map(one).collect()
         }
         None => {
@@ -118,7 +129,11 @@ fn title(endpoint: &Endpoint) -> String {
 /// Browsers and hosts set these themselves; credentials have their own panel.
 fn is_forbidden_header(input: &Input) -> bool {
     let name = input.name.to_ascii_lowercase();
-    input.place == InputPlace::Header && matches!(name.as_str(), "accept" | "content-type" | "authorization" | "content-length" | "host" | "user-agent")
+    input.place == InputPlace::Header
+        && matches!(
+            name.as_str(),
+            "accept" | "content-type" | "authorization" | "content-length" | "host" | "user-agent"
+        )
 }
 
 fn body<'s>(endpoint: &'s Endpoint, inputs: &mut Inputs<'s>) -> Option<BodyForm> {
@@ -130,12 +145,22 @@ fn body<'s>(endpoint: &'s Endpoint, inputs: &mut Inputs<'s>) -> Option<BodyForm>
             input = Input { kind: InputKind::File, note: input.note, ..Input::default() };
         }
         BodyKind::Text => {
-            input = Input { kind: InputKind::Multiline, note: input.note, example: input.example, ..Input::default() };
+            input = Input {
+                kind: InputKind::Multiline,
+                note: input.note,
+                example: input.example,
+                ..Input::default()
+            };
         }
         _ => {}
     }
     input.required = endpoint.body_required;
-    Some(BodyForm { kind, content_type: line(&chosen.content_type, 120), required: endpoint.body_required, input: Box::new(input) })
+    Some(BodyForm {
+        kind,
+        content_type: line(&chosen.content_type, 120),
+        required: endpoint.body_required,
+        input: Box::new(input),
+    })
 }
 
 fn media(body: &Body) -> String {
@@ -163,7 +188,11 @@ fn body_kind(body: &Body) -> BodyKind {
         BodyKind::Multipart
     } else if media == "application/x-www-form-urlencoded" {
         BodyKind::Form
-    } else if media.starts_with("text/") || media.contains("xml") || media.contains("yaml") || media.contains("graphql") {
+    } else if media.starts_with("text/")
+        || media.contains("xml")
+        || media.contains("yaml")
+        || media.contains("graphql")
+    {
         BodyKind::Text
     } else {
         BodyKind::File
@@ -204,22 +233,42 @@ fn scheme(scheme: &SecurityScheme) -> Scheme {
 
 /// A host's form has no name for the header; a scheme called like a header is one.
 fn assumed_key_name(name: &str) -> String {
-    if name.contains('-') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') { name.to_owned() } else { "X-API-Key".to_owned() }
+    if name.contains('-') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        name.to_owned()
+    } else {
+        "X-API-Key".to_owned()
+    }
 }
 
 fn flows(flows: Option<&Value>) -> Vec<Flow> {
-    let text = |flow: &Value, key: &str| flow.get(key).and_then(Value::as_str).map(|text| line(text, 300)).unwrap_or_default();
+    let text = |flow: &Value, key: &str| {
+        flow.get(key).and_then(Value::as_str).map(|text| line(text, 300)).unwrap_or_default()
+    };
     let one = |(kind, flow): (&String, &Value)| Flow {
         kind: line(kind, 40),
         authorization_url: text(flow, "authorizationUrl"),
         token_url: text(flow, "tokenUrl"),
-        scopes: flow.get("scopes").and_then(Value::as_object).into_iter().flatten().take(200).map(|(scope, _)| line(scope, 120)).collect(),
+        scopes: flow
+            .get("scopes")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .take(200)
+            .map(|(scope, _)| line(scope, 120))
+            .collect(),
     };
-    flows.and_then(Value::as_object).into_iter().flatten().filter(|(_, flow)| flow.is_object()).take(10).map(one).collect()
+    flows
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .filter(|(_, flow)| flow.is_object())
+        .take(10)
+        .map(one)
+        .collect()
 }
 
 /// For the planners of lists: the answer of an operation.
-pub(super) fn answer<'s>(spec: &'s Spec, index: usize) -> Option<&'s Model> {
+pub(super) fn answer(spec: &Spec, index: usize) -> Option<&Model> {
     match spec.endpoints.get(index) {
         Some(endpoint) => super::models::success(endpoint)?.schema.as_ref(),
         None => {

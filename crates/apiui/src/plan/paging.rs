@@ -7,25 +7,83 @@ use super::models::Models;
 use super::{Input, Operation, Paging, PagingStyle};
 use crate::spec::{Model, Response};
 
-const PAGE: [&str; 8] = ["page", "pagenumber", "pageno", "pageindex", "pagenum", "p", "currentpage", "pagenr"];
-const OFFSET: [&str; 9] = ["offset", "skip", "$skip", "start", "startat", "startindex", "from", "first_result", "firstresult"];
+const PAGE: [&str; 8] =
+    ["page", "pagenumber", "pageno", "pageindex", "pagenum", "p", "currentpage", "pagenr"];
+const OFFSET: [&str; 9] =
+    ["offset", "skip", "$skip", "start", "startat", "startindex", "from", "first_result", "firstresult"];
 const CURSOR: [&str; 16] = [
-    "cursor", "after", "startingafter", "pagetoken", "nexttoken", "nextpagetoken", "marker", "continue", "continuation",
-    "continuationtoken", "nextcursor", "pagecursor", "sinceid", "since", "token", "scrollid",
+    "cursor",
+    "after",
+    "startingafter",
+    "pagetoken",
+    "nexttoken",
+    "nextpagetoken",
+    "marker",
+    "continue",
+    "continuation",
+    "continuationtoken",
+    "nextcursor",
+    "pagecursor",
+    "sinceid",
+    "since",
+    "token",
+    "scrollid",
 ];
 const SIZE: [&str; 19] = [
-    "limit", "perpage", "pagesize", "size", "pagelimit", "count", "maxresults", "top", "$top", "first", "max", "rows", "take",
-    "resultsperpage", "itemsperpage", "maxitems", "length", "num", "pagecount",
+    "limit",
+    "perpage",
+    "pagesize",
+    "size",
+    "pagelimit",
+    "count",
+    "maxresults",
+    "top",
+    "$top",
+    "first",
+    "max",
+    "rows",
+    "take",
+    "resultsperpage",
+    "itemsperpage",
+    "maxitems",
+    "length",
+    "num",
+    "pagecount",
 ];
 const NEXT: [&str; 14] = [
-    "next_cursor", "nextcursor", "next_page_token", "nextpagetoken", "nexttoken", "next_token", "next_marker", "nextmarker",
-    "cursor", "continue", "endcursor", "next_page", "continuationtoken", "scroll_id",
+    "next_cursor",
+    "nextcursor",
+    "next_page_token",
+    "nextpagetoken",
+    "nexttoken",
+    "next_token",
+    "next_marker",
+    "nextmarker",
+    "cursor",
+    "continue",
+    "endcursor",
+    "next_page",
+    "continuationtoken",
+    "scroll_id",
 ];
-const NEXT_ADDRESS: [&str; 6] = ["next", "next_url", "nexturl", "nextlink", "@odata.nextlink", "next_page_url"];
+const NEXT_ADDRESS: [&str; 6] =
+    ["next", "next_url", "nexturl", "nextlink", "@odata.nextlink", "next_page_url"];
 const MORE: [&str; 6] = ["has_more", "hasmore", "has_next", "hasnext", "hasnextpage", "more"];
 const TOTAL: [&str; 14] = [
-    "total", "total_count", "totalcount", "count", "totalresults", "total_results", "totalitems", "total_items", "totalelements",
-    "total_elements", "size", "recordstotal", "nbhits", "@odata.count",
+    "total",
+    "total_count",
+    "totalcount",
+    "count",
+    "totalresults",
+    "total_results",
+    "totalitems",
+    "total_items",
+    "totalelements",
+    "total_elements",
+    "size",
+    "recordstotal",
+    "nbhits",
+    "@odata.count",
 ];
 
 /// The paging of a list, and the path to the total where the answer has one.
@@ -59,7 +117,12 @@ pub(super) fn detect(
     (paging, total)
 }
 
-fn by_parameter(models: &Models, operation: &Operation, found: &Found, size_parameter: &str) -> Option<Paging> {
+fn by_parameter(
+    models: &Models,
+    operation: &Operation,
+    found: &Found,
+    size_parameter: &str,
+) -> Option<Paging> {
     let base = |style, input: &Input| Paging {
         style,
         parameter: input.name.clone(),
@@ -88,14 +151,25 @@ fn by_parameter(models: &Models, operation: &Operation, found: &Found, size_para
     Some(paging)
 }
 
-fn by_answer(models: &Models, found: &Found, response: Option<&Response>, size_parameter: &str) -> Option<Paging> {
-    let in_header = response.is_some_and(|response| response.headers.iter().any(|name| name.eq_ignore_ascii_case("link")));
+fn by_answer(
+    models: &Models,
+    found: &Found,
+    response: Option<&Response>,
+    size_parameter: &str,
+) -> Option<Paging> {
+    let in_header = response
+        .is_some_and(|response| response.headers.iter().any(|name| name.eq_ignore_ascii_case("link")));
     let next = locate(models, found, &NEXT_ADDRESS);
     if next.is_none() && !in_header {
         return None;
     }
     let size_parameter = size_parameter.to_owned();
-    Some(Paging { style: PagingStyle::Link, next: next.unwrap_or_default(), size_parameter, ..Paging::default() })
+    Some(Paging {
+        style: PagingStyle::Link,
+        next: next.unwrap_or_default(),
+        size_parameter,
+        ..Paging::default()
+    })
 }
 
 fn named<'o>(operation: &'o Operation, names: &[&str]) -> Option<&'o Input> {
@@ -124,15 +198,21 @@ fn locate(models: &Models, found: &Found, names: &[&str]) -> Option<Vec<String>>
     let direct = |object: &Model| {
         names.iter().find_map(|wanted| {
             let scalar = |model: &Model| model.properties.is_empty() && model.items.is_none();
-            object.properties.iter().find(|(name, model)| name.eq_ignore_ascii_case(wanted) && scalar(model)).map(|(name, _)| name.clone())
+            object
+                .properties
+                .iter()
+                .find(|(name, model)| name.eq_ignore_ascii_case(wanted) && scalar(model))
+                .map(|(name, _)| name.clone())
         })
     };
     let path = |rest: Vec<String>| found.inside.iter().cloned().chain(rest).collect();
     if let Some(name) = direct(envelope) {
         return Some(path(vec![name]));
     }
-    ["meta", "metadata", "pagination", "paging", "page", "links", "_links", "response_metadata", "page_info"].iter().find_map(|wrapper| {
-        let inner = models.object(envelope.properties.get(*wrapper)?)?;
-        direct(inner).map(|name| path(vec![(*wrapper).to_owned(), name]))
-    })
+    ["meta", "metadata", "pagination", "paging", "page", "links", "_links", "response_metadata", "page_info"]
+        .iter()
+        .find_map(|wrapper| {
+            let inner = models.object(envelope.properties.get(*wrapper)?)?;
+            direct(inner).map(|name| path(vec![(*wrapper).to_owned(), name]))
+        })
 }

@@ -2,10 +2,10 @@
 //!
 //! Owns their detection; the lists and details that show them are in the printed module.
 
+use super::lists::{self, Eager};
 use super::models::Models;
 use super::words::{humanise, singular, split};
 use super::{InputPlace, Operation, Relation, Resource, operations};
-use super::lists::{self, Eager};
 use crate::spec::Spec;
 use std::collections::HashMap;
 
@@ -15,7 +15,9 @@ pub(super) fn relate(resources: &mut [Resource], all: &[Operation], spec: &Spec,
     let children = children(resources, all);
     let references = references(resources, all, spec, models);
     for (from, relation) in children.into_iter().chain(references) {
-        if let Some(resource) = resources.get_mut(from).filter(|resource| resource.relations.len() < MAX_RELATIONS) {
+        if let Some(resource) =
+            resources.get_mut(from).filter(|resource| resource.relations.len() < MAX_RELATIONS)
+        {
             resource.relations.push(relation);
         }
     }
@@ -49,7 +51,12 @@ fn children(resources: &[Resource], all: &[Operation]) -> Vec<(usize, Relation)>
 }
 
 /// A field `ownerId` or `owner` leads to the resource whose items it names.
-fn references(resources: &[Resource], all: &[Operation], spec: &Spec, models: &Models) -> Vec<(usize, Relation)> {
+fn references(
+    resources: &[Resource],
+    all: &[Operation],
+    spec: &Spec,
+    models: &Models,
+) -> Vec<(usize, Relation)> {
     let plain = |name: &str| split(name).concat().to_lowercase();
     let mut by_name: HashMap<String, usize> = HashMap::new();
     for (index, resource) in resources.iter().enumerate() {
@@ -61,8 +68,14 @@ fn references(resources: &[Resource], all: &[Operation], spec: &Spec, models: &M
     }
     let mut found = Vec::new();
     for (index, resource) in resources.iter().enumerate() {
-        let Some(answer) = resource.list.as_ref().and_then(|list| operations::answer(spec, list.operation)) else { continue };
-        let Some(item) = lists::find(models, answer, Eager::Yes).and_then(|found| models.object(found.item)) else { continue };
+        let Some(answer) = resource.list.as_ref().and_then(|list| operations::answer(spec, list.operation))
+        else {
+            continue;
+        };
+        let Some(item) = lists::find(models, answer, Eager::Yes).and_then(|found| models.object(found.item))
+        else {
+            continue;
+        };
         for (name, property) in &item.properties {
             let words = plain(name);
             let stem = words.strip_suffix("id").filter(|stem| !stem.is_empty());
@@ -75,7 +88,10 @@ fn references(resources: &[Resource], all: &[Operation], spec: &Spec, models: &M
             let Some(key) = resources[to].keys.first() else { continue };
             let is_object = models.object(property).is_some();
             let field = if is_object { format!("{name}.{}", key.field) } else { name.clone() };
-            let label = humanise(stem.filter(|_| !is_object).map_or(name.as_str(), |_| name.trim_end_matches("Id").trim_end_matches("_id")));
+            let label = humanise(
+                stem.filter(|_| !is_object)
+                    .map_or(name.as_str(), |_| name.trim_end_matches("Id").trim_end_matches("_id")),
+            );
             found.push((index, Relation { resource: to, label, field, parameter: key.parameter.clone() }));
         }
     }

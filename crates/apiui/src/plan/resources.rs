@@ -49,7 +49,13 @@ fn unique_id(title: &str, index: usize, ids: &mut HashSet<String>) -> String {
     id
 }
 
-fn resource<'s>(spec: &'s Spec, models: &Models<'s>, all: &[Operation], group: &Group<'s>, id: String) -> Resource {
+fn resource<'s>(
+    spec: &'s Spec,
+    models: &Models<'s>,
+    all: &[Operation],
+    group: &Group<'s>,
+    id: String,
+) -> Resource {
     let mut resource = Resource {
         id,
         title: group.title.clone(),
@@ -77,12 +83,21 @@ fn resource<'s>(spec: &'s Spec, models: &Models<'s>, all: &[Operation], group: &
         // Items that are plain values are their own keys.
         let taken = |name: &str| all[list.operation].inputs.iter().any(|input| input.name == name);
         let input = all[detail].inputs.iter().find(|input| input.required && !taken(&input.name));
-        resource.keys = input.map(|input| Key { parameter: input.name.clone(), field: columns::WHOLE.to_owned() }).into_iter().collect();
+        resource.keys = input
+            .map(|input| Key { parameter: input.name.clone(), field: columns::WHOLE.to_owned() })
+            .into_iter()
+            .collect();
     }
     resource
 }
 
-fn list<'s>(spec: &'s Spec, models: &Models<'s>, all: &[Operation], index: usize, found: &lists::Found<'s>) -> List {
+fn list<'s>(
+    spec: &'s Spec,
+    models: &Models<'s>,
+    all: &[Operation],
+    index: usize,
+    found: &lists::Found<'s>,
+) -> List {
     let response = spec.endpoints.get(index).and_then(success);
     let (paging, total) = paging::detect(models, &all[index], found, response);
     let maximum = paging.as_ref().and_then(|paging| {
@@ -90,7 +105,8 @@ fn list<'s>(spec: &'s Spec, models: &Models<'s>, all: &[Operation], index: usize
         input.maximum.filter(|maximum| *maximum >= 1.0)
     });
     // The cast is of a number between 1 and the default.
-    let page_size = maximum.map_or(DEFAULT_PAGE_SIZE, |maximum| maximum.min(f64::from(DEFAULT_PAGE_SIZE)) as u32);
+    let page_size =
+        maximum.map_or(DEFAULT_PAGE_SIZE, |maximum| maximum.min(f64::from(DEFAULT_PAGE_SIZE)) as u32);
     List {
         operation: index,
         items: found.items.clone(),
@@ -119,7 +135,11 @@ fn keys(resource: &Resource, all: &[Operation], item: &Model) -> Vec<Key> {
                 InputPlace::Path => true,
                 InputPlace::Variable if input.required => !is_list && graph::is_key(&input.name),
                 // An optional variable is a key only under the very name of the field.
-                InputPlace::Variable => Some(*index) == resource.detail && graph::is_key(&input.name) && item.properties.contains_key(&input.name),
+                InputPlace::Variable => {
+                    Some(*index) == resource.detail
+                        && graph::is_key(&input.name)
+                        && item.properties.contains_key(&input.name)
+                }
                 _ => false,
             };
             let known = keys.iter().any(|key| key.parameter == input.name);
@@ -162,16 +182,24 @@ fn key_field(parameter: &str, singular: &str, item: &Model) -> Option<String> {
 
 fn assume(resources: &[Resource], all: &[Operation], assumptions: &mut Vec<String>) {
     let lists: Vec<&Resource> = resources.iter().filter(|resource| resource.list.is_some()).collect();
-    let paged = lists.iter().filter(|resource| resource.list.as_ref().is_some_and(|list| list.paging.is_some())).count();
+    let paged = lists
+        .iter()
+        .filter(|resource| resource.list.as_ref().is_some_and(|list| list.paging.is_some()))
+        .count();
     if paged < lists.len() {
         let whole = lists.len() - paged;
         let (noun, verb) = if whole == 1 { ("list has", "it is") } else { ("lists have", "they are") };
-        assumptions.push(format!("{whole} {noun} no paging parameters: {verb} loaded whole and paged in the browser."));
+        assumptions.push(format!(
+            "{whole} {noun} no paging parameters: {verb} loaded whole and paged in the browser."
+        ));
     }
     if !lists.is_empty() {
         assumptions.push("Sorting and filtering work on the rows that are loaded.".to_owned());
     }
     if all.iter().any(|operation| operation.signature.starts_with("subscription ")) {
-        assumptions.push("Subscriptions are sent as one request; a stream needs a host that supplies `request`.".to_owned());
+        assumptions.push(
+            "Subscriptions are sent as one request; a stream needs a host that supplies `request`."
+                .to_owned(),
+        );
     }
 }

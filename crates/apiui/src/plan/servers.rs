@@ -19,13 +19,21 @@ impl Servers {
         for server in &spec.servers {
             this.add(server);
         }
-        if spec.servers.iter().flat_map(|server| &server.variables).any(|variable| variable.choices.is_empty()) {
+        if spec
+            .servers
+            .iter()
+            .flat_map(|server| &server.variables)
+            .any(|variable| variable.choices.is_empty())
+        {
             assumptions.push("Server variables without listed values have their defaults.".to_owned());
         }
         if this.all.is_empty() {
             let url = spec.metadata.base_url.clone().filter(|url| is_address(url));
             if url.is_none() && !spec.servers.is_empty() {
-                assumptions.push("No server has an address that a page can call, so requests go to the page's own.".to_owned());
+                assumptions.push(
+                    "No server has an address that a page can call, so requests go to the page's own."
+                        .to_owned(),
+                );
             }
             this.all.push(ServerChoice { url: url.unwrap_or_default(), ..ServerChoice::default() });
         }
@@ -89,7 +97,11 @@ fn expanded(server: &Server) -> Vec<String> {
     let tidy = |url: String| {
         let trimmed = url.trim_end_matches('/');
         // "/" is the page's own origin; a protocol-relative address is meant to be secure.
-        if let Some(rest) = trimmed.strip_prefix("//") { format!("https://{rest}") } else { trimmed.to_owned() }
+        if let Some(rest) = trimmed.strip_prefix("//") {
+            format!("https://{rest}")
+        } else {
+            trimmed.to_owned()
+        }
     };
     urls.into_iter().map(tidy).collect()
 }

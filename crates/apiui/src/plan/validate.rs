@@ -66,7 +66,8 @@ impl Plan {
         if input.shape.is_some_and(|shape| shape >= self.shapes.len()) {
             return Err(Invalid("a form names a shape that is not there".to_owned()));
         }
-        let is_scalar = |value: &serde_json::Value| value.is_string() || value.is_number() || value.is_boolean();
+        let is_scalar =
+            |value: &serde_json::Value| value.is_string() || value.is_number() || value.is_boolean();
         if !input.choices.iter().all(is_scalar) {
             return Err(Invalid("a choice is not a plain value".to_owned()));
         }
@@ -86,7 +87,9 @@ impl Plan {
             return Err(Invalid("a view leads to one that is not there".to_owned()));
         }
         let id = &resource.id;
-        let is_name = id.starts_with(|c: char| c.is_ascii_uppercase()) && id.chars().all(|c| c.is_ascii_alphanumeric()) && id.len() <= 80;
+        let is_name = id.starts_with(|c: char| c.is_ascii_uppercase())
+            && id.chars().all(|c| c.is_ascii_alphanumeric())
+            && id.len() <= 80;
         if !is_name {
             return Err(Invalid("the name of a view is not a plain word".to_owned()));
         }

@@ -9,8 +9,11 @@ pub fn split(name: &str) -> Vec<String> {
     let characters: Vec<char> = name.chars().collect();
     for (at, c) in characters.iter().enumerate() {
         let lower_next = characters.get(at + 1).is_some_and(|next| next.is_lowercase());
-        let after_lower = at > 0 && (characters[at - 1].is_lowercase() || characters[at - 1].is_ascii_digit());
-        let begins = c.is_uppercase() && !word.is_empty() && (after_lower || (lower_next && at > 0 && characters[at - 1].is_uppercase()));
+        let after_lower =
+            at > 0 && (characters[at - 1].is_lowercase() || characters[at - 1].is_ascii_digit());
+        let begins = c.is_uppercase()
+            && !word.is_empty()
+            && (after_lower || (lower_next && at > 0 && characters[at - 1].is_uppercase()));
         if begins || !c.is_alphanumeric() {
             if !word.is_empty() {
                 words.push(std::mem::take(&mut word));
@@ -36,9 +39,28 @@ pub fn humanise(name: &str) -> String {
             out.push(' ');
         }
         let lower = word.to_lowercase();
-        if matches!(lower.as_str(), "id" | "url" | "uri" | "api" | "ip" | "uuid" | "html" | "json" | "xml" | "sku" | "vat" | "iban" | "ui" | "sms" | "http") {
+        if matches!(
+            lower.as_str(),
+            "id" | "url"
+                | "uri"
+                | "api"
+                | "ip"
+                | "uuid"
+                | "html"
+                | "json"
+                | "xml"
+                | "sku"
+                | "vat"
+                | "iban"
+                | "ui"
+                | "sms"
+                | "http"
+        ) {
             out.push_str(&lower.to_uppercase());
-        } else if word.chars().count() > 1 && word.chars().all(|c| c.is_uppercase() || c.is_ascii_digit()) && words.len() > 1 {
+        } else if word.chars().count() > 1
+            && word.chars().all(|c| c.is_uppercase() || c.is_ascii_digit())
+            && words.len() > 1
+        {
             out.push_str(word);
         } else if at == 0 {
             let mut characters = lower.chars();
@@ -78,7 +100,9 @@ pub fn singular(word: &str) -> String {
         out.push_str(add);
         out
     };
-    if lower.chars().count() < 4 || ["ss", "us", "is", "news", "series", "species", "os"].iter().any(|end| lower.ends_with(end)) {
+    if lower.chars().count() < 4
+        || ["ss", "us", "is", "news", "series", "species", "os"].iter().any(|end| lower.ends_with(end))
+    {
         return word.to_owned();
     }
     match lower.as_str() {
@@ -164,7 +188,9 @@ fn without_markup(text: &str) -> String {
     while let Some(at) = rest.find(['<', '[', '`', '*', '#']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let tag_end = rest.strip_prefix('<').filter(|after| after.starts_with(|c: char| c == '/' || c == '!' || c.is_ascii_alphabetic()));
+        let tag_end = rest
+            .strip_prefix('<')
+            .filter(|after| after.starts_with(|c: char| c == '/' || c == '!' || c.is_ascii_alphabetic()));
         if let Some(end) = tag_end.and_then(|after| after.find('>')).filter(|end| *end < 300) {
             out.push(' ');
             rest = &rest[end + 2..];
@@ -173,7 +199,11 @@ fn without_markup(text: &str) -> String {
             rest = after;
         } else {
             let c = &rest[..1];
-            if c == "<" || c == "[" || (c == "#" && !out.ends_with(['\n', '#']) && !out.is_empty()) || (c == "*" && out.ends_with(' ') && rest[1..].starts_with(' ')) {
+            if c == "<"
+                || c == "["
+                || (c == "#" && !out.ends_with(['\n', '#']) && !out.is_empty())
+                || (c == "*" && out.ends_with(' ') && rest[1..].starts_with(' '))
+            {
                 out.push_str(c);
             }
             rest = &rest[1..];
@@ -213,7 +243,14 @@ mod tests {
 
     #[test]
     fn singular_and_plural() {
-        for (one, many) in [("pet", "pets"), ("category", "categories"), ("box", "boxes"), ("person", "people"), ("branch", "branches"), ("key", "keys")] {
+        for (one, many) in [
+            ("pet", "pets"),
+            ("category", "categories"),
+            ("box", "boxes"),
+            ("person", "people"),
+            ("branch", "branches"),
+            ("key", "keys"),
+        ] {
             assert_eq!(singular(many), one);
             assert_eq!(plural(one), many);
         }
@@ -224,7 +261,10 @@ mod tests {
 
     #[test]
     fn prose_is_shortened_and_without_markup() {
-        assert_eq!(note(Some("A <b>bold</b> [link](http://x) to `code`.\n\n# Next"), 100), "A bold link to code. Next");
+        assert_eq!(
+            note(Some("A <b>bold</b> [link](http://x) to `code`.\n\n# Next"), 100),
+            "A bold link to code. Next"
+        );
         assert_eq!(note(Some("First sentence. Second sentence that is long."), 20), "First sentence.");
         assert_eq!(note(Some("1 < 2 and 3 > 2"), 100), "1 < 2 and 3 > 2");
         assert_eq!(pascal("__proto__ 商品 user-list 2"), "ProtoUserList2");

@@ -30,7 +30,9 @@ impl fmt::Display for NotOurs {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotOurs::NoPlan => out.write_str("This code carries no plan of ours."),
-            NotOurs::Version(version) => write!(out, "The plan in this code has version {version}; this program knows {VERSION}."),
+            NotOurs::Version(version) => {
+                write!(out, "The plan in this code has version {version}; this program knows {VERSION}.")
+            }
             NotOurs::Changed => out.write_str("This code was changed after it was generated."),
             NotOurs::Broken(reason) => write!(out, "The plan in this code cannot be used: {reason}"),
         }
@@ -54,7 +56,9 @@ pub fn plan_of(code: &str) -> Result<Plan, NotOurs> {
         return Err(NotOurs::Changed);
     }
     let json = literal.trim().strip_prefix(OPENING).and_then(|rest| rest.strip_suffix(';'));
-    let json = json.filter(|json| json.len() <= MAX_LITERAL).ok_or_else(|| NotOurs::Broken("it is not a literal.".to_owned()))?;
+    let json = json
+        .filter(|json| json.len() <= MAX_LITERAL)
+        .ok_or_else(|| NotOurs::Broken("it is not a literal.".to_owned()))?;
     let plan: Plan = serde_json::from_str(json).map_err(|error| NotOurs::Broken(format!("{error}.")))?;
     plan.validate().map_err(|invalid| NotOurs::Broken(invalid.to_string()))?;
     Ok(plan)
@@ -73,7 +77,9 @@ pub(super) fn piece(out: &mut String, plan: &Plan, number: usize) -> bool {
         return true;
     }
     let mut at = number - 1;
-    for (name, length) in [("resources", resources), ("operations", operations), ("shapes", plan.shapes.len())] {
+    for (name, length) in
+        [("resources", resources), ("operations", operations), ("shapes", plan.shapes.len())]
+    {
         if at <= length {
             if at == 0 {
                 let _ = write!(out, "  \"{name}\": [");
@@ -123,7 +129,12 @@ fn head(out: &mut String, plan: &Plan) {
 }
 
 fn tail(out: &mut String, plan: &Plan) {
-    let _ = write!(out, "  \"webhooks\": {},\n  \"assumptions\": {}\n}};\n", json(&plan.webhooks), json(&plan.assumptions));
+    let _ = write!(
+        out,
+        "  \"webhooks\": {},\n  \"assumptions\": {}\n}};\n",
+        json(&plan.webhooks),
+        json(&plan.assumptions)
+    );
 }
 
 /// JSON in which nothing can end a script element or a line of code: such characters only occur inside strings.

@@ -118,7 +118,9 @@ fn servers(out: &mut String, plan: &Plan) {
     if plan.servers.is_empty() {
         out.push_str("\"\"");
     }
-    out.push_str("];\n\n// ---- Resources: one component each, with a control for each of its operations ----\n\n");
+    out.push_str(
+        "];\n\n// ---- Resources: one component each, with a control for each of its operations ----\n\n",
+    );
 }
 
 /// The component of one resource. Its name is checked to be a plain word.
@@ -127,11 +129,17 @@ fn component(out: &mut String, plan: &Plan, resource: &Resource) {
         return;
     }
     let id = &resource.id;
-    let _ = writeln!(out, "function {id}Resource({{ ui, known }}) {{\n  return (\n    <ResourceScreen ui={{ui}} id=\"{id}\" known={{known}}>");
+    let _ = writeln!(
+        out,
+        "function {id}Resource({{ ui, known }}) {{\n  return (\n    <ResourceScreen ui={{ui}} id=\"{id}\" known={{known}}>"
+    );
     for index in &resource.operations {
         let Some(operation) = plan.operations.get(*index) else { continue };
         let signature = attribute(operation);
-        let _ = writeln!(out, "      <OperationEntry ui={{ui}} number={{{index}}} known={{known}} data-operation={signature} />");
+        let _ = writeln!(
+            out,
+            "      <OperationEntry ui={{ui}} number={{{index}}} known={{known}} data-operation={signature} />"
+        );
     }
     out.push_str("    </ResourceScreen>\n  );\n}\n\n");
 }
@@ -154,7 +162,10 @@ fn choice(out: &mut String, plan: &Plan, at: usize) {
     match plan.resources.get(at) {
         Some(resource) if !resource.removed => {
             let id = &resource.id;
-            let _ = writeln!(out, "    case \"{id}\":\n      return <{id}Resource ui={{ui}} known={{page.known}} />;");
+            let _ = writeln!(
+                out,
+                "    case \"{id}\":\n      return <{id}Resource ui={{ui}} known={{page.known}} />;"
+            );
         }
         Some(_) => {}
         None => out.push_str("    default:\n      return <Overview ui={ui} />;\n  }\n}\n\n"),

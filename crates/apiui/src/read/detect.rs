@@ -7,7 +7,8 @@ use super::value::text_of;
 use crate::problem::{Place, Problem, ProblemKind, excerpt};
 use serde_json::Value;
 
-const SUPPORTED: &str = "Supported are OpenAPI 3.0 and 3.1, Swagger 2.0 and GraphQL (SDL or introspection JSON).";
+const SUPPORTED: &str =
+    "Supported are OpenAPI 3.0 and 3.1, Swagger 2.0 and GraphQL (SDL or introspection JSON).";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextFormat {
@@ -67,7 +68,9 @@ pub fn format_of_value(value: &Value) -> Result<ValueFormat, Problem> {
         return Ok(ValueFormat::Introspection);
     }
     let normalized = ["endpoints", "queries", "mutations", "subscriptions"];
-    if normalized.iter().any(|key| root.get(*key).is_some_and(Value::is_array)) || root.contains_key("metadata") && root.contains_key("format") {
+    if normalized.iter().any(|key| root.get(*key).is_some_and(Value::is_array))
+        || root.contains_key("metadata") && root.contains_key("format")
+    {
         return Ok(ValueFormat::Normalized);
     }
     match foreign_value(value) {
@@ -95,7 +98,10 @@ fn foreign_text(start: &str) -> Option<&'static str> {
     let head: String = start.chars().take(4000).collect::<String>().to_ascii_lowercase();
     Some(if head.contains("<!doctype html") || head.contains("<html") || head.contains("<body") {
         "an HTML page"
-    } else if head.contains("schemas.xmlsoap.org/wsdl") || head.contains("www.w3.org/ns/wsdl") || head.contains(":definitions") {
+    } else if head.contains("schemas.xmlsoap.org/wsdl")
+        || head.contains("www.w3.org/ns/wsdl")
+        || head.contains(":definitions")
+    {
         "WSDL"
     } else if head.contains("wadl") {
         "WADL"
@@ -155,7 +161,9 @@ fn definition_keyword(text: &str) -> bool {
     let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (word, after) = text.split_at(end);
     let after_blank = after.trim_start();
-    KEYWORDS.contains(&word) && !after.starts_with(':') && after_blank.starts_with(|c: char| c.is_ascii_alphabetic() || "_@{".contains(c))
+    KEYWORDS.contains(&word)
+        && !after.starts_with(':')
+        && after_blank.starts_with(|c: char| c.is_ascii_alphabetic() || "_@{".contains(c))
 }
 
 fn openapi_version(version: &Value) -> Result<ValueFormat, Problem> {
@@ -191,13 +199,20 @@ fn unsupported_version(pointer: &str, name: &str, version: &str) -> Problem {
 fn unsupported(name: &str) -> Problem {
     let advice = match name {
         "an HTML page" => {
-            format!("Perhaps the address asks for a sign-in or shows documentation: find the address of the specification itself. {SUPPORTED}")
+            format!(
+                "Perhaps the address asks for a sign-in or shows documentation: find the address of the specification itself. {SUPPORTED}"
+            )
         }
         "a ZIP archive" => format!("Unpack it first. {SUPPORTED}"),
         "XML" | "JSON Schema without an API" => SUPPORTED.to_owned(),
         _ => format!("Convert it to OpenAPI (converters exist). {SUPPORTED}"),
     };
-    Problem::error(ProblemKind::UnsupportedFormat, Place::Document, format!("This is {name}, which is not supported."), advice)
+    Problem::error(
+        ProblemKind::UnsupportedFormat,
+        Place::Document,
+        format!("This is {name}, which is not supported."),
+        advice,
+    )
 }
 
 fn not_a_specification(value: &Value) -> Problem {
@@ -215,7 +230,9 @@ fn not_a_specification(value: &Value) -> Problem {
     Problem::error(
         ProblemKind::UnsupportedFormat,
         Place::pointer(""),
-        format!("This is not an API specification: found {found}, without an `openapi` or `swagger` version."),
+        format!(
+            "This is not an API specification: found {found}, without an `openapi` or `swagger` version."
+        ),
         SUPPORTED,
     )
 }

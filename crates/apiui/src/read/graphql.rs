@@ -74,16 +74,25 @@ fn syntax(error: &apollo_parser::Error, lines: &Lines) -> Problem {
     } else {
         "Correct the GraphQL at that place and try again."
     };
-    Problem::error(ProblemKind::Syntax, place, format!("This is not well-formed GraphQL: {}.", error.message()), advice)
+    Problem::error(
+        ProblemKind::Syntax,
+        place,
+        format!("This is not well-formed GraphQL: {}.", error.message()),
+        advice,
+    )
 }
 
 fn absorb(schema: &mut GraphSchema, definition: &Definition, lines: &Lines) {
     let kind = match definition {
         Definition::ObjectTypeDefinition(_) | Definition::ObjectTypeExtension(_) => GraphKind::Object,
-        Definition::InterfaceTypeDefinition(_) | Definition::InterfaceTypeExtension(_) => GraphKind::Interface,
+        Definition::InterfaceTypeDefinition(_) | Definition::InterfaceTypeExtension(_) => {
+            GraphKind::Interface
+        }
         Definition::UnionTypeDefinition(_) | Definition::UnionTypeExtension(_) => GraphKind::Union,
         Definition::EnumTypeDefinition(_) | Definition::EnumTypeExtension(_) => GraphKind::Enum,
-        Definition::InputObjectTypeDefinition(_) | Definition::InputObjectTypeExtension(_) => GraphKind::Input,
+        Definition::InputObjectTypeDefinition(_) | Definition::InputObjectTypeExtension(_) => {
+            GraphKind::Input
+        }
         Definition::ScalarTypeDefinition(_) | Definition::ScalarTypeExtension(_) => GraphKind::Scalar,
         Definition::SchemaDefinition(_) | Definition::SchemaExtension(_) => {
             return roots(schema, definition.syntax());
@@ -99,7 +108,9 @@ fn absorb(schema: &mut GraphSchema, definition: &Definition, lines: &Lines) {
         found.fields.extend(fields.field_definitions().filter_map(|field| field_of(field.syntax(), lines)));
     }
     for fields in node.children().filter_map(cst::InputFieldsDefinition::cast) {
-        found.fields.extend(fields.input_value_definitions().filter_map(|field| field_of(field.syntax(), lines)));
+        found
+            .fields
+            .extend(fields.input_value_definitions().filter_map(|field| field_of(field.syntax(), lines)));
     }
     for members in node.children().filter_map(cst::UnionMemberTypes::cast) {
         found.members.extend(members.named_types().filter_map(|name| Some(name.name()?.text().to_string())));
@@ -135,7 +146,9 @@ fn field_of(node: &SyntaxNode, lines: &Lines) -> Option<GraphField> {
         description: description(node),
         type_text: type_node.source_string().chars().filter(|c| !c.is_whitespace() && *c != ',').collect(),
         args: args.filter_map(|arg| field_of(arg.syntax(), lines)).collect(),
-        default: child::<cst::DefaultValue>(node).and_then(|default| default.value()).map(|value| constant(&value)),
+        default: child::<cst::DefaultValue>(node)
+            .and_then(|default| default.value())
+            .map(|value| constant(&value)),
         deprecated: has_directive(node, "deprecated"),
         place: Some(lines.place(usize::from(type_node.syntax().text_range().start()))),
     })
@@ -149,7 +162,8 @@ fn constant(value: &cst::Value) -> Value {
         cst::Value::EnumValue(_) => Value::String(source.to_owned()),
         cst::Value::ListValue(list) => Value::Array(list.values().map(|item| constant(&item)).collect()),
         cst::Value::ObjectValue(object) => {
-            let pair = |field: cst::ObjectField| Some((field.name()?.text().to_string(), constant(&field.value()?)));
+            let pair =
+                |field: cst::ObjectField| Some((field.name()?.text().to_string(), constant(&field.value()?)));
             Value::Object(object.object_fields().filter_map(pair).collect())
         }
         // Numbers, booleans and null are written as in JSON.

@@ -79,7 +79,8 @@ impl GraphSchema {
             let message = "The schema has no root type (`Query`, `Mutation` or `Subscription`) with fields.";
             return Err(no_operations(Place::Document, message).into());
         }
-        let roots: Vec<&str> = ["query", "mutation", "subscription"].into_iter().map(|root| self.root(root)).collect();
+        let roots: Vec<&str> =
+            ["query", "mutation", "subscription"].into_iter().map(|root| self.root(root)).collect();
         for (name, graph_type) in &self.types {
             if !roots.contains(&name.as_str()) && !name.starts_with("__") {
                 spec.models.push(self.model(name, graph_type, &mut warnings));
@@ -102,7 +103,12 @@ impl GraphSchema {
         self.roots.get(operation).map_or(default, String::as_str)
     }
 
-    fn operations(&self, kind: &'static str, default: &str, warnings: &mut Vec<Problem>) -> Vec<GraphOperation> {
+    fn operations(
+        &self,
+        kind: &'static str,
+        default: &str,
+        warnings: &mut Vec<Problem>,
+    ) -> Vec<GraphOperation> {
         // A schema that names its roots has no others.
         let name = match (self.roots.get(kind), self.roots.is_empty()) {
             (Some(name), _) => name.as_str(),
@@ -140,9 +146,12 @@ impl GraphSchema {
     }
 
     fn model(&self, name: &str, graph_type: &GraphType, warnings: &mut Vec<Problem>) -> Model {
-        let mut model = Model { name: name.to_owned(), description: graph_type.description.clone(), ..Model::default() };
+        let mut model =
+            Model { name: name.to_owned(), description: graph_type.description.clone(), ..Model::default() };
         match graph_type.kind {
-            GraphKind::Scalar => model = Model { name: model.name, description: model.description, ..scalar(name) },
+            GraphKind::Scalar => {
+                model = Model { name: model.name, description: model.description, ..scalar(name) }
+            }
             GraphKind::Enum => {
                 model.kind = Kind::Enum;
                 model.enum_values = graph_type.values.iter().cloned().map(Value::String).collect();
@@ -236,7 +245,9 @@ fn scalar(name: &str) -> Model {
         "String" => with(Kind::String, ""),
         "ID" => with(Kind::String, "id"),
         "Date" | "LocalDate" => with(Kind::String, "date"),
-        "DateTime" | "Timestamp" | "ISO8601DateTime" | "OffsetDateTime" | "Instant" => with(Kind::String, "date-time"),
+        "DateTime" | "Timestamp" | "ISO8601DateTime" | "OffsetDateTime" | "Instant" => {
+            with(Kind::String, "date-time")
+        }
         "URI" | "URL" | "Url" => with(Kind::String, "uri"),
         "Email" | "EmailAddress" => with(Kind::String, "email"),
         "Upload" | "File" => Model::of(Kind::File),

@@ -3,8 +3,8 @@
 //! Owns every tolerance: lists or maps of properties, models as names, raw `$ref` objects left in, recursion
 //! cut off. What the form has lost (content types, AND and OR of security) is assumed, and said.
 
+use super::facets::kind_named;
 use super::refs::last_segment;
-use super::schema::kind_named;
 use super::value::{entries, flag, list, size, text, text_of, texts};
 use super::{Reading, Unusable, no_operations, operation, security};
 use crate::problem::{Place, Problem, ProblemKind};
@@ -29,7 +29,8 @@ pub fn spec(value: &Value) -> Result<Spec, Problem> {
             "Send the NormalizedSpec object, or the text of the API's own specification.",
         ));
     }
-    let names: HashSet<String> = list(value, "models").iter().filter_map(|model| text(model, "name")).collect();
+    let names: HashSet<String> =
+        list(value, "models").iter().filter_map(|model| text(model, "name")).collect();
     let host = Host { names };
     let mut spec = Spec {
         format: format(value),
@@ -68,7 +69,10 @@ impl Host {
             description: text(value, "description"),
             tag: text(value, "tag").or_else(|| list(value, "tags").iter().find_map(text_of)),
             parameters: self.parameters(value, "parameters"),
-            request_body: value.get("requestBody").filter(|body| !body.is_null()).map(|body| self.model(body, 0)),
+            request_body: value
+                .get("requestBody")
+                .filter(|body| !body.is_null())
+                .map(|body| self.model(body, 0)),
             bodies: list(value, "bodies").iter().filter_map(|body| self.body(body)).collect(),
             body_required: flag(value, "bodyRequired"),
             responses: self.responses(value),
@@ -83,10 +87,17 @@ impl Host {
         }
         let named: Vec<String> = operation::path_parameters(&endpoint.path).map(str::to_owned).collect();
         for name in named {
-            let known = |parameter: &Parameter| parameter.location == Location::Path && parameter.name == name;
+            let known =
+                |parameter: &Parameter| parameter.location == Location::Path && parameter.name == name;
             if !endpoint.parameters.iter().any(known) {
                 let kind = "string".to_owned();
-                endpoint.parameters.push(Parameter { name, location: Location::Path, kind, required: true, ..Parameter::default() });
+                endpoint.parameters.push(Parameter {
+                    name,
+                    location: Location::Path,
+                    kind,
+                    required: true,
+                    ..Parameter::default()
+                });
             }
         }
         Some(endpoint)
@@ -99,7 +110,8 @@ impl Host {
     fn parameters(&self, value: &Value, key: &str) -> Vec<Parameter> {
         let one = |value: &Value| -> Option<Parameter> {
             let location = security::location(&text(value, "in").unwrap_or_default());
-            let schema = value.get("schema").filter(|schema| schema.is_object()).map(|schema| self.model(schema, 0));
+            let schema =
+                value.get("schema").filter(|schema| schema.is_object()).map(|schema| self.model(schema, 0));
             Some(Parameter {
                 name: text(value, "name")?,
                 location,
@@ -121,7 +133,10 @@ impl Host {
         let one = |status: String, value: &Value| Response {
             status_code: text(value, "statusCode").unwrap_or_else(|| status.clone()),
             description: text(value, "description").unwrap_or_default(),
-            schema: value.get("schema").filter(|schema| !schema.is_null()).map(|schema| self.model(schema, 0)),
+            schema: value
+                .get("schema")
+                .filter(|schema| !schema.is_null())
+                .map(|schema| self.model(schema, 0)),
             content_type: text(value, "contentType"),
             headers: texts(value, "headers"),
         };
@@ -172,20 +187,25 @@ impl Host {
         if let Value::String(name) = value {
             return self.typed(name).unwrap_or_default();
         }
-        let reference = text(value, "$ref").map(|reference| last_segment(&reference)).or_else(|| text(value, "reference"));
+        let reference = text(value, "$ref")
+            .map(|reference| last_segment(&reference))
+            .or_else(|| text(value, "reference"));
         if let Some(name) = reference {
             let known = self.names.contains(&name);
             let mut model = if known { Model::reference_to(name) } else { Model::default() };
             self.flags(&mut model, value);
             return model;
         }
-        let mut model = Model { name: text(value, "name").unwrap_or_default(), ..Model::of(self.kind(value)) };
+        let mut model =
+            Model { name: text(value, "name").unwrap_or_default(), ..Model::of(self.kind(value)) };
         for (name, property) in self.properties(value) {
             model.properties.insert(name, self.model(property, depth + 1));
         }
         let inner = |key: &str| value.get(key).filter(|inner| inner.is_object() || inner.is_string());
         model.items = inner("items").map(|items| Box::new(self.model(items, depth + 1)));
-        model.values = inner("values").or_else(|| inner("additionalProperties")).map(|values| Box::new(self.model(values, depth + 1)));
+        model.values = inner("values")
+            .or_else(|| inner("additionalProperties"))
+            .map(|values| Box::new(self.model(values, depth + 1)));
         model.required = texts(value, "required");
         model.enum_values = enum_values(value);
         model.union_of = union_members(value).iter().map(|member| self.model(member, depth + 1)).collect();
@@ -211,7 +231,9 @@ impl Host {
 
     fn kind(&self, value: &Value) -> Kind {
         let given = match value.get("type") {
-            Some(Value::Array(kinds)) => kinds.iter().find_map(|kind| kind.as_str().filter(|kind| *kind != "null")).map(str::to_owned),
+            Some(Value::Array(kinds)) => {
+                kinds.iter().find_map(|kind| kind.as_str().filter(|kind| *kind != "null")).map(str::to_owned)
+            }
             _ => text(value, "type"),
         };
         match given.as_deref() {
@@ -230,7 +252,9 @@ impl Host {
     fn properties<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
         match value.get("properties") {
             Some(Value::Object(map)) => map.iter().map(|(name, property)| (name.clone(), property)).collect(),
-            Some(Value::Array(all)) => all.iter().filter_map(|property| Some((text(property, "name")?, property))).collect(),
+            Some(Value::Array(all)) => {
+                all.iter().filter_map(|property| Some((text(property, "name")?, property))).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -279,10 +303,19 @@ fn complete(spec: &mut Spec) {
             lost_content_type = true;
         }
     }
-    let lost_security = spec.endpoints.iter().any(|endpoint| endpoint.security.is_none() && endpoint.security_requirements.len() > 1);
+    let lost_security = spec
+        .endpoints
+        .iter()
+        .any(|endpoint| endpoint.security.is_none() && endpoint.security_requirements.len() > 1);
     let notes = [
-        (lost_content_type, "The specification came without content types: bodies are sent as JSON, or as a multipart form where there is a file."),
-        (lost_security, "The specification came without AND and OR between security schemes: any one of those named is taken to be enough."),
+        (
+            lost_content_type,
+            "The specification came without content types: bodies are sent as JSON, or as a multipart form where there is a file.",
+        ),
+        (
+            lost_security,
+            "The specification came without AND and OR between security schemes: any one of those named is taken to be enough.",
+        ),
     ];
     for (is_so, note) in notes {
         if is_so && !spec.assumptions.iter().any(|known| known == note) {
@@ -298,7 +331,12 @@ fn servers(value: &Value) -> Vec<Server> {
     for (server, given) in servers.iter_mut().zip(given) {
         let variable = |value: &Value| {
             let default = text(value, "default").unwrap_or_default();
-            Some(ServerVariable { name: text(value, "name")?, default, choices: texts(value, "choices"), description: text(value, "description") })
+            Some(ServerVariable {
+                name: text(value, "name")?,
+                default,
+                choices: texts(value, "choices"),
+                description: text(value, "description"),
+            })
         };
         server.variables.extend(list(given, "variables").iter().filter_map(variable));
     }
@@ -306,14 +344,21 @@ fn servers(value: &Value) -> Vec<Server> {
 }
 
 fn requirement_names(value: &Value) -> Vec<String> {
-    let one = |value: &Value| text_of(value).or_else(|| text(value, "scheme")).or_else(|| text(value, "name"));
+    let one =
+        |value: &Value| text_of(value).or_else(|| text(value, "scheme")).or_else(|| text(value, "name"));
     list(value, "securityRequirements").iter().filter_map(one).collect()
 }
 
 fn requirements(value: &Value) -> Option<Vec<Vec<Requirement>>> {
-    let one = |value: &Value| Some(Requirement { scheme: text(value, "scheme")?, scopes: texts(value, "scopes") });
+    let one =
+        |value: &Value| Some(Requirement { scheme: text(value, "scheme")?, scopes: texts(value, "scopes") });
     let alternatives = value.get("security")?.as_array()?;
-    Some(alternatives.iter().map(|all| all.as_array().into_iter().flatten().filter_map(one).collect()).collect())
+    Some(
+        alternatives
+            .iter()
+            .map(|all| all.as_array().into_iter().flatten().filter_map(one).collect())
+            .collect(),
+    )
 }
 
 fn scheme(value: &Value) -> Option<SecurityScheme> {
@@ -330,7 +375,11 @@ fn scheme(value: &Value) -> Option<SecurityScheme> {
 }
 
 fn union_members(value: &Value) -> &[Value] {
-    ["unionOf", "oneOf", "anyOf"].iter().map(|key| list(value, key)).find(|all| !all.is_empty()).unwrap_or_default()
+    ["unionOf", "oneOf", "anyOf"]
+        .iter()
+        .map(|key| list(value, key))
+        .find(|all| !all.is_empty())
+        .unwrap_or_default()
 }
 
 fn enum_values(value: &Value) -> Vec<Value> {
@@ -343,7 +392,8 @@ fn discriminator(value: &Value) -> Option<Box<Discriminator>> {
     let given = value.get("discriminator")?;
     let property = text(given, "property").or_else(|| text(given, "propertyName"))?;
     let mapping = entries(given, "mapping").into_iter().flatten();
-    let mapping = mapping.filter_map(|(label, name)| Some((label.clone(), last_segment(name.as_str()?)))).collect();
+    let mapping =
+        mapping.filter_map(|(label, name)| Some((label.clone(), last_segment(name.as_str()?)))).collect();
     Some(Box::new(Discriminator { property, mapping }))
 }
 

@@ -26,7 +26,9 @@ pub(super) fn read(value: &Value) -> Result<Reading, Unusable> {
         .into());
     }
     let mut schema = GraphSchema { description: text(given, "description"), ..GraphSchema::default() };
-    for (kind, key) in [("query", "queryType"), ("mutation", "mutationType"), ("subscription", "subscriptionType")] {
+    for (kind, key) in
+        [("query", "queryType"), ("mutation", "mutationType"), ("subscription", "subscriptionType")]
+    {
         if let Some(name) = given.get(key).and_then(|root| text(root, "name")) {
             schema.roots.insert(kind, name);
         }

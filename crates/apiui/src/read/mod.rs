@@ -6,6 +6,7 @@
 //! bound.
 
 pub mod detect;
+mod facets;
 mod graphql;
 mod graphtypes;
 pub mod host;
@@ -78,7 +79,11 @@ impl std::error::Error for Unusable {}
 
 /// Reads a raw document. `location` is its file name or address, if it has one: relative references start
 /// from there and its ending helps to tell formats apart.
-pub fn read_bytes(bytes: &[u8], location: Option<&str>, load: Option<&mut Load>) -> Result<Reading, Unusable> {
+pub fn read_bytes(
+    bytes: &[u8],
+    location: Option<&str>,
+    load: Option<&mut Load>,
+) -> Result<Reading, Unusable> {
     within_limit(bytes.len())?;
     let text = text::decode(bytes)?;
     match detect::format_of_text(&text, location)? {
@@ -99,7 +104,11 @@ pub fn read_value(value: &Value, load: Option<&mut Load>) -> Result<Reading, Unu
     }
 }
 
-fn document(value: Cow<'_, Value>, location: Option<&str>, load: Option<&mut Load>) -> Result<Reading, Unusable> {
+fn document(
+    value: Cow<'_, Value>,
+    location: Option<&str>,
+    load: Option<&mut Load>,
+) -> Result<Reading, Unusable> {
     match detect::format_of_value(&value)? {
         detect::ValueFormat::Normalized => host::read(&value),
         detect::ValueFormat::Introspection => introspection::read(&value),

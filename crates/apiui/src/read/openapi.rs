@@ -34,7 +34,9 @@ pub(super) fn read(
     let (models, found) = schemas.finish();
     problems.extend(found);
     if endpoints.is_empty() && webhooks.is_empty() {
-        return Err(no_operations(Place::pointer("/paths"), "The specification describes no operation.").into());
+        return Err(
+            no_operations(Place::pointer("/paths"), "The specification describes no operation.").into()
+        );
     }
     if broken > 0 && broken == endpoints.len() {
         return Err(nothing_whole(problems));
@@ -92,7 +94,9 @@ fn check_structure(root: &Value, dialect: Dialect) -> Result<(), Problem> {
             "`paths` is not an object.",
             "Let `paths` map each path, such as `/items`, to its operations.",
         ),
-        None if may_lack_paths && (root.get("webhooks").is_some() || root.get("x-webhooks").is_some()) => Ok(()),
+        None if may_lack_paths && (root.get("webhooks").is_some() || root.get("x-webhooks").is_some()) => {
+            Ok(())
+        }
         None => structure(
             "",
             "The required `paths` is missing, so there is no operation to show.",
@@ -171,17 +175,21 @@ fn note_assumptions(spec: &mut Spec, root: &Value, problems: &[Problem]) {
         spec.assumptions.push("OpenAPI 3.2 was read as 3.1.".to_owned());
     }
     if spec.servers.is_empty() {
-        spec.assumptions.push("The specification names no server, so requests go to the page's own address.".to_owned());
+        spec.assumptions
+            .push("The specification names no server, so requests go to the page's own address.".to_owned());
     }
     if !problems.is_empty() {
         let count = problems.len();
         let (noun, verb) = if count == 1 { ("reference", "leads") } else { ("references", "lead") };
-        spec.assumptions
-            .push(format!("{count} {noun} {verb} nowhere; values there are taken as free-form (first: {}).", problems[0].place));
+        spec.assumptions.push(format!(
+            "{count} {noun} {verb} nowhere; values there are taken as free-form (first: {}).",
+            problems[0].place
+        ));
     }
 }
 
 fn nothing_whole(problems: Vec<Problem>) -> Unusable {
-    let problems = problems.into_iter().map(|problem| Problem { severity: Severity::Error, ..problem }).collect();
+    let problems =
+        problems.into_iter().map(|problem| Problem { severity: Severity::Error, ..problem }).collect();
     Unusable { problems }
 }

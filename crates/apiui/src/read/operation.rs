@@ -11,7 +11,8 @@ use crate::spec::{Body, Endpoint, Kind, Location, Model, Parameter, Response, We
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-pub(super) const METHODS: [&str; 9] = ["get", "post", "put", "patch", "delete", "head", "options", "trace", "query"];
+pub(super) const METHODS: [&str; 9] =
+    ["get", "post", "put", "patch", "delete", "head", "options", "trace", "query"];
 
 /// What an operation takes over from its surroundings.
 pub(super) struct Context<'d> {
@@ -45,7 +46,8 @@ pub(super) fn read<'d>(
     } else {
         request_body(schemas, value, &mut endpoint);
     }
-    endpoint.parameters = raw.into_iter().filter_map(|raw| parameter(schemas, raw, context.dialect)).collect();
+    endpoint.parameters =
+        raw.into_iter().filter_map(|raw| parameter(schemas, raw, context.dialect)).collect();
     complete_path_parameters(&mut endpoint);
     let broken = schemas.broken > broken_before;
     endpoint.request_body = preferred(&endpoint.bodies).map(|body| body.model.clone());
@@ -92,7 +94,11 @@ pub(super) fn incoming<'d>(
 }
 
 /// The parameters of the path item and of the operation, references followed, the latter overriding.
-fn raw_parameters<'d>(schemas: &mut Schemas<'d>, shared: &'d [Value], operation: &'d Value) -> Vec<&'d Value> {
+fn raw_parameters<'d>(
+    schemas: &mut Schemas<'d>,
+    shared: &'d [Value],
+    operation: &'d Value,
+) -> Vec<&'d Value> {
     let mut found: IndexMap<(String, String), &'d Value> = IndexMap::new();
     let own = list(operation, "parameters");
     for (index, value) in shared.iter().enumerate().chain(own.iter().enumerate()) {
@@ -122,8 +128,8 @@ fn parameter<'d>(schemas: &mut Schemas<'d>, value: &'d Value, dialect: Dialect) 
         (_, None) => value.get("schema"),
     };
     let place = name.clone();
-    let mut model =
-        schema.map(|schema| schemas.within(["parameters".to_owned(), place], |schemas| schemas.schema(schema, 0)));
+    let mut model = schema
+        .map(|schema| schemas.within(["parameters".to_owned(), place], |schemas| schemas.schema(schema, 0)));
     if let Some(model) = &mut model {
         model.description = None;
         model.example = value.get("example").cloned().or(model.example.take());
@@ -165,7 +171,10 @@ fn complete_path_parameters(endpoint: &mut Endpoint) {
 
 /// The names between braces.
 pub(crate) fn path_parameters(path: &str) -> impl Iterator<Item = &str> {
-    path.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).filter(|name| !name.is_empty())
+    path.split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+        .filter(|name| !name.is_empty())
 }
 
 fn request_body<'d>(schemas: &mut Schemas<'d>, operation: &'d Value, endpoint: &mut Endpoint) {
@@ -179,7 +188,8 @@ fn request_body<'d>(schemas: &mut Schemas<'d>, operation: &'d Value, endpoint: &
     endpoint.body_required = flag(body, "required");
     for (content_type, media) in entries(body, "content").into_iter().flatten() {
         let segments = ["requestBody", "content", content_type.as_str(), "schema"];
-        let model = media.get("schema").map(|schema| schemas.within(segments, |schemas| schemas.schema(schema, 0)));
+        let model =
+            media.get("schema").map(|schema| schemas.within(segments, |schemas| schemas.schema(schema, 0)));
         let mut model = model.unwrap_or_else(|| unspoken(content_type));
         if model.example.is_none() {
             model.example = media.get("example").filter(|value| super::value::size(value) <= 2_000).cloned();
@@ -190,11 +200,16 @@ fn request_body<'d>(schemas: &mut Schemas<'d>, operation: &'d Value, endpoint: &
 
 /// A body without a schema: 3.1 describes plain files so.
 fn unspoken(content_type: &str) -> Model {
-    let words = content_type.contains("json") || content_type.contains("form") || content_type.starts_with("text/");
+    let words =
+        content_type.contains("json") || content_type.contains("form") || content_type.starts_with("text/");
     Model::of(if words { Kind::Any } else { Kind::File })
 }
 
-fn responses<'d>(schemas: &mut Schemas<'d>, context: &Context<'d>, operation: &'d Value) -> IndexMap<String, Response> {
+fn responses<'d>(
+    schemas: &mut Schemas<'d>,
+    context: &Context<'d>,
+    operation: &'d Value,
+) -> IndexMap<String, Response> {
     let mut responses = IndexMap::new();
     for (status, value) in entries(operation, "responses").into_iter().flatten() {
         if status.starts_with("x-") {
@@ -202,7 +217,8 @@ fn responses<'d>(schemas: &mut Schemas<'d>, context: &Context<'d>, operation: &'
         }
         let value = match value.get("$ref").and_then(Value::as_str) {
             Some(reference) => {
-                let found = schemas.within(["responses", status.as_str()], |schemas| schemas.follow(reference));
+                let found =
+                    schemas.within(["responses", status.as_str()], |schemas| schemas.follow(reference));
                 match found {
                     Some(spot) => spot.value,
                     None => continue,

@@ -61,7 +61,8 @@ impl<'a> Documents<'a> {
                         this.locations.push(target);
                     }
                     Err(mut problem) => {
-                        problem.message = format!("`{}` cannot be read: {}", excerpt(&target), problem.message);
+                        problem.message =
+                            format!("`{}` cannot be read: {}", excerpt(&target), problem.message);
                         problems.push(problem);
                     }
                 }
@@ -114,9 +115,14 @@ impl<'a> Documents<'a> {
         let siblings = root.pointer(parent).and_then(Value::as_object);
         let nearest = siblings.and_then(|map| nearest(name, map.keys().map(String::as_str)));
         let advice = match (nearest, siblings) {
-            (Some(name), _) => format!("Did you mean `{}`? Otherwise define it, or remove the reference.", excerpt(name)),
+            (Some(name), _) => {
+                format!("Did you mean `{}`? Otherwise define it, or remove the reference.", excerpt(name))
+            }
             (None, Some(_)) => format!("Define it under `{}`, or remove the reference.", excerpt(parent)),
-            (None, None) => format!("There is no `{}` in the document: define it, or remove the reference.", excerpt(parent)),
+            (None, None) => format!(
+                "There is no `{}` in the document: define it, or remove the reference.",
+                excerpt(parent)
+            ),
         };
         Dangling { message: format!("The reference `{}` leads nowhere.", excerpt(reference)), advice }
     }

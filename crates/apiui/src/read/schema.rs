@@ -4,10 +4,14 @@
 //! paths or operations. Invariant: each target of a reference becomes one named model, and work is bounded by
 //! `MAX_STEPS` however schemas refer to each other.
 
+use super::facets::{
+    annotate, enumeration, has_substance, has_substance_beside_all_of, has_substance_beside_reference,
+    inferred, is_file, limits, types_of,
+};
 use super::refs::{Documents, Spot, escape_segment, last_segment};
-use super::value::{entries, flag, list, size, text, text_of, texts};
+use super::value::{entries, list, text, text_of, texts};
 use crate::problem::{Place, Problem, ProblemKind, excerpt};
-use crate::spec::{Discriminator, Kind, Limits, Model};
+use crate::spec::{Discriminator, Kind, Model};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -203,7 +207,13 @@ impl<'d> Schemas<'d> {
         annotate(model, value)
     }
 
-    fn absorb(&mut self, into: &mut Model, value: &'d Value, depth: usize, seen: &mut HashSet<(usize, String)>) {
+    fn absorb(
+        &mut self,
+        into: &mut Model,
+        value: &'d Value,
+        depth: usize,
+        seen: &mut HashSet<(usize, String)>,
+    ) {
         self.steps += 1;
         if depth > MAX_DEPTH || self.steps > MAX_STEPS {
             return;
@@ -215,7 +225,9 @@ impl<'d> Schemas<'d> {
             self.elsewhere(&spot, |this| this.absorb(into, spot.value, depth + 1, seen));
         }
         for (index, part) in list(value, "allOf").iter().enumerate() {
-            self.within(["allOf".to_owned(), index.to_string()], |this| this.absorb(into, part, depth + 1, seen));
+            self.within(["allOf".to_owned(), index.to_string()], |this| {
+                this.absorb(into, part, depth + 1, seen)
+            });
         }
         let own = self.plain(value, depth);
         combine(into, own);
@@ -277,7 +289,8 @@ impl<'d> Schemas<'d> {
 
     fn object(&mut self, model: &mut Model, value: &'d Value, depth: usize) {
         for (name, property) in entries(value, "properties").into_iter().flatten() {
-            let property = self.within(["properties", name.as_str()], |this| this.schema(property, depth + 1));
+            let property =
+                self.within(["properties", name.as_str()], |this| this.schema(property, depth + 1));
             model.properties.insert(name.clone(), property);
         }
         model.required = texts(value, "required");
@@ -344,7 +357,8 @@ impl<'d> Schemas<'d> {
             } else {
                 format!("#/components/schemas/{}", escape_segment(target))
             };
-            let found = self.within(["discriminator", "mapping", label.as_str()], |this| this.follow(&reference));
+            let found =
+                self.within(["discriminator", "mapping", label.as_str()], |this| this.follow(&reference));
             if let Some(spot) = found {
                 let name = self.name_of(spot);
                 discriminator.mapping.insert(label.clone(), name);
@@ -383,134 +397,14 @@ fn combine(into: &mut Model, other: Model) {
     into.nullable |= other.nullable;
 }
 
-/// What may stand beside any schema: words, flags, a default and an example.
-fn annotate(mut model: Model, value: &Value) -> Model {
-    if let Some(description) = text(value, "description").or_else(|| text(value, "title")) {
-        model.description = Some(description);
-    }
-    model.nullable |= flag(value, "nullable") || flag(value, "x-nullable");
-    model.read_only |= flag(value, "readOnly");
-    model.write_only |= flag(value, "writeOnly");
-    model.deprecated |= flag(value, "deprecated");
-    let small = |value: &&Value| size(value) <= 2_000;
-    model.default = value.get("default").filter(small).cloned().or(model.default);
-    let example = value.get("example").or_else(|| list(value, "examples").first());
-    model.example = example.filter(small).cloned().or(model.example);
-    model
-}
-
-fn types_of(value: &Value) -> (Vec<Kind>, bool) {
-    let named: Vec<&str> = match value.get("type") {
-        Some(Value::String(name)) => vec![name],
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
-    let nullable = named.len() > 1 && named.contains(&"null");
-    let mut kinds: Vec<Kind> = named.iter().filter_map(|name| kind_named(name)).collect();
-    if nullable {
-        kinds.retain(|kind| *kind != Kind::Null);
-    }
-    (kinds, nullable)
-}
-
-pub(super) fn kind_named(name: &str) -> Option<Kind> {
-    Some(match name {
-        "object" => Kind::Object,
-        "array" => Kind::Array,
-        "string" => Kind::String,
-        "number" | "float" | "double" => Kind::Number,
-        "integer" | "int" | "long" => Kind::Integer,
-        "boolean" | "bool" => Kind::Boolean,
-        "null" => Kind::Null,
-        "file" => Kind::File,
-        _ => return None,
-    })
-}
-
-fn inferred(value: &Value) -> Kind {
-    let has = |keys: &[&str]| keys.iter().any(|key| value.get(*key).is_some());
-    if has(&["properties", "additionalProperties", "patternProperties"]) {
-        Kind::Object
-    } else if has(&["items", "prefixItems"]) {
-        Kind::Array
-    } else if has(&["enum", "const"]) {
-        Kind::Enum
-    } else if has(&["pattern", "minLength", "maxLength", "contentMediaType"]) {
-        Kind::String
-    } else if has(&["minimum", "maximum", "multipleOf"]) {
-        Kind::Number
-    } else {
-        Kind::Any
-    }
-}
-
-/// The values of `enum` or `const` without null, and whether null was among them.
-fn enumeration(value: &Value) -> Option<(Vec<Value>, bool)> {
-    let all: Vec<&Value> = match (value.get("enum"), value.get("const")) {
-        (Some(Value::Array(values)), _) if !values.is_empty() => values.iter().collect(),
-        (_, Some(constant)) => vec![constant],
-        _ => return None,
-    };
-    let plain = |value: &&&Value| !value.is_null();
-    let values: Vec<Value> = all.iter().filter(plain).take(2_000).map(|value| (*value).clone()).collect();
-    Some((values, all.iter().any(|value| value.is_null())))
-}
-
-fn is_file(value: &Value) -> bool {
-    let format = text(value, "format").unwrap_or_default();
-    let media = text(value, "contentMediaType").unwrap_or_default();
-    format == "binary" || (media == "application/octet-stream" && value.get("contentEncoding").is_none())
-}
-
-fn limits(value: &Value) -> Option<Box<Limits>> {
-    let number = |key: &str| value.get(key).and_then(Value::as_f64);
-    let count = |key: &str| value.get(key).and_then(Value::as_u64);
-    // OpenAPI 3.0 has flags beside the bounds, 3.1 has bounds of their own.
-    let (above, below) = (number("exclusiveMinimum"), number("exclusiveMaximum"));
-    let limits = Limits {
-        minimum: above.or(number("minimum")),
-        maximum: below.or(number("maximum")),
-        exclusive_minimum: above.is_some() || flag(value, "exclusiveMinimum"),
-        exclusive_maximum: below.is_some() || flag(value, "exclusiveMaximum"),
-        multiple_of: number("multipleOf"),
-        min_length: count("minLength"),
-        max_length: count("maxLength"),
-        pattern: text(value, "pattern"),
-        min_items: count("minItems"),
-        max_items: count("maxItems"),
-        unique_items: flag(value, "uniqueItems"),
-    };
-    (limits != Limits::default()).then(|| Box::new(limits))
-}
-
-const SHAPING: [&str; 13] = [
-    "$ref", "type", "properties", "items", "enum", "const", "allOf", "oneOf", "anyOf", "format",
-    "additionalProperties", "patternProperties", "prefixItems",
-];
-
-/// Whether a variant says what the value is, and not only which properties are required.
-fn has_substance(value: &Value) -> bool {
-    SHAPING.iter().any(|key| value.get(*key).is_some())
-        && !(value.get("type").is_some_and(|kind| kind == "object") && value.as_object().is_some_and(|map| {
-            map.len() <= 2 && map.contains_key("required") && !map.contains_key("properties")
-        }))
-}
-
-fn has_substance_beside_reference(value: &Value) -> bool {
-    const KEYS: [&str; 6] = ["properties", "allOf", "oneOf", "anyOf", "enum", "required"];
-    value.get("$ref").is_some() && KEYS.iter().any(|key| value.get(*key).is_some())
-}
-
-fn has_substance_beside_all_of(value: &Value) -> bool {
-    const KEYS: [&str; 6] = ["properties", "oneOf", "anyOf", "enum", "required", "additionalProperties"];
-    KEYS.iter().any(|key| value.get(*key).is_some())
-}
-
 fn cycle(place: Place, reference: &str) -> Problem {
     Problem::warning(
         ProblemKind::CyclicReference,
         place,
-        format!("`{}` is a reference that only leads back to itself, so it has no shape.", excerpt(reference)),
+        format!(
+            "`{}` is a reference that only leads back to itself, so it has no shape.",
+            excerpt(reference)
+        ),
         "Let one schema of the circle say what the value is (`type`, `properties` …).",
     )
 }

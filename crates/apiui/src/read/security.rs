@@ -39,7 +39,13 @@ pub(super) fn location(name: &str) -> Location {
 fn requirement(alternative: &Map<String, Value>) -> Vec<Requirement> {
     let one = |(scheme, scopes): (&String, &Value)| Requirement {
         scheme: scheme.clone(),
-        scopes: scopes.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
+        scopes: scopes
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
     };
     alternative.iter().map(one).collect()
 }

@@ -22,7 +22,8 @@ pub(super) fn bodies<'d>(
     let is_in = |value: &Value, place: &str| value.get("in").is_some_and(|given| given == place);
     if let Some(body) = parameters.iter().find(|value| is_in(value, "body")) {
         let schema = body.get("schema");
-        let model = schema.map(|schema| schemas.within(["parameters", "body", "schema"], |s| s.schema(schema, 0)));
+        let model =
+            schema.map(|schema| schemas.within(["parameters", "body", "schema"], |s| s.schema(schema, 0)));
         let mut model = model.unwrap_or_default();
         if model.description.is_none() {
             model.description = text(body, "description");
@@ -34,7 +35,8 @@ pub(super) fn bodies<'d>(
         endpoint.bodies =
             consumes.iter().map(|kind| Body { content_type: kind.clone(), model: model.clone() }).collect();
     }
-    let fields: Vec<&'d Value> = parameters.iter().filter(|value| is_in(value, "formData")).copied().collect();
+    let fields: Vec<&'d Value> =
+        parameters.iter().filter(|value| is_in(value, "formData")).copied().collect();
     if !fields.is_empty() {
         let body = form(schemas, &fields, &consumes);
         endpoint.body_required = !body.model.required.is_empty();
@@ -73,14 +75,18 @@ pub(super) fn servers(root: &Value) -> Vec<Server> {
     if schemes.is_empty() {
         schemes.push("https".to_owned());
     }
-    schemes.iter().map(|scheme| Server { url: format!("{scheme}://{host}{path}"), ..Server::default() }).collect()
+    schemes
+        .iter()
+        .map(|scheme| Server { url: format!("{scheme}://{host}{path}"), ..Server::default() })
+        .collect()
 }
 
 fn form<'d>(schemas: &mut Schemas<'d>, fields: &[&'d Value], consumes: &[String]) -> Body {
     let mut model = Model::of(Kind::Object);
     for field in fields {
         let Some(name) = text(field, "name") else { continue };
-        let property = schemas.within(["parameters".to_owned(), name.clone()], |schemas| schemas.schema(field, 0));
+        let property =
+            schemas.within(["parameters".to_owned(), name.clone()], |schemas| schemas.schema(field, 0));
         if flag(field, "required") {
             model.required.push(name.clone());
         }

@@ -1,7 +1,8 @@
 import { useState } from "react";
 
 function isPlainData(value) {
-  if (value === null || typeof value !== "object" || Object.hasOwn(value, "$$typeof")) return false;
+  if (value === null || typeof value !== "object") return false;
+  if (Object.hasOwn(value, "$$typeof") || Object.hasOwn(value, "stateNode")) return false;
   const prototype = Object.getPrototypeOf(value);
   return Array.isArray(value) || prototype === null || Object.getPrototypeOf(prototype) === null;
 }

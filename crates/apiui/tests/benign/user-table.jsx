@@ -8,7 +8,8 @@ function own(object, key) {
 }
 
 function isPlainData(value) {
-  if (value === null || typeof value !== "object" || Object.hasOwn(value, "$$typeof")) return false;
+  if (value === null || typeof value !== "object") return false;
+  if (Object.hasOwn(value, "$$typeof") || Object.hasOwn(value, "stateNode")) return false;
   const prototype = Object.getPrototypeOf(value);
   return Array.isArray(value) || prototype === null || Object.getPrototypeOf(prototype) === null;
 }

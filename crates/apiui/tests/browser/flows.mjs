@@ -7,9 +7,9 @@ function expect(truth, sentence) {
   if (!truth) throw new Error(sentence);
 }
 
-/** The first resource whose list loads without being asked for anything. */
-function openList({ plan }) {
-  return plan.resources.find((resource) => {
+/** The resources whose lists load without being asked for anything. */
+function openLists({ plan }) {
+  return plan.resources.filter((resource) => {
     if (resource.removed === true || resource.list === undefined) return false;
     const { paging, operation } = resource.list;
     const own = [paging?.parameter, paging?.sizeParameter];
@@ -19,6 +19,8 @@ function openList({ plan }) {
 
 async function visit(site, resource) {
   const { page } = site;
+  // By way of the overview, so that each flow begins with a view of its own.
+  await page.locator(".dragoman-brand").click();
   await page.locator(`[data-ui-resource="${resource.id}"]`).click();
   await page.locator("h1", { hasText: resource.title }).first().waitFor();
   await loaded(page);
@@ -32,8 +34,16 @@ function rows(page) {
   return page.locator(".dragoman-rowlink");
 }
 
-async function visitList(site) {
-  const resource = openList(site);
+/** Waits until nothing loads and the first row has this text, or another. */
+async function firstRow(page, isSame, text) {
+  const ready = ([isSame, text]) => {
+    const row = document.querySelector(".dragoman-rowlink");
+    return document.querySelector('[data-testid="loading"]') === null && row !== null && isSame === (row.textContent === text);
+  };
+  await page.waitForFunction(ready, [isSame, text]);
+}
+
+async function visitList(site, resource = openLists(site)[0]) {
   if (resource === undefined) return undefined;
   await visit(site, resource);
   await rows(site.page).first().waitFor();
@@ -123,47 +133,55 @@ async function sort(site) {
   return undefined;
 }
 
-/** The next page is asked for and shown, and the one before again. */
+/** The next page is asked for and shown, and the one before again: in each list that the API pages. */
 async function paging(site) {
+  const lists = openLists(site);
+  const paged = lists.filter((resource) => resource.list.paging !== undefined);
+  const chosen = (paged.length > 0 ? paged : lists.slice(0, 1)).slice(0, 4);
+  const outcomes = [];
+  for (const resource of chosen) outcomes.push(await turnPages(site, resource));
+  return outcomes.some((isPaged) => isPaged) ? undefined : NOT_HERE;
+}
+
+async function turnPages(site, resource) {
   const { page, plan, mock } = site;
-  const resource = await visitList(site);
-  if (resource === undefined || !plan.pagination) return NOT_HERE;
+  await visitList(site, resource);
   const bar = page.locator('nav[aria-label="Pages"]');
-  if ((await bar.count()) === 0) return NOT_HERE;
+  if (!plan.pagination || (await bar.count()) === 0) return false;
   const signature = plan.operations[resource.list.operation].signature;
   const first = await rows(page).first().textContent();
   const calls = asked(mock, signature).length;
   await bar.getByRole("button", { name: "Next" }).click();
   await bar.getByText("Page 2").waitFor();
-  await loaded(page);
-  await rows(page).first().waitFor();
-  expect((await rows(page).first().textContent()) !== first, "the second page shows the same rows");
+  await firstRow(page, false, first);
   if (resource.list.paging !== undefined) {
-    const entry = asked(mock, signature).at(-1);
-    expect(asked(mock, signature).length > calls, "the second page was not asked for");
     const { parameter, style } = resource.list.paging;
-    expect(style === "link" || entry.query[parameter] !== undefined, `the call has no ${parameter}`);
+    expect(asked(mock, signature).length > calls, "the second page was not asked for");
+    expect(style === "link" || asked(mock, signature).at(-1).query[parameter] !== undefined, `the call has no ${parameter}`);
   }
   await bar.getByRole("button", { name: "Previous" }).click();
   await bar.getByText("Page 1").waitFor();
-  await loaded(page);
-  await rows(page).first().waitFor();
-  expect((await rows(page).first().textContent()) === first, "the first page did not come back");
-  return undefined;
+  await firstRow(page, true, first);
+  return true;
 }
 
 /** A row leads to its item. */
 async function detail(site) {
   const { page, plan, mock } = site;
-  const resource = await visitList(site);
-  if (resource === undefined || resource.detail === undefined) return NOT_HERE;
-  const signature = plan.operations[resource.detail].signature;
-  const calls = asked(mock, signature).length;
-  await rows(page).nth(1).click();
-  await page.locator('section[aria-label="Details"] dl').first().waitFor();
-  await loaded(page);
-  expect(asked(mock, signature).length > calls, `${signature} was not called`);
-  expect((await page.locator('section[aria-label="Details"] dd').count()) > 0, "the item shows no fields");
+  const chosen = openLists(site).filter((resource) => resource.detail !== undefined && (resource.keys ?? []).length > 0);
+  if (chosen.length === 0) return NOT_HERE;
+  for (const resource of chosen.slice(0, 3)) {
+    await visitList(site, resource);
+    const signature = plan.operations[resource.detail].signature;
+    const calls = asked(mock, signature).length;
+    await rows(page).nth(1).click();
+    const details = page.locator('section[aria-label="Details"]');
+    await details.waitFor();
+    await loaded(page);
+    expect(asked(mock, signature).length > calls, `${signature} was not called`);
+    // A file has no fields.
+    expect((await details.locator("dd").count()) > 0 || /file of/i.test(await details.textContent()), "the item shows no fields");
+  }
   return undefined;
 }
 
@@ -250,26 +268,100 @@ async function failure(site) {
   return undefined;
 }
 
+/** An operation that no list or form uses is called from its own entry, and its answer is shown. */
+async function call(site) {
+  const operation = await openEntry(site);
+  if (operation === undefined) return NOT_HERE;
+  await submitEntry(site.page);
+  await site.page.getByTestId("result").waitFor();
+  expect(asked(site.mock, operation.signature).length > 0, `${operation.signature} was not called`);
+  return undefined;
+}
+
+/** Opens the entry of the first operation that reads something. */
+async function openEntry(site) {
+  const { page, plan } = site;
+  const reads = (index) => plan.operations[index].writes !== true;
+  const resource = plan.resources.find((one) => one.removed !== true && one.operations.some(reads));
+  if (resource === undefined) return undefined;
+  const operation = plan.operations[resource.operations.find(reads)];
+  await visit(site, resource);
+  await page.locator(".dragoman-opener").and(page.locator(`[data-operation=${JSON.stringify(operation.signature)}]`)).click();
+  await page.locator("form.dragoman-form").waitFor();
+  return operation;
+}
+
+async function submitEntry(page) {
+  const form = page.locator("form.dragoman-form").first();
+  await fill(form);
+  await form.locator('button[type="submit"]').click();
+}
+
+/** An item is changed by its form, then deleted after a question. */
+async function change(site) {
+  const { page, plan, mock } = site;
+  const can = (resource) => resource.edits !== undefined && resource.deletes !== undefined && (resource.keys ?? []).length > 0;
+  const resource = openLists(site).find(can);
+  if (resource === undefined || plan.viewOnly === true) return NOT_HERE;
+  const head = page.locator(".dragoman-head");
+  await visitList(site, resource);
+  await rows(page).nth(1).click();
+  await page.locator('section[aria-label="Details"] dd').first().waitFor();
+  await head.getByRole("button", { name: "Edit" }).click();
+  await submitEntry(page);
+  await page.locator(".dragoman-toast", { hasText: "saved" }).waitFor();
+  expect(asked(mock, plan.operations[resource.edits].signature).length > 0, "the change was not sent");
+  await page.locator('section[aria-label="Details"] dd').first().waitFor();
+  await head.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("alertdialog").getByRole("button", { name: "Delete" }).click();
+  await page.locator(".dragoman-toast", { hasText: "deleted" }).waitFor();
+  expect(asked(mock, plan.operations[resource.deletes].signature).length > 0, "the deletion was not sent");
+  await page.locator(".dragoman-toast button").click();
+  return undefined;
+}
+
 /** A 401 leads to the sign-in panel, and what is entered there is sent. */
 async function signIn(site) {
   const { page, plan, mock } = site;
-  const resource = openList(site);
-  if (resource === undefined) return NOT_HERE;
   mock.needsCredentials = true;
-  await visit(site, resource);
-  if ((await page.getByTestId("sign-in").count()) === 0) await page.getByRole("button", { name: "Refresh" }).click();
+  const resource = openLists(site)[0];
+  const operation = resource === undefined ? await openEntry(site) : plan.operations[resource.list.operation];
+  if (operation === undefined) return NOT_HERE;
+  if (resource === undefined) await submitEntry(page);
+  else await visit(site, resource);
   await page.getByTestId("sign-in").waitFor();
-  const { security = [] } = plan.operations[resource.list.operation];
-  const usable = security.some((all) => all.length > 0 && all.every((index) => plan.schemes[index].place !== "cookie" && plan.schemes[index].kind !== "mutualTls"));
-  if (!plan.auth || !usable) return "shown";
+  const isUsable = (index) => plan.schemes[index].place !== "cookie" && plan.schemes[index].kind !== "mutualTls";
+  if (!plan.auth || !(operation.security ?? []).some((all) => all.length > 0 && all.every(isUsable))) return "shown";
   await page.getByTestId("sign-in").getByRole("button", { name: "Sign in" }).click();
   const panel = page.getByRole("dialog", { name: "Sign in" });
   for (const field of await panel.locator('input[type="password"]').all()) await field.fill("secret-of-the-test");
   await panel.getByRole("button", { name: "Done" }).click();
-  await rows(page).first().waitFor();
-  const entry = mock.log.at(-1);
+  if (resource === undefined) {
+    await submitEntry(page);
+    await page.getByTestId("result").waitFor();
+  } else {
+    await rows(page).first().waitFor();
+  }
+  const entry = asked(mock, operation.signature).at(-1);
   const carried = JSON.stringify([entry.headers, entry.query]);
   expect(carried.includes("secret-of-the-test") || /^Basic /.test(entry.headers.authorization ?? ""), "the credentials were not sent");
+  return undefined;
+}
+
+/** The page's policy stops what the checker would have refused. */
+async function policy(site) {
+  site.mock.isAttacked = true;
+  const outcome = await site.page.evaluate(async () => {
+    const script = document.createElement("script");
+    script.textContent = "globalThis.wasInjected = true";
+    document.body.append(script);
+    setTimeout("globalThis.wasEvaluated = true");
+    await new Promise((done) => setTimeout(() => done(), 20));
+    const elsewhere = location.origin.replace("127.0.0.1", "localhost");
+    const sent = await fetch(elsewhere).then(() => "sent", () => "refused");
+    return { injected: globalThis.wasInjected === true, evaluated: globalThis.wasEvaluated === true, sent };
+  });
+  expect(!outcome.injected && !outcome.evaluated && outcome.sent === "refused", JSON.stringify(outcome));
   return undefined;
 }
 
@@ -282,4 +374,4 @@ async function theme({ page }) {
   return undefined;
 }
 
-export const flows = { list, operations, filter, sort, paging, detail, create, validation, failure, theme, signIn };
+export const flows = { list, operations, filter, sort, paging, detail, create, change, validation, call, failure, theme, signIn, policy };

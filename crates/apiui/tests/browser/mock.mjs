@@ -10,7 +10,7 @@ export function mockApi(spec, plan, prefix) {
   const details = new Map(plan.resources.filter((resource) => resource.detail !== undefined).map((resource) => [plan.operations[resource.detail].signature, resource]));
   const routes = spec.endpoints.map((endpoint) => ({ endpoint, pattern: patternOf(endpoint.path), literal: endpoint.path.replace(/\{[^}]*\}/g, "").length }));
   routes.sort((a, b) => b.literal - a.literal);
-  const mock = { log: [], failWith: 0, needsCredentials: false, answer };
+  const mock = { log: [], failWith: 0, needsCredentials: false, isAttacked: false, answer };
 
   function answer({ method, url, headers, body }) {
     const address = new URL(url, "http://mock");
@@ -74,7 +74,8 @@ export function mockApi(spec, plan, prefix) {
   function listAnswer(list, entry, whole, status, given = entry.query) {
     const paging = list.paging;
     const size = Number(given[paging?.sizeParameter] ?? (paging === undefined ? TOTAL : 20));
-    const token = given[paging?.parameter];
+    const mover = paging?.parameter ?? "from";
+    const token = paging === undefined ? undefined : given[mover];
     const start = paging === undefined ? 0 : { page: (Number(token ?? paging.first ?? 0) - (paging.first ?? 0)) * size, offset: Number(token ?? 0) }[paging.style] ?? (token === undefined ? 0 : cursorStart(list, whole, token));
     const numbers = Array.from({ length: TOTAL }, (_, number) => number).slice(start, start + size);
     const path = list.items ?? [];
@@ -85,7 +86,7 @@ export function mockApi(spec, plan, prefix) {
     if (list.total?.length > 0) body = set(body, list.total, TOTAL);
     if (paging?.more?.length > 0) body = set(body, paging.more, hasMore);
     if (paging?.style === "link") {
-      const next = `http://mock${entry.path}?${new URLSearchParams({ ...entry.query, [paging.parameter || "page"]: String(start + size) })}`;
+      const next = `http://mock${entry.path}?${new URLSearchParams({ ...entry.query, [mover]: String(start + size) })}`;
       if (paging.next?.length > 0) body = set(body, paging.next, hasMore ? next : null);
       else if (hasMore) headers.Link = `<${next}>; rel="next"`;
     } else if (paging?.next?.length > 0) {

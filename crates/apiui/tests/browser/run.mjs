@@ -11,13 +11,19 @@ import { flows } from "./flows.mjs";
 
 const [jobs, web] = process.argv.slice(2).map((path) => resolve(path));
 const { chromium } = createRequire(join(web, "package.json"))("playwright-core");
-const WAIT = 10_000;
+/** For one thing that a page should do, and for everything. */
+const WAIT = 20_000;
+const DEADLINE = 15 * 60_000;
+setTimeout(() => {
+  console.error("The browser tests took too long.");
+  process.exit(3);
+}, DEADLINE).unref();
 
 const names = readdirSync(jobs, { withFileTypes: true }).filter((entry) => entry.isDirectory()).map((entry) => entry.name).sort();
 const read = (name, file) => readFileSync(join(jobs, name, file), "utf8");
 const sites = new Map(names.map((name) => {
   const [spec, plan] = [JSON.parse(read(name, "spec.json")), JSON.parse(read(name, "plan.json"))];
-  return [name, { spec, plan, page: read(name, "page.html"), mock: mockApi(spec, plan, `/mock/${name}`) }];
+  return [name, { spec, plan, html: read(name, "page.html"), mock: mockApi(spec, plan, `/mock/${name}`) }];
 }));
 
 const server = createServer((request, response) => {
@@ -29,7 +35,7 @@ const server = createServer((request, response) => {
     if (site === undefined) {
       response.writeHead(404).end();
     } else if (kind === "page") {
-      response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" }).end(site.page);
+      response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" }).end(site.html);
     } else {
       const body = Buffer.concat(parts).toString("utf8");
       const answer = site.mock.answer({ method: request.method, url: request.url, headers: request.headers, body });
@@ -54,8 +60,10 @@ for (const [name, site] of sites) {
   const problems = [];
   page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
   page.on("console", (message) => {
-    // A browser tells every answer above 399 as an error; those are what the mock was told to give.
-    const isExpected = message.text().startsWith("Failed to load resource") && (site.mock.failWith !== 0 || site.mock.needsCredentials);
+    // A browser tells every answer above 399 as an error; those are what the mock was told to give. At the end the
+    // page is attacked, and the browser tells what its policy refused.
+    const isAnswer = message.text().startsWith("Failed to load resource") && (site.mock.failWith !== 0 || site.mock.needsCredentials);
+    const isExpected = isAnswer || site.mock.isAttacked;
     if (["error", "warning"].includes(message.type()) && !isExpected) problems.push(`${message.type()}: ${message.text()}`);
   });
   const told = {};

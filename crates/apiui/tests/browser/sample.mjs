@@ -5,6 +5,8 @@ export function sampler(spec) {
   const models = new Map(spec.models.map((model) => [model.name, model]));
 
   function text(model, name, number) {
+    // What must look a certain way is taken from the specification.
+    if (model.limits?.pattern !== undefined && typeof model.example === "string") return model.example;
     switch (model.format) {
       case "date-time":
         return new Date(Date.UTC(2026, 0, 1 + (number % 300), 12)).toISOString();
@@ -41,7 +43,7 @@ export function sampler(spec) {
       if (found === undefined || names.filter((one) => one === model.reference).length > 0) return null;
       return sample(found, number, name || found.name, [...names, model.reference]);
     }
-    if (names.length > 6) return null;
+    if (names.length > 14) return null;
     switch (model.type) {
       case "object": {
         const out = {};

@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use apiui::check::approved::APPROVED;
-use apiui::check::{PageOptions, Rule, check, html_page, transform};
+use apiui::check::{PageOptions, Rule, check, check_with_servers, html_page, transform};
 use apiui::plan::{Options, plan};
 use apiui::print::print_whole;
+use apiui::spec::Spec;
 
 use crate::shared::read_file;
 
@@ -143,11 +144,33 @@ pub fn own_specifications() -> Vec<PathBuf> {
     files
 }
 
+/// The specifications of the shared folder that can be used, where it is present.
+fn shared_specifications() -> Vec<(PathBuf, Spec)> {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/specs");
+    let mut found = Vec::new();
+    let mut folders = vec![shared];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(reading) = read_file(&path) {
+                found.push((path, reading.spec));
+            }
+        }
+    }
+    found
+}
+
 #[test]
 fn all_that_is_printed_passes() {
     let mut wrong = Vec::new();
-    for path in own_specifications() {
-        let plan = plan(&read_file(&path).unwrap().spec, &Options::default());
+    let own = own_specifications().into_iter().map(|path| {
+        let spec = read_file(&path).unwrap().spec;
+        (path, spec)
+    });
+    for (path, spec) in own.chain(shared_specifications()) {
+        let plan = plan(&spec, &Options::default());
         match check(&print_whole(&plan)) {
             Err(refusals) => {
                 let told: Vec<_> = refusals.iter().map(ToString::to_string).collect();
@@ -256,4 +279,49 @@ fn a_page_carries_its_policy_and_cannot_be_left_by_its_texts() {
         !policy.contains("unsafe-eval")
             && !policy.split("script-src").nth(1).unwrap().split(';').next().unwrap().contains("unsafe")
     );
+}
+
+#[test]
+fn changed_code_calls_whom_it_called_before() {
+    let code = "const SERVERS = [\"https://api.example.com\", \"https://evil.example\"];\nexport default function App() { return null; }\n";
+    let both = ["https://api.example.com".to_owned(), "https://evil.example".to_owned()];
+    assert_eq!(check_with_servers(code, &both).unwrap().servers, both);
+    let refusals = check_with_servers(code, &both[..1]).unwrap_err();
+    assert_eq!((refusals[0].rule, refusals[0].line), (Rule::Servers, 1));
+    assert!(refusals[0].what.contains("https://evil.example"), "{}", refusals[0]);
+}
+
+/// Cut and mixed code is refused or passes; it never ends the check, and what passes is still code.
+#[test]
+fn mutilated_code_gets_an_answer() {
+    let scale: u64 =
+        std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let mut sources: Vec<String> = files("benign", "jsx").into_iter().map(|(_, code)| code).collect();
+    sources.extend(entries().into_iter().step_by(7).map(|entry| entry.code));
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below.max(1) as u64).unwrap()
+    };
+    for _ in 0..300 * scale {
+        let mut code = sources[random(sources.len())].clone();
+        for _ in 0..=random(4) {
+            let mut cut = |text: &str| {
+                let at = random(text.len() + 1);
+                (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+            };
+            let (start, end) = (cut(&code), cut(&code));
+            let (start, end) = (start.min(end), start.max(end).min(start.min(end) + 40));
+            let end = (start..=end).rev().find(|at| code.is_char_boundary(*at)).unwrap_or(start);
+            let other = &sources[random(sources.len())];
+            let from = (0..=random(other.len())).rev().find(|at| other.is_char_boundary(*at)).unwrap_or(0);
+            let piece: String = other[from..].chars().take(random(40)).collect();
+            code.replace_range(start..end, &piece);
+        }
+        if let Ok(plain) = transform(&code) {
+            assert!(plain.contains("export default"), "{code}");
+        }
+    }
 }

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 /// How many, by the scale: a tenth of the full figure by default.
 fn count(full: usize) -> usize {
-    let scale: usize = std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let scale: usize =
+        std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     (full * scale / 10).max(1)
 }
 
@@ -37,11 +38,49 @@ impl Random {
 }
 
 const WORDS: [&str; 26] = [
-    "id", "name", "user", "users", "Order", "page", "limit", "cursor", "data", "items", "status", "__proto__", "constructor", "", " ",
-    "名前", "a.b", "a/b", "{x}", "</script>", "\u{2028}", "toString", "createdAt", "next", "total", "🎛️",
+    "id",
+    "name",
+    "user",
+    "users",
+    "Order",
+    "page",
+    "limit",
+    "cursor",
+    "data",
+    "items",
+    "status",
+    "__proto__",
+    "constructor",
+    "",
+    " ",
+    "名前",
+    "a.b",
+    "a/b",
+    "{x}",
+    "</script>",
+    "\u{2028}",
+    "toString",
+    "createdAt",
+    "next",
+    "total",
+    "🎛️",
 ];
-const KINDS: [&str; 14] =
-    ["object", "array", "string", "number", "integer", "boolean", "null", "enum", "union", "file", "reference", "nonsense", "", "Object"];
+const KINDS: [&str; 14] = [
+    "object",
+    "array",
+    "string",
+    "number",
+    "integer",
+    "boolean",
+    "null",
+    "enum",
+    "union",
+    "file",
+    "reference",
+    "nonsense",
+    "",
+    "Object",
+];
 
 fn word(random: &mut Random) -> String {
     random.pick(&WORDS).to_owned()
@@ -71,17 +110,35 @@ fn model(random: &mut Random, depth: usize) -> Value {
     object.insert("type".to_owned(), Value::String(random.pick(&KINDS).to_owned()));
     let deeper = depth < 4;
     if deeper && random.chance(50) {
-        let fields: Vec<(String, Value)> = (0..random.below(6)).map(|_| (word(random), model(random, depth + 1))).collect();
-        let value = if random.chance(50) { Value::Object(fields.into_iter().collect()) } else { Value::Array(fields.into_iter().map(|(_, value)| value).collect()) };
+        let fields: Vec<(String, Value)> =
+            (0..random.below(6)).map(|_| (word(random), model(random, depth + 1))).collect();
+        let value = if random.chance(50) {
+            Value::Object(fields.into_iter().collect())
+        } else {
+            Value::Array(fields.into_iter().map(|(_, value)| value).collect())
+        };
         object.insert("properties".to_owned(), value);
     }
     if deeper && random.chance(35) {
         object.insert("items".to_owned(), model(random, depth + 1));
     }
     if deeper && random.chance(20) {
-        object.insert("unionOf".to_owned(), Value::Array((0..random.below(4)).map(|_| model(random, depth + 1)).collect()));
+        object.insert(
+            "unionOf".to_owned(),
+            Value::Array((0..random.below(4)).map(|_| model(random, depth + 1)).collect()),
+        );
     }
-    for key in ["required", "enumValues", "format", "default", "example", "description", "nullable", "minimum", "pattern"] {
+    for key in [
+        "required",
+        "enumValues",
+        "format",
+        "default",
+        "example",
+        "description",
+        "nullable",
+        "minimum",
+        "pattern",
+    ] {
         if random.chance(15) {
             object.insert(key.to_owned(), junk(random));
         }
@@ -102,14 +159,32 @@ fn endpoint(random: &mut Random) -> Value {
     if random.chance(4) {
         return junk(random);
     }
-    let path: String = (0..random.below(5)).map(|_| if random.chance(35) { format!("/{{{}}}", word(random)) } else { format!("/{}", word(random)) }).collect();
+    let path: String =
+        (0..random.below(5))
+            .map(|_| {
+                if random.chance(35) {
+                    format!("/{{{}}}", word(random))
+                } else {
+                    format!("/{}", word(random))
+                }
+            })
+            .collect();
     let mut value = json!({
         "path": path,
         "method": random.pick(&["get", "POST", "put", "patch", "DELETE", "", "brew"]),
         "parameters": (0..random.below(5)).map(|_| parameter(random)).collect::<Vec<_>>(),
         "responses": {"200": {"statusCode": "200", "description": word(random), "schema": model(random, 0)}},
     });
-    for key in ["operationId", "summary", "description", "tag", "requestBody", "securityRequirements", "deprecated", "responses"] {
+    for key in [
+        "operationId",
+        "summary",
+        "description",
+        "tag",
+        "requestBody",
+        "securityRequirements",
+        "deprecated",
+        "responses",
+    ] {
         if random.chance(20) {
             value[key] = if key == "requestBody" { model(random, 0) } else { junk(random) };
         }
@@ -127,7 +202,9 @@ fn operation(random: &mut Random) -> Value {
 }
 
 fn specification(random: &mut Random) -> Value {
-    let many = |random: &mut Random, make: fn(&mut Random) -> Value, limit: usize| Value::Array((0..random.below(limit)).map(|_| make(random)).collect());
+    let many = |random: &mut Random, make: fn(&mut Random) -> Value, limit: usize| {
+        Value::Array((0..random.below(limit)).map(|_| make(random)).collect())
+    };
     let mut value = json!({
         "format": random.pick(&["openapi3", "swagger2", "graphql", "raml", ""]),
         "metadata": {"title": word(random), "version": junk(random), "baseUrl": junk(random)},
@@ -161,7 +238,16 @@ fn normalized_specs_always_get_an_answer() {
         assert_eq!(plan_of(&code).as_ref(), Ok(&plan), "{number}");
         let text = serde_json::to_string(&reading.spec).expect("JSON");
         serde_json::from_str::<apiui::spec::Spec>(&text).expect("our own form");
-        let _ = wish(&plan, &format!("hide the {} column of {} and sort by {}", word(&mut random), word(&mut random), word(&mut random)), &[]);
+        let _ = wish(
+            &plan,
+            &format!(
+                "hide the {} column of {} and sort by {}",
+                word(&mut random),
+                word(&mut random),
+                word(&mut random)
+            ),
+            &[],
+        );
     }
     assert!(usable * 2 > count(2_000), "most are usable, so that planning is reached: {usable}");
 }
@@ -169,9 +255,13 @@ fn normalized_specs_always_get_an_answer() {
 #[test]
 fn damaged_documents_always_get_an_answer() {
     let mut random = Random(0x5EED);
-    let documents: Vec<Vec<u8>> = crate::own::VALID.iter().map(|name| {
-        std::fs::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specs").join(name)).expect("a file")
-    }).collect();
+    let documents: Vec<Vec<u8>> = crate::own::VALID
+        .iter()
+        .map(|name| {
+            std::fs::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specs").join(name))
+                .expect("a file")
+        })
+        .collect();
     for _ in 0..count(3_000) {
         let mut bytes = documents[random.below(documents.len())].clone();
         for _ in 0..=random.below(6) {

@@ -53,7 +53,8 @@ fn each_becomes_a_module_with_all_its_operations_and_the_same_bytes() {
         assert_eq!(plan_of(&code).as_ref(), Ok(&plan), "{name}: the plan comes back");
         let components = code.lines().filter(|line| {
             let line = line.strip_prefix("export default ").unwrap_or(line);
-            line.strip_prefix("function ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+            line.strip_prefix("function ")
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
         });
         assert_eq!(component_count(&plan), components.count(), "{name}: components are counted");
     }
@@ -92,7 +93,11 @@ fn raw_documents_are_accepted_as_text_and_as_objects() {
 fn paging_is_detected() {
     let style = |name: &str, title: &str| {
         let plan = planned(name);
-        let resource = plan.resources.iter().find(|resource| resource.title == title).unwrap_or_else(|| panic!("{name} has {title}"));
+        let resource = plan
+            .resources
+            .iter()
+            .find(|resource| resource.title == title)
+            .unwrap_or_else(|| panic!("{name} has {title}"));
         resource.list.as_ref().and_then(|list| list.paging.as_ref()).map(|paging| paging.style)
     };
     assert_eq!(style("bookshop.yaml", "Books"), Some(PagingStyle::Page));
@@ -108,7 +113,9 @@ fn paging_is_detected() {
 #[test]
 fn resources_have_their_roles_keys_and_relations() {
     let plan = planned("bookshop.yaml");
-    let signature = |index: Option<usize>| index.map(|index| plan.operations[index].signature.clone()).unwrap_or_default();
+    let signature = |index: Option<usize>| {
+        index.map(|index| plan.operations[index].signature.clone()).unwrap_or_default()
+    };
     let books = plan.resources.iter().find(|resource| resource.title == "Books").expect("books");
     assert_eq!(signature(books.list.as_ref().map(|list| list.operation)), "GET /books");
     assert_eq!(signature(books.detail), "GET /books/{bookId}");
@@ -116,7 +123,8 @@ fn resources_have_their_roles_keys_and_relations() {
     assert_eq!(signature(books.edits), "PATCH /books/{bookId}");
     assert_eq!(signature(books.deletes), "DELETE /books/{bookId}");
     assert_eq!(books.keys[0].field, "id");
-    let leads: Vec<&str> = books.relations.iter().map(|relation| plan.resources[relation.resource].title.as_str()).collect();
+    let leads: Vec<&str> =
+        books.relations.iter().map(|relation| plan.resources[relation.resource].title.as_str()).collect();
     assert_eq!(leads, ["Reviews", "Authors"]);
     assert_eq!(books.group, "Catalogue");
 }
@@ -124,7 +132,14 @@ fn resources_have_their_roles_keys_and_relations() {
 #[test]
 fn bodies_parameters_and_security_are_planned() {
     let files = planned("files.yaml");
-    let kind = |signature: &str| files.operations.iter().find(|operation| operation.signature == signature).and_then(|operation| operation.body.clone()).expect(signature);
+    let kind = |signature: &str| {
+        files
+            .operations
+            .iter()
+            .find(|operation| operation.signature == signature)
+            .and_then(|operation| operation.body.clone())
+            .expect(signature)
+    };
     assert_eq!(kind("POST /files").content_type, "multipart/form-data");
     assert_eq!(kind("POST /files").input.fields[0].kind, InputKind::File);
     assert_eq!(kind("PUT /files/{name}").input.kind, InputKind::File);
@@ -133,8 +148,12 @@ fn bodies_parameters_and_security_are_planned() {
     assert_eq!(kind("POST /labels").content_type, "application/vnd.label+json");
 
     let parcels = planned("parcels.json");
-    let formats: Vec<(InputPlace, &str)> = parcels.operations[0].inputs.iter().map(|input| (input.place, input.format.as_str())).collect();
-    assert!(formats.contains(&(InputPlace::Query, "deepObject")) && formats.contains(&(InputPlace::Query, "pipeDelimited")));
+    let formats: Vec<(InputPlace, &str)> =
+        parcels.operations[0].inputs.iter().map(|input| (input.place, input.format.as_str())).collect();
+    assert!(
+        formats.contains(&(InputPlace::Query, "deepObject"))
+            && formats.contains(&(InputPlace::Query, "pipeDelimited"))
+    );
     assert!(formats.contains(&(InputPlace::Query, "json")) && formats.contains(&(InputPlace::Cookie, "")));
     assert_eq!(parcels.webhooks.len(), 2);
     assert_eq!(parcels.operations.iter().map(|operation| operation.incoming.len()).sum::<usize>(), 1);
@@ -143,7 +162,14 @@ fn bodies_parameters_and_security_are_planned() {
     let kinds: Vec<SchemeKind> = access.schemes.iter().map(|scheme| scheme.kind).collect();
     use SchemeKind::*;
     assert_eq!(kinds, [Bearer, ApiKey, ApiKey, ApiKey, Basic, Http, Oauth2, OpenIdConnect, MutualTls]);
-    let security = |path: &str| access.operations.iter().find(|operation| operation.path == path).map(|operation| operation.security.clone()).expect(path);
+    let security = |path: &str| {
+        access
+            .operations
+            .iter()
+            .find(|operation| operation.path == path)
+            .map(|operation| operation.security.clone())
+            .expect(path)
+    };
     assert_eq!(security("/both"), [[1, 4]]);
     assert_eq!(security("/either"), [vec![1], vec![0], vec![]]);
     assert_eq!(security("/open"), Vec::<Vec<usize>>::new());
@@ -168,23 +194,45 @@ fn servers_are_expanded_and_only_addresses_pass() {
     );
     assert_eq!(plan.operations[0].server, Some(5));
     let hostile = planned("hostile.yaml");
-    assert!(hostile.servers.iter().all(|server| !server.url.contains("javascript") && !server.url.contains('@')));
+    assert!(
+        hostile.servers.iter().all(|server| !server.url.contains("javascript") && !server.url.contains('@'))
+    );
 }
 
 #[test]
 fn shapes_are_finite_and_know_their_alternatives() {
     let plan = planned("shapes.yaml");
-    let body = |signature: &str| plan.operations.iter().find(|operation| operation.signature == signature).and_then(|operation| operation.body.clone()).expect(signature).input;
+    let body = |signature: &str| {
+        plan.operations
+            .iter()
+            .find(|operation| operation.signature == signature)
+            .and_then(|operation| operation.body.clone())
+            .expect(signature)
+            .input
+    };
     let pet = body("POST /pets");
-    assert_eq!((pet.kind, pet.discriminator.as_str(), pet.alternatives.len()), (InputKind::Variant, "kind", 2));
+    assert_eq!(
+        (pet.kind, pet.discriminator.as_str(), pet.alternatives.len()),
+        (InputKind::Variant, "kind", 2)
+    );
     assert_eq!(pet.alternatives.iter().map(|one| one.value.as_str()).collect::<Vec<_>>(), ["cat", "dog"]);
     let tree = body("PUT /trees/{id}");
     let shape = &plan.shapes[tree.shape.expect("a shape")];
-    let children = shape.fields.iter().find(|field| field.name == "children").and_then(|field| field.item.clone()).expect("children");
+    let children = shape
+        .fields
+        .iter()
+        .find(|field| field.name == "children")
+        .and_then(|field| field.item.clone())
+        .expect("children");
     assert_eq!(children.shape, tree.shape, "recursion is by reference");
     let settings = &plan.shapes[body("PUT /settings").shape.expect("a shape")];
-    let kind = |name: &str| settings.fields.iter().find(|field| field.name == name).map(|field| field.kind).expect(name);
-    assert_eq!((kind("flags"), kind("limits"), kind("anything"), kind("free")), (InputKind::Map, InputKind::Map, InputKind::Json, InputKind::Json));
+    let kind = |name: &str| {
+        settings.fields.iter().find(|field| field.name == name).map(|field| field.kind).expect(name)
+    };
+    assert_eq!(
+        (kind("flags"), kind("limits"), kind("anything"), kind("free")),
+        (InputKind::Map, InputKind::Map, InputKind::Json, InputKind::Json)
+    );
     assert_eq!((kind("either"), kind("either_shape")), (InputKind::Text, InputKind::Variant));
 }
 
@@ -200,7 +248,11 @@ fn text_from_a_specification_is_only_ever_text() {
     let value: Value = serde_json::from_str(literal).expect("JSON");
     let mut keys = Vec::new();
     collect_keys(&value, &mut keys);
-    assert!(keys.iter().all(|key| key.chars().all(|c| c.is_ascii_alphabetic()) && !["constructor", "toString", "then"].contains(&key.as_str())), "{keys:?}");
+    assert!(
+        keys.iter().all(|key| key.chars().all(|c| c.is_ascii_alphabetic())
+            && !["constructor", "toString", "then"].contains(&key.as_str())),
+        "{keys:?}"
+    );
 }
 
 fn collect_keys(value: &Value, keys: &mut Vec<String>) {
@@ -217,12 +269,21 @@ fn collect_keys(value: &Value, keys: &mut Vec<String>) {
 #[test]
 fn options_are_honoured() {
     let spec = read("bookshop.yaml").spec;
-    let options = Options::from_host(Some("dark"), Some(&json!({"layout": "cards", "includeAuth": false, "pagination": false})));
+    let options = Options::from_host(
+        Some("dark"),
+        Some(&json!({"layout": "cards", "includeAuth": false, "pagination": false})),
+    );
     let plan = plan(&spec, &options);
-    assert_eq!((plan.theme, plan.layout, plan.auth, plan.pagination), (Theme::Dark, Layout::Cards, false, false));
+    assert_eq!(
+        (plan.theme, plan.layout, plan.auth, plan.pagination),
+        (Theme::Dark, Layout::Cards, false, false)
+    );
     let odd = Options::from_host(Some("sepia"), Some(&json!({"layout": "kanban"})));
     let assumptions = apiui::plan::plan(&spec, &odd).assumptions;
-    assert!(assumptions.iter().any(|text| text.contains("sepia")) && assumptions.iter().any(|text| text.contains("kanban")));
+    assert!(
+        assumptions.iter().any(|text| text.contains("sepia"))
+            && assumptions.iter().any(|text| text.contains("kanban"))
+    );
 }
 
 #[test]
@@ -231,8 +292,16 @@ fn code_that_is_not_ours_is_told_apart() {
     assert_eq!(plan_of("export default function App() { return null; }"), Err(NotOurs::NoPlan));
     assert_eq!(plan_of(""), Err(NotOurs::NoPlan));
     assert_eq!(plan_of(&code.replacen("Loading…", "Waiting…", 1)), Err(NotOurs::Changed));
-    assert_eq!(plan_of(&code.replace("// dragoman plan 1 ", "// dragoman plan 9 ")), Err(NotOurs::Version("9".to_owned())));
-    for (from, to) in [("\"operation\":0", "\"operation\":900"), ("\"graphql\": false", "\"graphql\": alert(1)"), ("\"version\": 1", "\"version\": 1, \"extra\": 2"), ("\"id\":\"Parcels\"", "\"id\":\"Parcels() {}\"")] {
+    assert_eq!(
+        plan_of(&code.replace("// dragoman plan 1 ", "// dragoman plan 9 ")),
+        Err(NotOurs::Version("9".to_owned()))
+    );
+    for (from, to) in [
+        ("\"operation\":0", "\"operation\":900"),
+        ("\"graphql\": false", "\"graphql\": alert(1)"),
+        ("\"version\": 1", "\"version\": 1, \"extra\": 2"),
+        ("\"id\":\"Parcels\"", "\"id\":\"Parcels() {}\""),
+    ] {
         assert!(code.contains(from), "{from}");
         assert!(matches!(plan_of(&code.replace(from, to)), Err(NotOurs::Broken(_))), "{from} → {to}");
     }
@@ -258,7 +327,11 @@ const INVALID: [(&str, ProblemKind, &[&str]); 29] = [
     ("no-paths.yaml", ProblemKind::Structure, &["`paths`", "missing"]),
     ("paths-list.json", ProblemKind::Structure, &["/paths", "not an object"]),
     ("no-operations.json", ProblemKind::NoOperations, &["/paths", "no operation"]),
-    ("dangling.yaml", ProblemKind::DanglingReference, &["/paths/~1a/get/parameters/0", "Did you mean `Page`?"]),
+    (
+        "dangling.yaml",
+        ProblemKind::DanglingReference,
+        &["/paths/~1a/get/parameters/0", "Did you mean `Page`?"],
+    ),
     ("cycle.yaml", ProblemKind::CyclicReference, &["/paths/~1a/post/requestBody", "itself"]),
     ("bomb.yaml", ProblemKind::Expansion, &["aliases"]),
     ("latin1.yaml", ProblemKind::Encoding, &["line 2, column 18", "UTF-8"]),
@@ -289,7 +362,10 @@ fn each_invalid_input_gets_its_problem() {
 fn warnings_say_where_and_what_was_done() {
     let shapes = read("shapes.yaml");
     let [warning] = shapes.warnings.as_slice() else { panic!("one warning: {:?}", shapes.warnings) };
-    assert_eq!(warning.place, Place::Pointer { pointer: "/paths/~1broken/get/responses/200/schema".to_owned(), file: None });
+    assert_eq!(
+        warning.place,
+        Place::Pointer { pointer: "/paths/~1broken/get/responses/200/schema".to_owned(), file: None }
+    );
     assert!(warning.advice.contains("`Settings`"));
     assert!(shapes.spec.assumptions.iter().any(|text| text.contains("leads nowhere")));
     // Without a loader, other files are missing but the rest is there.

@@ -20,7 +20,8 @@ pub fn read_file(path: &Path) -> Result<Reading, Unusable> {
 }
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
@@ -99,7 +100,8 @@ fn every_file_of_the_folder_is_covered() {
     let beside = ["INDEX.md", "parameters.json", "Pet.json", "NewPet.json", "Error.json"];
     for path in found {
         let name = path.strip_prefix(&folder).expect("inside").to_string_lossy().into_owned();
-        let known = VALID.iter().any(|(valid, _)| *valid == name) || INVALID.iter().any(|(invalid, _, _)| *invalid == name);
+        let known = VALID.iter().any(|(valid, _)| *valid == name)
+            || INVALID.iter().any(|(invalid, _, _)| *invalid == name);
         let is_part = beside.iter().any(|part| name.ends_with(part));
         assert!(known || is_part, "{name} is in the folder and in no test");
     }
@@ -111,8 +113,16 @@ const INVALID: [(&str, ProblemKind, &[&str]); 10] = [
     ("invalid/library.raml", ProblemKind::UnsupportedFormat, &["RAML"]),
     ("invalid/weather.wsdl", ProblemKind::UnsupportedFormat, &["WSDL"]),
     ("invalid/no-paths.yaml", ProblemKind::Structure, &["`paths`", "missing"]),
-    ("invalid/dangling-ref.yaml", ProblemKind::DanglingReference, &["/paths/~1items/get/parameters/0", "Missing"]),
-    ("invalid/cyclic-only.yaml", ProblemKind::CyclicReference, &["/paths/~1loop/post/requestBody", "back to itself"]),
+    (
+        "invalid/dangling-ref.yaml",
+        ProblemKind::DanglingReference,
+        &["/paths/~1items/get/parameters/0", "Missing"],
+    ),
+    (
+        "invalid/cyclic-only.yaml",
+        ProblemKind::CyclicReference,
+        &["/paths/~1loop/post/requestBody", "back to itself"],
+    ),
     ("invalid/yaml-bomb.yaml", ProblemKind::Expansion, &["beyond all measure"]),
     ("invalid/wrong-version.json", ProblemKind::UnsupportedVersion, &["/openapi", "7.0.0"]),
     ("invalid/login-page.html", ProblemKind::UnsupportedFormat, &["HTML"]),

@@ -22,7 +22,11 @@ fn told(edits: &[PlanEdit]) -> String {
     let one = |edit: &PlanEdit| {
         let value = serde_json::to_value(edit).expect("an edit is JSON");
         let object = value.as_object().expect("an object");
-        let words: Vec<String> = object.values().filter(|value| !value.is_null()).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
+        let words: Vec<String> = object
+            .values()
+            .filter(|value| !value.is_null())
+            .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+            .collect();
         words.join(" ")
     };
     edits.iter().map(one).collect::<Vec<_>>().join("; ")
@@ -30,7 +34,9 @@ fn told(edits: &[PlanEdit]) -> String {
 
 /// What is wrong with the outcome of a wish, if anything.
 fn fault(plan: &Plan, prompt: &str, expected: &str) -> Option<String> {
-    let Outcome::Edited { edits, .. } = wish(plan, prompt, &[]) else { return Some(format!("“{prompt}” gave {:?}", wish(plan, prompt, &[]))) };
+    let Outcome::Edited { edits, .. } = wish(plan, prompt, &[]) else {
+        return Some(format!("“{prompt}” gave {:?}", wish(plan, prompt, &[])));
+    };
     (told(&edits) != expected).then(|| format!("“{prompt}” gave {}, not {expected}", told(&edits)))
 }
 
@@ -40,7 +46,11 @@ fn check(plan: &Plan, prompt: &str, expected: &str) {
             assert_eq!(told(&edits), expected, "“{prompt}”");
             assert!(!description.is_empty(), "“{prompt}” is told");
             changed.validate().expect("a valid plan");
-            assert_eq!(plan_of(&print_whole(&changed)).as_ref(), Ok(changed.as_ref()), "“{prompt}”: the plan survives");
+            assert_eq!(
+                plan_of(&print_whole(&changed)).as_ref(),
+                Ok(changed.as_ref()),
+                "“{prompt}”: the plan survives"
+            );
         }
         other => panic!("“{prompt}” gave {other:?}"),
     }
@@ -57,7 +67,10 @@ fn wishes_that_name_everything() {
         ("I want to search orders by email", "addSearch Orders [\"email\"]"),
         ("make the books searchable by title and isbn", "addSearch Books [\"title\",\"isbn\"]"),
         ("Could you put a search field on the orders page?", "addSearch Orders []"),
-        ("search bar for all tables", "addSearch Books []; addSearch Reviews []; addSearch Authors []; addSearch Orders []"),
+        (
+            "search bar for all tables",
+            "addSearch Books []; addSearch Reviews []; addSearch Authors []; addSearch Orders []",
+        ),
         // filters
         ("Add a filter for genre", "addFilter Books genre"),
         ("let me filter orders by status", "addFilter Orders status"),
@@ -81,14 +94,23 @@ fn wishes_that_name_everything() {
         ("enable paging", "pagination true"),
         // columns
         ("Hide the isbn column", "hideColumn Books isbn"),
-        ("remove the price and isbn columns from the books table", "hideColumn Books price; hideColumn Books isbn"),
+        (
+            "remove the price and isbn columns from the books table",
+            "hideColumn Books price; hideColumn Books isbn",
+        ),
         ("don't show the note column in orders", "hideColumn Orders note"),
         ("get rid of the website column", "hideColumn Authors website"),
         ("Show the published column", "showColumn Books published"),
         ("add the summary column to books", "showColumn Books summary"),
         ("display keywords column", "showColumn Books keywords"),
-        ("show all columns of books", "showColumn Books summary; showColumn Books published; showColumn Books updatedAt; showColumn Books keywords; showColumn Books dimensions"),
-        ("show only title and price in the books table", "showColumn Books title; showColumn Books price; hideColumn Books id; hideColumn Books isbn; hideColumn Books authorId; hideColumn Books genre; hideColumn Books inStock"),
+        (
+            "show all columns of books",
+            "showColumn Books summary; showColumn Books published; showColumn Books updatedAt; showColumn Books keywords; showColumn Books dimensions",
+        ),
+        (
+            "show only title and price in the books table",
+            "showColumn Books title; showColumn Books price; hideColumn Books id; hideColumn Books isbn; hideColumn Books authorId; hideColumn Books genre; hideColumn Books inStock",
+        ),
         ("Rename the isbn column to Book number", "renameColumn Books isbn Book number"),
         ("rename \"In stock\" to \"Available now\"", "renameColumn Books inStock Available now"),
         ("change the label of quantity to Copies", "renameColumn Orders quantity Copies"),
@@ -98,7 +120,10 @@ fn wishes_that_name_everything() {
         ("put genre before price", "moveColumn Books genre 2"),
         ("move price after genre", "moveColumn Books price 5"),
         ("move the stars column to position 2", "moveColumn Reviews stars 1"),
-        ("reorder the columns of books: title, price, genre", "moveColumn Books title 0; moveColumn Books price 1; moveColumn Books genre 2"),
+        (
+            "reorder the columns of books: title, price, genre",
+            "moveColumn Books title 0; moveColumn Books price 1; moveColumn Books genre 2",
+        ),
         // layout and looks
         ("Show books as cards", "layout Books cards"),
         ("use cards", "layout cards"),
@@ -129,9 +154,13 @@ fn wishes_that_name_everything() {
         ("Group the orders by status", "groupBy Orders status"),
         // several at once
         ("use the dark theme and hide the isbn column", "theme dark; hideColumn Books isbn"),
-        ("Sort orders by quantity, then show 20 rows per page. Also rename the note column to Remark", "sort Orders quantity false; pageSize 20; renameColumn Orders note Remark"),
+        (
+            "Sort orders by quantity, then show 20 rows per page. Also rename the note column to Remark",
+            "sort Orders quantity false; pageSize 20; renameColumn Orders note Remark",
+        ),
     ];
-    let faults: Vec<String> = all.iter().filter_map(|(prompt, expected)| fault(&plan, prompt, expected)).collect();
+    let faults: Vec<String> =
+        all.iter().filter_map(|(prompt, expected)| fault(&plan, prompt, expected)).collect();
     assert!(faults.is_empty(), "{} of {}:\n{}", faults.len(), all.len(), faults.join("\n"));
     for (prompt, expected) in all {
         check(&plan, prompt, expected);
@@ -182,7 +211,9 @@ fn one_table_needs_no_question() {
 #[test]
 fn what_is_ambiguous_is_asked_and_the_answer_resolves_it() {
     let plan = bookshop();
-    let Outcome::Clarify { question, options } = wish(&plan, "Add a search bar", &[]) else { panic!("a question") };
+    let Outcome::Clarify { question, options } = wish(&plan, "Add a search bar", &[]) else {
+        panic!("a question")
+    };
     assert_eq!(options, ["Books table", "Reviews table", "Authors table", "Orders table", "All tables"]);
     assert!(question.contains("Books") && question.ends_with('?'), "{question}");
     let asked = [turn("user", "Add a search bar"), turn("assistant", &question)];
@@ -195,7 +226,11 @@ fn what_is_ambiguous_is_asked_and_the_answer_resolves_it() {
         ("orders", &asked[..], "addSearch Orders []"),
         ("the second one", &asked[..], "addSearch Reviews []"),
         ("Books and Authors", &asked[..], "addSearch Books []; addSearch Authors []"),
-        ("All tables", &asked[..], "addSearch Books []; addSearch Reviews []; addSearch Authors []; addSearch Orders []"),
+        (
+            "All tables",
+            &asked[..],
+            "addSearch Books []; addSearch Reviews []; addSearch Authors []; addSearch Orders []",
+        ),
         ("Add a search bar", &answered[..], "addSearch Orders []"),
         ("the second one", &echoed[..], "addSearch Reviews []"),
         ("use the dark theme", &asked[..], "theme dark"),
@@ -206,7 +241,9 @@ fn what_is_ambiguous_is_asked_and_the_answer_resolves_it() {
         }
     }
     // Two tables have an id: the options are those two and both.
-    let Outcome::Clarify { options, .. } = wish(&plan, "hide the id column", &[]) else { panic!("a question") };
+    let Outcome::Clarify { options, .. } = wish(&plan, "hide the id column", &[]) else {
+        panic!("a question")
+    };
     assert_eq!(options, ["Books table", "Authors table", "Orders table", "All tables"]);
 }
 
@@ -225,7 +262,8 @@ fn what_does_not_exist_is_said_with_alternatives() {
             Outcome::Refused(refusal) => {
                 assert_eq!(refusal.kind, RefusalKind::NotFound, "“{prompt}”: {}", refusal.message);
                 assert!(refusal.message.contains(word), "“{prompt}”: {}", refusal.message);
-                let known = alternative.is_empty() || refusal.alternatives.iter().any(|one| one == alternative);
+                let known =
+                    alternative.is_empty() || refusal.alternatives.iter().any(|one| one == alternative);
                 assert!(known, "“{prompt}”: {:?}", refusal.alternatives);
             }
             other => panic!("“{prompt}” gave {other:?}"),
@@ -236,7 +274,14 @@ fn what_does_not_exist_is_said_with_alternatives() {
 #[test]
 fn what_is_beyond_says_so_and_what_a_model_would_add() {
     let plan = bookshop();
-    for prompt in ["Add a pie chart of sales", "Translate everything into French", "make the logo bounce", "", "¿?", "why is the sky blue"] {
+    for prompt in [
+        "Add a pie chart of sales",
+        "Translate everything into French",
+        "make the logo bounce",
+        "",
+        "¿?",
+        "why is the sky blue",
+    ] {
         match wish(&plan, prompt, &[]) {
             Outcome::Refused(refusal) => {
                 assert_eq!(refusal.kind, RefusalKind::Beyond, "“{prompt}”: {}", refusal.message);
@@ -271,10 +316,15 @@ fn edits_from_outside_are_checked() {
         assert!(apply(&mut plan, &edit).is_err(), "{json}");
         assert_eq!(plan, before, "{json} changes nothing");
     }
-    for json in [r#"{"edit": "runCode"}"#, r#"{"edit": "theme", "theme": "url(x)"}"#, r#"{"edit": "title", "title": "x", "more": 1}"#] {
+    for json in [
+        r#"{"edit": "runCode"}"#,
+        r#"{"edit": "theme", "theme": "url(x)"}"#,
+        r#"{"edit": "title", "title": "x", "more": 1}"#,
+    ] {
         assert!(serde_json::from_str::<PlanEdit>(json).is_err(), "{json}");
     }
-    let edit: PlanEdit = serde_json::from_str(r#"{"edit": "title", "title": "</script>\u2028"}"#).expect("an edit");
+    let edit: PlanEdit =
+        serde_json::from_str(r#"{"edit": "title", "title": "</script>\u2028"}"#).expect("an edit");
     apply(&mut plan, &edit).expect("possible");
     assert!(!print_whole(&plan).contains("</script>"), "text stays text");
 }

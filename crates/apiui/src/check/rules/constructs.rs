@@ -1,7 +1,7 @@
 //! The constructs of the language: which may be written at all, and which rule looks at each.
 
 use oxc::ast::AstKind;
-use oxc::ast::ast::{Expression, ForStatementLeft, Function, VariableDeclarationKind};
+use oxc::ast::ast::{Directive, Expression, ForStatementLeft, Function, VariableDeclarationKind};
 use oxc::semantic::NodeId;
 use oxc::span::{GetSpan, Span};
 use oxc::syntax::operator::UnaryOperator;
@@ -12,15 +12,42 @@ use crate::check::refusal::Rule;
 impl<'a> Rules<'_, 'a> {
     pub(super) fn construct(&mut self, id: NodeId, node: AstKind<'a>) {
         match node {
-            // Looked at by a rule of their own.
             AstKind::IdentifierReference(identifier) => self.identifier(id, identifier),
             AstKind::StaticMemberExpression(member) => self.static_member(id, member),
             AstKind::ComputedMemberExpression(member) => self.computed_member(id, member),
             AstKind::ObjectExpression(object) => self.object(object),
-            AstKind::BindingProperty(property) => {
-                if !self.vouched.contains(&id) {
-                    self.binding_key(id, property);
-                }
+            AstKind::BindingProperty(_) if self.vouched.contains(&id) => {}
+            AstKind::BindingProperty(property) => self.binding_key(id, property),
+            AstKind::NewExpression(new) => self.construction(&new.callee),
+            AstKind::Function(function) => self.function(function),
+            AstKind::VariableDeclaration(list) => self.declaration(list.kind, list.span),
+            AstKind::Directive(directive) => self.directive(directive),
+            AstKind::AwaitExpression(expression) => self.top_level_await(id, expression.span),
+            AstKind::UnaryExpression(unary) if unary.operator == UnaryOperator::Delete => {
+                let advice = "Make a copy without it: `const { name, ...rest } = object;`.";
+                self.refuse(unary.span, Rule::Construct, "`delete`", advice);
+            }
+            node if is_write(node) => self.write(node),
+            node if is_markup(node) && self.phase == Phase::Written => {}
+            node if is_harmless_statement(node) || is_harmless_expression(node) => {}
+            node => {
+                let (what, advice) = refused(node);
+                self.refuse(node.span(), Rule::Construct, what, advice);
+            }
+        }
+    }
+
+    /// What is written to, and by which names a pattern reads.
+    fn write(&mut self, node: AstKind<'a>) {
+        match node {
+            AstKind::AssignmentExpression(assignment) => self.assignment(&assignment.left),
+            AstKind::AssignmentTargetWithDefault(target) => self.assignment(&target.binding),
+            AstKind::AssignmentTargetRest(rest) => self.assignment(&rest.target),
+            AstKind::ArrayAssignmentTarget(list) => {
+                let targets = list.elements.iter().flatten();
+                targets
+                    .filter_map(|element| element.as_assignment_target())
+                    .for_each(|target| self.assignment(target));
             }
             AstKind::AssignmentTargetPropertyProperty(property) => {
                 self.pattern_key(&property.name, property.computed);
@@ -32,65 +59,23 @@ impl<'a> Rules<'_, 'a> {
                 self.pattern_name(property.span, property.binding.name.as_str());
                 self.written_name(&property.binding);
             }
-            AstKind::AssignmentExpression(assignment) => self.assignment(&assignment.left),
-            AstKind::AssignmentTargetWithDefault(target) => self.assignment(&target.binding),
-            AstKind::AssignmentTargetRest(rest) => self.assignment(&rest.target),
-            AstKind::ArrayAssignmentTarget(list) => {
-                let targets = list.elements.iter().flatten();
-                targets
-                    .filter_map(|element| element.as_assignment_target())
-                    .for_each(|target| self.assignment(target));
-            }
             AstKind::UpdateExpression(update) => self.simple_assignment(&update.argument),
             AstKind::ForInStatement(statement) => self.loop_target(&statement.left),
             AstKind::ForOfStatement(statement) => {
                 self.loop_target(&statement.left);
                 if statement.r#await {
-                    self.refuse(
-                        statement.span,
-                        Rule::Construct,
-                        "`for await`",
-                        "Await each value in an ordinary loop.",
-                    );
+                    let advice = "Await each value in an ordinary loop.";
+                    self.refuse(statement.span, Rule::Construct, "`for await`", advice);
                 }
             }
-            AstKind::NewExpression(new) => self.construction(&new.callee),
-            AstKind::Function(function) => self.function(function),
-            AstKind::VariableDeclaration(list) => self.declaration(list.kind, list.span),
-            AstKind::UnaryExpression(unary) if unary.operator == UnaryOperator::Delete => {
-                let advice = "Make a copy without it: `const { name, ...rest } = object;`.";
-                self.refuse(unary.span, Rule::Construct, "`delete`", advice);
-            }
-            AstKind::Directive(directive) if directive.directive == "use strict" => {}
-            AstKind::Directive(directive) => {
-                self.refuse(
-                    directive.span,
-                    Rule::Construct,
-                    format!("The directive \"{}\"", directive.directive),
-                    "Leave it out.",
-                );
-            }
-            AstKind::AwaitExpression(expression) => self.top_level_await(id, expression.span),
-            AstKind::JSXElement(_)
-            | AstKind::JSXOpeningElement(_)
-            | AstKind::JSXClosingElement(_)
-            | AstKind::JSXFragment(_)
-            | AstKind::JSXOpeningFragment(_)
-            | AstKind::JSXClosingFragment(_)
-            | AstKind::JSXMemberExpression(_)
-            | AstKind::JSXExpressionContainer(_)
-            | AstKind::JSXEmptyExpression(_)
-            | AstKind::JSXAttribute(_)
-            | AstKind::JSXIdentifier(_)
-            | AstKind::JSXNamespacedName(_)
-            | AstKind::JSXSpreadAttribute(_)
-            | AstKind::JSXText(_)
-                if self.phase == Phase::Written => {}
-            node if is_harmless(node) => {}
-            node => {
-                let (what, advice) = refused(node);
-                self.refuse(node.span(), Rule::Construct, what, advice);
-            }
+            _ => {}
+        }
+    }
+
+    fn directive(&mut self, directive: &'a Directive<'a>) {
+        if directive.directive != "use strict" {
+            let what = format!("The directive \"{}\"", directive.directive);
+            self.refuse(directive.span, Rule::Construct, what, "Leave it out.");
         }
     }
 
@@ -150,28 +135,48 @@ impl<'a> Rules<'_, 'a> {
     }
 }
 
-/// Constructs that do nothing by themselves: what they are made of is looked at.
-fn is_harmless(node: AstKind<'_>) -> bool {
+/// Constructs that write.
+fn is_write(node: AstKind<'_>) -> bool {
+    matches!(
+        node,
+        AstKind::AssignmentExpression(_)
+            | AstKind::AssignmentTargetWithDefault(_)
+            | AstKind::AssignmentTargetRest(_)
+            | AstKind::ArrayAssignmentTarget(_)
+            | AstKind::AssignmentTargetPropertyProperty(_)
+            | AstKind::AssignmentTargetPropertyIdentifier(_)
+            | AstKind::UpdateExpression(_)
+            | AstKind::ForInStatement(_)
+            | AstKind::ForOfStatement(_)
+    )
+}
+
+/// Parts of elements, which are looked at as a whole.
+fn is_markup(node: AstKind<'_>) -> bool {
+    matches!(
+        node,
+        AstKind::JSXElement(_)
+            | AstKind::JSXOpeningElement(_)
+            | AstKind::JSXClosingElement(_)
+            | AstKind::JSXFragment(_)
+            | AstKind::JSXOpeningFragment(_)
+            | AstKind::JSXClosingFragment(_)
+            | AstKind::JSXMemberExpression(_)
+            | AstKind::JSXExpressionContainer(_)
+            | AstKind::JSXEmptyExpression(_)
+            | AstKind::JSXAttribute(_)
+            | AstKind::JSXIdentifier(_)
+            | AstKind::JSXNamespacedName(_)
+            | AstKind::JSXSpreadAttribute(_)
+            | AstKind::JSXText(_)
+    )
+}
+
+/// Statements, declarations and patterns that do nothing by themselves: what they are made of is looked at.
+fn is_harmless_statement(node: AstKind<'_>) -> bool {
     matches!(
         node,
         AstKind::Program(_)
-            | AstKind::IdentifierName(_)
-            | AstKind::BindingIdentifier(_)
-            | AstKind::ArrayExpression(_)
-            | AstKind::Elision(_)
-            | AstKind::ObjectProperty(_)
-            | AstKind::TemplateLiteral(_)
-            | AstKind::TemplateElement(_)
-            | AstKind::CallExpression(_)
-            | AstKind::SpreadElement(_)
-            | AstKind::UnaryExpression(_)
-            | AstKind::BinaryExpression(_)
-            | AstKind::LogicalExpression(_)
-            | AstKind::ConditionalExpression(_)
-            | AstKind::ObjectAssignmentTarget(_)
-            | AstKind::SequenceExpression(_)
-            | AstKind::ChainExpression(_)
-            | AstKind::ParenthesizedExpression(_)
             | AstKind::BlockStatement(_)
             | AstKind::VariableDeclarator(_)
             | AstKind::EmptyStatement(_)
@@ -197,12 +202,36 @@ fn is_harmless(node: AstKind<'_>) -> bool {
             | AstKind::FormalParameter(_)
             | AstKind::FormalParameterRest(_)
             | AstKind::FunctionBody(_)
-            | AstKind::ArrowFunctionExpression(_)
             | AstKind::ImportDeclaration(_)
             | AstKind::ImportSpecifier(_)
             | AstKind::ImportDefaultSpecifier(_)
             | AstKind::ImportNamespaceSpecifier(_)
             | AstKind::ExportDefaultDeclaration(_)
+            | AstKind::BindingIdentifier(_)
+    )
+}
+
+/// Expressions of which the same is true.
+fn is_harmless_expression(node: AstKind<'_>) -> bool {
+    matches!(
+        node,
+        AstKind::IdentifierName(_)
+            | AstKind::ArrayExpression(_)
+            | AstKind::Elision(_)
+            | AstKind::ObjectProperty(_)
+            | AstKind::TemplateLiteral(_)
+            | AstKind::TemplateElement(_)
+            | AstKind::CallExpression(_)
+            | AstKind::SpreadElement(_)
+            | AstKind::UnaryExpression(_)
+            | AstKind::BinaryExpression(_)
+            | AstKind::LogicalExpression(_)
+            | AstKind::ConditionalExpression(_)
+            | AstKind::ObjectAssignmentTarget(_)
+            | AstKind::SequenceExpression(_)
+            | AstKind::ChainExpression(_)
+            | AstKind::ParenthesizedExpression(_)
+            | AstKind::ArrowFunctionExpression(_)
             | AstKind::BooleanLiteral(_)
             | AstKind::NullLiteral(_)
             | AstKind::NumericLiteral(_)

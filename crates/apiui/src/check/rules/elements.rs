@@ -1,5 +1,7 @@
 //! Elements and their attributes: which may be made, and what each attribute may hold.
 
+use std::collections::HashSet;
+
 use oxc::ast::ast::{Argument, Expression, IdentifierReference};
 use oxc::syntax::operator::BinaryOperator;
 
@@ -17,6 +19,13 @@ impl<'a> Rules<'_, 'a> {
         if let Some(span) = element.spread {
             let advice = "Name each attribute: `<Row name={item.name} />`.";
             self.refuse(span, Rule::Spread, "A spread into an element", advice);
+        }
+        let mut names = HashSet::new();
+        for attribute in &element.attributes {
+            if !names.insert(attribute.name.as_str()) {
+                let what = format!("The attribute `{}` is given twice", attribute.name);
+                self.refuse(attribute.span, Rule::Attribute, what, "Give it once.");
+            }
         }
         match element.kind {
             Kind::Intrinsic(name) => self.intrinsic(name, element),
@@ -114,7 +123,7 @@ impl<'a> Rules<'_, 'a> {
             "target" | "rel" if element == "a" => {}
             "name" if element == "form" => self.unlisted(element, attribute),
             "data-operation" => self.operation(attribute),
-            _ if EVENTS.contains(name) => self.handler(attribute),
+            _ if EVENTS.contains(name) => self.handler(element, attribute),
             _ if ID_ATTRIBUTES.contains(name) => self.id(attribute),
             _ if PAINT_ATTRIBUTES.contains(name) => self.paint(attribute),
             _ if ATTRIBUTES.contains(name) || DATA_ATTRIBUTES.contains(name) => {}

@@ -9,15 +9,30 @@ use oxc::span::GetSpan;
 use super::Rules;
 use super::module::plain_name;
 use crate::check::element::{Attribute, Element, Value};
-use crate::check::lists::{EVENT_CALLS, EVENT_VALUES, TARGET_CALLS, TARGET_VALUES};
+use crate::check::lists::{CONTROLS, EVENT_CALLS, EVENT_VALUES, TARGET_CALLS, TARGET_VALUES};
 use crate::check::refusal::Rule;
 use crate::check::tree::{AnyFunction, key_name};
 
+/// What the element of a handler is, as far as it decides what its event may be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Target {
+    /// `event.target` is the element itself.
+    Control,
+    /// The properties of a form are its controls.
+    Form,
+    Other,
+}
+
 impl<'a> Rules<'_, 'a> {
-    pub(super) fn handler(&mut self, attribute: &Attribute<'a>) {
+    pub(super) fn handler(&mut self, element: &str, attribute: &Attribute<'a>) {
+        let target = match element {
+            "form" => Target::Form,
+            _ if CONTROLS.contains(element) => Target::Control,
+            _ => Target::Other,
+        };
         for handler in self.handlers_of(attribute) {
             match handler {
-                Some(function) => self.handler_function(function),
+                Some(function) => self.handler_function(function, target),
                 None => {
                     let name = &attribute.name;
                     let advice = format!(
@@ -65,9 +80,9 @@ impl<'a> Rules<'_, 'a> {
         values.into_iter().filter_map(handler).collect()
     }
 
-    fn handler_function(&mut self, function: AnyFunction<'a>) {
+    fn handler_function(&mut self, function: AnyFunction<'a>, target: Target) {
         let parameters = function.parameters();
-        if !self.handlers.insert(parameters.node_id.get()) {
+        if !self.handlers.insert((parameters.node_id.get(), target)) {
             return;
         }
         let advice = "Take the event as one plain parameter: `(event) => …`.";
@@ -80,20 +95,25 @@ impl<'a> Rules<'_, 'a> {
         match plain_name(&first.pattern) {
             Some(symbol) if first.initializer.is_none() => {
                 for reference in self.tree.references(symbol) {
-                    self.event_use(reference);
+                    self.event_use(reference, target);
                 }
             }
             _ => self.refuse(first.span, Rule::Event, "A handler that takes its event apart", advice),
         }
     }
 
-    fn event_use(&mut self, reference: NodeId) {
+    fn event_use(&mut self, reference: NodeId, target: Target) {
         let (child, user, kind) = self.tree.use_of(reference);
         let is_allowed = match kind {
             AstKind::StaticMemberExpression(member) if self.tree.is_node(&member.object, child) => {
                 let name = member.property.name.as_str();
+                let is_known = match target {
+                    Target::Control => true,
+                    Target::Form => false,
+                    Target::Other => name == "currentTarget",
+                };
                 if matches!(name, "target" | "currentTarget") {
-                    self.target_use(user)
+                    self.target_use(user, is_known)
                 } else {
                     EVENT_VALUES.contains(name) && !self.is_target(user)
                         || EVENT_CALLS.contains(name) && self.bare_call(user).is_some()
@@ -104,7 +124,8 @@ impl<'a> Rules<'_, 'a> {
         if is_allowed {
             self.vouched.insert(user);
         } else {
-            let advice = "Read what is needed on the spot, for example `event.target.value` or `event.key`, and hand that on.";
+            let advice = "Read what is needed on the spot, `event.key` or, of inputs, `event.target.value`, and hand that on; \
+                          of other elements than forms there is `event.currentTarget`.";
             let span = self.tree.semantic.nodes().kind(reference).span();
             self.refuse(
                 span,
@@ -115,10 +136,13 @@ impl<'a> Rules<'_, 'a> {
         }
     }
 
-    /// `event.target`: read a listed property, call a listed function, compare it, or take listed properties out of it.
-    fn target_use(&mut self, target: NodeId) -> bool {
+    /// `event.target`: compare it or, if it is known not to be a form, read a listed property, call a listed function, or
+    /// take listed properties out of it.
+    fn target_use(&mut self, target: NodeId, is_known: bool) -> bool {
         let (child, user, kind) = self.tree.use_of(target);
         match kind {
+            AstKind::BinaryExpression(binary) => binary.operator.is_equality(),
+            _ if !is_known => false,
             AstKind::StaticMemberExpression(member) if self.tree.is_node(&member.object, child) => {
                 let name = member.property.name.as_str();
                 let is_allowed = TARGET_VALUES.contains(name) && !self.is_target(user)
@@ -128,7 +152,6 @@ impl<'a> Rules<'_, 'a> {
                 }
                 is_allowed
             }
-            AstKind::BinaryExpression(binary) => binary.operator.is_equality(),
             AstKind::VariableDeclarator(declarator) => self.target_pattern(declarator),
             _ => false,
         }

@@ -81,7 +81,7 @@ struct Rules<'s, 'a> {
     /// Member reads that a more exact rule has allowed.
     vouched: HashSet<NodeId>,
     /// Functions that were looked at as handlers.
-    handlers: HashSet<NodeId>,
+    handlers: HashSet<(NodeId, events::Target)>,
     /// The vetted definitions of this module.
     approved: HashSet<NodeId>,
     servers: Option<SymbolId>,

@@ -49,7 +49,8 @@ impl<'a> Rules<'_, 'a> {
                         None => {}
                         Some(name) if FREE_STYLES.contains(name) => {}
                         Some(name) if CONSTANT_STYLES.contains(name) || name.starts_with("--") => {
-                            if !self.is_constant_style(&property.value) {
+                            let constant = self.is_constant_style(&property.value);
+                            if !constant {
                                 let what = format!(
                                     "The style `{name}`, which could hold an address, is not constant"
                                 );

@@ -81,7 +81,8 @@ impl Scan<'_> {
         while let Some((at, character)) = characters.next() {
             match character {
                 '\\' => {
-                    if characters.next().is_some_and(|(_, next)| is_line_end(next)) {
+                    let escaped = characters.next();
+                    if escaped.is_some_and(|(_, next)| is_line_end(next)) {
                         break;
                     }
                 }

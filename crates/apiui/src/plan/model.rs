@@ -1,0 +1,449 @@
+//! The plan's types and their JSON form, which is the data literal of a printed module.
+//!
+//! No key of that JSON comes from a specification, and no default is written out, so that modules stay small.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    #[default]
+    Light,
+    Dark,
+    /// As the reader's system has it.
+    Auto,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layout {
+    /// Tables.
+    #[default]
+    Default,
+    Cards,
+    /// Tables with tight rows.
+    Compact,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Plan {
+    pub version: u32,
+    pub title: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub api_version: String,
+    pub graphql: bool,
+    pub theme: Theme,
+    pub layout: Layout,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub view_only: bool,
+    pub auth: bool,
+    pub pagination: bool,
+    pub servers: Vec<ServerChoice>,
+    pub schemes: Vec<Scheme>,
+    pub resources: Vec<Resource>,
+    pub operations: Vec<Operation>,
+    /// Objects that forms refer to, so that recursion is finite.
+    pub shapes: Vec<Shape>,
+    pub webhooks: Vec<Incoming>,
+    pub assumptions: Vec<String>,
+}
+
+/// An address of the API, its variables filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ServerChoice {
+    /// Empty, a path, or an http(s) address.
+    pub url: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SchemeKind {
+    ApiKey,
+    Basic,
+    Bearer,
+    /// Another HTTP scheme: the whole header value is asked for.
+    Http,
+    Oauth2,
+    OpenIdConnect,
+    MutualTls,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Scheme {
+    pub name: String,
+    pub kind: SchemeKind,
+    /// Where an API key goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<InputPlace>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub parameter: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Flow {
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub authorization_url: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub token_url: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+}
+
+/// A kind of thing the API has, with the operations on it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Resource {
+    /// Unique, and fit for a component's name: ASCII letters and digits.
+    pub id: String,
+    pub title: String,
+    pub singular: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub removed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<List>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub creates: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletes: Option<usize>,
+    /// Every operation of the resource, those above among them.
+    pub operations: Vec<usize>,
+    /// Which field of an item fills which parameter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<Key>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relations: Vec<Relation>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Key {
+    pub parameter: String,
+    pub field: String,
+}
+
+/// From an item of this resource to another resource.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Relation {
+    pub resource: usize,
+    pub label: String,
+    /// The field of the item that holds the other's key. Empty: the item's own keys are handed down.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub field: String,
+    pub parameter: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct List {
+    pub operation: usize,
+    /// Where the items are in the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub total: Vec<String>,
+    pub columns: Vec<Column>,
+    /// A search bar over these fields; none without fields.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub search: Vec<String>,
+    /// Filters that are always in view, by field.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sort: Option<Sort>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub grouping: String,
+    pub page_size: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paging: Option<Paging>,
+    /// Differs from the plan's layout where somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Sort {
+    pub field: String,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub descending: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PagingStyle {
+    #[default]
+    Page,
+    Offset,
+    Cursor,
+    Link,
+    Connection,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Paging {
+    pub style: PagingStyle,
+    /// The parameter that moves: page number, offset or cursor.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub parameter: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub size_parameter: String,
+    /// The number of the first page.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first: u32,
+    /// Where the next cursor or address is in the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<String>,
+    /// Where the answer says that there is more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<String>,
+    /// The field of the last item that is the next cursor.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub from_last: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Display {
+    #[default]
+    Text,
+    Number,
+    Boolean,
+    Date,
+    Datetime,
+    Email,
+    Link,
+    Choice,
+    Object,
+    List,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Column {
+    pub field: String,
+    pub label: String,
+    pub display: Display,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hidden: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Operation {
+    /// `METHOD path` or `query name`: what its controls carry.
+    pub signature: String,
+    pub title: String,
+    pub method: String,
+    pub path: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub deprecated: bool,
+    /// Changes something: left out of a read-only interface.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub writes: bool,
+    /// Destroys something: asks before it calls.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub destroys: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<BodyForm>,
+    /// Alternatives of schemes needed together, by index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub security: Vec<Vec<usize>>,
+    /// The GraphQL document.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub query_text: String,
+    /// Where the result is in the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub result: Vec<String>,
+    /// A server of its own, by index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<usize>,
+    /// Requests that the API sends back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incoming: Vec<Incoming>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BodyKind {
+    #[default]
+    Json,
+    Form,
+    Multipart,
+    Text,
+    File,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BodyForm {
+    pub kind: BodyKind,
+    pub content_type: String,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub required: bool,
+    pub input: Box<Input>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InputKind {
+    #[default]
+    Text,
+    Multiline,
+    Secret,
+    Number,
+    Integer,
+    Boolean,
+    Date,
+    Datetime,
+    Time,
+    Email,
+    Url,
+    Choice,
+    File,
+    Object,
+    List,
+    Map,
+    /// One of several shapes.
+    Variant,
+    /// Anything, written as JSON.
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InputPlace {
+    #[default]
+    Query,
+    Path,
+    Header,
+    Cookie,
+    /// A variable of a GraphQL document.
+    Variable,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Input {
+    pub name: String,
+    pub kind: InputKind,
+    #[serde(default, skip_serializing_if = "is_query")]
+    pub place: InputPlace,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub required: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub nullable: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// Scalars only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Value>,
+    /// The value to begin with, as JSON text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub initial: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub example: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maximum: Option<f64>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub above: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub below: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_length: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_length: Option<u64>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pattern: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub format: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explode: Option<bool>,
+    /// The fields of an object by the index of its shape …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<usize>,
+    /// … or here, where it has no name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Input>,
+    /// What a list or map holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<Box<Input>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Alternative>,
+    /// The field that tells the variants apart.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub discriminator: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Alternative {
+    pub label: String,
+    /// The value of the discriminator.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    pub input: Input,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Shape {
+    pub name: String,
+    pub fields: Vec<Input>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Incoming {
+    pub name: String,
+    pub method: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub address: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+fn is_query(place: &InputPlace) -> bool {
+    *place == InputPlace::Query
+}
