@@ -45,6 +45,19 @@ pub enum Task {
     /// Speak the early Agent Communication Protocol (threads) on stdin and stdout.
     #[command(after_help = "Example:\n  dragoman threads --workspace . --approve read")]
     Threads(ThreadsArguments),
+    /// Speak the Copilot CLI contract on stdin and stdout: hosts that turn API specifications into interfaces start this.
+    #[command(
+        after_help = "Example:\n  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}' | dragoman copilot"
+    )]
+    Copilot,
+    /// Make a user interface of an API specification: a Vite project, one JSX module or one page.
+    #[command(
+        after_help = "Example:\n  dragoman generate openapi.yaml -o shop-ui          a project: npm install && npm run dev\n  dragoman generate openapi.yaml --single-file       the module, on stdout\n  dragoman generate schema.graphql --html -o ui.html one page that opens in a browser"
+    )]
+    Generate(GenerateArguments),
+    /// API specifications.
+    #[command(subcommand)]
+    Spec(SpecTask),
     /// One turn for scripts: the answer on stdout, progress on stderr.
     #[command(after_help = RUN_HELP)]
     Run(RunArguments),
@@ -192,6 +205,49 @@ pub enum ModelsTask {
     Add { file: PathBuf },
 }
 
+#[derive(Args)]
+pub struct GenerateArguments {
+    /// OpenAPI 3, Swagger 2 or GraphQL: a file, an http(s) address, or - for stdin.
+    pub spec: String,
+    /// Where to: the project's folder, or the file of --single-file and --html (stdout where it is left out).
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    #[arg(long, value_parser = ["light", "dark", "auto"])]
+    pub theme: Option<String>,
+    #[arg(long, value_parser = ["default", "cards", "compact"])]
+    pub layout: Option<String>,
+    /// Without the sign-in panel.
+    #[arg(long)]
+    pub no_auth: bool,
+    /// Without paging.
+    #[arg(long)]
+    pub no_pagination: bool,
+    /// Only the JSX module.
+    #[arg(long, conflicts_with = "html")]
+    pub single_file: bool,
+    /// One page that opens in a browser without a build.
+    #[arg(long)]
+    pub html: bool,
+    /// Also fetch parts of the specification that are on the network.
+    #[arg(long)]
+    pub fetch_refs: bool,
+}
+
+#[derive(Subcommand)]
+pub enum SpecTask {
+    /// Tell the problems of a specification, like a linter.
+    #[command(after_help = "Example:\n  dragoman spec check openapi.yaml --json")]
+    Check {
+        /// A file, an http(s) address, or - for stdin.
+        spec: String,
+        /// Also fetch parts of the specification that are on the network.
+        #[arg(long)]
+        fetch_refs: bool,
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 #[derive(Subcommand)]
 pub enum ConfigTask {
     /// Print every setting and where it comes from; secrets are masked.
@@ -210,6 +266,11 @@ pub fn run() -> ExitCode {
         Task::Models { json, task } => commands::models::run(task, json),
         Task::Acp => commands::acp::run(level),
         Task::Threads(arguments) => commands::threads::run(arguments, level),
+        Task::Copilot => commands::copilot::run(level),
+        Task::Generate(arguments) => commands::generate::run(&arguments),
+        Task::Spec(SpecTask::Check { spec, fetch_refs, json }) => {
+            commands::spec::check(&spec, fetch_refs, json)
+        }
         Task::Run(arguments) => commands::run::run(arguments, level),
         Task::Config(ConfigTask::Show { json }) => commands::config::show(json),
         Task::Trust { folder, revoke, list } => commands::trust::run(folder, revoke, list),

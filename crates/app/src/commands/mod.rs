@@ -4,10 +4,13 @@
 
 pub mod acp;
 pub mod config;
+pub mod copilot;
 pub mod explain_permission;
+pub mod generate;
 pub mod models;
 pub mod run;
 pub mod server;
+pub mod spec;
 pub mod threads;
 pub mod trust;
 

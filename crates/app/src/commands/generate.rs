@@ -1,0 +1,169 @@
+//! `dragoman generate`: a specification in; a Vite project, one JSX module or one page out. No model, no engine.
+//!
+//! Invariant: nothing that is there is written over.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use apiui::check::{PageOptions, html_page};
+use apiui::plan::{Options, Plan, plan};
+use apiui::print::print_whole;
+use domain::Failure;
+use serde_json::json;
+
+use super::{failed, spec};
+use crate::cli::GenerateArguments;
+
+/// React's production build, where `make` put it in.
+#[cfg(react_bundle)]
+const REACT: Option<&str> = Some(include_str!(env!("DRAGOMAN_REACT_BUNDLE")));
+#[cfg(not(react_bundle))]
+const REACT: Option<&str> = None;
+
+/// Documents from this size on show their progress.
+const LARGE: usize = 1 << 20;
+
+pub fn run(arguments: &GenerateArguments) -> ExitCode {
+    match generate(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(&failure),
+    }
+}
+
+fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
+    let react = if arguments.html { Some(REACT.ok_or_else(no_react)?) } else { None };
+    let bytes = spec::bytes_of(&arguments.spec)?;
+    let progress = Progress { shown: bytes.len() >= LARGE && std::io::stderr().is_terminal() };
+    progress.show(0, "reading");
+    let reading = spec::read(&bytes, &arguments.spec, arguments.fetch_refs).map_err(|unusable| {
+        let lines = unusable.problems.iter().take(20).map(|problem| spec::line(&arguments.spec, problem));
+        Failure::user(lines.collect::<Vec<_>>().join("\n"))
+    })?;
+    progress.show(2, "planning");
+    let options = json!({
+        "layout": arguments.layout, "includeAuth": !arguments.no_auth, "pagination": !arguments.no_pagination,
+    });
+    let plan = plan(&reading.spec, &Options::from_host(arguments.theme.as_deref(), Some(&options)));
+    progress.show(3, "printing");
+    let code = print_whole(&plan);
+    progress.show(4, "writing");
+    let written = match react {
+        Some(react) => page(&plan, &code, react, arguments.output.as_deref()),
+        None if arguments.single_file => one_file(&code, "App.jsx", arguments.output.as_deref()),
+        None => project(&plan, &code, arguments.output.as_deref()),
+    };
+    progress.end();
+    let written = written?;
+    for warning in &reading.warnings {
+        eprintln!("{}", spec::line(&arguments.spec, warning));
+    }
+    for assumption in &plan.assumptions {
+        eprintln!("note: {assumption}");
+    }
+    eprintln!("{}{written}", apiui::describe(&plan));
+    Ok(())
+}
+
+fn no_react() -> Failure {
+    Failure::config("This dragoman was built without React's bundle, which --html puts into the page.").hint(
+        "Build it with `make` (it fetches React by the lock file; node and npm are needed), or leave --html out for a \
+         Vite project.",
+    )
+}
+
+fn page(plan: &Plan, code: &str, react: &str, output: Option<&Path>) -> Result<String, Failure> {
+    let options = PageOptions { title: plan.title.clone(), language: "en".to_owned() };
+    let page = html_page(code, react, &options).map_err(|refusals| {
+        let first = refusals.first().map(ToString::to_string).unwrap_or_default();
+        Failure::internal(format!("The generated code did not pass our own check: {first}"))
+            .hint("Please report the specification.")
+    })?;
+    one_file(&page, "index.html", output)
+}
+
+/// To stdout, to the file named, or into the folder named.
+fn one_file(text: &str, name: &str, output: Option<&Path>) -> Result<String, Failure> {
+    let Some(output) = output else {
+        let written = std::io::stdout().lock().write_all(text.as_bytes());
+        // Whoever closes the pipe has seen enough.
+        return match written {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(told(Path::new("stdout"), &error))
+            }
+            _ => Ok(String::new()),
+        };
+    };
+    let is_file = output.extension().is_some() && !output.is_dir();
+    let path = if is_file { output.to_owned() } else { output.join(name) };
+    write_new(&path, text)?;
+    Ok(format!(" It is in {}.", path.display()))
+}
+
+const FILES: [(&str, &str); 6] = [
+    ("package.json", include_str!("project/package.json")),
+    ("vite.config.js", include_str!("project/vite.config.js")),
+    ("index.html", include_str!("project/index.html")),
+    ("src/main.jsx", include_str!("project/main.jsx")),
+    (".gitignore", include_str!("project/gitignore")),
+    ("README.md", include_str!("project/README.md")),
+];
+
+fn project(plan: &Plan, code: &str, output: Option<&Path>) -> Result<String, Failure> {
+    let name = slug(&plan.title);
+    let folder = output.map_or_else(|| PathBuf::from(&name), Path::to_owned);
+    if std::fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        let shown = folder.display();
+        return Err(Failure::user(format!("{shown} is not empty.")).hint("Choose another folder with -o."));
+    }
+    let title = plan.title.replace('&', "&amp;").replace('<', "&lt;");
+    for (path, template) in FILES {
+        let text = template.replace("{{name}}", &name).replace("{{title}}", &title);
+        write_new(&folder.join(path), &text)?;
+    }
+    write_new(&folder.join("src/App.jsx"), code)?;
+    let shown = folder.display();
+    Ok(format!("\nTo see it:\n  cd {shown}\n  npm install\n  npm run dev"))
+}
+
+/// A folder's and package's name.
+fn slug(title: &str) -> String {
+    let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let joined: String = words.collect::<Vec<_>>().join("-").to_ascii_lowercase().chars().take(40).collect();
+    format!("{}-ui", if joined.is_empty() { "api" } else { joined.trim_end_matches('-') })
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
+    }
+    let mut file = std::fs::File::create_new(path).map_err(|error| told(path, &error))?;
+    file.write_all(text.as_bytes()).map_err(|error| told(path, &error))
+}
+
+fn told(path: &Path, error: &std::io::Error) -> Failure {
+    let failure = Failure::user(format!("{} cannot be written: {error}.", path.display()));
+    match error.kind() {
+        std::io::ErrorKind::AlreadyExists => failure.hint("Choose another place with -o, or remove it."),
+        _ => failure,
+    }
+}
+
+/// A bar of four steps on a terminal.
+struct Progress {
+    shown: bool,
+}
+
+impl Progress {
+    fn show(&self, step: usize, name: &str) {
+        if self.shown {
+            eprint!("\r[{:<20}] {name:<10}", "#".repeat(step * 5));
+        }
+    }
+
+    fn end(&self) {
+        if self.shown {
+            eprint!("\r{:40}\r", "");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `dragoman spec check`: the problems of an API specification, as a linter tells them. Also how commands read one.
+//!
+//! Invariant: a specification reaches files only by references that are relative to it, and the network only if asked.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use apiui::problem::{Place, Problem, Severity};
+use apiui::read::{LIMIT_BYTES, Reading, Unusable, read_bytes};
+use domain::{CancellationToken, Failure};
+use serde_json::json;
+use tools::web::fetch::Fetcher;
+
+use super::failed;
+
+/// How long an address may take.
+const FETCH: Duration = Duration::from_secs(60);
+
+pub fn check(place: &str, fetch_refs: bool, as_json: bool) -> ExitCode {
+    let bytes = match bytes_of(place) {
+        Ok(bytes) => bytes,
+        Err(failure) => return failed(&failure),
+    };
+    let read = read(&bytes, place, fetch_refs);
+    let problems: &[Problem] = match &read {
+        Ok(reading) => &reading.warnings,
+        Err(unusable) => &unusable.problems,
+    };
+    let assumptions: &[String] = read.as_ref().map_or(&[], |reading| &reading.spec.assumptions);
+    if as_json {
+        let report = json!({"usable": read.is_ok(), "problems": problems, "assumptions": assumptions});
+        println!("{report:#}");
+    } else {
+        for problem in problems {
+            println!("{}", line(place, problem));
+        }
+        for assumption in assumptions {
+            println!("{place}: note: {assumption}");
+        }
+        if let Ok(reading) = &read {
+            let count = reading.spec.operation_count();
+            println!("{place}: usable, {count} operation{}.", if count == 1 { "" } else { "s" });
+        }
+    }
+    if read.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// `file:line:column: error: …`, or with a JSON pointer in place of line and column.
+pub fn line(place: &str, problem: &Problem) -> String {
+    let severity = match problem.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let at = match &problem.place {
+        Place::Document => place.to_owned(),
+        Place::Position { line, column } => format!("{place}:{line}:{column}"),
+        Place::Pointer { pointer, file } => format!("{}#{pointer}", file.as_deref().unwrap_or(place)),
+    };
+    format!("{at}: {severity}: {} {}", problem.message, problem.advice)
+}
+
+/// The bytes of a file, of an address, or of stdin (`-`). More than the limit is cut just above it, so that the reader
+/// refuses it.
+pub fn bytes_of(place: &str) -> Result<Vec<u8>, Failure> {
+    if place == "-" {
+        return limited(std::io::stdin().lock(), "stdin").map_err(Failure::user);
+    }
+    if is_address(place) {
+        return fetched(place).map_err(Failure::user);
+    }
+    file(place)
+        .map_err(|message| Failure::user(message).hint("Give a file, an http(s) address, or - for stdin."))
+}
+
+pub fn read(bytes: &[u8], place: &str, fetch_refs: bool) -> Result<Reading, Unusable> {
+    let mut load = |location: &str| match is_address(location) {
+        false => file(location),
+        true if fetch_refs => fetched(location),
+        true => Err(format!("{location} is on the network. Add --fetch-refs to fetch it.")),
+    };
+    let location = (place != "-").then_some(place);
+    read_bytes(bytes, location, Some(&mut load))
+}
+
+fn is_address(place: &str) -> bool {
+    let lower = place.get(..8).unwrap_or(place).to_ascii_lowercase();
+    lower.starts_with("http://") || lower.starts_with("https://")
+}
+
+fn file(place: &str) -> Result<Vec<u8>, String> {
+    let told = |error: std::io::Error| format!("{place} cannot be read: {error}.");
+    // A device or a pipe might never end.
+    if !std::fs::metadata(Path::new(place)).map_err(told)?.is_file() {
+        return Err(format!("{place} is not a file."));
+    }
+    limited(std::fs::File::open(place).map_err(told)?, place)
+}
+
+fn limited(input: impl Read, place: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = input.take(LIMIT_BYTES as u64 + 1).read_to_end(&mut bytes);
+    read.map(|_| bytes).map_err(|error| format!("{place} cannot be read: {error}."))
+}
+
+fn fetched(address: &str) -> Result<Vec<u8>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("No runtime: {error}."))?;
+    // The person named the address, so it may be one of their own network.
+    let fetcher = Fetcher::new(true, LIMIT_BYTES + 1, FETCH);
+    let fetched = runtime.block_on(fetcher.fetch(address, &CancellationToken::new()))?;
+    Ok(fetched.bytes)
+}

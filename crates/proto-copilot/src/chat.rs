@@ -1,0 +1,192 @@
+//! `chat`: an answer by a model where there is one, otherwise from what is known here; by its time in any case.
+//!
+//! Invariant: there are always 2 to 4 suggestions, and each works when it is sent: as a wish to `customize` where an
+//! interface is open, as a question to `chat` where none is.
+
+use apiui::customize::{Outcome, RefusalKind, wish};
+use apiui::plan::Plan;
+use domain::Command;
+use domain::command::Completion;
+use rpc::Fault;
+use serde_json::value::RawValue;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use crate::from_wire;
+use crate::serve::{Job, Server};
+use crate::to_wire;
+use crate::wire::{ChatContext, ChatParams, ChatResult};
+
+/// The longest message that is answered.
+const LONGEST: usize = 256 << 10;
+/// The longest answer of a model that is handed on.
+const LONGEST_ANSWER: usize = 32 << 10;
+/// Kept back to answer without the model.
+const RESERVE: Duration = Duration::from_millis(200);
+
+pub async fn chat(
+    server: &Server,
+    bytes: OwnedSemaphorePermit,
+    since: Instant,
+    params: Option<Box<RawValue>>,
+) -> Result<ChatResult, Fault> {
+    let params: ChatParams = from_wire::decode(params.as_deref())?;
+    if params.message.trim().is_empty() {
+        return Err(Fault::invalid_params("message is empty. Send what you want to know."));
+    }
+    if params.message.len() > LONGEST {
+        let most = LONGEST >> 10;
+        return Err(to_wire::too_large(format!("The message is longer than {most} KB. Send a shorter one.")));
+    }
+    let context = params.context.unwrap_or_default();
+    let answered = match server.place(bytes, since, server.limits.chat).await {
+        Some(job) => ask(server, &job, &params.message, context).await,
+        None => None,
+    };
+    let message = answered.unwrap_or_else(|| known(&params.message, context));
+    Ok(ChatResult { message, suggestions: suggestions(&params.message, context) })
+}
+
+/// The model's answer, if there is a model and it is in time.
+async fn ask(server: &Server, job: &Job, message: &str, context: ChatContext) -> Option<String> {
+    let deadline = job.left().checked_sub(RESERVE)?;
+    let completion = Completion {
+        purpose: "chat".to_owned(),
+        system: system(context),
+        messages: vec![message.to_owned()],
+        output_schema: None,
+        model: None,
+        no_local: false,
+        deadline,
+    };
+    let call = async {
+        let commands = server.model.commands().await?;
+        commands.call(|reply| Command::Complete { completion, deltas: None, reply }).await
+    };
+    let completed = match tokio::time::timeout(deadline, call).await {
+        Ok(Ok(completed)) => completed,
+        Ok(Err(failure)) => {
+            tracing::info!(%failure, "chat is answered without a model");
+            return None;
+        }
+        Err(_) => {
+            tracing::info!("chat is answered without a model, which took too long");
+            return None;
+        }
+    };
+    let text: String = completed.text.trim().chars().take(LONGEST_ANSWER).collect();
+    (!text.is_empty()).then_some(text)
+}
+
+fn system(context: ChatContext) -> String {
+    format!(
+        "You answer questions of a person who turns API specifications into user interfaces with Dragoman. Answer in \
+         plain text, in a few sentences, in the person's language. You cannot do anything yourself: the host generates \
+         and changes interfaces.\nFacts:\n- {FORMATS}\n- {CHANGES}\n- {CREDENTIALS}\n- {}",
+        now(context)
+    )
+}
+
+const FORMATS: &str = "OpenAPI 3.0 and 3.1, Swagger 2.0 and GraphQL (SDL or introspection JSON) are supported, as JSON \
+    or YAML, up to 50 MB. RAML, WSDL, AsyncAPI and HTML pages are not. You can provide a specification as a file, by \
+    its address or by pasting it.";
+const CHANGES: &str = "Without a language model you can wish for: search bars and filters, sorting, rows per page, \
+    showing, hiding, renaming and moving columns, cards or tables, dark or light, the title, removing and restoring \
+    views, read-only, grouping. With a model free changes are possible too: charts, new screens, other wording.";
+const MODEL: &str = "To add a model, give Dragoman a key, for example as the environment variable ANTHROPIC_API_KEY or \
+    OPENAI_API_KEY, or a provider in its configuration file (`dragoman config show` says which files are read), and \
+    start it again. Generating needs no model.";
+const CREDENTIALS: &str = "Credentials are typed into the interface's sign-in panel and are never in the code. All \
+    calls of the interface go through the host's `request` function, or to the API's own address.";
+
+/// What can be done next.
+fn now(context: ChatContext) -> &'static str {
+    match (context.has_active_spec, context.has_active_interface) {
+        (_, true) => "An interface is open: say what should change, for example “Use the dark theme”.",
+        (true, false) => "A specification is open: generate its interface, then say what should change.",
+        (false, false) => {
+            "Nothing is open yet: provide a specification, and its interface is generated at once."
+        }
+    }
+}
+
+/// What a message is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Topic {
+    Formats,
+    Model,
+    Credentials,
+    Start,
+    Changes,
+    Wish,
+    Other,
+}
+
+/// The first topic one of whose words is in the message.
+const TOPICS: [(Topic, &[&str]); 5] = [
+    (
+        Topic::Model,
+        &["model", "llm", "provider", "api key", "api-key", "openai", "anthropic", "claude", "gpt"],
+    ),
+    (
+        Topic::Formats,
+        &["format", "openapi", "swagger", "graphql", "raml", "wsdl", "asyncapi", "yaml", "support"],
+    ),
+    (
+        Topic::Credentials,
+        &["credential", "password", "token", "sign in", "login", "log in", "secret", "safe", "auth"],
+    ),
+    (Topic::Start, &["generate", "start", "begin", "upload", "paste", "first step", "how do i use", "url"]),
+    (Topic::Changes, &["change", "customi", "what can", "help", "modify", "edit", "able to"]),
+];
+
+fn topic(message: &str) -> Topic {
+    // A wish is one whatever interface it meets; a plan without views knows none of the rest.
+    let understood = match wish(&Plan::default(), message, &[]) {
+        Outcome::Refused(refusal) => refusal.kind == RefusalKind::NotFound,
+        Outcome::Edited { .. } | Outcome::Clarify { .. } => true,
+    };
+    if understood && !message.trim_end().ends_with('?') {
+        return Topic::Wish;
+    }
+    let lower = message.to_lowercase();
+    let found = TOPICS.iter().find(|(_, words)| words.iter().any(|word| lower.contains(word)));
+    found.map_or(Topic::Other, |(topic, _)| *topic)
+}
+
+fn known(message: &str, context: ChatContext) -> String {
+    match topic(message) {
+        Topic::Formats => format!("{FORMATS} {}", now(context)),
+        Topic::Model => MODEL.to_owned(),
+        Topic::Credentials => CREDENTIALS.to_owned(),
+        Topic::Changes => format!("{CHANGES} {}", now(context)),
+        Topic::Start => format!("{} No model is needed for that.", now(context)),
+        Topic::Wish if context.has_active_interface => {
+            "That is a change to the open interface: send it as its customization, and it is made.".to_owned()
+        }
+        Topic::Wish => format!("That is a change to an interface, and none is open. {}", now(context)),
+        Topic::Other => format!(
+            "I turn API specifications into user interfaces and change them in plain language. {} Without a language \
+             model I cannot say more about this; ask me about formats, changes, credentials, or how to add a model.",
+            now(context)
+        ),
+    }
+}
+
+/// Wishes that every interface takes.
+const WISHES: [&str; 4] =
+    ["Use the dark theme", "Show as cards", "Make it read-only", "Change the title to “My interface”"];
+/// Questions that are answered without a model.
+const QUESTIONS: [&str; 4] = [
+    "What formats do you support?",
+    "How do I start?",
+    "What can I change without a model?",
+    "How do I add a model?",
+];
+
+fn suggestions(message: &str, context: ChatContext) -> Vec<String> {
+    let all = if context.has_active_interface { WISHES } else { QUESTIONS };
+    let asked = |suggestion: &&str| !suggestion.eq_ignore_ascii_case(message.trim());
+    all.into_iter().filter(asked).take(3).map(str::to_owned).collect()
+}

@@ -1,0 +1,115 @@
+//! `customize`: a wish changes the plan inside the code, or goes to a model.
+//!
+//! Invariants: no state is kept, all that is needed is in the params; no code is answered that the checker refuses; on an
+//! error nothing was changed.
+
+use apiui::check::check;
+use apiui::customize::{Outcome, Turn, wish};
+use apiui::plan::{Options, Plan, plan};
+use apiui::print::{NotOurs, plan_of, print_whole};
+use rpc::Fault;
+use serde_json::value::RawValue;
+
+use crate::from_wire;
+use crate::model;
+use crate::serve::{Job, Server};
+use crate::to_wire;
+use crate::wire::{CustomizeParams, CustomizeResult};
+
+/// What a model is asked to do, when the wish is not one of those understood here.
+pub struct Task {
+    pub code: String,
+    /// `None`: the code is not ours, or not any more.
+    pub plan: Option<Box<Plan>>,
+    pub prompt: String,
+    pub history: Vec<Turn>,
+    /// The addresses that the code may call.
+    pub servers: Vec<String>,
+    /// The answer where there is no model.
+    pub without: Fault,
+}
+
+enum Understood {
+    Done(CustomizeResult),
+    ForModel(Task),
+}
+
+pub async fn customize(
+    server: &Server,
+    job: &Job,
+    params: Option<Box<RawValue>>,
+) -> Result<CustomizeResult, Fault> {
+    let understood = job.heavy(move || understand(params.as_deref())).await.ok_or_else(broken)??;
+    match understood {
+        Understood::Done(result) => Ok(result),
+        Understood::ForModel(task) => model::change(server, job, task).await,
+    }
+}
+
+pub(crate) fn broken() -> Fault {
+    to_wire::customization_failed("The change was not done in time. Nothing was changed; try again.")
+}
+
+/// Everything that needs no model; on a thread of its own.
+fn understand(params: Option<&RawValue>) -> Result<Understood, Fault> {
+    let params: CustomizeParams<'_> = from_wire::decode(params)?;
+    if params.prompt.trim().is_empty() {
+        return Err(Fault::invalid_params("prompt is empty. Say what should change."));
+    }
+    if params.current_code.trim().is_empty() {
+        return Err(Fault::invalid_params("currentCode is empty. Generate an interface first."));
+    }
+    let history = from_wire::history(params.history);
+    let (plan, without) = match plan_of(&params.current_code) {
+        Ok(plan) => match wish(&plan, &params.prompt, &history) {
+            Outcome::Edited { plan, description, assumptions, .. } => {
+                let code = printed(&plan)?;
+                return Ok(Understood::Done(CustomizeResult::changed(code, description, assumptions)));
+            }
+            Outcome::Clarify { question, options } => {
+                return Ok(Understood::Done(CustomizeResult::clarify(question, options)));
+            }
+            Outcome::Refused(refusal) => (Some(Box::new(plan)), to_wire::refused(&refusal)),
+        },
+        Err(reason) => (None, not_ours(&reason)),
+    };
+    let servers = servers(plan.as_deref(), &params.current_code, params.spec);
+    let (code, prompt) = (params.current_code, params.prompt);
+    Ok(Understood::ForModel(Task { code, plan, prompt, history, servers, without }))
+}
+
+/// Our own print of a plan that came from outside is checked like anybody's code.
+fn printed(plan: &Plan) -> Result<String, Fault> {
+    let code = print_whole(plan);
+    match check(&code) {
+        Ok(_) => Ok(code),
+        Err(refusals) => Err(to_wire::check_failed(
+            "The plan in this code leads to code that is not allowed. Generate the interface again.",
+            &refusals,
+        )),
+    }
+}
+
+fn not_ours(reason: &NotOurs) -> Fault {
+    to_wire::customization_failed(format!(
+        "{reason} Without a language model only code as it was generated can be changed. Generate the interface again, \
+         or add a model. Nothing was changed."
+    ))
+}
+
+/// The addresses that the plan, the code as it is, or the specification names.
+fn servers(plan_now: Option<&Plan>, code: &str, spec: Option<&RawValue>) -> Vec<String> {
+    let mut servers = vec![String::new()];
+    match plan_now {
+        Some(plan) => servers.extend(plan.servers.iter().map(|server| server.url.clone())),
+        None => {
+            // Foreign code may call what it calls now, if it is such that this can be told.
+            servers.extend(check(code).map(|checked| checked.servers).unwrap_or_default());
+            if let Ok(reading) = from_wire::spec(spec) {
+                let plan = plan(&reading.spec, &Options::default());
+                servers.extend(plan.servers.into_iter().map(|server| server.url));
+            }
+        }
+    }
+    servers
+}

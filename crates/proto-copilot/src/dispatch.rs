@@ -1,0 +1,85 @@
+//! The table: each method of the contract and what does it.
+//!
+//! Invariant: every request is answered, unknown ones at once with -32601. `initialize` is answered in its place among
+//! the messages, so that what follows sees what it said; everything else runs beside the reader.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rpc::{Fault, Responder};
+use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use crate::from_wire;
+use crate::serve::{Job, Server};
+use crate::to_wire;
+use crate::wire::{InitializeParams, InitializeResult, ServerCapabilities, method};
+use crate::{chat, customize, generate};
+
+pub fn take(
+    server: &Arc<Server>,
+    method: &str,
+    params: Option<&RawValue>,
+    bytes: OwnedSemaphorePermit,
+    responder: Responder,
+) {
+    let since = Instant::now();
+    let server = server.clone();
+    match method {
+        method::INITIALIZE => responder.respond(initialize(&server, params)),
+        method::GENERATE => {
+            let params = params.map(ToOwned::to_owned);
+            tokio::spawn(async move {
+                let patience = server.limits.generate;
+                if let Some((job, responder)) = admit(&server, bytes, since, patience, responder).await {
+                    generate::generate(&server, &job, params, responder).await;
+                }
+            });
+        }
+        method::CUSTOMIZE => {
+            let params = params.map(ToOwned::to_owned);
+            tokio::spawn(async move {
+                let patience = server.limits.customize;
+                if let Some((job, responder)) = admit(&server, bytes, since, patience, responder).await {
+                    responder.respond(customize::customize(&server, &job, params).await);
+                }
+            });
+        }
+        method::CHAT => {
+            let params = params.map(ToOwned::to_owned);
+            tokio::spawn(async move { responder.respond(chat::chat(&server, bytes, since, params).await) });
+        }
+        _ => responder.method_not_found(method),
+    }
+}
+
+/// A place at work, or the answer that there is none in time.
+async fn admit(
+    server: &Server,
+    bytes: OwnedSemaphorePermit,
+    since: Instant,
+    patience: Duration,
+    responder: Responder,
+) -> Option<(Job, Responder)> {
+    match server.place(bytes, since, patience).await {
+        Some(job) => Some((job, responder)),
+        None => {
+            responder.fail(to_wire::rate_limited());
+            None
+        }
+    }
+}
+
+fn initialize(server: &Server, params: Option<&RawValue>) -> Result<InitializeResult, Fault> {
+    let params: InitializeParams = from_wire::decode(params)?;
+    let streaming = params.capabilities.and_then(|client| client.streaming).unwrap_or(true);
+    server.streaming.store(streaming, Ordering::Relaxed);
+    tracing::info!(client = params.client_name, version = params.client_version, "a host came");
+    Ok(InitializeResult {
+        server_name: "dragoman",
+        server_version: env!("CARGO_PKG_VERSION"),
+        capabilities: ServerCapabilities { code_generation: true, customization: true, streaming: true },
+    })
+}

@@ -1,0 +1,186 @@
+//! `customize` and its clarify answer: without a model, with one, and with one that fails.
+
+use std::time::{Duration, Instant};
+
+use domain::Failure;
+use proto_copilot::Limits;
+use serde_json::{Value, json};
+
+use crate::host::{Host, Say, normalized, two_tables};
+
+/// Nothing that is understood without a model.
+const BEYOND: &str = "Draw a pie chart of everything that was sold";
+
+fn asking(code: &str, prompt: &str) -> Value {
+    json!({"currentCode": code, "prompt": prompt, "spec": two_tables(), "history": []})
+}
+
+fn text(text: impl ToString) -> Say {
+    Say::Text(text.to_string())
+}
+
+#[tokio::test]
+async fn a_wish_changes_the_code_without_a_model_and_without_state() {
+    let code = Host::new().await.generated(normalized()).await;
+    let params = json!({"currentCode": code, "prompt": "Add a search bar to filter results by name"});
+    let one = Host::new().await.call(1, "customize", params.clone()).await;
+    let other = Host::new().await.call(1, "customize", params).await;
+    assert_eq!(one, other, "a fresh process gives the same bytes");
+    let result = &one["result"];
+    assert_eq!(result["clarificationNeeded"], false, "{one}");
+    assert!(result["description"].as_str().is_some_and(|told| !told.is_empty()));
+    assert!(result["assumptions"].is_array());
+    let changed = result["code"].as_str().expect("code");
+    let plan = apiui::print::plan_of(changed).expect("our own code");
+    let searched = plan.resources.iter().filter_map(|resource| resource.list.as_ref());
+    assert!(searched.flat_map(|list| &list.search).any(|field| field == "name"));
+    apiui::check::check(changed).expect("passes the check");
+}
+
+#[tokio::test]
+async fn an_ambiguous_wish_is_asked_about_and_the_answer_resolves_it() {
+    let mut host = Host::new().await;
+    let code = host.generated(two_tables()).await;
+    let prompt = "Add a search bar";
+    let asked = host.call(1, "customize", asking(&code, prompt)).await["result"].take();
+    assert_eq!(asked["clarificationNeeded"], true, "{asked}");
+    assert_eq!(asked["code"], Value::Null);
+    let options: Vec<&str> =
+        asked["options"].as_array().expect("options").iter().filter_map(Value::as_str).collect();
+    assert!(options.iter().any(|option| option.contains("Users")), "{options:?}");
+    assert!(options.iter().any(|option| option.contains("Orders")), "{options:?}");
+    let chosen = options.iter().find(|option| option.contains("Orders")).expect("Orders");
+    let history =
+        json!([{"role": "user", "content": prompt}, {"role": "assistant", "content": asked["question"]}]);
+    let params = json!({"currentCode": code, "prompt": chosen, "history": history});
+    let answer = host.call(2, "customize", params).await;
+    let changed = answer["result"]["code"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    let plan = apiui::print::plan_of(changed).expect("our own code");
+    for resource in &plan.resources {
+        let searched = resource.list.as_ref().is_some_and(|list| !list.search.is_empty());
+        assert_eq!(searched, resource.title == "Orders", "{}", resource.title);
+    }
+}
+
+#[tokio::test]
+async fn without_a_model_what_is_beyond_says_so() {
+    let mut host = Host::new().await;
+    let code = host.generated(two_tables()).await;
+    let answer = host.call(1, "customize", asking(&code, BEYOND)).await;
+    assert_eq!(answer["error"]["code"], -32001, "{answer}");
+    assert!(answer["error"]["message"].as_str().is_some_and(|told| told.contains("model")), "{answer}");
+    assert!(
+        answer["error"]["data"]["alternatives"].as_array().is_some_and(|all| !all.is_empty()),
+        "{answer}"
+    );
+    let answer = host.call(2, "customize", asking(&code, "Hide the wingspan column")).await;
+    assert_eq!(answer["error"]["code"], -32001, "{answer}");
+    assert!(answer["error"]["message"].as_str().is_some_and(|told| told.contains("Name")), "{answer}");
+    let answer =
+        host.call(3, "customize", asking("export default function A() { return null; }", BEYOND)).await;
+    assert_eq!(answer["error"]["code"], -32001, "{answer}");
+    let edited = code.replacen("function ", "function  ", 1);
+    let answer = host.call(4, "customize", asking(&edited, "Use the dark theme")).await;
+    assert!(
+        answer["error"]["message"].as_str().is_some_and(|told| told.contains("changed after")),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn a_model_edits_the_plan() {
+    let edits = json!({"edits": [{"edit": "title", "title": "Sold"}], "assumptions": ["Sold is meant."]});
+    let mut host = Host::with(vec![text(format!("Here:\n```json\n{edits}\n```"))], Limits::default()).await;
+    let code = host.generated(two_tables()).await;
+    let answer = host.call(1, "customize", asking(&code, BEYOND)).await;
+    let result = &answer["result"];
+    let plan =
+        apiui::print::plan_of(result["code"].as_str().unwrap_or_else(|| panic!("{answer}"))).expect("a plan");
+    assert_eq!(plan.title, "Sold");
+    assert_eq!(result["assumptions"], json!(["Sold is meant."]));
+    let calls = host.calls();
+    assert_eq!(calls.len(), 1);
+    assert!(calls[0].no_local, "never the embedded model");
+    assert!(
+        calls[0].messages[0].contains(BEYOND) && calls[0].messages[0].contains(&code),
+        "plan and code are given"
+    );
+}
+
+#[tokio::test]
+async fn a_model_changes_the_code() {
+    let module = "export default function App() { return <p>Hello</p>; }";
+    let replaced =
+        json!({"replacements": [{"find": "Hello", "replace": "Goodbye"}], "description": "Said goodbye."});
+    let whole = json!({"code": module.replace("Hello", "Goodbye"), "description": "Said goodbye."});
+    for proposal in [replaced, whole] {
+        let mut host = Host::with(vec![text(proposal)], Limits::default()).await;
+        // Code that is not ours is taken too.
+        let answer = host.call(1, "customize", asking(module, "Say goodbye")).await;
+        assert_eq!(answer["result"]["code"], module.replace("Hello", "Goodbye"), "{answer}");
+        assert_eq!(answer["result"]["description"], "Said goodbye.");
+    }
+}
+
+#[tokio::test]
+async fn a_model_may_ask_or_say_that_it_cannot() {
+    let asks = json!({"question": "Which chart?", "options": ["Pie", "Bar"]});
+    let cannot = json!({"impossible": "The API says nothing about sales."});
+    let mut host = Host::with(vec![text(asks), text(cannot)], Limits::default()).await;
+    let code = host.generated(two_tables()).await;
+    let answer = host.call(1, "customize", asking(&code, BEYOND)).await;
+    assert_eq!(answer["result"]["clarificationNeeded"], true, "{answer}");
+    assert_eq!(answer["result"]["options"], json!(["Pie", "Bar"]));
+    let answer = host.call(2, "customize", asking(&code, BEYOND)).await;
+    assert_eq!(answer["error"]["code"], -32001, "{answer}");
+    assert!(answer["error"]["message"].as_str().is_some_and(|told| told.contains("nothing about sales")));
+}
+
+#[tokio::test]
+async fn a_failed_check_is_shown_twice_then_it_ends() {
+    let bad = json!({"code": "export default function App() { eval('1'); return null; }"});
+    let stranger = "const SERVERS = [\"https://evil.example\"];";
+    for (say, reason) in [
+        (bad.to_string(), "check"),
+        (json!({"edits": [{"edit": "hideColumn", "view": "Nowhere", "field": "x"}]}).to_string(), "Nowhere"),
+        (json!({"edits": [{"edit": "launch"}]}).to_string(), "forms"),
+        ("no JSON".to_owned(), "JSON"),
+        (
+            json!({"replacements": [{"find": "const SERVERS = [\"https://shop.example\"];", "replace": stranger}]})
+                .to_string(),
+            "evil.example",
+        ),
+    ] {
+        let mut host = Host::with(vec![Say::Text(say)], Limits::default()).await;
+        let code = host.generated(two_tables()).await;
+        let answer = host.call(1, "customize", asking(&code, BEYOND)).await;
+        assert_eq!(answer["error"]["code"], -32001, "{answer}");
+        let told = answer["error"]["message"].as_str().expect("a message");
+        assert!(told.contains(reason) && told.contains("Nothing was changed"), "{told}");
+        let calls = host.calls();
+        assert_eq!(calls.len(), 3, "{told}");
+        assert_eq!(calls[2].messages.len(), 5);
+        assert!(calls[2].messages[4].contains("refused"));
+    }
+}
+
+#[tokio::test]
+async fn a_second_attempt_may_succeed() {
+    let good = json!({"edits": [{"edit": "title", "title": "Sold"}]});
+    let mut host = Host::with(vec![text("{}"), text(good)], Limits::default()).await;
+    let code = host.generated(two_tables()).await;
+    let answer = host.call(1, "customize", asking(&code, BEYOND)).await;
+    assert!(answer["result"]["code"].as_str().is_some_and(|code| code.contains("Sold")), "{answer}");
+}
+
+#[tokio::test]
+async fn whatever_the_model_does_there_is_an_answer_within_twelve_seconds() {
+    for say in [Say::Hang, Say::Fail(Failure::provider("It broke."))] {
+        let mut host = Host::with(vec![say], Limits::default()).await;
+        let code = host.generated(two_tables()).await;
+        let begun = Instant::now();
+        let answer = host.call(1, "customize", asking(&code, BEYOND)).await;
+        assert_eq!(answer["error"]["code"], -32001, "{answer}");
+        assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    }
+}

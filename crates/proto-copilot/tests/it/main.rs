@@ -1,0 +1,8 @@
+//! The contract as a host notices it: each method, each code, the limits. `apiui` is real, the engine's end is scripted.
+
+mod chatting;
+mod codes;
+mod customizing;
+mod generating;
+mod host;
+mod lifecycle;
