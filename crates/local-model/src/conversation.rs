@@ -20,7 +20,7 @@ const STEP: usize = 4;
 pub fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, Refusal> {
     let system = Message::new(Role::System, system(engine, prompt));
     let history = history(&prompt.entries);
-    let mut dropped = 0;
+    let mut dropped = surely_too_old(engine, &history, room);
     while dropped < history.len() {
         let kept = &history[dropped..];
         // A chat begins with the user: an answer whose question is gone only confuses.
@@ -36,6 +36,18 @@ pub fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, Re
         return Err(Refusal::EmptyPrompt);
     };
     shorten(engine, &system, last, room)
+}
+
+/// How many messages, from the oldest on, cannot have a place: their texts alone, with all after them, fill the room.
+fn surely_too_old(engine: &Engine, history: &[Message], room: usize) -> usize {
+    let mut used = 0;
+    for (index, message) in history.iter().enumerate().rev() {
+        used += engine.encode(&message.content, false).len();
+        if used > room {
+            return (index + 1).next_multiple_of(STEP).min(history.len() - 1);
+        }
+    }
+    0
 }
 
 fn encode(engine: &Engine, system: &Message, rest: &[Message]) -> Result<Vec<u32>, Refusal> {

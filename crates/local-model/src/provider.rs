@@ -206,7 +206,7 @@ fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), Refus
         ..Tokens::default()
     }));
     let reason = match outcome.ended {
-        Ended::Finished | Ended::Stopped => StopReason::Done,
+        Ended::Finished | Ended::Repeating | Ended::Stopped => StopReason::Done,
         Ended::Full => StopReason::MaxTokens,
     };
     send(ModelEvent::Ended { reason });

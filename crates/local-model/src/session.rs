@@ -42,9 +42,14 @@ pub enum Ended {
     Finished,
     /// The limit of the answer or the window was reached.
     Full,
+    /// The model said the same over and over, as small ones do.
+    Repeating,
     /// The caller asked to stop.
     Stopped,
 }
+
+/// Tokens at the end of an answer that are one short phrase again and again, before it is cut off.
+const REPEATED: usize = 64;
 
 /// What an answer took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +116,9 @@ impl Session {
             if outcome.answer_tokens >= limit {
                 break Ended::Full;
             }
+            if repeats(&self.past[prompt.len()..]) {
+                break Ended::Repeating;
+            }
             next = self.read(&[token], stop, |logits| sampler.choose(logits));
         };
         letters.hand_out(true, &mut text);
@@ -165,6 +173,12 @@ impl Session {
 fn batches(tokens: &[u32]) -> (&[u32], std::slice::Chunks<'_, u32>) {
     let last = tokens.len().saturating_sub(1) / BATCH * BATCH;
     (&tokens[last..], tokens[..last].chunks(BATCH))
+}
+
+/// Whether the end of an answer is one phrase, at least four times in a row.
+fn repeats(answer: &[u32]) -> bool {
+    let Some(tail) = answer.len().checked_sub(REPEATED).map(|start| &answer[start..]) else { return false };
+    (1..=REPEATED / 4).any(|period| tail[period..] == tail[..REPEATED - period])
 }
 
 /// Bytes of tokens, handed out as whole letters.

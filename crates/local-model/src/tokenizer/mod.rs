@@ -41,6 +41,9 @@ const KIND_UNKNOWN: i32 = 2;
 const KIND_CONTROL: i32 = 3;
 const KIND_USER_DEFINED: i32 = 4;
 
+/// Every text is searched for every mark; real vocabularies have some hundreds.
+const MARK_LIMIT: usize = 4096;
+
 /// Texts by which models end their turn, whatever the file says.
 const END_TEXTS: [&str; 9] = [
     "<|im_end|>",
@@ -71,6 +74,9 @@ impl Tokenizer {
             None => Vec::new(),
         };
         let marks = marks(bytes, &tokens, &kinds);
+        if marks.len() > MARK_LIMIT {
+            return Err(Refusal::unsupported(format!("it has {} special tokens", marks.len())));
+        }
         let known = |key: &str| {
             let id = file.whole(&format!("tokenizer.ggml.{key}_token_id"))?;
             u32::try_from(id).ok().filter(|&id| (id as usize) < tokens.len())

@@ -81,6 +81,18 @@ fn limits_and_stops_are_kept() {
 }
 
 #[test]
+fn an_answer_without_end_is_cut_off() {
+    // One layer and no past worth looking at: the likeliest token follows itself for ever.
+    let engine = load(Toy { layers: 1, ..Toy::default() }.file().bytes()).unwrap();
+    let mut session = Session::new(engine.clone(), Limits::default());
+    let stop = AtomicBool::new(false);
+    let prompt = engine.encode("say it", false);
+    let outcome = session.answer(&prompt, 400, Sampling::default(), &stop, |_| {}).unwrap();
+    assert_eq!(outcome.ended, Ended::Repeating, "{outcome:?}");
+    assert!(outcome.answer_tokens < 200, "{outcome:?}");
+}
+
+#[test]
 fn the_same_seed_says_the_same() {
     let engine = load(Toy::default().file().bytes()).unwrap();
     let prompt = engine.encode("roll the dice", false);
