@@ -112,9 +112,16 @@ impl Call {
                     }
                     Err(problem) => Some(problem),
                 },
-                State::Reading(reading) => reading.read(&mut self.ready).await.err().map(Problem::Fault),
+                State::Reading(reading) => match reading.read(&mut self.ready).await {
+                    Ok(Progress::More) => None,
+                    Ok(Progress::Ended) => {
+                        self.release();
+                        None
+                    }
+                    Err(fault) => Some(Problem::Fault(fault)),
+                },
             };
-            self.look_at_events();
+            self.began = self.began || self.ready.iter().any(is_output);
             if let Some(problem) = problem
                 && let Some(event) = self.handle(problem).await
             {
@@ -123,17 +130,9 @@ impl Call {
         }
     }
 
-    fn look_at_events(&mut self) {
-        self.began = self.began
-            || self.ready.iter().any(|event| {
-                matches!(
-                    event,
-                    ModelEvent::BlockDelta { .. } | ModelEvent::BlockEnded { .. } | ModelEvent::Ended { .. }
-                )
-            });
-        if matches!(self.ready.back(), Some(ModelEvent::Ended { .. }))
-            && let State::Reading(reading) = std::mem::replace(&mut self.state, State::Done)
-        {
+    /// The answer is whole: its connection can be used again.
+    fn release(&mut self) {
+        if let State::Reading(reading) = std::mem::replace(&mut self.state, State::Done) {
             reading.release();
         }
     }
@@ -241,6 +240,11 @@ impl Call {
     }
 }
 
+/// Something the user sees: from here on no other attempt is made unseen.
+fn is_output(event: &ModelEvent) -> bool {
+    matches!(event, ModelEvent::BlockDelta { .. } | ModelEvent::BlockEnded { .. } | ModelEvent::Ended { .. })
+}
+
 fn why(provider: &str, fault: &Fault) -> String {
     match fault.kind {
         FaultKind::RateLimit => format!("Rate limited by {provider}."),
@@ -262,6 +266,12 @@ struct Reading {
     spoke: Instant,
 }
 
+#[derive(PartialEq, Eq)]
+enum Progress {
+    More,
+    Ended,
+}
+
 impl Reading {
     fn new(response: Response, connection: &Connection, prompt: &Prompt) -> Result<Self, Fault> {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -280,38 +290,41 @@ impl Reading {
     }
 
     /// Waits for bytes and decodes them all.
-    async fn read(&mut self, out: &mut Events) -> Result<(), Fault> {
+    async fn read(&mut self, out: &mut Events) -> Result<Progress, Fault> {
         let limit = if self.decoder.settled() { SETTLED_WAIT } else { self.silence };
         let told = out.len();
-        match timeout(limit, self.response.chunk()).await {
-            Err(_) if self.decoder.finish(out) => return Ok(()),
+        let progress = match timeout(limit, self.response.chunk()).await {
+            Err(_) if self.decoder.finish(out) => return Ok(Progress::Ended),
             Err(_) => return Err(silent(limit)),
-            Ok(Err(_)) if self.decoder.settled() && self.decoder.finish(out) => return Ok(()),
+            Ok(Err(_)) if self.decoder.settled() && self.decoder.finish(out) => return Ok(Progress::Ended),
             Ok(Err(error)) => return Err(network_fault(error)),
             Ok(Ok(None)) => return self.end(out),
             Ok(Ok(Some(bytes))) => self.decode(&bytes, out)?,
-        }
+        };
         if out.len() > told {
             self.spoke = Instant::now();
         } else if self.spoke.elapsed() > self.silence.saturating_mul(KEPT_ALIVE_FACTOR) {
             return Err(silent(self.spoke.elapsed()));
         }
-        Ok(())
+        Ok(progress)
     }
 
-    fn decode(&mut self, bytes: &[u8], out: &mut Events) -> Result<(), Fault> {
+    fn decode(&mut self, bytes: &[u8], out: &mut Events) -> Result<Progress, Fault> {
         self.framing.push(bytes)?;
         while let Some(event) = self.framing.next_event()? {
             self.decoder.push(event, out)?;
+            // What follows an end belongs to no answer.
+            if matches!(out.back(), Some(ModelEvent::Ended { .. })) {
+                return Ok(Progress::Ended);
+            }
         }
-        Ok(())
+        Ok(Progress::More)
     }
 
-    fn end(&mut self, out: &mut Events) -> Result<(), Fault> {
+    fn end(&mut self, out: &mut Events) -> Result<Progress, Fault> {
         self.framing.finish();
-        self.decode(&[], out)?;
-        if self.decoder.finish(out) {
-            return Ok(());
+        if self.decode(&[], out)? == Progress::Ended || self.decoder.finish(out) {
+            return Ok(Progress::Ended);
         }
         Err(Fault::new(FaultKind::Network, "the stream ended before the answer did"))
     }

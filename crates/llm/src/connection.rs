@@ -3,6 +3,7 @@
 //! Knows the vendor's row and the configuration, and makes no call itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::model::{Entry, Model, ModelInfo, ModelStream, Prompt};
 use domain::{Failure, FailureKind, Part};
@@ -17,6 +18,9 @@ use crate::network::Network;
 use crate::provider::{Credential, KeySource, Patience};
 use crate::sigv4::{Signer, encode_segment};
 use crate::vendors::{Auth, Vendor};
+
+/// A key may come from a command that asks a person.
+const KEY_WAIT: Duration = Duration::from_secs(60);
 
 /// A provider's address and key, shared by its models.
 #[derive(Debug)]
@@ -35,7 +39,10 @@ impl Endpoint {
     /// The key, or a sentence that says which one to set.
     pub async fn credential(&self) -> Result<Option<Credential>, Failure> {
         let credential = match &self.key {
-            Some(source) => source.get().await?,
+            Some(source) => tokio::time::timeout(KEY_WAIT, source.get()).await.map_err(|_| {
+                let message = format!("The key of {} was not there after a minute.", self.name);
+                Failure::new(FailureKind::Auth, message).hint(self.key_hint())
+            })??,
             None => None,
         };
         if credential.is_none() && self.needs_key() {

@@ -416,3 +416,21 @@ async fn azure_and_others_are_addressed_in_their_own_ways() {
         assert!(fake.last_request().header(header).is_some(), "{name}");
     }
 }
+
+#[tokio::test]
+async fn what_follows_the_end_is_not_waited_for() {
+    let fake = FakeModel::start().await;
+    let tail = r#"data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
+    let stream = format!(
+        "data: {}\n\ndata: {}\n\ndata: [DONE]\n\n{tail}\n\n",
+        r#"{"choices":[{"delta":{"content":"Hi"}}]}"#, r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#
+    );
+    fake.answer(Answer::new().raw(stream.clone())).answer(Answer::new().raw(stream).silence());
+    for _ in 0..2 {
+        let begun = Instant::now();
+        let (events, failure) = run(model(Api::OpenAiChat, fake.url()).as_ref(), prompt("Hi")).await;
+        assert_eq!((text_of(&events).as_str(), failure), ("Hi", None));
+        assert_eq!(*ended(&events), StopReason::Done);
+        assert!(begun.elapsed() < Duration::from_millis(350), "the end was not waited for");
+    }
+}
