@@ -37,6 +37,8 @@ pub enum ProblemKind {
     CyclicReference,
     /// Aliases or references that expand beyond all measure.
     Expansion,
+    /// Allowed, or harmless, but probably not what was meant.
+    Doubtful,
     /// No operation is described.
     NoOperations,
 }

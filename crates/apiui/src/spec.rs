@@ -139,6 +139,9 @@ pub struct Webhook {
 pub struct Body {
     pub content_type: String,
     pub model: Model,
+    /// Nested values of a form are named with brackets, `a[b][0]`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub brackets: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]

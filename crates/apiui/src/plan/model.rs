@@ -305,6 +305,9 @@ pub enum BodyKind {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BodyForm {
     pub kind: BodyKind,
+    /// Nested values of a form are named with brackets, `a[b][0]`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub brackets: bool,
     pub content_type: String,
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,

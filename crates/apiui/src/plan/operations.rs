@@ -157,6 +157,7 @@ fn body<'s>(endpoint: &'s Endpoint, inputs: &mut Inputs<'s>) -> Option<BodyForm>
     input.required = endpoint.body_required;
     Some(BodyForm {
         kind,
+        brackets: chosen.brackets,
         content_type: line(&chosen.content_type, 120),
         required: endpoint.body_required,
         input: Box::new(input),

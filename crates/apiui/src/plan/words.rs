@@ -50,6 +50,7 @@ pub fn humanise(name: &str) -> String {
                 | "json"
                 | "xml"
                 | "sku"
+                | "isbn"
                 | "vat"
                 | "iban"
                 | "ui"

@@ -87,7 +87,7 @@ impl GraphSchema {
             }
         }
         spec.assumptions.push(
-            "A GraphQL schema does not say where the API is; requests go to /graphql until another address is set."
+            "A GraphQL schema does not say where the API is; requests go to /graphql, or wherever the host's `request` sends them."
                 .to_owned(),
         );
         spec.metadata.base_url = Some("/graphql".to_owned());

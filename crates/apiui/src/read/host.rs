@@ -104,7 +104,11 @@ impl Host {
     }
 
     fn body(&self, value: &Value) -> Option<Body> {
-        Some(Body { content_type: text(value, "contentType")?, model: self.model(value.get("model")?, 0) })
+        Some(Body {
+            content_type: text(value, "contentType")?,
+            model: self.model(value.get("model")?, 0),
+            brackets: flag(value, "brackets"),
+        })
     }
 
     fn parameters(&self, value: &Value, key: &str) -> Vec<Parameter> {
@@ -299,7 +303,11 @@ fn complete(spec: &mut Spec) {
         if let (Some(model), true) = (&endpoint.request_body, endpoint.bodies.is_empty()) {
             let has_file = model.properties.values().any(|property| property.kind == Kind::File);
             let content_type = if has_file { "multipart/form-data" } else { "application/json" };
-            endpoint.bodies.push(Body { content_type: content_type.to_owned(), model: model.clone() });
+            endpoint.bodies.push(Body {
+                content_type: content_type.to_owned(),
+                model: model.clone(),
+                brackets: false,
+            });
             lost_content_type = true;
         }
     }

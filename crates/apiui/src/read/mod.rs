@@ -11,6 +11,7 @@ mod graphql;
 mod graphtypes;
 pub mod host;
 mod introspection;
+mod lint;
 mod openapi;
 mod operation;
 mod refs;

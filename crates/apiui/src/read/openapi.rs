@@ -60,6 +60,7 @@ pub(super) fn read(
     spec.servers = if dialect == Dialect::Swagger2 { swagger2::servers(root) } else { servers(root) };
     spec.metadata.base_url = spec.servers.first().map(concrete);
     note_assumptions(&mut spec, root, &problems);
+    problems.extend(super::lint::lint(&spec));
     Ok(Reading { spec, warnings: problems })
 }
 

@@ -194,7 +194,10 @@ fn request_body<'d>(schemas: &mut Schemas<'d>, operation: &'d Value, endpoint: &
         if model.example.is_none() {
             model.example = media.get("example").filter(|value| super::value::size(value) <= 2_000).cloned();
         }
-        endpoint.bodies.push(Body { content_type: content_type.clone(), model });
+        let mut encodings = entries(media, "encoding").into_iter().flatten();
+        let brackets =
+            encodings.any(|(_, encoding)| encoding.get("style").is_some_and(|style| style == "deepObject"));
+        endpoint.bodies.push(Body { content_type: content_type.clone(), model, brackets });
     }
 }
 

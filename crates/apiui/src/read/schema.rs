@@ -36,6 +36,8 @@ pub(super) struct Schemas<'d> {
     names: HashMap<(usize, String), String>,
     taken: HashSet<String>,
     queue: VecDeque<Spot<'d>>,
+    /// Base of a discriminator → the schemas that extend it with `allOf`.
+    heirs: HashMap<String, Vec<(&'d str, Spot<'d>)>>,
     models: Vec<Model>,
     steps: usize,
 }
@@ -65,6 +67,7 @@ impl<'d> Schemas<'d> {
             names: HashMap::new(),
             taken: HashSet::new(),
             queue: VecDeque::new(),
+            heirs: HashMap::new(),
             models: Vec::new(),
             steps: 0,
         }
@@ -75,6 +78,12 @@ impl<'d> Schemas<'d> {
         let Some(schemas) = self.documents.root().pointer(pointer).and_then(Value::as_object) else { return };
         for (name, value) in schemas {
             let pointer = format!("{pointer}/{}", escape_segment(name));
+            let bases =
+                list(value, "allOf").iter().filter_map(|part| part.get("$ref")?.as_str()?.strip_prefix('#'));
+            for base in bases {
+                let heir = (name.as_str(), Spot { file: 0, pointer: pointer.clone(), value });
+                self.heirs.entry(base.to_owned()).or_default().push(heir);
+            }
             self.name_of(Spot { file: 0, pointer, value });
         }
     }
@@ -362,6 +371,18 @@ impl<'d> Schemas<'d> {
             if let Some(spot) = found {
                 let name = self.name_of(spot);
                 discriminator.mapping.insert(label.clone(), name);
+            }
+        }
+        if discriminator.mapping.is_empty()
+            && list(value, "oneOf").is_empty()
+            && list(value, "anyOf").is_empty()
+        {
+            let Place::Pointer { pointer, file: None } = self.place() else {
+                return Some(Box::new(discriminator));
+            };
+            for (label, spot) in self.heirs.get(&pointer).cloned().unwrap_or_default() {
+                let name = self.name_of(spot);
+                discriminator.mapping.insert(label.to_owned(), name);
             }
         }
         Some(Box::new(discriminator))

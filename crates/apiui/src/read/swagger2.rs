@@ -32,8 +32,10 @@ pub(super) fn bodies<'d>(
         if consumes.is_empty() {
             consumes.push("application/json".to_owned());
         }
-        endpoint.bodies =
-            consumes.iter().map(|kind| Body { content_type: kind.clone(), model: model.clone() }).collect();
+        endpoint.bodies = consumes
+            .iter()
+            .map(|kind| Body { content_type: kind.clone(), model: model.clone(), brackets: false })
+            .collect();
     }
     let fields: Vec<&'d Value> =
         parameters.iter().filter(|value| is_in(value, "formData")).copied().collect();
@@ -95,5 +97,5 @@ fn form<'d>(schemas: &mut Schemas<'d>, fields: &[&'d Value], consumes: &[String]
     let has_file = model.properties.values().any(|property| property.kind == Kind::File);
     let multipart = has_file || consumes.iter().any(|kind| kind.starts_with("multipart/"));
     let content_type = if multipart { "multipart/form-data" } else { "application/x-www-form-urlencoded" };
-    Body { content_type: content_type.to_owned(), model }
+    Body { content_type: content_type.to_owned(), model, brackets: false }
 }

@@ -21,7 +21,7 @@ fn planned(name: &str) -> Plan {
     plan(&read(name).spec, &Options::default())
 }
 
-pub const VALID: [&str; 17] = [
+pub const VALID: [&str; 18] = [
     "bookshop.yaml",
     "parcels.json",
     "clinic.yaml",
@@ -39,6 +39,7 @@ pub const VALID: [&str; 17] = [
     "rpc.yaml",
     "hostile.yaml",
     "webhooks.yaml",
+    "sloppy.yaml",
 ];
 
 #[test]
@@ -372,6 +373,34 @@ fn warnings_say_where_and_what_was_done() {
     let bytes = std::fs::read(path("split/api.yaml")).expect("a file");
     let alone = read_bytes(&bytes, None, None);
     assert!(alone.is_err(), "its only operation rests on another file");
+}
+
+#[test]
+fn slips_are_reported_and_change_nothing() {
+    let reading = read("sloppy.yaml");
+    let told: Vec<String> = reading.warnings.iter().map(ToString::to_string).collect();
+    for expected in [
+        "/paths/~1a~1{id}/get/parameters: The path parameter `id` is not described",
+        "/paths/~1a~1{key}/get/operationId: The operationId `same` is also that of GET /a/{id}.",
+        "/paths/~1a~1{key}/get: This path differs from `/a/{id}` only in the names",
+        "/paths/~1a~1{key}/get/parameters: The path parameter `gone` does not appear",
+        "/paths/~1a~1{key}/get/security: The security scheme `nobody` is not defined.",
+        "/paths/~1a~1{key}/get/responses: No successful response is described",
+    ] {
+        assert!(told.iter().any(|text| text.starts_with(expected)), "“{expected}” is missing in {told:#?}");
+    }
+    assert!(reading.warnings.iter().all(|warning| warning.kind == ProblemKind::Doubtful));
+    let plan = plan(&reading.spec, &Options::default());
+    let body = |signature: &str| {
+        let operation = plan.operations.iter().find(|operation| operation.signature == signature);
+        operation.and_then(|operation| operation.body.clone()).expect(signature)
+    };
+    assert!(body("POST /forms").brackets);
+    let animal = body("POST /animals").input;
+    assert_eq!(
+        animal.alternatives.iter().map(|one| one.value.as_str()).collect::<Vec<_>>(),
+        ["Fish", "Bird"]
+    );
 }
 
 #[test]

@@ -42,16 +42,17 @@ function pathText(input, value) {
 }
 
 /** Name and value pairs of a nested value, the path in brackets. */
-function bracketPairs(name, value) {
-  if (Array.isArray(value)) return value.flatMap((one, index) => (one !== null && typeof one === "object" && !(one instanceof Blob) ? bracketPairs(`${name}[${index}]`, one) : [[name, one]]));
-  if (value !== null && typeof value === "object" && !(value instanceof Blob)) return ownEntries(value).flatMap(([key, one]) => bracketPairs(`${name}[${key}]`, one));
+function bracketPairs(name, value, isIndexed) {
+  const isNested = (one) => one !== null && typeof one === "object" && !(one instanceof Blob);
+  if (Array.isArray(value)) return value.flatMap((one, index) => bracketPairs(isIndexed || isNested(one) ? `${name}[${index}]` : name, one, isIndexed));
+  if (isNested(value)) return ownEntries(value).flatMap(([key, one]) => bracketPairs(`${name}[${key}]`, one, isIndexed));
   return [[name, value]];
 }
 
 /** A query parameter in the styles form, spaceDelimited, pipeDelimited, deepObject and json. */
 function queryPairs(input, value) {
   if (input.format === "json") return [[input.name, JSON.stringify(value)]];
-  if (input.format === "deepObject") return bracketPairs(input.name, value).map(([name, one]) => [Array.isArray(value) ? `${input.name}[]` : name, String(one)]);
+  if (input.format === "deepObject") return bracketPairs(Array.isArray(value) ? `${input.name}[]` : input.name, value, false).map(([name, one]) => [name, String(one)]);
   const separator = input.format === "spaceDelimited" ? " " : input.format === "pipeDelimited" ? "|" : input.format === "tabDelimited" ? String.fromCharCode(9) : ",";
   const isExploded = input.explode ?? (input.format === undefined || input.format === "form");
   if (Array.isArray(value)) {
@@ -97,8 +98,10 @@ function buildCall(operation, drafts, bodyDraft) {
   if (cookies.length > 0) headers.push(["Cookie", cookies.join("; ")]);
   let body;
   if (operation.queryText !== undefined) {
-    headers.push(["Content-Type", "application/json"]);
-    body = { query: operation.queryText, variables: Object.fromEntries(variables) };
+    const sent = { query: operation.queryText, variables: Object.fromEntries(variables) };
+    const files = filesIn(sent.variables, "variables");
+    headers.push(["Content-Type", files.length > 0 ? "multipart/form-data" : "application/json"]);
+    body = files.length > 0 ? uploadOf(sent, files) : sent;
   } else if (operation.body !== undefined) {
     body = bodyOf(operation.body, bodyDraft);
     if (body !== undefined) headers.push(["Content-Type", operation.body.contentType.includes("*") ? "application/json" : operation.body.contentType]);
@@ -106,11 +109,32 @@ function buildCall(operation, drafts, bodyDraft) {
   return { path, query: gathered(query), headers: Object.fromEntries(headers), body };
 }
 
+/** The files in a value, as `[path, file]`. */
+function filesIn(value, path) {
+  if (value instanceof Blob) return [[path, value]];
+  if (Array.isArray(value)) return value.flatMap((one, index) => filesIn(one, `${path}.${index}`));
+  return ownEntries(value).flatMap(([name, one]) => filesIn(one, `${path}.${name}`));
+}
+
+/** A GraphQL request with files, as the multipart request specification has it. */
+function uploadOf(sent, files) {
+  const places = files.map(([path], index) => [String(index), [path]]);
+  const parts = files.map(([, file], index) => [String(index), file]);
+  return withAll({ operations: JSON.stringify(withoutFiles(sent)), map: JSON.stringify(Object.fromEntries(places)) }, Object.fromEntries(parts));
+}
+
+function withoutFiles(value) {
+  if (value instanceof Blob) return null;
+  if (Array.isArray(value)) return value.map(withoutFiles);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(ownEntries(value).map(([name, one]) => [name, withoutFiles(one)]));
+}
+
 function bodyOf(form, draft) {
   const value = valueOf(form.input, draft);
   if (value === undefined || form.kind === "json" || form.kind === "text" || form.kind === "file") return value;
   if (form.kind === "multipart") return value;
-  return gathered(ownEntries(value).flatMap(([name, one]) => bracketPairs(name, one)));
+  return gathered(ownEntries(value).flatMap(([name, one]) => bracketPairs(name, one, form.brackets === true)));
 }
 
 /** The headers and query that carry the credentials of an operation: of the first alternative that is complete. */

@@ -162,7 +162,7 @@ function ItemBrowser({ ui, resource, operation, items, known, isPaged, pageSize 
   const sortBy = (field) => setOrder(order.field !== field ? { field } : order.descending === true ? { field: undefined } : { field, descending: true });
   return (
     <>
-      <BrowserBar list={list} items={items} wanted={wanted} filters={filters} isFiltering={isFiltering} whenSearched={(text) => {
+      <BrowserBar list={list} hasTable={layout !== "cards"} items={items} wanted={wanted} filters={filters} isFiltering={isFiltering} whenSearched={(text) => {
         setPage(0);
         setWanted(text);
       }} whenFiltered={(field, text) => setFilter(field, text)} whenToggled={() => setIsFiltering(!isFiltering)} count={found.length} />
@@ -193,7 +193,7 @@ function keysOf(resource, item) {
   return Object.fromEntries(pairs.filter((pair) => pair.at(1) !== undefined && pair.at(1) !== null));
 }
 
-function BrowserBar({ list, items, wanted, filters, isFiltering, whenSearched, whenFiltered, whenToggled, count }) {
+function BrowserBar({ list, hasTable, items, wanted, filters, isFiltering, whenSearched, whenFiltered, whenToggled, count }) {
   const id = useId();
   const hasSearch = (list.search ?? []).length > 0;
   const names = (list.search ?? []).map((field) => columnOf(list, field).label.toLowerCase());
@@ -210,7 +210,7 @@ function BrowserBar({ list, items, wanted, filters, isFiltering, whenSearched, w
       ))}
       <span className="dragoman-hint">{`${count} ${count === 1 ? "row" : "rows"}`}</span>
       <span className="dragoman-grow" />
-      {own(list, "layout") === "cards" ? null : <Button label={isFiltering ? "Hide filters" : "Filter"} kind="quiet" isSmall whenPressed={() => whenToggled()} />}
+      {hasTable === false ? null : <Button label={isFiltering ? "Hide filters" : "Filter"} kind="quiet" isSmall whenPressed={() => whenToggled()} />}
     </div>
   );
 }

@@ -28,7 +28,7 @@ function labelOf(name) {
     .replace(/[^\p{L}\p{N}]+/gu, " ")
     .trim();
   if (words === "") return String(name);
-  const lower = words.toLowerCase().replace(/(^| )(id|url|uri|api|ip|uuid|html|json|xml|http)(?= |$)/g, (found) => found.toUpperCase());
+  const lower = words.toLowerCase().replace(/(^| )(id|url|uri|api|ip|uuid|html|json|xml|http|isbn|iban|vat|sku)(?= |$)/g, (found) => found.toUpperCase());
   return lower.charAt(0).toUpperCase() + lower.slice(1);
 }
 
