@@ -53,6 +53,12 @@ fn main() -> Result<(), Failed> {
     println!("{:28} {:>10.1}", "first token, chat (ms)", ours.first_token()?.as_secs_f64() * 1e3);
     let memory = anonymous_memory()?;
     println!("{:28} {:>10.1}", "memory beyond the file (MB)", memory);
+    let [alone, together] = on_the_clock(&ours)?;
+    println!(
+        "{:28} {alone:>10.1}   2 threads {together:>10.1}   ratio {:.2}",
+        "decoding by the clock",
+        together / alone
+    );
     println!("targets: decoding and prompt at least as fast, load at most 50 ms, memory at most 40 MB");
     match &peer {
         Ok(peer) => println!("peer: {}", peer.about),
@@ -87,6 +93,27 @@ fn anonymous_memory() -> Result<f64, Failed> {
     let line = status.lines().find(|line| line.starts_with("RssAnon")).ok_or("no RssAnon")?;
     let kilobytes: f64 = line.split_whitespace().nth(1).ok_or("no number")?.parse()?;
     Ok(kilobytes / 1024.0)
+}
+
+/// Tokens per second as a person sees them, with one and with two threads, on the machine as busy as it is.
+fn on_the_clock(ours: &Ours) -> Result<[f64; 2], Failed> {
+    let stop = AtomicBool::new(false);
+    let mut sessions =
+        [1, 2].map(|threads| Session::new(ours.engine.clone(), Limits { threads, ..Limits::default() }));
+    let mut tokens = ours.tokens[..64].to_vec();
+    for session in &mut sessions {
+        session.logits(&tokens, &stop)?;
+    }
+    let mut times = [Duration::ZERO; 2];
+    for token in 0..ROUNDS * DECODED {
+        tokens.push(1000 + token as u32);
+        for (session, time) in sessions.iter_mut().zip(&mut times) {
+            let started = Instant::now();
+            session.logits(&tokens, &stop)?;
+            *time += started.elapsed();
+        }
+    }
+    Ok(times.map(|time| (ROUNDS * DECODED) as f64 / time.as_secs_f64()))
 }
 
 struct Ours {

@@ -103,6 +103,9 @@ pub fn permission(response: Option<acp::RequestPermissionResponse>) -> Answer {
 pub fn elicitation(response: Option<acp::CreateElicitationResponse>, form: bool) -> Answer {
     let accepted = match response.map(|response| response.action) {
         Some(acp::ElicitationAction::Accept(accepted)) => accepted.content.unwrap_or_default(),
+        Some(acp::ElicitationAction::Decline) if form => {
+            return Answer::Deny { remember: false, reason: None };
+        }
         _ => return Answer::Cancelled,
     };
     if form {
@@ -192,8 +195,11 @@ mod tests {
         assert_eq!(read(accept(json!({"choice": "red", "answer": " "})), false), text("red"));
         assert_eq!(read(accept(json!({})), false), Answer::Cancelled);
         assert_eq!(read(accept(json!({"n": 3})), true), Answer::Form { data: json!({"n": 3}) });
-        for no in [json!({"action": "decline"}), json!({"action": "cancel"}), json!(7)] {
-            assert_eq!(read(no, true), Answer::Cancelled);
+        let decline = json!({"action": "decline"});
+        assert_eq!(read(decline.clone(), true), Answer::Deny { remember: false, reason: None });
+        for no in [decline, json!({"action": "cancel"}), json!({"action": "_later"}), json!(7)] {
+            assert_eq!(read(no, false), Answer::Cancelled);
         }
+        assert_eq!(read(json!({"action": "cancel"}), true), Answer::Cancelled);
     }
 }

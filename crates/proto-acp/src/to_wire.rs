@@ -11,7 +11,7 @@ use domain::command::{Catalog, Settings};
 use domain::event::{Channel, EventBody, Fact, Level, Notice, Recorded, SessionUsage};
 use domain::item::{Item, ItemKind, Part};
 use domain::tool_call::{ToolCall, ToolState};
-use domain::{Ask, Event, ItemId, Outcome, SessionId, TurnId};
+use domain::{Ask, AskId, AskKind, Event, ItemId, Outcome, SessionId, TurnId};
 
 use crate::wire::{Extras, Out, acp};
 use crate::{asks, options, tool_calls};
@@ -29,6 +29,8 @@ pub struct Projection {
     /// Turns whose message this client typed.
     own: HashSet<TurnId>,
     plan: Option<acp::Plan>,
+    /// Asks about calls that are not shown as waiting yet.
+    early: HashMap<AskId, Ask>,
 }
 
 #[derive(Default)]
@@ -38,6 +40,8 @@ struct Shown {
     over: bool,
     /// What the client has of a tool call.
     call: Option<acp::ToolCallUpdateFields>,
+    /// What a call waits for.
+    waits: Option<AskId>,
     /// The end of a running tool's output, and how much of it there was.
     live: String,
     live_end: u64,
@@ -46,8 +50,8 @@ struct Shown {
 
 impl Projection {
     pub fn new(session: SessionId, extras: Extras, catalog: Arc<Catalog>, settings: Settings) -> Self {
-        let (items, own) = (HashMap::new(), HashSet::new());
-        Self { session, extras, catalog, settings, items, own, plan: None }
+        let (items, own, early) = (HashMap::new(), HashSet::new(), HashMap::new());
+        Self { session, extras, catalog, settings, items, own, plan: None, early }
     }
 
     /// The message of this turn came from this client.
@@ -102,14 +106,18 @@ impl Projection {
             Fact::TurnEnded { turn, outcome } => {
                 self.items.retain(|_, shown| !shown.over);
                 self.own.remove(turn);
+                self.early.clear();
                 out.extend(last_words(outcome).map(|text| said(format!("{turn}-end"), text)));
                 out.push(Out::Ended(*turn, ending(outcome)));
             }
             Fact::ItemStarted { item } | Fact::ItemChanged { item } => self.item(item, false, out),
             Fact::ItemEnded { item } => self.item(item, true, out),
             Fact::ItemGrew { item, channel, offset, text } => self.grow(*item, *channel, *offset, text, out),
-            Fact::AskRaised { ask } => self.ask(ask, out),
-            Fact::AskSettled { id, .. } => out.push(Out::Settled(*id)),
+            Fact::AskRaised { ask } => self.raised(ask, out),
+            Fact::AskSettled { id, .. } => {
+                self.early.remove(id);
+                out.push(Out::Settled(*id));
+            }
             Fact::UsageChanged { usage } => out.extend(used(usage)),
             Fact::Notice { notice: it } => out.extend(notice(it, self.extras)),
             Fact::HistoryReplaced { .. } => {
@@ -229,6 +237,12 @@ impl Projection {
                 out.extend(tool_calls::changed(&before, now).map(|fields| call_update(id, fields)));
             }
         }
+        if let ToolState::Waiting { ask } = &call.state {
+            shown.waits = Some(*ask);
+            if let Some(ask) = self.early.remove(ask) {
+                self.ask(&ask, out);
+            }
+        }
         if let Some(plan) = tool_calls::plan_of(call) {
             self.plan(plan, out);
         }
@@ -238,6 +252,18 @@ impl Projection {
         if self.plan.as_ref() != Some(&plan) {
             self.plan = Some(plan.clone());
             out.push(update(acp::SessionUpdate::Plan(plan)));
+        }
+    }
+
+    /// A person is asked about what they see: first the call as it waits, then the question.
+    fn raised(&mut self, ask: &Ask, out: &mut Vec<Out>) {
+        let shown = ask.item.and_then(|item| self.items.get(&item));
+        if shown.is_some_and(|shown| shown.call.is_some() && shown.waits != Some(ask.id))
+            && matches!(ask.kind, AskKind::Approval { .. })
+        {
+            self.early.insert(ask.id, ask.clone());
+        } else {
+            self.ask(ask, out);
         }
     }
 

@@ -181,9 +181,16 @@ async fn approval(client: &mut Client, engine: &mut FakeEngine, session: &Sessio
     waiting.state = ToolState::Waiting { ask };
     waiting.details = Some(change("/w/a", None, "b"));
     waiting.locations = vec![Location { path: "/w/a".into(), line: Some(1) }];
-    engine.fact(session, changed(number, turn, call(waiting)));
     let kind = AskKind::Approval { reason: "It could change something.".into(), keys: Vec::new() };
-    engine.fact(session, Fact::AskRaised { ask: Ask { id: ask, turn, item: Some(ItemId(number)), kind } });
+    let raised = Fact::AskRaised { ask: Ask { id: ask, turn, item: Some(ItemId(number)), kind } };
+    let mut facts = [raised, changed(number, turn, call(waiting))];
+    // Whichever is told first, the client is asked about the call as it waits.
+    if turn.0.is_multiple_of(2) {
+        facts.reverse();
+    }
+    for fact in facts {
+        engine.fact(session, fact);
+    }
     let asked = client.asked("session/request_permission").await;
     let shown = &asked["params"]["toolCall"];
     assert_eq!(shown["toolCallId"], format!("item-{number}"));

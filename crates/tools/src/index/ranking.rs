@@ -3,11 +3,16 @@
 //! First those that hold the query as it is, since clients filter what they show by that: in the name before in the
 //! folders, short before long. Then those that hold its letters in order, as far as there is room. Ties go by path.
 
+use std::collections::HashSet;
+
 use memchr::memmem;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::snapshot::{Entry, Snapshot};
+
+/// Paths that are scored at most, so that a query never takes long.
+const MOST_SCORED: usize = 20_000;
 
 /// Numbers of entries, best first.
 pub fn best(snapshot: &Snapshot, query: &str, limit: usize) -> Vec<usize> {
@@ -15,15 +20,18 @@ pub fn best(snapshot: &Snapshot, query: &str, limit: usize) -> Vec<usize> {
         return Vec::new();
     }
     if query.is_empty() {
-        return nearest_to_top(snapshot, limit);
+        let depths =
+            snapshot.entries.iter().enumerate().map(|(number, entry)| (u64::from(entry.depth), number));
+        return smallest(depths.collect(), limit);
     }
     let query = query.to_ascii_lowercase();
     let hits = holding(snapshot, &query);
-    let mut found = smallest(hits.clone(), limit);
-    if found.len() < limit {
-        let taken: std::collections::HashSet<usize> = hits.iter().map(|(_, number)| *number).collect();
-        found.extend(in_order(snapshot, &query, &taken, limit - found.len()));
+    if hits.len() >= limit {
+        return smallest(hits, limit);
     }
+    let taken: HashSet<usize> = hits.iter().map(|(_, number)| *number).collect();
+    let mut found = smallest(hits, limit);
+    found.extend(in_order(snapshot, &query, &taken, limit - found.len()));
     found
 }
 
@@ -38,14 +46,6 @@ pub fn letters(text: &str) -> u64 {
     })
 }
 
-fn nearest_to_top(snapshot: &Snapshot, limit: usize) -> Vec<usize> {
-    let depth = |entry: &Entry| snapshot.path(entry).bytes().filter(|byte| *byte == b'/').count() as u64;
-    smallest(
-        snapshot.entries.iter().enumerate().map(|(number, entry)| (depth(entry), number)).collect(),
-        limit,
-    )
-}
-
 /// Entries that hold the query, with how well: less is better.
 fn holding(snapshot: &Snapshot, query: &str) -> Vec<(u64, usize)> {
     let finder = memmem::Finder::new(query);
@@ -53,51 +53,56 @@ fn holding(snapshot: &Snapshot, query: &str) -> Vec<(u64, usize)> {
     let mut hits = Vec::new();
     let mut number = 0;
     let mut from = 0;
-    while let Some(offset) = finder.find(&lower[from..]) {
+    while let Some(offset) = lower.get(from..).and_then(|rest| finder.find(rest)) {
         let at = from + offset;
-        // Entries lie one behind the other, so the next is near.
-        number += snapshot.entries[number..].partition_point(|entry| (entry.end as usize) < at);
+        number = entry_at(&snapshot.entries, number, at);
         let Some(entry) = snapshot.entries.get(number) else { break };
-        hits.push((rank(lower, entry, query), number));
+        hits.push((rank(lower, entry, at, &finder), number));
         from = entry.end as usize + 1;
         number += 1;
-        if from >= lower.len() {
-            break;
-        }
     }
     hits
 }
 
-fn rank(lower: &[u8], entry: &Entry, query: &str) -> u64 {
-    let name = &lower[entry.name as usize..entry.end as usize];
-    let class = if name == query.as_bytes() {
-        0
-    } else if name.starts_with(query.as_bytes()) {
-        1
-    } else if memmem::find(name, query.as_bytes()).is_some() {
-        2
-    } else {
-        3
+/// The entry that `at` lies in, from `number` on. They lie one behind the other, so it is mostly near.
+fn entry_at(entries: &[Entry], number: usize, at: usize) -> usize {
+    let ends_before = |entry: &Entry| (entry.end as usize) < at;
+    let rest = entries.get(number..).unwrap_or_default();
+    match rest.iter().take(8).position(|entry| !ends_before(entry)) {
+        Some(near) => number + near,
+        None => number + rest.partition_point(ends_before),
+    }
+}
+
+fn rank(lower: &[u8], entry: &Entry, at: usize, finder: &memmem::Finder<'_>) -> u64 {
+    let start = entry.name as usize;
+    let name = &lower[start..entry.end as usize];
+    let within = if at >= start { Some(at - start) } else { finder.find(name) };
+    let class = match within {
+        Some(0) if name.len() == finder.needle().len() => 0,
+        Some(0) => 1,
+        Some(_) => 2,
+        None => 3,
     };
     (class << 32) | u64::from(entry.end - entry.start)
 }
 
-/// Entries that hold the letters of the query in order, best first.
-fn in_order(
-    snapshot: &Snapshot,
-    query: &str,
-    taken: &std::collections::HashSet<usize>,
-    limit: usize,
-) -> Vec<usize> {
+/// Entries that hold the letters of each word of the query in order, best first.
+fn in_order(snapshot: &Snapshot, query: &str, taken: &HashSet<usize>, limit: usize) -> Vec<usize> {
     let pattern = Pattern::parse(query, CaseMatching::Ignore, Normalization::Smart);
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
     let wanted = letters(query);
+    let words: Vec<&[u8]> = query.split(' ').map(str::as_bytes).collect();
     let mut buffer = Vec::new();
     let mut hits = Vec::new();
-    for (number, entry) in snapshot.entries.iter().enumerate() {
-        if entry.letters & wanted != wanted || taken.contains(&number) {
-            continue;
-        }
+    let fits = |number: usize, entry: &Entry| {
+        let path = &snapshot.lower.as_bytes()[entry.start as usize..entry.end as usize];
+        entry.letters & wanted == wanted
+            && !taken.contains(&number)
+            && words.iter().all(|word| holds(path, word))
+    };
+    let candidates = snapshot.entries.iter().enumerate().filter(|(number, entry)| fits(*number, entry));
+    for (number, entry) in candidates.take(MOST_SCORED) {
         let path = Utf32Str::new(snapshot.path(entry), &mut buffer);
         if let Some(score) = pattern.score(path, &mut matcher) {
             let length = u64::from(entry.end - entry.start).min(0xffff);
@@ -105,6 +110,18 @@ fn in_order(
         }
     }
     smallest(hits, limit)
+}
+
+/// The bytes of `word` stand in `path` in this order.
+fn holds(path: &[u8], word: &[u8]) -> bool {
+    let mut rest = path;
+    word.iter().all(|byte| match memchr::memchr(*byte, rest) {
+        Some(at) => {
+            rest = &rest[at + 1..];
+            true
+        }
+        None => false,
+    })
 }
 
 /// The numbers with the least ranks, in order; ties by number, which is by path.

@@ -31,6 +31,8 @@ pub(super) struct Entry {
     /// Where the name begins.
     pub name: u32,
     root: u16,
+    /// Folders above it.
+    pub depth: u16,
     pub folder: bool,
     /// Which letters it holds.
     pub letters: u64,
@@ -63,7 +65,8 @@ impl Snapshot {
             let name = path.rfind('/').map_or(0, |at| at + 1);
             // Both below `end`, which fits.
             let (start, name) = (start as u32, (start + name) as u32);
-            entries.push(Entry { start, end, name, root, folder, letters: letters(&path) });
+            let depth = path.bytes().filter(|byte| *byte == b'/').count().min(usize::from(u16::MAX)) as u16;
+            entries.push(Entry { start, end, name, root, depth, folder, letters: letters(&path) });
             text.push_str(&path);
             text.push('\n');
         }

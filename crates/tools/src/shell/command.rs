@@ -16,22 +16,26 @@ pub fn inspect(raw: &Raw, depth: usize, out: &mut Line) {
         }
     }
     let whole = known.len() == raw.words.len();
-    inspect_words(known, whole, depth, out);
+    inspect_words(&known, whole, depth, out);
 }
 
 /// `whole`: all words of the command are known.
-fn inspect_words(words: Vec<Word>, whole: bool, depth: usize, out: &mut Line) {
+fn inspect_words(words: &[Word], whole: bool, depth: usize, out: &mut Line) {
+    if depth > super::DEEPEST {
+        return out.because("Commands run commands too deep to be analysed");
+    }
     let texts: Vec<&str> = words.iter().map(Word::as_str).collect();
-    let Some(written) = texts.first().copied() else { return };
+    let Some((written, arguments)) = texts.split_first() else { return };
     let name = keys::name(written);
+    if RESERVED.contains(written) {
+        out.because("A word of the shell's own stands where a command should");
+    }
     if !name.is_ascii() || words[0].pattern_at.is_some() || words[0].tilde || name.is_empty() {
         out.because("The name of a command is unusual");
     }
     if words.iter().any(Word::may_be_option) {
         out.because("It has a pattern that could stand for an option");
     }
-    let arguments = &texts[1..];
-    let runs = wrappers::runs(name, arguments);
     let reasons = match name {
         "git" => git::reasons(arguments),
         _ => risky::reasons(name, arguments),
@@ -39,38 +43,40 @@ fn inspect_words(words: Vec<Word>, whole: bool, depth: usize, out: &mut Line) {
     for reason in reasons {
         out.because(reason);
     }
+    let runs = wrappers::runs(name, arguments);
     let patterns = words.iter().any(|word| word.pattern_at.is_some());
     let reads = whole && !patterns && runs.is_none() && read_only::is_read_only(name, arguments);
     // A wrapper that does nothing itself is as harmless as what it runs.
-    let transparent = matches!(runs, Some(Runs::Plainly(_)));
-    out.commands.push(Command {
-        key: keys::key(&texts),
-        words: words.clone(),
-        read_only: reads || transparent,
-    });
+    let read_only = reads || matches!(runs, Some(Runs::Plainly(_)));
+    out.commands.push(Command { key: keys::key(&texts), words: words.to_vec(), read_only });
     if risky::has_option_before_subcommand(name, arguments) {
         // Which word is the subcommand is not known, and a rule may forbid any of them.
         for at in starts(arguments, 0).into_iter().skip(1) {
-            let texts = [&[written], &arguments[at..]].concat();
+            let texts = [&[*written], &arguments[at..]].concat();
             out.commands.push(Command { key: keys::key(&texts), words: Vec::new(), read_only: false });
         }
     }
+    if let Some(runs) = runs {
+        descend(runs, name, words, whole, depth, out);
+    }
+}
+
+/// What a command runs besides itself.
+fn descend(runs: Runs, name: &str, words: &[Word], whole: bool, depth: usize, out: &mut Line) {
     match runs {
-        Some(Runs::Plainly(at)) => inspect_words(words[at + 1..].to_vec(), whole, depth + 1, out),
-        Some(Runs::Command(at)) => {
+        Runs::Plainly(at) => inspect_words(&words[at + 1..], whole, depth + 1, out),
+        Runs::Command(at) => {
             out.because(format!("`{name}` runs another command"));
-            if depth < super::DEEPEST {
-                for at in starts(arguments, at) {
-                    inspect_words(words[at + 1..].to_vec(), whole, depth + 1, out);
-                }
+            let arguments: Vec<&str> = words[1..].iter().map(Word::as_str).collect();
+            for at in starts(&arguments, at) {
+                inspect_words(&words[at + 1..], whole, depth + 1, out);
             }
         }
-        Some(Runs::Line(at)) => {
+        Runs::Line(at) => {
             out.because(format!("`{name}` runs a line of its own"));
-            analyze_into(arguments[at], depth + 1, out);
+            analyze_into(words[at + 1].as_str(), depth + 1, out);
         }
-        Some(Runs::Unknown) => out.because(format!("`{name}` runs what is not known")),
-        None => {}
+        Runs::Unknown => out.because(format!("`{name}` runs what is not known")),
     }
 }
 
@@ -82,5 +88,12 @@ fn starts(arguments: &[&str], at: usize) -> Vec<usize> {
     let most = if arguments.iter().take(at + 1).any(is_option) { MOST_STARTS } else { 1 };
     first.take(most).collect()
 }
+
+/// Words that mean something else to the shell where it looks for a command.
+#[rustfmt::skip]
+const RESERVED: &[&str] = &[
+    "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select",
+    "then", "until", "while", "{", "}",
+];
 
 const MOST_STARTS: usize = 6;

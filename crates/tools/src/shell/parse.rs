@@ -241,7 +241,21 @@ impl Walk<'_> {
         self.tokens.push(Token { at, command: None });
     }
 
+    /// `!`, `{` and `}` are operators only as words of their own; only a number of its own says what is redirected.
     fn operator(&mut self, node: Node<'_>) {
+        let at = node.byte_range();
+        let before = self.line[..at.start].chars().next_back();
+        let after = self.line[at.end..].chars().next();
+        let apart = |char: Option<char>| char.is_none_or(|char| " \t\n;&|()".contains(char));
+        let is_number = self.line[at].bytes().all(|byte| byte.is_ascii_digit());
+        let right = match node.kind() {
+            "!" | "{" | "}" => apart(before) && apart(after),
+            "file_descriptor" => apart(before) && is_number,
+            _ => true,
+        };
+        if !right {
+            self.because(NOT_ANALYSED);
+        }
         self.tokens.push(Token { at: node.byte_range(), command: None });
     }
 

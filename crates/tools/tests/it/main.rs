@@ -15,4 +15,5 @@ mod people;
 mod searching;
 mod shell_lines;
 mod shell_runs;
+mod shell_truth;
 mod specs;

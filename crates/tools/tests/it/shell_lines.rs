@@ -365,10 +365,14 @@ fn nothing_breaks_it() {
     let deep = "(".repeat(5_000) + "ls" + &")".repeat(5_000);
     let long = "a".repeat(100_000);
     let nested = "sh -c '".repeat(10);
+    let times = "time ".repeat(6_000) + "ls";
+    let sudos = "sudo -u x ".repeat(3_000) + "ls";
     for line in [
         deep.as_str(),
         &long,
         &nested,
+        &times,
+        &sudos,
         "\0",
         "\u{fffd}",
         "<<",
