@@ -16,8 +16,8 @@ mod server;
 mod wire;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -89,6 +89,11 @@ impl FakeModel {
         locked(&self.state.requests).clone()
     }
 
+    /// Forgets the requests so far, so that a long run does not keep them all.
+    pub fn forget_requests(&self) {
+        locked(&self.state.requests).clear();
+    }
+
     /// The last request to a model.
     pub fn last_request(&self) -> Request {
         locked(&self.state.requests).last().cloned().expect("a request to the fake model")
@@ -154,6 +159,12 @@ impl State {
         *locked(&self.hangups) += 1;
         self.changed.notify_waiters();
     }
+}
+
+/// Nanoseconds since this process first asked.
+pub fn clock() -> u64 {
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(BEGIN.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Appends an AWS frame: an event, or an exception if its name says so.

@@ -6,4 +6,4 @@ pub mod fake_engine;
 pub mod fake_model;
 
 pub use fake_engine::{FakeEngine, Seen};
-pub use fake_model::{Answer, FakeModel, Gate, Request};
+pub use fake_model::{Answer, FakeModel, Gate, Request, clock};

@@ -198,7 +198,7 @@ fn compact(
             Err(_) if turn.cancel.is_cancelled() => Outcome::Stopped,
             Err(failure) => Outcome::Failed { failure },
         };
-        turn.close(outcome).await
+        turn.over(outcome)
     });
 }
 

@@ -1,7 +1,8 @@
 //! The actor of one chat: takes its commands in order, owns its history between turns, runs one turn at a time.
 //!
-//! Invariants: only the holder of the store's lease appends; what a dead process left open is closed before anything
-//! new is recorded; a command never waits for a model, a tool or a person.
+//! Invariants: only the holder of the store's lease appends; every turn ends with `TurnEnded` in the journal; what a
+//! dead process left open is closed before anything new is recorded; a command never waits for a model, a tool or a
+//! person.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use domain::store::Lease;
 use domain::tool::ToolSource;
 use domain::{CancellationToken, Event, Failure, ItemId, Outcome, Reply, SessionId, Store, TurnId};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::audience::Audience;
 use crate::front::Front;
@@ -24,7 +25,7 @@ use crate::prompting;
 use crate::refusal::refuse;
 use crate::shared::Shared;
 use crate::surroundings::Surroundings;
-use crate::turn::Turn;
+use crate::turn::{Over, Turn};
 
 /// How often a chat that another process writes is looked at.
 const FOLLOW_EVERY: Duration = Duration::from_millis(400);
@@ -92,7 +93,7 @@ pub async fn run_with(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message
 }
 
 /// Never resolves while no turn runs.
-async fn turn_end(turn: &mut Option<Running>) -> Result<History, tokio::task::JoinError> {
+async fn turn_end(turn: &mut Option<Running>) -> Result<Over, JoinError> {
     match turn {
         Some(running) => (&mut running.task).await,
         None => std::future::pending().await,
@@ -102,7 +103,7 @@ async fn turn_end(turn: &mut Option<Running>) -> Result<History, tokio::task::Jo
 pub(crate) struct Running {
     id: TurnId,
     cancel: CancellationToken,
-    task: JoinHandle<History>,
+    task: JoinHandle<Over>,
 }
 
 pub(crate) struct Actor {
@@ -279,27 +280,31 @@ impl Actor {
     /// The same for work that only looks like a turn.
     pub(crate) fn spawn_with<F>(&mut self, turn: Turn, work: impl FnOnce(Turn) -> F)
     where
-        F: Future<Output = History> + Send + 'static,
+        F: Future<Output = Over> + Send + 'static,
     {
         let (id, cancel) = (turn.id, turn.cancel.clone());
         self.turn = Some(Running { id, cancel, task: tokio::spawn(work(turn)) });
     }
 
-    async fn turn_ended(&mut self, ended: Result<History, tokio::task::JoinError>) {
-        let running = self.turn.take();
+    /// The chat is free again before anybody is told, so that a prompt sent at once is not refused.
+    async fn turn_ended(&mut self, ended: Result<Over, JoinError>) {
+        let Some(running) = self.turn.take() else { return };
         self.updated_at = now();
-        match ended {
-            Ok(history) => self.history = Some(history),
+        let (history, outcome) = match ended {
+            Ok(over) => (Some(over.history), over.outcome),
             Err(error) => {
                 tracing::error!(session = %self.shared.id, %error, "a turn broke");
                 let failure = Failure::internal("The turn broke off because of a mistake of ours.")
                     .hint("The log has it; what was said is kept.");
-                if let Some(running) = running {
-                    let ended = Fact::TurnEnded { turn: running.id, outcome: Outcome::Failed { failure } };
-                    let _ = self.shared.journal.record(vec![ended]).done().await;
-                }
-                self.reload().await;
+                (None, Outcome::Failed { failure })
             }
+        };
+        let recording = self.shared.journal.record(vec![Fact::TurnEnded { turn: running.id, outcome }]);
+        if history.is_some() {
+            self.history = history;
+        } else {
+            let _ = recording.done().await;
+            self.reload().await;
         }
     }
 
@@ -447,11 +452,10 @@ impl Actor {
     }
 
     async fn stop_turn(&mut self) {
-        if let Some(mut running) = self.turn.take() {
+        if let Some(running) = &mut self.turn {
             running.cancel.cancel();
-            if let Ok(history) = (&mut running.task).await {
-                self.history = Some(history);
-            }
+            let ended = (&mut running.task).await;
+            self.turn_ended(ended).await;
         }
     }
 
@@ -461,6 +465,7 @@ impl Actor {
             source.shutdown().await;
         }
         if self.leased {
+            let _ = self.shared.journal.flush().await;
             let _ = self.shared.store.release(&self.shared.id).await;
         }
     }

@@ -1,7 +1,7 @@
 //! One turn: model → tool calls → model, until the model is done. A loop over answers, each a fold over events.
 //!
-//! Invariants: a turn always ends with `TurnEnded` in the journal, whatever happened; a stop is seen at once in every
-//! state; finished tool calls are never run again.
+//! Invariants: a turn always ends, whatever happened; a stop is seen at once in every state; finished tool calls are
+//! never run again.
 
 use std::sync::Arc;
 
@@ -41,21 +41,21 @@ pub struct Turn {
     pub started: Option<Recording>,
 }
 
+/// A turn that has run. Its end is the chat's to record: whoever is told of it may send the next prompt at once.
+pub struct Over {
+    pub history: History,
+    pub outcome: Outcome,
+}
+
 impl Turn {
-    /// Runs to the end and gives the history back.
-    pub async fn run(mut self) -> History {
+    pub async fn run(mut self) -> Over {
         let outcome = self.steps().await;
-        self.close(outcome).await
+        self.over(outcome)
     }
 
-    /// Records the end and gives the history back.
-    pub async fn close(mut self, outcome: Outcome) -> History {
-        let ended = Fact::TurnEnded { turn: self.id, outcome };
-        if let Err(failure) = self.shared.journal.record(vec![ended]).done().await {
-            tracing::error!(session = %self.shared.id, %failure, "a turn's end could not be recorded");
-        }
+    pub fn over(mut self, outcome: Outcome) -> Over {
         self.history.open_turn = None;
-        self.history
+        Over { history: self.history, outcome }
     }
 
     async fn steps(&mut self) -> Outcome {

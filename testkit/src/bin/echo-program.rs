@@ -18,7 +18,12 @@ fn main() {
             write(&format!(
                 "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"chatId\":\"c\",\"model\":\"m\",\"status\":\"prompting\"}}}}"
             ));
-            stream(&model);
+            let prompt = text_field(&message, "\"message\":\"").unwrap_or_default();
+            // As many requests as a chat with that many rounds of tool calls makes.
+            let rounds = prompt.strip_prefix("tools ").and_then(|it| it.parse().ok()).unwrap_or(0);
+            for _ in 0..=rounds {
+                stream(&model, prompt);
+            }
             write(
                 "{\"jsonrpc\":\"2.0\",\"method\":\"chat/contentReceived\",\"params\":{\"chatId\":\"c\",\"role\":\"system\",\"content\":{\"type\":\"progress\",\"state\":\"finished\"}}}",
             );
@@ -26,10 +31,12 @@ fn main() {
     }
 }
 
-fn stream(model: &str) {
+fn stream(model: &str, prompt: &str) {
     let mut socket = TcpStream::connect(model).expect("the model");
     socket.set_nodelay(true).expect("no delay");
-    let body = "{\"model\":\"m1\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"go\"}]}";
+    let body = format!(
+        "{{\"model\":\"m1\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"{prompt}\"}}]}}"
+    );
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: {model}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
@@ -41,11 +48,10 @@ fn stream(model: &str) {
         if line.contains("[DONE]") {
             return;
         }
-        if let Some(text) = line.find("\"content\":\"").map(|at| &line[at + 11..]) {
-            let end = text.find('"').unwrap_or(0);
+        if let Some(text) = text_field(&line, "\"content\":\"").filter(|text| !text.is_empty()) {
             write(&format!(
                 "{{\"jsonrpc\":\"2.0\",\"method\":\"chat/contentReceived\",\"params\":{{\"chatId\":\"c\",\"role\":\"assistant\",\"content\":{{\"type\":\"text\",\"text\":\"{}\"}}}}}}",
-                &text[..end]
+                text
             ));
         }
         line.clear();
@@ -79,4 +85,10 @@ fn write(body: &str) {
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let rest = &text[text.find(name)? + name.len()..];
     Some(rest[..rest.find([',', '}'])?].trim())
+}
+
+/// The text behind `name`, where it has no escapes.
+fn text_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let rest = &text[text.find(name)? + name.len()..];
+    Some(&rest[..rest.find('"')?])
 }

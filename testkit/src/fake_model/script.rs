@@ -24,6 +24,7 @@ pub(super) enum Step {
     Reasoning(Vec<String>),
     Call { id: String, name: String, arguments: Vec<String> },
     Flood { count: usize, text: String },
+    Stamps(usize),
     Delay(Duration),
     Gate(Gate),
     Error { kind: String, message: String },
@@ -99,6 +100,11 @@ impl Answer {
     /// `count` chunks of `text` as fast as the machine can.
     pub fn flood(count: usize, text: &str) -> Self {
         Self::new().step(Step::Flood { count, text: text.to_owned() })
+    }
+
+    /// So many chunks `<N>`, N being the [`super::clock`] when each was written.
+    pub fn stamps(count: usize) -> Self {
+        Self::new().step(Step::Stamps(count))
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Self {

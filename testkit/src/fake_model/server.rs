@@ -218,6 +218,12 @@ impl Connection {
                 wire.call_end(out);
             }
             Step::Flood { count, text } => self.flood(*count, text, wire, out).await?,
+            Step::Stamps(count) => {
+                for _ in 0..*count {
+                    wire.text(&format!("<{}>", super::clock()), out);
+                    self.paced(out, answer).await?;
+                }
+            }
             Step::Delay(pause) => {
                 self.send(out, answer.split).await?;
                 self.unless_gone(tokio::time::sleep(*pause)).await?;

@@ -312,3 +312,14 @@ async fn a_rollback_and_a_clear_show_what_is_left() {
     let sent = fake.last_request().body.to_string();
     assert!(!sent.contains("first answer") && sent.contains("fourth"), "{sent}");
 }
+
+/// Whoever reads that a turn is over may type at once.
+#[tokio::test]
+async fn a_prompt_sent_the_moment_a_turn_ends_is_taken() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    for turn in 0..100 {
+        let (result, _) = client.prompt(Some("c"), "say 1 words").await;
+        assert_eq!(result["status"], "prompting", "turn {turn}");
+    }
+}

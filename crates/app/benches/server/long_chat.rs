@@ -1,0 +1,69 @@
+//! Opening a chat of 10,000 messages that another process left behind, with all of its contents sent.
+
+use std::time::Instant;
+
+use domain::command::Settings;
+use domain::event::{SessionOpened, SessionUsage};
+use domain::{Fact, Item, ItemId, ItemKind, Outcome, SessionId, Store, TurnId};
+use serde_json::json;
+use store::Journal;
+use testkit::FakeModel;
+
+use crate::program::{Home, Server, dragoman};
+use crate::table::Table;
+
+const MESSAGES: u64 = 10_000;
+
+pub async fn rows(table: &mut Table, fake: &FakeModel) {
+    let home = Home::new();
+    write(&home).await;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let mut server = Server::start(&dragoman(), &home, fake);
+        server.initialize(&home);
+        let since = Instant::now();
+        let id = server.ask("chat/open", json!({"chatId": "long"}));
+        let mut shown = 0;
+        loop {
+            let (_, message) = server.next();
+            let content = &message["params"]["content"];
+            shown += usize::from(content["type"] == "text");
+            if message["id"] == json!(id) && message.get("method").is_none() {
+                break;
+            }
+        }
+        times.push(since.elapsed().as_secs_f64() * 1000.0);
+        assert_eq!(shown as u64, MESSAGES, "all of it is shown");
+    }
+    let time = crate::median(times);
+    table.row("open a chat of 10,000 messages, all contents sent", "ms", time, 100.0);
+}
+
+async fn write(home: &Home) {
+    let journal = Journal::open(&home.path().join(".local/share/dragoman")).expect("a journal");
+    let session = SessionId::new("long");
+    let settings = Settings { title: Some("long".to_owned()), ..Settings::default() };
+    let workspace = vec![home.path().to_owned()];
+    journal.lease(&session).await.expect("a lease");
+    let opened = SessionOpened { workspace, settings, parent: None, client: String::new() };
+    journal.append(&session, vec![Fact::SessionOpened(opened)]).await.expect("an append");
+    for turn in 0..MESSAGES / 2 {
+        journal.append(&session, facts_of_turn(turn)).await.expect("an append");
+    }
+}
+
+fn facts_of_turn(number: u64) -> Vec<Fact> {
+    let turn = TurnId(number);
+    let item = |id, kind| Item { id: ItemId(id), turn, step: 0, parent: None, kind };
+    let text = "What does this function do? ".repeat(5);
+    let question = ItemKind::UserMessage { text, parts: Vec::new() };
+    let text = "It reads the \"file\", checks it and returns what it found.\n".repeat(10);
+    let answer = ItemKind::AgentMessage { text, interrupted: false, provider: None };
+    vec![
+        Fact::TurnStarted { turn, model: "fake/m1".to_owned() },
+        Fact::ItemEnded { item: item(number * 2, question) },
+        Fact::ItemEnded { item: item(number * 2 + 1, answer) },
+        Fact::UsageChanged { usage: SessionUsage::default() },
+        Fact::TurnEnded { turn, outcome: Outcome::Done },
+    ]
+}

@@ -1,0 +1,242 @@
+//! `dragoman server` from outside, beside the least a program can do (`echo-program`), in one run.
+//!
+//! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, chunks per second and CPU, idle and peak
+//! memory, rounds of tool calls, the size of the first request, 200 chats at once, load of a 10,000-message chat.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a measurement starts programs and prints"
+)]
+
+mod long_chat;
+mod program;
+mod table;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::{Answer, FakeModel, Request};
+
+use program::{Home, Server, dragoman, programs};
+use table::Table;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let fake = runtime.block_on(FakeModel::start());
+    fake.respond_with(scripted);
+    let mut table = Table::default();
+    start_rows(&mut table, &fake);
+    first_chunk_rows(&mut table, &fake);
+    latency_rows(&mut table, &fake);
+    throughput_rows(&mut table, &fake);
+    tool_rows(&mut table, &fake);
+    many_chats_row(&mut table, &fake);
+    runtime.block_on(long_chat::rows(&mut table, &fake));
+    table.end();
+}
+
+/// What the fake model says to which prompt.
+fn scripted(request: &Request) -> Answer {
+    let prompt = request.last_user_text();
+    let mut words = prompt.split_whitespace();
+    let number = |word: Option<&str>| word.and_then(|it| it.parse().ok()).unwrap_or(1_usize);
+    match words.next() {
+        Some("flood") => Answer::flood(number(words.next()), "0123456789abcdef"),
+        Some("pace") => Answer::stamps(number(words.next())).every(Duration::from_millis(1)),
+        Some("tools") => {
+            let done = request.messages().iter().filter(|it| it["role"] == "tool").count();
+            let read = json!({"path": "notes.txt", "line_offset": done, "limit": 1});
+            match done < number(words.next()) {
+                true => Answer::new().call(&format!("call-{done}"), "eca__read_file", read),
+                false => Answer::new().chunks(["ok"]),
+            }
+        }
+        _ => Answer::new().chunks(["ok"]),
+    }
+}
+
+fn start_rows(table: &mut Table, fake: &FakeModel) {
+    let mut times = HashMap::new();
+    for (name, program) in programs() {
+        let mut samples = Vec::new();
+        for _ in 0..40 {
+            let home = Home::new();
+            let since = Instant::now();
+            let mut server = Server::start(&program, &home, fake);
+            server.initialize(&home);
+            samples.push(since.elapsed().as_secs_f64() * 1000.0);
+            if samples.len() == 40 {
+                std::thread::sleep(Duration::from_secs(1));
+                table.row(&format!("idle memory, PSS ({name})"), "MiB", server.pss(), 12.0);
+            }
+        }
+        times.insert(name, median(samples));
+    }
+    table.pair("spawn → initialize, median of 40", "ms", times["dragoman"], times["floor"], 5.0);
+}
+
+fn first_chunk_rows(table: &mut Table, fake: &FakeModel) {
+    let mut first = HashMap::new();
+    let mut later = HashMap::new();
+    for (name, program) in programs() {
+        let (mut firsts, mut laters) = (Vec::new(), Vec::new());
+        for _ in 0..15 {
+            let home = Home::new();
+            let mut server = Server::start(&program, &home, fake);
+            server.initialize(&home);
+            std::thread::sleep(Duration::from_millis(30));
+            for turn in 0..6 {
+                let since = Instant::now();
+                server.prompt("c", "hello");
+                server.until(|it| it["params"]["role"] == "assistant");
+                let time = since.elapsed().as_secs_f64() * 1000.0;
+                if turn == 0 {
+                    firsts.push(time)
+                } else {
+                    laters.push(time)
+                }
+                server.until(is_finished);
+            }
+        }
+        first.insert(name, median(firsts));
+        later.insert(name, median(laters));
+    }
+    table.pair("first prompt → first chunk, median", "ms", first["dragoman"], first["floor"], 15.0);
+    table.pair("later prompt → first chunk, median", "ms", later["dragoman"], later["floor"], 4.0);
+}
+
+/// The model writes a chunk a millisecond, which says when it was written.
+fn latency_rows(table: &mut Table, fake: &FakeModel) {
+    let mut all = HashMap::new();
+    for (name, program) in programs() {
+        let home = Home::new();
+        let mut server = Server::start(&program, &home, fake);
+        server.initialize(&home);
+        server.prompt("c", "pace 5000");
+        let mut late: Vec<f64> = Vec::new();
+        loop {
+            let (at, message) = server.next();
+            if is_finished(&message) {
+                break;
+            }
+            let text = message["params"]["content"]["text"].as_str().unwrap_or_default();
+            let stamps = text.split(['<', '>']).filter_map(|it| it.parse::<u64>().ok());
+            late.extend(stamps.map(|stamp| (at - stamp) as f64 / 1e6));
+        }
+        assert_eq!(late.len(), 5000, "{name}");
+        late.sort_by(f64::total_cmp);
+        all.insert(name, late);
+    }
+    for (part, allowed, name) in [(0.50, 0.3, "p50"), (0.99, 2.0, "p99")] {
+        let [ours, floor] = ["dragoman", "floor"].map(|it| at(&all[it], part));
+        let what = format!("model's write → editor's read at 1,000 chunks/s, {name}");
+        table.pair(&what, "ms", ours, floor, floor + allowed);
+    }
+}
+
+fn throughput_rows(table: &mut Table, fake: &FakeModel) {
+    const CHUNKS: usize = 200_000;
+    let mut rates = HashMap::new();
+    for (name, program) in programs() {
+        let home = Home::new();
+        let mut server = Server::start(&program, &home, fake);
+        server.initialize(&home);
+        let cpu = server.cpu_seconds();
+        let since = Instant::now();
+        server.prompt("c", &format!("flood {CHUNKS}"));
+        let mut bytes = 0;
+        loop {
+            let (_, message) = server.next();
+            if is_finished(&message) {
+                break;
+            }
+            if message["params"]["role"] == "assistant" {
+                let text = message["params"]["content"]["text"].as_str().unwrap_or_default();
+                assert!(
+                    text.as_bytes().chunks(16).all(|part| b"0123456789abcdef".starts_with(part)),
+                    "{text}"
+                );
+                bytes += text.len();
+            }
+        }
+        let seconds = since.elapsed().as_secs_f64();
+        assert_eq!(bytes, CHUNKS * 16, "{name}: every byte arrives");
+        rates.insert(name, CHUNKS as f64 / seconds);
+        let used = (server.cpu_seconds() - cpu) * 1000.0 / CHUNKS as f64;
+        table.row(&format!("CPU per 1,000 chunks ({name})"), "s", used, 0.010);
+        table.row(&format!("peak memory, one chat ({name})"), "MiB", server.peak(), 30.0);
+    }
+    table.pair_more("chunks per second at full speed", "/s", rates["dragoman"], rates["floor"], 100_000.0);
+}
+
+fn many_chats_row(table: &mut Table, fake: &FakeModel) {
+    let program = dragoman();
+    let home = Home::new();
+    let mut server = Server::start(&program, &home, fake);
+    server.initialize(&home);
+    let since = Instant::now();
+    for chat in 0..200 {
+        server.prompt(&format!("chat-{chat}"), "pace 200");
+    }
+    let mut finished = 0;
+    while finished < 200 {
+        finished += usize::from(is_finished(&server.next().1));
+    }
+    table.row("200 chats of 200 chunks at once, wall", "s", since.elapsed().as_secs_f64(), f64::INFINITY);
+    table.row("200 chats at once, peak memory", "MiB", server.peak(), 100.0);
+}
+
+/// Rounds of model → tool → model with one read of a small file each, and what the first request weighs.
+fn tool_rows(table: &mut Table, fake: &FakeModel) {
+    const ROUNDS: usize = 50;
+    let mut times = HashMap::new();
+    for (name, program) in programs() {
+        let mut samples = Vec::new();
+        for _ in 0..5 {
+            let home = Home::new();
+            let lines: String = (0..100).map(|line| format!("line {line}\n")).collect();
+            std::fs::write(home.path().join("notes.txt"), lines).expect("a file");
+            let mut server = Server::start(&program, &home, fake);
+            server.initialize(&home);
+            server.prompt("c", "hello");
+            server.until(is_finished);
+            fake.forget_requests();
+            let since = Instant::now();
+            server.prompt("c", &format!("tools {ROUNDS}"));
+            server.until(is_finished);
+            samples.push(since.elapsed().as_secs_f64() * 1000.0 / ROUNDS as f64);
+            assert_eq!(fake.requests().len(), ROUNDS + 1, "{name}");
+        }
+        times.insert(name, median(samples));
+    }
+    let target = times["floor"] + 2.5;
+    table.pair("a round of tool calls, of 50, median", "ms", times["dragoman"], times["floor"], target);
+    let home = Home::new();
+    let mut server = Server::start(&dragoman(), &home, fake);
+    server.initialize(&home);
+    fake.forget_requests();
+    server.prompt("c", "hello");
+    server.until(is_finished);
+    let bytes = fake.requests().first().map_or(f64::NAN, |it| it.body.to_string().len() as f64);
+    table.row("first request of a chat, with all tools", "B", bytes, 10_000.0);
+}
+
+fn is_finished(message: &Value) -> bool {
+    message["params"]["content"]["state"] == "finished"
+}
+
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    at(&samples, 0.5)
+}
+
+fn at(sorted: &[f64], part: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((last as f64 * part) as usize).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,156 @@
+//! The program under test, driven over its pipes, and what the machine says about it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{FakeModel, clock};
+
+pub fn programs() -> [(&'static str, PathBuf); 2] {
+    [("dragoman", dragoman()), ("floor", beside("echo-program"))]
+}
+
+pub fn dragoman() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_dragoman"))
+}
+
+fn beside(name: &str) -> PathBuf {
+    let path = dragoman().with_file_name(name);
+    assert!(path.exists(), "build {name} first: cargo build --release -p testkit");
+    path
+}
+
+pub struct Home(tempfile::TempDir);
+
+impl Home {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a home"))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+pub struct Server {
+    child: Child,
+    stdin: ChildStdin,
+    messages: mpsc::Receiver<(u64, Value)>,
+    next_id: u64,
+}
+
+impl Server {
+    pub fn start(program: &Path, home: &Home, fake: &FakeModel) -> Self {
+        let config = json!({
+            "defaultModel": "fake/m1",
+            "providers": {"fake": {"api": "openai-chat", "url": fake.url(), "key": "sk-benchmark", "models": {"m1": {}}}},
+        });
+        let mut child = Command::new(program)
+            .arg("server")
+            .env_clear()
+            .env("HOME", home.path())
+            .env("MODEL", fake.url().trim_start_matches("http://"))
+            .env("DRAGOMAN_CONFIG", config.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program");
+        let stdin = child.stdin.take().expect("stdin");
+        let mut stdout = BufReader::with_capacity(256 << 10, child.stdout.take().expect("stdout"));
+        let (sender, messages) = mpsc::channel();
+        std::thread::spawn(move || {
+            while let Some(body) = read(&mut stdout) {
+                let at = clock();
+                let Ok(message) = serde_json::from_slice(&body) else { return };
+                if sender.send((at, message)).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, stdin, messages, next_id: 0 }
+    }
+
+    pub fn initialize(&mut self, home: &Home) {
+        let folder = format!("file://{}", home.path().display());
+        let id = self.ask(
+            "initialize",
+            json!({"processId": null, "capabilities": {}, "workspaceFolders": [{"uri": folder, "name": "w"}]}),
+        );
+        self.until(|it| it["id"] == json!(id));
+        self.send(&json!({"jsonrpc": "2.0", "method": "initialized", "params": null}));
+    }
+
+    pub fn prompt(&mut self, chat: &str, text: &str) {
+        self.ask("chat/prompt", json!({"chatId": chat, "message": text}));
+    }
+
+    pub fn ask(&mut self, method: &str, params: Value) -> u64 {
+        self.next_id += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}));
+        self.next_id
+    }
+
+    fn send(&mut self, message: &Value) {
+        let body = message.to_string();
+        let framed = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        self.stdin.write_all(framed.as_bytes()).expect("stdin");
+    }
+
+    pub fn next(&mut self) -> (u64, Value) {
+        self.messages.recv_timeout(Duration::from_secs(60)).expect("a message")
+    }
+
+    pub fn until(&mut self, fits: impl Fn(&Value) -> bool) {
+        while !fits(&self.next().1) {}
+    }
+
+    /// Proportional memory now, in MiB.
+    pub fn pss(&self) -> f64 {
+        kibibytes(&format!("/proc/{}/smaps_rollup", self.child.id()), "Pss:") / 1024.0
+    }
+
+    /// The most memory ever resident, in MiB.
+    pub fn peak(&self) -> f64 {
+        kibibytes(&format!("/proc/{}/status", self.child.id()), "VmHWM:") / 1024.0
+    }
+
+    pub fn cpu_seconds(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+        let ticks = |at: usize| fields.get(at).and_then(|it| it.parse::<f64>().ok()).unwrap_or_default();
+        (ticks(11) + ticks(12)) / 100.0
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn kibibytes(file: &str, name: &str) -> f64 {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|it| it.parse().ok()).unwrap_or(f64::NAN)
+}
+
+fn read(input: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if input.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        match line.trim_end() {
+            "" => break,
+            header => length = header.strip_prefix("Content-Length: ")?.parse().ok()?,
+        }
+    }
+    let mut body = vec![0; length];
+    input.read_exact(&mut body).ok()?;
+    Some(body)
+}
