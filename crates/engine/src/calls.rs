@@ -55,7 +55,7 @@ pub async fn run(
     let mut ready = Vec::new();
     for item in calls {
         // The history holds every call of the answer, in order, from the start; it is replaced when it ends.
-        turn.history.put(&item);
+        turn.history.put(item.clone());
         match prepare(turn, item, tools).await {
             Ok(Some(call)) => ready.push(call),
             Ok(None) => {}
@@ -88,7 +88,7 @@ fn finish(turn: &mut Turn, ended: Vec<(Item, Option<String>)>, loops: &mut LoopD
                 Circle::No => {}
             }
         }
-        turn.history.put(&item);
+        turn.history.put(item.clone());
         turn.shared.journal.note(Fact::ItemEnded { item });
     }
     if turn.cancel.is_cancelled() {
@@ -361,7 +361,7 @@ fn end(turn: &mut Turn, mut item: Item, input: ToolInput, result: Option<Vec<Par
         call.input.get_or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
     step(&mut item, input);
-    turn.history.put(&item);
+    turn.history.put(item.clone());
     turn.shared.journal.note(Fact::ItemEnded { item });
 }
 

@@ -70,7 +70,7 @@ pub fn replace(turn: &mut Turn, summary: String) {
     let step = turn.history.items.last().map_or(0, |item| item.step);
     let item = turn.shared.item(turn.id, step, ItemKind::Compaction { summary, kept });
     tracing::info!(session = %turn.shared.id, "the cached prefix ends: compaction");
-    turn.history.put(&item);
+    turn.history.put(item.clone());
     turn.history.usage.last = Default::default();
     turn.shared.state().usage.last = Default::default();
     turn.shared.journal.note(Fact::ItemEnded { item });

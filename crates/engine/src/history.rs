@@ -56,13 +56,13 @@ impl History {
             }
             Fact::ItemStarted { item } => {
                 self.open.push(item.id);
-                self.put(item);
+                self.put(item.clone());
             }
-            Fact::ItemChanged { item } => self.put(item),
+            Fact::ItemChanged { item } => self.put(item.clone()),
             Fact::ItemGrew { item, channel, offset, text } => self.grow(*item, *channel, *offset, text),
             Fact::ItemEnded { item } => {
                 self.open.retain(|id| *id != item.id);
-                self.put(item);
+                self.put(item.clone());
             }
             Fact::HistoryReplaced { keep } => self.cut(*keep),
             Fact::AskRaised { ask } => {
@@ -78,16 +78,16 @@ impl History {
     }
 
     /// Adds an item or replaces the one with its id.
-    pub fn put(&mut self, item: &Item) {
+    pub fn put(&mut self, item: Item) {
         if item.id.0 > self.next_item || self.items.is_empty() {
             // Ids only grow, so a new one is not in the list.
             self.next_item = self.next_item.max(item.id.0);
-            self.items.push(item.clone());
+            self.items.push(item);
             return;
         }
         match self.items.iter_mut().rev().find(|known| known.id == item.id) {
-            Some(known) => *known = item.clone(),
-            None => self.items.push(item.clone()),
+            Some(known) => *known = item,
+            None => self.items.push(item),
         }
     }
 

@@ -71,7 +71,7 @@ pub struct Launch {
 pub fn launch(actor: &mut Actor, launch: Launch) {
     let Launch { id, model, front, cancel, item, started, limits } = launch;
     let mut history = actor.history.take().unwrap_or_default();
-    history.put(&item);
+    history.put(item);
     history.open_turn = Some(id);
     let system = instructions::of(actor, &model.info());
     let most = u32::try_from(actor.shared.surroundings.settings.chat.max_steps).unwrap_or(u32::MAX);
@@ -118,7 +118,7 @@ pub fn refuse(actor: &mut Actor, turn: TurnId, text: String, failure: Failure, r
     let parts = vec![Part::text(text.clone())];
     let item = actor.shared.item(turn, 0, ItemKind::UserMessage { text, parts });
     if let Some(history) = &mut actor.history {
-        history.put(&item);
+        history.put(item.clone());
     }
     drop(actor.shared.journal.record(vec![
         Fact::TurnStarted { turn, model },

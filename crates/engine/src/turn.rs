@@ -94,7 +94,7 @@ impl Turn {
         let Answered { items, ending, .. } = answered;
         let (calls, others): (Vec<Item>, Vec<Item>) =
             items.into_iter().partition(|item| matches!(item.kind, ItemKind::ToolCall(_)));
-        for item in &others {
+        for item in others {
             self.history.put(item);
         }
         let stop = match ending {
@@ -136,7 +136,7 @@ impl Turn {
         let Some(text) = self.shared.state().steer.take() else { return false };
         let kind = ItemKind::UserMessage { parts: vec![Part::text(text.clone())], text };
         let item = self.shared.item(self.id, step, kind);
-        self.history.put(&item);
+        self.history.put(item.clone());
         self.shared.journal.note(Fact::ItemEnded { item });
         true
     }

@@ -31,6 +31,7 @@ fn main() {
     let fake = runtime.block_on(FakeModel::start());
     fake.respond_with(scripted);
     let mut table = Table::default();
+
     start_rows(&mut table, &fake);
     first_chunk_rows(&mut table, &fake);
     latency_rows(&mut table, &fake);
@@ -141,7 +142,7 @@ fn latency_rows(table: &mut Table, fake: &FakeModel) {
 }
 
 fn throughput_rows(table: &mut Table, fake: &FakeModel) {
-    const CHUNKS: usize = 200_000;
+    const CHUNKS: usize = 100_000;
     let mut rates = HashMap::new();
     for (name, program) in programs() {
         let home = Home::new();
