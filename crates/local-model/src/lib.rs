@@ -22,7 +22,7 @@ mod wheel;
 
 pub use engine::Engine;
 pub use install::{DEFAULT, Incoming, InstallError, Weights};
-pub use provider::{LocalModel, NOTICE};
+pub use provider::LocalModel;
 pub use refusal::Refusal;
 pub use registry::{Installed, Registry};
 pub use sampler::Sampling;

@@ -22,10 +22,6 @@ use crate::refusal::Refusal;
 use crate::sampler::Sampling;
 use crate::session::{Ended, Limits, Session};
 
-/// What to tell a user, once, about the default model.
-pub const NOTICE: &str = "local/smollm2-135m is a very small model that runs on this computer: it can chat in simple \
-    English, has no tools and is often wrong. For real work, set the key of a provider or name a model of Ollama.";
-
 /// Tokens an answer may have where the prompt does not say.
 const ANSWER: usize = 512;
 /// Events that wait for a slow reader before the computation does.

@@ -110,7 +110,9 @@ mod embedded {
         let bar = Bar::start(folder.path().to_owned());
         let (program, arguments) =
             command.split_first().ok_or_else(|| Failure::internal("No download command."))?;
-        let ran = Spawn::new(program).args(arguments).deadline(PATIENCE).run(&CancellationToken::new()).await;
+        // Its temporary files lie in the folder too, so that the bar sees them grow.
+        let pip = Spawn::new(program).args(arguments).env("TMPDIR", folder.path()).deadline(PATIENCE);
+        let ran = pip.run(&CancellationToken::new()).await;
         bar.end();
         let finished =
             ran.map_err(|error| Failure::user(format!("pip does not run: {error}")).hint(by_hand()))?;
@@ -156,7 +158,11 @@ mod embedded {
 
     fn size(folder: &Path) -> u64 {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+        let sizes = entries.filter_map(|entry| match entry.file_type().ok()? {
+            kind if kind.is_dir() => Some(size(&entry.path())),
+            _ => Some(entry.metadata().ok()?.len()),
+        });
+        sizes.sum()
     }
 }
 
@@ -165,10 +171,14 @@ mod hub {
     //! One GET of a file of the hub, where the network allows.
 
     use std::path::Path;
+    use std::time::Duration;
 
     use domain::Failure;
     use futures_util::StreamExt;
     use local_model::Incoming;
+
+    /// A download that stands still for so long is given up.
+    const SILENCE: Duration = Duration::from_secs(60);
 
     pub async fn pull(file: &str, models: &Path) -> Result<(), Failure> {
         let parts: Vec<&str> = file.split('/').collect();
@@ -193,7 +203,11 @@ mod hub {
         }
         let mut incoming = Incoming::new(models, &stem).map_err(|error| Failure::user(error.to_string()))?;
         let mut body = response.bytes_stream();
-        while let Some(bytes) = body.next().await {
+        loop {
+            let next = tokio::time::timeout(SILENCE, body.next()).await;
+            let Some(bytes) = next.map_err(|_| unreachable("nothing comes any more".to_owned()))? else {
+                break;
+            };
             let bytes = bytes.map_err(|error| unreachable(without_url(error)))?;
             incoming.write(&bytes).map_err(|error| Failure::user(error.to_string()))?;
         }

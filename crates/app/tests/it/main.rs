@@ -11,6 +11,7 @@ mod eca_agent;
 mod eca_draft;
 mod eca_mcp;
 mod eca_text;
+mod embedded;
 mod lifetime;
 mod permissions;
 mod settings;
