@@ -69,9 +69,20 @@ pub enum Task {
         /// For scripts.
         #[arg(long)]
         json: bool,
+        /// Fetch the newest public list of models first; it is kept for later.
+        #[arg(long)]
+        refresh: bool,
         #[command(subcommand)]
         task: Option<ModelsTask>,
     },
+    /// Keep a provider's key, or sign in to GitHub Copilot. Without a name: where each key comes from.
+    #[command(
+        after_help = "Example:\n  dragoman login anthropic        asks for the key and does not show it\n  pass show openai | dragoman login openai\n  dragoman login github-copilot   a code to type at github.com"
+    )]
+    Login { provider: Option<String> },
+    /// Forget what `login` kept.
+    #[command(after_help = "Example:\n  dragoman logout anthropic")]
+    Logout { provider: String },
     /// The settings in force.
     #[command(subcommand)]
     Config(ConfigTask),
@@ -124,6 +135,9 @@ pub struct RunArguments {
     /// provider/model instead of the default one.
     #[arg(long)]
     pub model: Option<String>,
+    /// Go on with this model when one fails; may be given several times.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub failover: Vec<String>,
     /// What may run without asking. Deny rules hold all the same.
     #[arg(long, value_enum, default_value_t = Approve::None)]
     pub approve: Approve,
@@ -263,7 +277,7 @@ pub fn run() -> ExitCode {
     let level = cli.log_level;
     match cli.command {
         Task::Server => commands::server::run(level),
-        Task::Models { json, task } => commands::models::run(task, json),
+        Task::Models { json, refresh, task } => commands::models::run(task, json, refresh),
         Task::Acp => commands::acp::run(level),
         Task::Threads(arguments) => commands::threads::run(arguments, level),
         Task::Copilot => commands::copilot::run(level),
@@ -272,6 +286,8 @@ pub fn run() -> ExitCode {
             commands::spec::check(&spec, fetch_refs, json)
         }
         Task::Run(arguments) => commands::run::run(arguments, level),
+        Task::Login { provider } => commands::login::login(provider.as_deref()),
+        Task::Logout { provider } => commands::login::logout(&provider),
         Task::Config(ConfigTask::Show { json }) => commands::config::show(json),
         Task::Trust { folder, revoke, list } => commands::trust::run(folder, revoke, list),
         Task::ExplainPermission { tool, input, plan, json } => {

@@ -5,24 +5,30 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use config::{Environment, Inputs};
+use config::{CredentialFile, Environment, Inputs};
 use domain::command::{ServerSpec, Workspace};
-use domain::event::{Level, Notice};
+use domain::event::{CatalogKind, Level, Notice};
 use domain::link::Engine;
 use domain::tool::ToolSource;
-use domain::{Failure, Store};
+use domain::{BoxFuture, Failure, Store};
 use engine::{Surroundings, SurroundingsSource};
+use llm::{Governor, SharedResets};
 
 use crate::logging;
 use crate::models::{self, AllModels};
-use crate::providers;
+use crate::providers::{self, Means};
 use crate::servers;
 use crate::texts::HouseTexts;
+
+/// The way to the first answer is left alone for so long.
+const LOOK_AFTER: Duration = Duration::from_millis(150);
 
 pub struct House {
     environment: Arc<Environment>,
     changes: engine::Changes,
+    means: Means,
 }
 
 impl House {
@@ -30,7 +36,11 @@ impl House {
     pub fn open(environment: Environment) -> Result<Engine, Failure> {
         let store: Arc<dyn Store> = Arc::new(store::Journal::open(&environment.data_dir())?);
         let (changes, receiver) = engine::changes();
-        let house = Arc::new(House { environment: Arc::new(environment), changes });
+        let means = Means {
+            kept: Arc::new(CredentialFile::new(&environment)),
+            governor: Arc::new(Governor::new(Arc::new(MachineResets(store.clone())))),
+        };
+        let house = Arc::new(House { environment: Arc::new(environment), changes, means });
         Ok(engine::start(store, house, receiver))
     }
 }
@@ -45,16 +55,16 @@ impl SurroundingsSource for House {
         };
         let resolved = Arc::new(config::resolve(&self.environment, &inputs));
         logging::redact_with(&resolved.redactor);
-        let mut configured = providers::configured(&resolved);
-        let problems = std::mem::take(&mut configured.problems);
+        let mut configured = providers::configured(&resolved, &self.means);
+        let problems: Vec<String> =
+            std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
         let models = Arc::new(AllModels::new(configured, &self.environment));
+        self.look_around(models.clone());
         let mut notices = resolved.notices.clone();
         if models.is_small() {
             notices.push(Notice { level: Level::Info, text: models::SMALL.to_owned() });
         }
-        notices.extend(
-            problems.into_iter().map(|failure| Notice { level: Level::Error, text: failure.to_string() }),
-        );
+        notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
         let built_in = Arc::new(tools::BuiltIn::new(self.tool_options(&resolved)));
         let files = built_in.files();
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
@@ -64,6 +74,9 @@ impl SurroundingsSource for House {
             resolved: resolved.clone(),
             roots: roots.clone(),
             models: models.clone(),
+            problems,
+            kept: self.means.kept.clone(),
+            changes: self.changes.clone(),
         };
         Arc::new(Surroundings {
             settings: Arc::new(resolved.settings.clone()),
@@ -81,7 +94,38 @@ impl SurroundingsSource for House {
     }
 }
 
+/// When a provider may be asked again, for all processes of the machine.
+struct MachineResets(Arc<dyn Store>);
+
+const RESETS: &str = "rate-limit";
+
+impl SharedResets for MachineResets {
+    fn get<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Option<i64>> {
+        Box::pin(async move { self.0.get(RESETS, provider).await.ok()??.parse().ok() })
+    }
+
+    fn set<'a>(&'a self, provider: &'a str, until: i64) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Err(failure) = self.0.put(RESETS, provider, until.to_string()).await {
+                tracing::warn!(%failure, "a rate limit could not be told to other processes");
+            }
+        })
+    }
+}
+
 impl House {
+    /// Beside everything else, and not at once: a newer list of models, and model servers of this machine.
+    fn look_around(&self, models: Arc<AllModels>) {
+        let (environment, changes) = (self.environment.clone(), self.changes.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(LOOK_AFTER).await;
+            let newer = models::use_cached_list(&environment);
+            if models.discover().await || newer {
+                changes.tell(CatalogKind::Models);
+            }
+        });
+    }
+
     fn tool_options(&self, resolved: &config::Resolved) -> tools::Options {
         let settings = &resolved.settings.tools;
         let shell = settings

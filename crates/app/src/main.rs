@@ -4,10 +4,12 @@
 
 mod cli;
 mod commands;
+mod github;
 mod house;
 mod lifetime;
 mod logging;
 mod models;
+mod network;
 mod providers;
 mod servers;
 mod texts;

@@ -1,10 +1,12 @@
 //! All models of a workspace: those over HTTP first, the embedded one where nothing better is there.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::Environment;
 use domain::Failure;
 use domain::model::{Model, ModelInfo, Models};
+use llm::catalogue::Catalogue;
 
 use crate::providers::Configured;
 
@@ -12,6 +14,23 @@ use crate::providers::Configured;
 pub const SMALL: &str = "No provider is configured, so the embedded model answers: it is small, has no tools and makes \
     mistakes. For real work set a key, for instance ANTHROPIC_API_KEY or OPENAI_API_KEY, or add a provider to the \
     configuration.";
+
+/// Where a newer list of models is kept.
+pub fn cached_list(environment: &Environment) -> PathBuf {
+    environment.cache_dir().join("models.txt")
+}
+
+/// Uses the list that `dragoman models --refresh` fetched; `true`: there is one.
+pub fn use_cached_list(environment: &Environment) -> bool {
+    let Ok(text) = std::fs::read_to_string(cached_list(environment)) else { return false };
+    let (catalogue, bad) = Catalogue::parse(&text);
+    if !bad.is_empty() {
+        tracing::warn!(lines = bad.len(), "the fetched list of models is broken and not used");
+        return false;
+    }
+    llm::catalogue::refresh(catalogue);
+    true
+}
 
 pub struct AllModels {
     configured: Configured,
@@ -21,6 +40,11 @@ pub struct AllModels {
 impl AllModels {
     pub fn new(configured: Configured, environment: &Environment) -> Self {
         Self { configured, local: local::Local::new(environment) }
+    }
+
+    /// Asks the model servers of this machine and the configured ones for their models; `true`: something is new.
+    pub async fn discover(&self) -> bool {
+        self.configured.registry.discover().await
     }
 
     /// The embedded model is the default, for want of another.

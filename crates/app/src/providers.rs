@@ -1,11 +1,31 @@
-//! From settings to the model registry: each provider as llm wants it.
+//! From settings to the model registry: each provider as llm wants it, with its key from wherever it is kept.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use config::{ModelSettings, ProviderSettings, Resolved, SecretSource};
+use config::{
+    Access, CredentialFile, Credentials, Environment, Kept, ModelSettings, ProviderSettings, Redactor,
+    Resolved, SecretSource,
+};
 use domain::Failure;
 use domain::model::{ModelInfo, Models, Price};
-use llm::{Api, Credential, KeySource, ModelConfig, Patience, ProviderConfig, Registry};
+use llm::vendors::{Auth, VENDORS, Vendor};
+use llm::{Api, Credential, Governor, KeySource, ModelConfig, Network, Patience, ProviderConfig, Registry};
+
+use crate::github;
+use crate::network;
+
+/// What all providers of a process share.
+pub struct Means {
+    pub kept: Arc<dyn Credentials>,
+    pub governor: Arc<Governor>,
+}
+
+impl Means {
+    /// For a command that is alone.
+    pub fn new(environment: &Environment) -> Self {
+        Self { kept: Arc::new(CredentialFile::new(environment)), governor: Arc::default() }
+    }
+}
 
 /// The models that configuration names.
 pub struct Configured {
@@ -15,27 +35,28 @@ pub struct Configured {
 }
 
 /// All models of a configuration. A provider that cannot be used is left out and said.
-pub fn configured(resolved: &Resolved) -> Configured {
+pub fn configured(resolved: &Resolved, means: &Means) -> Configured {
     let settings = &resolved.settings;
-    let patience = Patience { silence: settings.stream_silence, ..Patience::default() };
+    let concurrency = usize::try_from(settings.concurrency).unwrap_or(1).max(1);
+    let patience = Patience { silence: settings.stream_silence, concurrency, ..Patience::default() };
     let mut problems = Vec::new();
+    let network = network::of(resolved).unwrap_or_else(|failure| {
+        problems.push(failure);
+        Network::default()
+    });
+    let making = Making { resolved, kept: &means.kept, network: Arc::new(network) };
     let mut providers = Vec::new();
     for (name, provider) in &settings.providers {
-        match provider_config(name, provider) {
+        match provider_config(name, provider, &making) {
             Ok(config) => providers.push(config),
             Err(failure) => problems.push(failure),
         }
     }
     // Vendors without a key are known too, so that a prompt says which key to set.
-    for vendor in llm::vendors::VENDORS {
-        let named = settings.providers.contains_key(vendor.name);
-        if !named && vendor.auth != llm::vendors::Auth::Optional && !vendor.url.is_empty() {
-            providers.push(ProviderConfig {
-                name: vendor.name.into(),
-                catalogue: true,
-                ..ProviderConfig::default()
-            });
-        }
+    let unnamed = VENDORS.iter().filter(|vendor| !settings.providers.contains_key(vendor.name));
+    for vendor in unnamed.filter(|vendor| vendor.auth != Auth::Optional && !vendor.url.is_empty()) {
+        let nothing = ProviderSettings::default();
+        providers.extend(provider_config(vendor.name, &nothing, &making));
     }
     let make = |providers: Vec<ProviderConfig>| {
         Registry::new(llm::Settings {
@@ -43,7 +64,8 @@ pub fn configured(resolved: &Resolved) -> Configured {
             default_model: settings.default_model.clone(),
             small_model: settings.chat.title_model.clone(),
             patience,
-            network: Arc::default(),
+            network: making.network.clone(),
+            governor: means.governor.clone(),
         })
     };
     // One provider that nobody can speak to must not take the others with it.
@@ -61,7 +83,18 @@ pub fn configured(resolved: &Resolved) -> Configured {
     Configured { registry, problems }
 }
 
-fn provider_config(name: &str, provider: &ProviderSettings) -> Result<ProviderConfig, Failure> {
+/// What a provider is made from, beside its own settings.
+struct Making<'a> {
+    resolved: &'a Resolved,
+    kept: &'a Arc<dyn Credentials>,
+    network: Arc<Network>,
+}
+
+fn provider_config(
+    name: &str,
+    provider: &ProviderSettings,
+    making: &Making<'_>,
+) -> Result<ProviderConfig, Failure> {
     let api = match &provider.api {
         Some(api) => Some(Api::parse(api).ok_or_else(|| {
             Failure::config(format!("`providers.{name}.api` is {api}, which Dragoman does not speak."))
@@ -72,21 +105,127 @@ fn provider_config(name: &str, provider: &ProviderSettings) -> Result<ProviderCo
     let headers =
         provider.extra_headers.iter().filter_map(|(name, value)| Some((name.clone(), plain(value)?)));
     let models = provider.models.iter().map(|(name, model)| model_config(name, model, provider)).collect();
+    let url = provider.url.as_ref().and_then(|url| url.known());
     Ok(ProviderConfig {
         name: name.to_owned(),
         api,
-        url: provider
-            .url
-            .as_ref()
-            .and_then(|url| url.known())
-            .map(|url| url.trim_end_matches('/').to_owned()),
+        url: url.map(|url| url.trim_end_matches('/').to_owned()).or_else(|| regional(name, making)),
         path: provider.completion_path.clone(),
-        key: provider.key.clone().map(key_source),
+        key: key(name, provider, making),
         models,
         headers: headers.collect(),
         silence: None,
         catalogue: provider.fetch_models != Some(false),
+        concurrency: provider.concurrency.and_then(|most| usize::try_from(most).ok()),
     })
+}
+
+/// Bedrock is in the user's region.
+fn regional(name: &str, making: &Making<'_>) -> Option<String> {
+    let region = making.resolved.settings.aws.region.as_ref().filter(|_| name == BEDROCK)?;
+    let plain = region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    plain.then(|| format!("https://bedrock-runtime.{region}.amazonaws.com"))
+}
+
+const BEDROCK: &str = "bedrock";
+
+/// From the settings first, then from where `dragoman login` keeps it.
+fn key(name: &str, provider: &ProviderSettings, making: &Making<'_>) -> Option<KeySource> {
+    let server = || github::Server::new(Some(provider), making.network.clone());
+    match provider.key.clone() {
+        Some(source) if name == github::PROVIDER => return Some(exchanged(source, server())),
+        Some(source) => return Some(key_source(source)),
+        None => {}
+    }
+    let aws = &making.resolved.settings.aws;
+    if let (BEDROCK, Some(access_key), Some(secret_key)) = (name, &aws.access_key_id, &aws.secret_access_key)
+    {
+        let credential = Credential::Aws {
+            access_key: access_key.clone(),
+            secret_key: secret_key.expose().to_owned(),
+            session_token: aws.session_token.as_ref().map(|token| token.expose().to_owned()),
+        };
+        return Some(KeySource::new(move || {
+            let credential = credential.clone();
+            Box::pin(async move { Ok(Some(credential)) })
+        }));
+    }
+    let vendor = llm::vendors::vendor(name);
+    let may_come = vendor.is_some_and(|vendor| vendor.auth != Auth::Optional);
+    if !may_come && !making.kept.get(name).is_ok_and(|kept| kept.is_some()) {
+        return None;
+    }
+    let source = match name {
+        github::PROVIDER => signed_in(making.kept.clone(), server()),
+        _ => kept_key(making.kept.clone(), name, making.resolved.redactor.clone()),
+    };
+    let (kept, name) = (making.kept.clone(), name.to_owned());
+    Some(source.while_there(move || kept.get(&name).is_ok_and(|kept| kept.is_some())))
+}
+
+fn kept_key(kept: Arc<dyn Credentials>, name: &str, redactor: Redactor) -> KeySource {
+    let name = name.to_owned();
+    KeySource::new(move || {
+        let found = kept.get(&name);
+        let redactor = redactor.clone();
+        Box::pin(async move {
+            Ok(match found? {
+                Some(Kept::Key { key }) => {
+                    redactor.learn(&key);
+                    Some(Credential::Key(key))
+                }
+                _ => None,
+            })
+        })
+    })
+}
+
+fn signed_in(kept: Arc<dyn Credentials>, server: github::Server) -> KeySource {
+    KeySource::new(move || {
+        let (kept, server) = (kept.clone(), server.clone());
+        Box::pin(async move { server.fresh(&kept).await })
+    })
+}
+
+/// A token of GitHub from the settings is exchanged, and the exchange remembered while it lasts.
+fn exchanged(source: SecretSource, server: github::Server) -> KeySource {
+    let known: Arc<Mutex<Option<Access>>> = Arc::default();
+    KeySource::new(move || {
+        let (source, server, known) = (source.clone(), server.clone(), known.clone());
+        Box::pin(async move {
+            let secret = source.get().await?;
+            let token = secret.expose();
+            if !token.starts_with("gh") {
+                return Ok(Some(Credential::Bearer(token.to_owned())).filter(|_| !token.is_empty()));
+            }
+            let held = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let access = match held.filter(github::lasts) {
+                Some(access) => access,
+                None => server.exchange(token).await?,
+            };
+            *known.lock().unwrap_or_else(PoisonError::into_inner) = Some(access.clone());
+            Ok(Some(Credential::Bearer(access.token)))
+        })
+    })
+}
+
+/// Where the key of each provider comes from, for people.
+pub fn keys(resolved: &Resolved, kept: &[String]) -> Vec<(String, &'static str)> {
+    let configured = &resolved.settings.providers;
+    let vendors = VENDORS.iter().map(|vendor: &Vendor| vendor.name.to_owned());
+    let own = configured.keys().filter(|name| llm::vendors::vendor(name).is_none()).cloned();
+    let state = |name: &String| {
+        if configured.get(name).is_some_and(|provider| provider.key.is_some()) {
+            "in the environment or the configuration"
+        } else if kept.contains(name) {
+            "kept by `dragoman login`"
+        } else if llm::vendors::vendor(name).is_none_or(|vendor| vendor.auth == Auth::Optional) {
+            "none needed"
+        } else {
+            "missing"
+        }
+    };
+    vendors.chain(own).map(|name| (name.clone(), state(&name))).collect()
 }
 
 /// Headers are needed when the request is made; one that must be looked up first is asked for then.
@@ -133,17 +272,17 @@ fn model_config(name: &str, model: &ModelSettings, provider: &ProviderSettings) 
 }
 
 /// What is configured, as text for the chat.
-pub fn report(resolved: &Resolved, models: &dyn Models) -> String {
-    let problems = configured(resolved).problems;
+pub fn report(resolved: &Resolved, models: &dyn Models, problems: &[String], kept: &[String]) -> String {
     let mut lines = vec![format!("Dragoman {}", env!("CARGO_PKG_VERSION"))];
     lines.push(match models.default_model() {
         Some(model) => format!("Default model: {model}"),
         None => "Default model: none. Set a key, for instance ANTHROPIC_API_KEY or OPENAI_API_KEY.".into(),
     });
-    for (name, provider) in &resolved.settings.providers {
-        let key = if provider.key.is_some() { "a key is set" } else { "no key" };
-        lines.push(format!("- {name}: {key}"));
-    }
+    let missing = |(_, state): &(String, &str)| *state != "missing";
+    lines.extend(keys(resolved, kept).into_iter().filter(missing).map(|(name, state)| {
+        let key = if state == "none needed" { "no key needed".to_owned() } else { format!("key {state}") };
+        format!("- {name}: {key}")
+    }));
     lines.extend(problems.iter().map(|problem| format!("- {problem}")));
     lines.extend(resolved.notices.iter().map(|notice| format!("- {}", notice.text)));
     lines.push("There is no operating-system sandbox yet: approved commands run with your rights.".into());

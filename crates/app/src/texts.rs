@@ -3,9 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::{Environment, Resolved};
-use domain::BoxFuture;
+use config::{Credentials, Environment, Resolved};
+use domain::event::CatalogKind;
+use domain::{BoxFuture, Failure};
 use engine::{NamedText, Texts};
+
+use crate::github::{self, Server};
+use crate::{network, providers};
 
 /// A rule or command file larger than this is left out.
 const LARGEST: u64 = 256 << 10;
@@ -15,6 +19,10 @@ pub struct HouseTexts {
     pub resolved: Arc<Resolved>,
     pub roots: Vec<PathBuf>,
     pub models: Arc<dyn domain::model::Models>,
+    /// Providers that cannot be used, each with the reason.
+    pub problems: Vec<String>,
+    pub kept: Arc<dyn Credentials>,
+    pub changes: engine::Changes,
 }
 
 impl HouseTexts {
@@ -57,18 +65,55 @@ impl Texts for HouseTexts {
     }
 
     fn doctor(&self) -> BoxFuture<'_, String> {
-        Box::pin(async move { crate::providers::report(&self.resolved, self.models.as_ref()) })
+        Box::pin(async move {
+            let kept = self.kept.providers();
+            providers::report(&self.resolved, self.models.as_ref(), &self.problems, &kept)
+        })
     }
 
     fn login<'a>(&'a self, provider: Option<&'a str>) -> BoxFuture<'a, String> {
-        let text = match provider {
-            Some(provider) => format!(
-                "Set the key of {provider}: `providers.{provider}.key` in {}, or its environment variable.",
-                self.environment.config_dir().join("config.json").display()
-            ),
-            None => "Name a provider: `/login openai`.".to_owned(),
-        };
-        Box::pin(async move { text })
+        Box::pin(async move {
+            match provider {
+                Some(github::PROVIDER) => self.sign_in().await.unwrap_or_else(|failure| failure.to_string()),
+                Some(provider) => {
+                    let variable = llm::vendors::vendor(provider).and_then(|vendor| vendor.keys.first());
+                    let variable = variable.map(|name| format!(" or set {name}")).unwrap_or_default();
+                    format!(
+                        "Run `dragoman login {provider}` in a terminal{variable}: a key typed here would stay in the chat."
+                    )
+                }
+                None => {
+                    let mut lines = vec!["Name a provider: `/login github-copilot`.\n".to_owned()];
+                    let keys = providers::keys(&self.resolved, &self.kept.providers());
+                    lines.extend(keys.iter().map(|(name, state)| format!("- {name}: {state}")));
+                    lines.join("\n")
+                }
+            }
+        })
+    }
+}
+
+impl HouseTexts {
+    /// Begins the sign-in and says what to do; it ends in the background, and the models appear.
+    async fn sign_in(&self) -> Result<String, Failure> {
+        let server = Server::new(
+            self.resolved.settings.providers.get(github::PROVIDER),
+            Arc::new(network::of(&self.resolved)?),
+        );
+        let device = server.begin().await?;
+        let text = format!(
+            "Open {} and type the code **{}**. When you have done so, the models of GitHub Copilot appear in the list.",
+            device.verification_uri, device.user_code
+        );
+        let (kept, changes) = (self.kept.clone(), self.changes.clone());
+        tokio::spawn(async move {
+            let signed_in = server.finish(&device).await.and_then(|it| kept.put(github::PROVIDER, it));
+            match signed_in {
+                Ok(()) => changes.tell(CatalogKind::Models),
+                Err(failure) => tracing::warn!(%failure, "nobody signed in"),
+            }
+        });
+        Ok(text)
     }
 }
 

@@ -16,6 +16,7 @@
 mod approval;
 mod aws;
 mod behavior;
+mod credentials;
 mod cursor;
 mod defaults;
 mod dynamic;
@@ -42,6 +43,7 @@ mod variables;
 pub use approval::{Approval, ApprovalRules, Rule};
 pub use aws::AwsSettings;
 pub use behavior::{BehaviorSettings, Prompts};
+pub use credentials::{Access, CredentialFile, Credentials, Kept};
 pub use dynamic::{Dynamic, SecretSource};
 pub use environment::Environment;
 pub use hooks::{CustomTool, HookAction, HookMatcher, HookScript, HookSettings};

@@ -237,6 +237,8 @@ pub struct TurnLimits {
     pub max_cost: Option<f64>,
     /// The answer must be JSON of this schema, where the model's API can enforce it.
     pub output_schema: Option<Value>,
+    /// Models to go on with when one fails, in order; empty: those of the settings.
+    pub failover: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

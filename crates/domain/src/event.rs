@@ -174,6 +174,37 @@ pub struct SessionUsage {
     pub context_limit: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_limit: Option<u64>,
+    /// What was spent on what, in the order of first use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spent: Vec<Spent>,
+    /// Where the provider's cache could not be used on, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub breaks: Vec<PrefixBreak>,
+}
+
+/// The calls of one model for one purpose.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Spent {
+    /// `answers`, `title`, `compact`.
+    pub purpose: String,
+    pub model: String,
+    pub calls: u64,
+    pub tokens: Tokens,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// A call whose beginning was not that of the call before it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PrefixBreak {
+    pub reason: String,
+    /// Tokens that were read anew instead of from the cache.
+    pub tokens: u64,
+    /// What that cost more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

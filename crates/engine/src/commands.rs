@@ -184,6 +184,7 @@ fn compact(
         max_steps: 1,
         limits: TurnLimits::default(),
         cost_before: 0.0,
+        failed: Vec::new(),
         started: None,
     };
     turn.history.open_turn = Some(id);

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use config::Settings;
 use domain::Failure;
-use domain::command::Completion;
+use domain::command::{Completed, Completion};
 use domain::event::Fact;
 use domain::item::{ItemKind, Part};
 use domain::model::{Entry, ModelInfo};
 
 use crate::complete;
 use crate::history::History;
+use crate::spending;
 use crate::turn::Turn;
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -60,7 +61,9 @@ pub async fn run(turn: &mut Turn, _step: u32, wish: Option<&str>) -> Result<(), 
         completed = complete::run(models.as_ref(), completion, None) => completed?,
         () = turn.cancel.cancelled() => return Err(Failure::user("Stopped.")),
     };
-    replace(turn, completed.text);
+    let Completed { text, model, tokens, cost } = completed;
+    spending::beside(&turn.shared, "compact", &model, tokens, cost);
+    replace(turn, text);
     Ok(())
 }
 
@@ -69,7 +72,7 @@ pub fn replace(turn: &mut Turn, summary: String) {
     let kept = kept(&turn.history);
     let step = turn.history.items.last().map_or(0, |item| item.step);
     let item = turn.shared.item(turn.id, step, ItemKind::Compaction { summary, kept });
-    tracing::info!(session = %turn.shared.id, "the cached prefix ends: compaction");
+    turn.shared.state().prefix.break_because("compaction");
     turn.history.put(item.clone());
     turn.history.usage.last = Default::default();
     turn.shared.state().usage.last = Default::default();

@@ -18,6 +18,7 @@ use crate::complete;
 use crate::front::Front;
 use crate::refusal::refuse;
 use crate::session::{self, Create, Message, Start};
+use crate::spending;
 use crate::surroundings::{Surroundings, SurroundingsSource};
 
 /// How long shutdown waits for one session.
@@ -351,7 +352,11 @@ async fn answer_query(store: Arc<dyn Store>, surroundings: Arc<Surroundings>, co
             let _ = reply.send(files.glob(roots, pattern).await);
         }
         Command::Complete { completion, deltas, reply } => {
-            let _ = reply.send(complete::run(surroundings.models.as_ref(), completion, deltas).await);
+            let completed = complete::run(surroundings.models.as_ref(), completion, deltas).await;
+            if let Some(cost) = completed.as_ref().ok().and_then(|it| it.cost) {
+                spending::charge_day(store.as_ref(), cost).await;
+            }
+            let _ = reply.send(completed);
         }
         Command::ServerAction { name, action, reply } => {
             let found =

@@ -28,9 +28,6 @@ pub fn of(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
     {
         return system.clone();
     }
-    if actor.system.is_some() {
-        tracing::info!(session = %actor.shared.id, behavior, "the cached prefix ends: another behavior");
-    }
     let system = make(&actor.shared, &behavior, model);
     actor.system = Some((key, system.clone()));
     system

@@ -25,6 +25,7 @@ mod prompting;
 mod refusal;
 mod session;
 mod shared;
+mod spending;
 pub mod surroundings;
 mod title;
 mod turn;

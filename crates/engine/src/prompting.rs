@@ -88,6 +88,7 @@ pub fn launch(actor: &mut Actor, launch: Launch) {
         max_steps,
         limits,
         cost_before,
+        failed: Vec::new(),
         started: Some(started),
     };
     actor.spawn(turn);

@@ -432,7 +432,7 @@ impl Actor {
         };
         let keep = at.checked_sub(1).map(|last| history.items[last].id);
         let fact = Fact::HistoryReplaced { keep };
-        tracing::info!(session = %self.shared.id, "the cached prefix ends: rollback");
+        self.shared.state().prefix.break_because("rollback");
         self.shared.journal.record(vec![fact.clone()]).done().await?;
         let number = history.newest;
         history.fold(&domain::Recorded { number, at: now(), fact });

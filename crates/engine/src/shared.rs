@@ -9,12 +9,14 @@ use domain::event::{EventBody, SessionUsage};
 use domain::item::{Item, ItemKind};
 use domain::tool::{Tool, ToolSource};
 use domain::{Event, ItemId, SessionId, Store, TurnId};
+use tokio::task::JoinHandle;
 
 use crate::approval::Remembered;
 use crate::asks::Asks;
 use crate::audience::Audience;
 use crate::history::History;
 use crate::journal::Journal;
+use crate::spending::Prefix;
 use crate::surroundings::Surroundings;
 
 pub struct Shared {
@@ -40,6 +42,9 @@ pub struct State {
     pub remembered: Remembered,
     /// Said by the user while the turn runs.
     pub steer: Option<String>,
+    pub prefix: Prefix,
+    /// The last cost on its way to the day's account.
+    pub charging: Option<JoinHandle<()>>,
 }
 
 impl Shared {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::command::{Completion, Settings};
+use domain::command::{Completed, Completion, Settings};
 use domain::event::Fact;
 
 use crate::complete;
 use crate::shared::Shared;
+use crate::spending;
 
 const LONGEST: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -36,6 +37,9 @@ pub fn start(shared: &Arc<Shared>, text: &str, model: &str) {
             deadline: PATIENCE,
         };
         let made = complete::run(shared.surroundings.models.as_ref(), completion, None).await;
+        if let Ok(Completed { model, tokens, cost, .. }) = &made {
+            spending::beside(&shared, "title", model, *tokens, *cost);
+        }
         let title = made.map(|completed| by_rule(&completed.text)).ok().filter(|title| !title.is_empty());
         if shared.state().settings.title.is_none() {
             set(&shared, title.unwrap_or(rule));

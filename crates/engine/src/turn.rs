@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use domain::command::{Settings, TurnLimits};
-use domain::event::{Fact, Outcome};
+use domain::event::{Fact, Level, Notice, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{Model, Prompt, StopReason, Tokens};
 use domain::tool::{Tool, ToolSpec};
@@ -21,6 +21,7 @@ use crate::journal::Recording;
 use crate::loops::LoopDetector;
 use crate::port::FrontHost;
 use crate::shared::Shared;
+use crate::spending;
 
 /// A turn about to run.
 pub struct Turn {
@@ -37,6 +38,8 @@ pub struct Turn {
     pub limits: TurnLimits,
     /// What the chat had cost before.
     pub cost_before: f64,
+    /// Models that failed in this turn.
+    pub failed: Vec<String>,
     /// What began it, on its way to the journal: the request does not wait for the disk, what is told does.
     pub started: Option<Recording>,
 }
@@ -67,12 +70,15 @@ impl Turn {
             if self.cancel.is_cancelled() {
                 return Outcome::Stopped;
             }
-            if let Some(failure) = self.spent() {
-                return Outcome::Failed { failure };
-            }
-            match self.step(step, &mut loops).await {
-                Next::Go => {}
-                Next::End(outcome) => return outcome,
+            loop {
+                if let Some(failure) = spending::refused(&self.shared, &self.limits, self.cost_before).await {
+                    return Outcome::Failed { failure };
+                }
+                match self.step(step, &mut loops).await {
+                    Next::Go => break,
+                    Next::Again => {}
+                    Next::End(outcome) => return outcome,
+                }
             }
         }
         Outcome::MaxSteps
@@ -88,10 +94,17 @@ impl Turn {
         let prompt = self.prompt(&tools);
         let naming = |name: &str| named(&tools, name);
         let place = Place { turn: self.id, step };
+        spending::begins(&self.shared, &self.model.info().id, &prompt);
         let stream = self.model.stream(prompt);
         let answered = answer::receive(&self.shared, place, &naming, stream, started, &self.cancel).await;
         self.count(answered.tokens);
         let Answered { items, ending, .. } = answered;
+        if let Ending::Failed(failure) = &ending
+            && items.is_empty()
+            && self.fail_over(failure)
+        {
+            return Next::Again;
+        }
         let (calls, others): (Vec<Item>, Vec<Item>) =
             items.into_iter().partition(|item| matches!(item.kind, ItemKind::ToolCall(_)));
         for item in others {
@@ -160,43 +173,31 @@ impl Turn {
         }
     }
 
-    /// A cap that forbids the next call to the model.
-    fn spent(&self) -> Option<Failure> {
-        let (settings, usage) = (&self.shared.surroundings.settings, self.shared.state().usage.clone());
-        let chat = usage.session_cost.unwrap_or(0.0);
-        let caps = [
-            (self.limits.max_cost, chat - self.cost_before, "this turn", "--max-cost"),
-            (settings.budget.chat, chat, "this chat", "budget.chat"),
-        ];
-        caps.into_iter().find_map(|(cap, spent, what, setting)| {
-            let cap = cap.filter(|cap| spent >= *cap)?;
-            let message = format!("{what} has used ${spent:.4} of ${cap:.4}.");
-            Some(
-                Failure::new(FailureKind::Quota, capitalised(&message))
-                    .hint(format!("Raise {setting} to go on.")),
-            )
-        })
-    }
-
     /// Tells what the call used and cost.
     fn count(&mut self, tokens: Option<Tokens>) {
-        let Some(tokens) = tokens else { return };
-        let info = self.model.info();
-        let usage = {
-            let mut state = self.shared.state();
-            let usage = &mut state.usage;
-            usage.last = tokens;
-            usage.total += tokens;
-            usage.last_cost = info.price.map(|price| price.of(&tokens));
-            if let Some(cost) = usage.last_cost {
-                usage.session_cost = Some(usage.session_cost.unwrap_or(0.0) + cost);
-            }
-            usage.context_limit = info.context_limit;
-            usage.output_limit = info.output_limit;
-            usage.clone()
-        };
-        self.history.usage = usage.clone();
-        self.shared.journal.note(Fact::UsageChanged { usage });
+        if let Some(tokens) = tokens {
+            self.history.usage = spending::answered(&self.shared, &self.model.info(), tokens);
+        }
+    }
+
+    /// The next model of the failover list, where another model can help and nothing was said yet.
+    fn fail_over(&mut self, failure: &Failure) -> bool {
+        let helps = matches!(failure.kind, FailureKind::Auth | FailureKind::Quota | FailureKind::Provider);
+        if !helps {
+            return false;
+        }
+        let failed = self.model.info().id;
+        self.failed.push(failed.clone());
+        let own = &self.limits.failover;
+        let list = if own.is_empty() { &self.shared.surroundings.settings.failover } else { own };
+        let models = &self.shared.surroundings.models;
+        let mut left = list.iter().filter(|name| !self.failed.contains(name));
+        let Some(next) = left.find_map(|name| models.find(name).ok()) else { return false };
+        let text = format!("{failed} failed: {failure} Going on with {}.", next.info().id);
+        tracing::warn!(session = %self.shared.id, failed, next = next.info().id, "going on with another model");
+        self.shared.journal.note(Fact::Notice { notice: Notice { level: Level::Warning, text } });
+        self.model = next;
+        true
     }
 
     async fn compact_if_needed(&mut self, step: u32) -> Result<(), Failure> {
@@ -207,13 +208,10 @@ impl Turn {
     }
 }
 
-fn capitalised(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
-}
-
 enum Next {
     Go,
+    /// The same step with another model.
+    Again,
     End(Outcome),
 }
 

@@ -13,6 +13,7 @@ use futures_util::FutureExt;
 use reqwest::Response;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
 use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::connection::Connection;
@@ -43,6 +44,7 @@ pub(crate) fn stream(connection: Arc<Connection>, prompt: Prompt) -> ModelStream
         credential: None,
         ready: Events::new(),
         began: false,
+        slot: None,
         state: State::Idle,
     });
     Box::pin(futures_util::stream::unfold(call, |mut call| async move {
@@ -61,11 +63,15 @@ struct Call {
     ready: Events,
     /// The answer has begun: events are told as they come, and no other attempt is made.
     began: bool,
+    /// The right to use the provider now; given back when the call is over.
+    slot: Option<OwnedSemaphorePermit>,
     state: State,
 }
 
 enum State {
     Idle,
+    /// Others are before us.
+    Queued,
     Waiting(Instant),
     Reading(Box<Reading>),
     Done,
@@ -99,19 +105,33 @@ impl Call {
                 return Some(Ok(event));
             }
             let problem = match &mut self.state {
-                State::Done => return None,
+                State::Done => {
+                    self.slot = None;
+                    return None;
+                }
+                State::Queued => {
+                    let endpoint = &self.connection.endpoint;
+                    self.slot = endpoint.governor.slot(&endpoint.name, endpoint.patience.concurrency).await;
+                    self.state = State::Idle;
+                    None
+                }
                 State::Waiting(until) => {
                     sleep_until(*until).await;
                     self.state = State::Idle;
                     None
                 }
-                State::Idle => match self.open().await {
-                    Ok(reading) => {
-                        self.state = State::Reading(Box::new(reading));
-                        None
+                State::Idle => {
+                    if let Some(text) = self.held_back().await {
+                        return Some(Ok(ModelEvent::Waiting { text }));
                     }
-                    Err(problem) => Some(problem),
-                },
+                    match self.open().await {
+                        Ok(reading) => {
+                            self.state = State::Reading(Box::new(reading));
+                            None
+                        }
+                        Err(problem) => Some(problem),
+                    }
+                }
                 State::Reading(reading) => match reading.read(&mut self.ready).await {
                     Ok(Progress::More) => None,
                     Ok(Progress::Ended) => {
@@ -130,8 +150,34 @@ impl Call {
         }
     }
 
+    /// Why the provider must not be asked now, if so; the state says what is waited for.
+    async fn held_back(&mut self) -> Option<String> {
+        let endpoint = &self.connection.endpoint;
+        let (name, patience) = (&endpoint.name, &endpoint.patience);
+        if self.slot.is_none() {
+            self.slot = endpoint.governor.try_slot(name, patience.concurrency);
+        }
+        if self.slot.is_none() {
+            self.state = State::Queued;
+            return Some(format!(
+                "{name} has {} requests of ours already; this one is next.",
+                patience.concurrency
+            ));
+        }
+        let asked = endpoint.governor.wait(name).await?;
+        // One that is too long is the provider's to refuse: it may have changed its mind.
+        let wait = retry::wait(patience, self.attempt, Some(asked), retry::random());
+        if wait > patience.longest_wait {
+            return None;
+        }
+        self.state = State::Waiting(Instant::now() + wait);
+        let why = format!("{name} has limited our requests.");
+        Some(retry::notice(&why, wait, self.attempt, patience.attempts))
+    }
+
     /// The answer is whole: its connection can be used again.
     fn release(&mut self) {
+        self.slot = None;
         if let State::Reading(reading) = std::mem::replace(&mut self.state, State::Done) {
             reading.release();
         }
@@ -183,6 +229,9 @@ impl Call {
         if fault.kind == FaultKind::Auth && self.has_new_key().await {
             self.state = State::Idle;
             return None;
+        }
+        if let (FaultKind::RateLimit, Some(asked)) = (fault.kind, fault.retry_after) {
+            connection.endpoint.governor.limited(provider, asked).await;
         }
         let wait = retry::wait(patience, self.attempt + 1, fault.retry_after, retry::random());
         if !fault.can_retry() || self.attempt >= patience.attempts || wait > patience.longest_wait {

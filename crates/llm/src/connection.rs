@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::call;
 use crate::format::{Api, Decode, Dialect, Target, Thinking};
 use crate::framing::Framing;
+use crate::governor::Governor;
 use crate::network::Network;
 use crate::provider::{Credential, KeySource, Patience};
 use crate::sigv4::{Signer, encode_segment};
@@ -33,6 +34,7 @@ pub(crate) struct Endpoint {
     pub headers: Vec<(String, String)>,
     pub patience: Patience,
     pub network: Arc<Network>,
+    pub governor: Arc<Governor>,
 }
 
 impl Endpoint {
@@ -51,6 +53,11 @@ impl Endpoint {
         Ok(credential)
     }
 
+    /// Without asking for it.
+    pub fn has_key(&self) -> bool {
+        self.key.as_ref().is_some_and(KeySource::is_there)
+    }
+
     /// A server that has no row may do without a key, if none was configured.
     pub fn needs_key(&self) -> bool {
         self.vendor.auth != Auth::Optional && (self.key.is_some() || !self.vendor.name.is_empty())
@@ -60,11 +67,11 @@ impl Endpoint {
         Failure::new(FailureKind::Auth, format!("There is no key for {}.", self.name)).hint(self.key_hint())
     }
 
-    /// What to set, as a sentence.
+    /// What to do, as a sentence.
     pub fn key_hint(&self) -> String {
-        let setting = format!("`providers.{}.key` in the configuration", self.name);
+        let (name, setting) = (&self.name, format!("`providers.{}.key` in the configuration", self.name));
         match self.vendor.keys.first() {
-            Some(variable) => format!("Set {variable} or {setting}."),
+            Some(variable) => format!("Set {variable} or {setting}, or run `dragoman login {name}`."),
             None => format!("Set {setting}."),
         }
     }

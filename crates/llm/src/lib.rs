@@ -12,6 +12,7 @@ mod downgrade;
 pub mod fault;
 pub mod format;
 pub mod framing;
+mod governor;
 mod network;
 mod provider;
 mod registry;
@@ -23,6 +24,7 @@ pub mod sse;
 pub mod vendors;
 
 pub use format::Api;
+pub use governor::{Governor, SharedResets};
 pub use network::{Network, NetworkSettings};
 pub use provider::{Credential, KeySource, ModelConfig, Patience, ProviderConfig};
 pub use registry::{Registry, Settings};

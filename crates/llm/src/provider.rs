@@ -30,6 +30,8 @@ pub struct ProviderConfig {
     pub silence: Option<Duration>,
     /// List the catalogue's models of this provider as well.
     pub catalogue: bool,
+    /// Requests at once, where it differs from the others.
+    pub concurrency: Option<usize>,
 }
 
 /// A model of configuration.
@@ -83,7 +85,11 @@ type Source = dyn Fn() -> BoxFuture<'static, Result<Option<Credential>, Failure>
 
 /// Where a key comes from. Asked before each request, so that it can be renewed; [`KeySource::once`] remembers.
 #[derive(Clone)]
-pub struct KeySource(Arc<Source>);
+pub struct KeySource {
+    source: Arc<Source>,
+    /// Whether there is one now; without it there always is.
+    there: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
 
 impl KeySource {
     /// Asks `source` before every request.
@@ -91,7 +97,16 @@ impl KeySource {
     where
         F: Fn() -> BoxFuture<'static, Result<Option<Credential>, Failure>> + Send + Sync + 'static,
     {
-        Self(Arc::new(source))
+        Self { source: Arc::new(source), there: None }
+    }
+
+    /// The same for a key that may come and go: `there` says, without waiting, whether it is there.
+    pub fn while_there(self, there: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { there: Some(Arc::new(there)), ..self }
+    }
+
+    pub fn is_there(&self) -> bool {
+        self.there.as_ref().is_none_or(|there| there())
     }
 
     /// Asks `source` when the first request needs it, and keeps what it gave.
@@ -116,7 +131,7 @@ impl KeySource {
     }
 
     pub async fn get(&self) -> Result<Option<Credential>, Failure> {
-        (self.0)().await
+        (self.source)().await
     }
 }
 
@@ -136,6 +151,8 @@ pub struct Patience {
     pub first_wait: Duration,
     /// A longer wait than this is not waited: the call fails and says when it makes sense again.
     pub longest_wait: Duration,
+    /// Requests at once to one provider.
+    pub concurrency: usize,
 }
 
 impl Default for Patience {
@@ -145,6 +162,7 @@ impl Default for Patience {
             attempts: 8,
             first_wait: Duration::from_secs(1),
             longest_wait: Duration::from_secs(600),
+            concurrency: 8,
         }
     }
 }

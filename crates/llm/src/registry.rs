@@ -11,6 +11,7 @@ use crate::catalogue::{self, Known};
 use crate::connection::{Connection, Endpoint, Handle};
 use crate::discover;
 use crate::format::{Api, Dialect, Thinking};
+use crate::governor::Governor;
 use crate::network::Network;
 use crate::provider::{ModelConfig, Patience, ProviderConfig};
 use crate::vendors::{self, Auth, Vendor};
@@ -23,6 +24,7 @@ pub struct Registry {
     local: RwLock<Vec<Arc<Provider>>>,
     patience: Patience,
     network: Arc<Network>,
+    governor: Arc<Governor>,
     default_model: Option<String>,
     small_model: Option<String>,
 }
@@ -45,17 +47,17 @@ pub struct Settings {
     pub small_model: Option<String>,
     pub patience: Patience,
     pub network: Arc<Network>,
+    pub governor: Arc<Governor>,
 }
 
 impl Registry {
     /// Fails only for a provider that nobody knows how to speak to.
     pub fn new(settings: Settings) -> Result<Self, Failure> {
-        let Settings { providers, default_model, small_model, patience, network } = settings;
-        let providers = providers
-            .into_iter()
-            .map(|config| Provider::new(config, patience, network.clone()).map(Arc::new))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { providers, local: RwLock::default(), patience, network, default_model, small_model })
+        let Settings { providers, default_model, small_model, patience, network, governor } = settings;
+        let make = |config| Provider::new(config, patience, network.clone(), governor.clone()).map(Arc::new);
+        let providers = providers.into_iter().map(make).collect::<Result<_, _>>()?;
+        let local = RwLock::default();
+        Ok(Self { providers, local, patience, network, governor, default_model, small_model })
     }
 
     /// Asks servers for their models: those of this machine by the urls of their vendors, and the configured ones.
@@ -87,9 +89,9 @@ impl Registry {
     }
 
     fn unconfigured(&self, vendor: &str, url: &str) -> Option<Provider> {
-        let (name, url) = (vendor.to_owned(), Some(url.to_owned()));
-        Provider::new(ProviderConfig { name, url, ..Default::default() }, self.patience, self.network.clone())
-            .ok()
+        let config =
+            ProviderConfig { name: vendor.to_owned(), url: Some(url.to_owned()), ..Default::default() };
+        Provider::new(config, self.patience, self.network.clone(), self.governor.clone()).ok()
     }
 
     fn configured(&self, name: &str) -> Option<&Arc<Provider>> {
@@ -117,7 +119,12 @@ fn names(providers: &[Arc<Provider>]) -> Vec<String> {
 }
 
 impl Provider {
-    fn new(config: ProviderConfig, patience: Patience, network: Arc<Network>) -> Result<Self, Failure> {
+    fn new(
+        config: ProviderConfig,
+        patience: Patience,
+        network: Arc<Network>,
+        governor: Arc<Governor>,
+    ) -> Result<Self, Failure> {
         let vendor = row(&config)?;
         let url = config.url.clone().unwrap_or_else(|| vendor.url.to_owned());
         if !url.starts_with("https://") && !url.starts_with("http://") {
@@ -127,7 +134,11 @@ impl Provider {
             ))
             .hint(format!("Set `providers.{}.url`.", config.name)));
         }
-        let patience = Patience { silence: config.silence.unwrap_or(patience.silence), ..patience };
+        let patience = Patience {
+            silence: config.silence.unwrap_or(patience.silence),
+            concurrency: config.concurrency.unwrap_or(patience.concurrency),
+            ..patience
+        };
         let endpoint = Endpoint {
             name: config.name,
             vendor,
@@ -137,6 +148,7 @@ impl Provider {
             headers: config.headers,
             patience,
             network,
+            governor,
         };
         let (models, catalogue) = (config.models, config.catalogue);
         Ok(Self { endpoint: Arc::new(endpoint), models, catalogue, found: RwLock::default() })
@@ -163,7 +175,7 @@ impl Provider {
 
     /// A key is there, or none is needed.
     fn is_ready(&self) -> bool {
-        self.endpoint.key.is_some() || self.endpoint.vendor.auth == Auth::Optional
+        self.endpoint.has_key() || self.endpoint.vendor.auth == Auth::Optional
     }
 
     fn connection(&self, name: &str) -> Connection {
@@ -318,7 +330,7 @@ impl Models for Registry {
                 .hint(format!("Configured are: {}.", known())));
         };
         let endpoint = &provider.endpoint;
-        if endpoint.key.is_none() && endpoint.needs_key() {
+        if !endpoint.has_key() && endpoint.needs_key() {
             return Err(endpoint.missing_key());
         }
         Ok(Arc::new(Handle(Arc::new(provider.connection(model)))))

@@ -93,7 +93,7 @@ pub const VENDORS: &[Vendor] = &[
             ("editor-plugin-version", "dragoman/0.1"),
             ("copilot-integration-id", "vscode-chat"),
         ],
-        ..chat("github-copilot", "https://api.githubcopilot.com", &["GITHUB_TOKEN"], PLAIN)
+        ..chat("github-copilot", "https://api.githubcopilot.com", &["COPILOT_GITHUB_TOKEN"], PLAIN)
     },
     Vendor {
         headers: &[("x-title", "Dragoman")],
@@ -116,6 +116,15 @@ pub const VENDORS: &[Vendor] = &[
         &["DASHSCOPE_API_KEY"],
         Dialect { effort: EffortField::EnableThinking, json_schema: false, ..PLAIN },
     ),
+    chat("cerebras", "https://api.cerebras.ai/v1", &["CEREBRAS_API_KEY"], PLAIN),
+    chat("cohere", "https://api.cohere.ai/compatibility/v1", &["COHERE_API_KEY"], PLAIN),
+    chat("deepinfra", "https://api.deepinfra.com/v1/openai", &["DEEPINFRA_API_KEY"], PLAIN),
+    chat("fireworks", "https://api.fireworks.ai/inference/v1", &["FIREWORKS_API_KEY"], PLAIN),
+    chat("huggingface", "https://router.huggingface.co/v1", &["HF_TOKEN"], PLAIN),
+    chat("minimax", "https://api.minimax.io/v1", &["MINIMAX_API_KEY"], PLAIN),
+    chat("nvidia", "https://integrate.api.nvidia.com/v1", &["NVIDIA_API_KEY"], PLAIN),
+    chat("perplexity", "https://api.perplexity.ai", &["PERPLEXITY_API_KEY"], PLAIN),
+    chat("together", "https://api.together.xyz/v1", &["TOGETHER_API_KEY"], PLAIN),
     local("litellm", "http://localhost:4000/v1"),
     local("lmstudio", "http://localhost:1234/v1"),
     local("llama.cpp", "http://localhost:8080/v1"),

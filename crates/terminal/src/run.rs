@@ -28,6 +28,8 @@ pub struct RunOptions {
     pub newest: bool,
     pub grants: Grants,
     pub max_cost: Option<f64>,
+    /// Models to go on with when one fails.
+    pub failover: Vec<String>,
     pub max_steps: Option<u32>,
     pub timeout: Option<Duration>,
     pub json: bool,
@@ -102,6 +104,7 @@ async fn begin(link: Link, options: RunOptions) -> Result<Run, Failure> {
     let limits = TurnLimits {
         max_steps: options.max_steps,
         max_cost: options.max_cost,
+        failover: options.failover.clone(),
         output_schema: options.schema.clone(),
     };
     let prompt = UserPrompt { text: options.prompt.clone(), change, limits, ..UserPrompt::default() };

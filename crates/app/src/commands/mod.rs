@@ -7,6 +7,7 @@ pub mod config;
 pub mod copilot;
 pub mod explain_permission;
 pub mod generate;
+pub mod login;
 pub mod models;
 pub mod run;
 pub mod server;

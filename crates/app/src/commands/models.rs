@@ -1,43 +1,70 @@
 //! `dragoman models`: the list, and fetching embedded models.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use config::{Environment, Inputs};
+use config::{Environment, Inputs, Resolved};
+use domain::Failure;
 use domain::model::{ModelInfo, Models};
 use serde_json::json;
 
 use crate::cli::ModelsTask;
-use crate::models::AllModels;
-use crate::providers;
+use crate::models::{self, AllModels};
+use crate::providers::{self, Means};
+use crate::{lifetime, network};
 
-pub fn run(task: Option<ModelsTask>, json: bool) -> ExitCode {
+/// How long model servers of this machine are looked for.
+const LOOK_FOR: Duration = Duration::from_secs(2);
+
+pub fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCode {
     let environment = Environment::from_process();
     match task {
-        None => list(&environment, json),
+        None => lifetime::run(list(&environment, json, refresh)),
         Some(ModelsTask::Pull { name }) => embedded::pull(&environment, &name),
         Some(ModelsTask::Add { file }) => embedded::add(&environment, &file),
     }
 }
 
-fn list(environment: &Environment, json: bool) -> ExitCode {
+async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<(), Failure> {
     let inputs = Inputs { workspace_roots: crate::house::here(), ..Inputs::default() };
     let resolved = config::resolve(environment, &inputs);
-    let models = AllModels::new(providers::configured(&resolved), environment);
+    if refresh {
+        fetch_list(environment, &resolved).await?;
+    }
+    models::use_cached_list(environment);
+    let configured = providers::configured(&resolved, &Means::new(environment));
+    let models = AllModels::new(configured, environment);
+    // Servers of this machine answer at once or not at all.
+    let _ = tokio::time::timeout(LOOK_FOR, models.discover()).await;
     let (list, default) = (models.list(), models.default_model());
     if json {
         println!("{:#}", json!({"default": default, "models": list}));
-        return ExitCode::SUCCESS;
+        return Ok(());
     }
     if list.is_empty() {
         println!("No model can be used yet.");
-        println!("Set a key, for instance ANTHROPIC_API_KEY, or run `dragoman models pull smollm2`.");
-        return ExitCode::SUCCESS;
+        println!("Run `dragoman login anthropic`, set a key, or run `dragoman models pull smollm2`.");
+        return Ok(());
     }
     println!("{:<48} {:>10} {:>9}  $ in / out per million", "model", "context", "output");
     for model in &list {
         println!("{}", line(model, default.as_deref() == Some(model.id.as_str())));
     }
-    ExitCode::SUCCESS
+    Ok(())
+}
+
+/// The newest public list, into the cache.
+async fn fetch_list(environment: &Environment, resolved: &Resolved) -> Result<(), Failure> {
+    let network = network::of(resolved)?;
+    let url = environment.var("DRAGOMAN_CATALOGUE").unwrap_or(llm::catalogue::SOURCE);
+    let text = llm::catalogue::fetch(&network, url).await?;
+    let path = models::cached_list(environment);
+    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| {
+        let fresh = path.with_extension("new");
+        std::fs::write(&fresh, text)?;
+        std::fs::rename(fresh, &path)
+    });
+    written.map_err(|error| Failure::user(format!("{} cannot be written: {error}.", path.display())))
 }
 
 fn line(model: &ModelInfo, default: bool) -> String {

@@ -14,6 +14,7 @@ mod eca_text;
 mod embedded;
 mod lifetime;
 mod permissions;
+mod providers;
 mod settings;
 mod stall;
 

@@ -22,6 +22,7 @@ fn patience() -> Patience {
         attempts: 4,
         first_wait: Duration::from_millis(20),
         longest_wait: Duration::from_secs(5),
+        concurrency: 8,
     }
 }
 

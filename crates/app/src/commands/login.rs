@@ -1,0 +1,141 @@
+//! `dragoman login` and `dragoman logout`: keys and sign-ins that are kept for the user.
+
+use std::io::{IsTerminal, Read, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use config::{CredentialFile, Credentials, Environment, Inputs, Kept, Resolved};
+use domain::Failure;
+use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
+
+use super::failed;
+use crate::github::{self, Server};
+use crate::lifetime;
+use crate::providers;
+
+/// No key is longer.
+const LONGEST: u64 = 16 << 10;
+
+pub fn login(provider: Option<&str>) -> ExitCode {
+    let environment = Environment::from_process();
+    let resolved = resolved(&environment);
+    let Some(provider) = provider else { return list(&environment, &resolved) };
+    if let Err(failure) = known(provider, &resolved) {
+        failed(&failure);
+        return ExitCode::from(2);
+    }
+    let kept = Arc::new(CredentialFile::new(&environment));
+    if provider == github::PROVIDER {
+        return lifetime::run(async { device(&resolved, kept.as_ref()).await });
+    }
+    match key(provider).and_then(|key| kept.put(provider, Kept::Key { key })) {
+        Ok(()) => {
+            println!("The key of {provider} is kept in {}.", kept.path().display());
+            println!("`dragoman models` lists what can be used now.");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => failed(&failure),
+    }
+}
+
+pub fn logout(provider: &str) -> ExitCode {
+    let kept = CredentialFile::new(&Environment::from_process());
+    match kept.remove(provider) {
+        Ok(true) => {
+            println!("Nothing is kept for {provider} any more.");
+            ExitCode::SUCCESS
+        }
+        Ok(false) => failed(
+            &Failure::user(format!("Nothing is kept for {provider}."))
+                .hint("A key in the environment or in a configuration file must be taken out there."),
+        ),
+        Err(failure) => failed(&failure),
+    }
+}
+
+fn resolved(environment: &Environment) -> Resolved {
+    let inputs = Inputs { workspace_roots: crate::house::here(), ..Inputs::default() };
+    config::resolve(environment, &inputs)
+}
+
+fn known(provider: &str, resolved: &Resolved) -> Result<(), Failure> {
+    if llm::vendors::vendor(provider).is_some() || resolved.settings.providers.contains_key(provider) {
+        return Ok(());
+    }
+    let names: Vec<&str> = llm::vendors::VENDORS.iter().map(|vendor| vendor.name).collect();
+    Err(Failure::user(format!("{provider} is not a provider."))
+        .hint(format!("There are {}, and those of your configuration.", names.join(", "))))
+}
+
+fn list(environment: &Environment, resolved: &Resolved) -> ExitCode {
+    let kept = CredentialFile::new(environment).providers();
+    println!("{:<16} key", "provider");
+    for (name, state) in providers::keys(resolved, &kept) {
+        println!("{name:<16} {state}");
+    }
+    println!("\nName one: dragoman login anthropic");
+    ExitCode::SUCCESS
+}
+
+async fn device(resolved: &Resolved, kept: &dyn Credentials) -> Result<(), Failure> {
+    let network = Arc::new(crate::network::of(resolved)?);
+    let server = Server::new(resolved.settings.providers.get(github::PROVIDER), network);
+    let device = server.begin().await?;
+    println!("Open {} and type the code {}.", device.verification_uri, device.user_code);
+    println!("Waiting for you (Ctrl-C gives up) …");
+    let signed_in = server.finish(&device).await?;
+    kept.put(github::PROVIDER, signed_in)?;
+    println!("You are signed in to GitHub Copilot.");
+    Ok(())
+}
+
+/// Typed without being shown, or the first line of a pipe.
+fn key(provider: &str) -> Result<String, Failure> {
+    let typed = if std::io::stdin().is_terminal() {
+        eprint!("The key of {provider} (not shown): ");
+        let _ = std::io::stderr().flush();
+        let typed = typed();
+        eprintln!();
+        typed
+    } else {
+        let mut text = String::new();
+        std::io::stdin().take(LONGEST).read_to_string(&mut text).map(|_| text)
+    };
+    let text = typed.map_err(|error| Failure::user(format!("The key could not be read: {error}.")))?;
+    let key = text.lines().next().unwrap_or_default().trim().to_owned();
+    if key.is_empty() || key.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(Failure::user("That is not a key; nothing is kept.").hint("A key is one word."));
+    }
+    Ok(key)
+}
+
+/// One line, byte by byte, so that Ctrl-C too leaves the terminal as it was.
+fn typed() -> std::io::Result<String> {
+    let stdin = std::io::stdin();
+    let before = termios::tcgetattr(&stdin)?;
+    let mut quiet = before.clone();
+    quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+    quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
+    quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
+    termios::tcsetattr(&stdin, OptionalActions::Flush, &quiet)?;
+    let mut bytes = Vec::new();
+    let mut one = [0];
+    let read = loop {
+        match stdin.lock().read(&mut one) {
+            Ok(0) => break Ok(()),
+            Ok(_) => match one[0] {
+                b'\r' | b'\n' => break Ok(()),
+                3 | 4 => break Err(std::io::Error::other("given up")),
+                8 | 127 => {
+                    bytes.pop();
+                }
+                byte if bytes.len() < 16 << 10 => bytes.push(byte),
+                _ => {}
+            },
+            Err(error) => break Err(error),
+        }
+    };
+    termios::tcsetattr(&stdin, OptionalActions::Flush, &before)?;
+    read?;
+    String::from_utf8(bytes).map_err(std::io::Error::other)
+}

@@ -1,0 +1,175 @@
+//! Signing in at GitHub for Copilot: the device flow, and the short-lived token that the sign-in is exchanged for.
+//!
+//! Invariants: a token is renewed before it runs out, by one process of the machine at a time; every wait has a
+//! deadline; no token appears in an error.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use config::{Access, Credentials, Kept};
+use domain::{Failure, FailureKind};
+use llm::{Credential, Network};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+pub const PROVIDER: &str = "github-copilot";
+const HOME: &str = "https://github.com";
+const HOME_API: &str = "https://api.github.com";
+/// The public name under which editors sign in to Copilot.
+const CLIENT: &str = "Iv1.b507a08c87ecfe98";
+const REQUEST: Duration = Duration::from_secs(20);
+/// A token is renewed when it has less than this left, in seconds.
+const EARLY: i64 = 300;
+
+/// Where to sign in, and as whom.
+#[derive(Clone)]
+pub struct Server {
+    url: String,
+    client: String,
+    network: Arc<Network>,
+}
+
+/// What the user must do: open the page and type the code.
+#[derive(Deserialize)]
+pub struct Device {
+    pub verification_uri: String,
+    pub user_code: String,
+    device_code: String,
+    expires_in: u64,
+    #[serde(default = "five")]
+    interval: u64,
+}
+
+fn five() -> u64 {
+    5
+}
+
+#[derive(Deserialize)]
+struct Polled {
+    access_token: Option<String>,
+    error: Option<String>,
+    interval: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Exchanged {
+    token: String,
+    expires_at: i64,
+}
+
+impl Server {
+    /// `settings`: another server or client than GitHub's own.
+    pub fn new(settings: Option<&config::ProviderSettings>, network: Arc<Network>) -> Self {
+        let url = settings.and_then(|it| it.auth_url.as_deref()).unwrap_or(HOME);
+        let client = settings.and_then(|it| it.auth_client_id.as_deref()).unwrap_or(CLIENT);
+        Self { url: url.trim_end_matches('/').to_owned(), client: client.to_owned(), network }
+    }
+
+    pub async fn begin(&self) -> Result<Device, Failure> {
+        let body = json!({"client_id": self.client, "scope": "read:user"});
+        self.ask("/login/device/code", &body).await
+    }
+
+    /// Until the user has typed the code, or it is too late.
+    pub async fn finish(&self, device: &Device) -> Result<Kept, Failure> {
+        let polling = async {
+            let mut pause = device.interval;
+            loop {
+                tokio::time::sleep(Duration::from_secs(pause)).await;
+                let body = json!({
+                    "client_id": self.client,
+                    "device_code": device.device_code,
+                    "grant_type": "urn:ietf:params:oauth:grant-type:device_code",
+                });
+                let polled: Polled = self.ask("/login/oauth/access_token", &body).await?;
+                match (polled.access_token, polled.error.as_deref()) {
+                    (Some(token), _) => return Ok(Kept::GitHub { token, access: None }),
+                    (None, Some("authorization_pending")) => {}
+                    (None, Some("slow_down")) => pause = polled.interval.unwrap_or(pause + 5),
+                    (None, Some("access_denied")) => return Err(refused("You refused the sign-in.")),
+                    (None, _) => return Err(refused("GitHub did not accept the sign-in.")),
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(device.expires_in), polling)
+            .await
+            .unwrap_or_else(|_| Err(refused("The code has run out.")))
+    }
+
+    /// The token for the next request: the kept one while it lasts, else a new one.
+    pub async fn fresh(&self, kept: &Arc<dyn Credentials>) -> Result<Option<Credential>, Failure> {
+        let usable = |kept: &Arc<dyn Credentials>| match kept.get(PROVIDER)? {
+            Some(Kept::GitHub { token, access }) => Ok::<_, Failure>(Some((token, access.filter(lasts)))),
+            _ => Ok(None),
+        };
+        match usable(kept)? {
+            None => return Ok(None),
+            Some((_, Some(access))) => return Ok(Some(Credential::Bearer(access.token))),
+            Some((_, None)) => {}
+        }
+        let waiting = kept.clone();
+        let _renewing = tokio::task::spawn_blocking(move || waiting.renewing())
+            .await
+            .map_err(|_| Failure::internal("Renewing a token broke."))??;
+        // Whoever held it before us may have done it.
+        match usable(kept)? {
+            None => Ok(None),
+            Some((_, Some(access))) => Ok(Some(Credential::Bearer(access.token))),
+            Some((token, None)) => {
+                let access = self.exchange(&token).await?;
+                let renewed = Kept::GitHub { token, access: Some(access.clone()) };
+                kept.put(PROVIDER, renewed)?;
+                Ok(Some(Credential::Bearer(access.token)))
+            }
+        }
+    }
+
+    /// A token of GitHub for one of Copilot.
+    pub async fn exchange(&self, token: &str) -> Result<Access, Failure> {
+        let base = if self.url == HOME { HOME_API } else { &self.url };
+        let url = format!("{base}/copilot_internal/v2/token");
+        let client = self.network.client(&url).await?;
+        let request = client.get(&url).header("authorization", format!("token {token}"));
+        let Exchanged { token, expires_at } = receive(request).await?;
+        Ok(Access { token, expires_at })
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Failure> {
+        let url = format!("{}{path}", self.url);
+        let client = self.network.client(&url).await?;
+        receive(client.post(&url).json(body)).await
+    }
+}
+
+/// It need not be renewed yet.
+pub fn lasts(access: &Access) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
+    access.expires_at - EARLY > i64::try_from(now).unwrap_or(i64::MAX)
+}
+
+async fn receive<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, Failure> {
+    let unreachable = |why: String| {
+        Failure::provider(format!("GitHub cannot be reached: {why}."))
+            .hint("Check the network and try again.")
+    };
+    let receiving = async {
+        let sent = request.header("accept", "application/json").send().await;
+        let response = sent.map_err(|error| unreachable(error.without_url().to_string()))?;
+        let status = response.status();
+        if status.as_u16() == 401 || status.as_u16() == 403 {
+            return Err(refused("GitHub refuses the sign-in, or this account has no Copilot."));
+        }
+        if !status.is_success() {
+            return Err(unreachable(format!("it says {status}")));
+        }
+        response.json().await.map_err(|_| unreachable("its answer makes no sense".to_owned()))
+    };
+    tokio::time::timeout(REQUEST, receiving)
+        .await
+        .unwrap_or_else(|_| Err(unreachable("it does not answer".to_owned())))
+}
+
+fn refused(message: &str) -> Failure {
+    Failure::new(FailureKind::Auth, message).hint(format!("Run `dragoman login {PROVIDER}` again."))
+}

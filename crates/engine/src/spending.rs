@@ -1,0 +1,226 @@
+//! Money: what each call used and cost, the caps that stop before the next call, and what broke the cached prefix.
+//!
+//! Invariants: every call of a chat is on its account, whatever it was for; the day's account is shared by all
+//! processes of the machine through the store; a cap is asked before a call, never after.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use domain::command::TurnLimits;
+use domain::event::{Fact, PrefixBreak, SessionUsage, Spent};
+use domain::model::{ModelInfo, Price, Prompt, Tokens};
+use domain::{Failure, FailureKind, Store};
+
+use crate::shared::Shared;
+
+/// The kind of the store's records that hold what was spent on a day.
+const DAYS: &str = "spent";
+/// Breaks that an account remembers.
+const BREAKS: usize = 50;
+
+/// What a provider's cache holds of a chat after a call.
+#[derive(Default)]
+pub struct Prefix {
+    /// The model, and what stands before the history.
+    head: Option<(String, u64, u64)>,
+    /// Tokens of the last call's prompt.
+    tokens: u64,
+    /// Why the call under way begins otherwise.
+    broken: Option<String>,
+}
+
+impl Prefix {
+    /// The history was replaced.
+    pub fn break_because(&mut self, reason: &str) {
+        if self.head.is_some() {
+            self.broken.get_or_insert_with(|| reason.to_owned());
+        }
+    }
+
+    /// Compares a call with the one before it; names the break.
+    fn next(&mut self, model: &str, prompt: &Prompt) -> Option<&str> {
+        let system = hash(|hasher| prompt.system.hash(hasher));
+        let tools = hash(|hasher| {
+            for tool in prompt.tools.iter() {
+                (tool.offered_name(), &tool.description, tool.input_schema.to_string()).hash(hasher);
+            }
+        });
+        let before = self.head.replace((model.to_owned(), system, tools));
+        if let Some((known, known_system, known_tools)) = before {
+            let reason = if known != model {
+                Some(format!("another model ({model})"))
+            } else if known_system != system {
+                Some("other instructions".to_owned())
+            } else if known_tools != tools {
+                Some("another set of tools".to_owned())
+            } else {
+                None
+            };
+            if reason.is_some() {
+                self.broken = reason;
+            }
+        }
+        self.broken.as_deref()
+    }
+
+    /// What the break of the call that just ended cost, if there was one.
+    fn over(&mut self, tokens: &Tokens, price: Option<&Price>) -> Option<PrefixBreak> {
+        let reason = self.broken.take();
+        let lost = self.tokens.saturating_sub(tokens.cache_read);
+        self.tokens = tokens.input + tokens.cache_read + tokens.cache_write;
+        let reason = reason.filter(|_| lost > 0)?;
+        let cost = price.and_then(|price| {
+            let saved = price.cache_write.unwrap_or(price.input) - price.cache_read?;
+            Some(lost as f64 * saved.max(0.0) / 1_000_000.0)
+        });
+        Some(PrefixBreak { reason, tokens: lost, cost })
+    }
+}
+
+fn hash(fill: impl FnOnce(&mut DefaultHasher)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    fill(&mut hasher);
+    hasher.finish()
+}
+
+/// A call of the conversation is about to be made: a break of the cached prefix is named in the log.
+pub fn begins(shared: &Shared, model: &str, prompt: &Prompt) {
+    let mut state = shared.state();
+    if let Some(reason) = state.prefix.next(model, prompt) {
+        tracing::info!(session = %shared.id, reason, "the cached prefix ends");
+    }
+}
+
+/// A call of the conversation is over.
+pub fn answered(shared: &Shared, info: &ModelInfo, tokens: Tokens) -> SessionUsage {
+    let usage = {
+        let mut state = shared.state();
+        let broken = state.prefix.over(&tokens, info.price.as_ref());
+        let usage = &mut state.usage;
+        usage.last = tokens;
+        usage.last_cost = info.price.map(|price| price.of(&tokens));
+        usage.context_limit = info.context_limit;
+        usage.output_limit = info.output_limit;
+        if let Some(broken) = broken.filter(|_| usage.breaks.len() < BREAKS) {
+            usage.breaks.push(broken);
+        }
+        enter(usage, "answers", &info.id, tokens, usage.last_cost);
+        usage.clone()
+    };
+    tell(shared, &usage, usage.last_cost);
+    usage
+}
+
+/// A call beside the conversation is over: a title, a summary.
+pub fn beside(shared: &Shared, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
+    let usage = {
+        let mut state = shared.state();
+        enter(&mut state.usage, purpose, model, tokens, cost);
+        state.usage.clone()
+    };
+    tell(shared, &usage, cost);
+}
+
+fn enter(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
+    usage.total += tokens;
+    if let Some(cost) = cost {
+        usage.session_cost = Some(usage.session_cost.unwrap_or(0.0) + cost);
+    }
+    let known = usage.spent.iter_mut().find(|spent| spent.purpose == purpose && spent.model == model);
+    let row = match known {
+        Some(row) => row,
+        None => {
+            usage.spent.push(Spent { purpose: purpose.into(), model: model.into(), ..Spent::default() });
+            // Just pushed.
+            let Some(row) = usage.spent.last_mut() else { return };
+            row
+        }
+    };
+    row.calls += 1;
+    row.tokens += tokens;
+    if let Some(cost) = cost {
+        row.cost = Some(row.cost.unwrap_or(0.0) + cost);
+    }
+}
+
+/// Into the journal, and what it cost onto the day's account.
+fn tell(shared: &Shared, usage: &SessionUsage, cost: Option<f64>) {
+    shared.journal.note(Fact::UsageChanged { usage: usage.clone() });
+    if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
+        let store = shared.store.clone();
+        let adding = tokio::spawn(async move { charge_day(store.as_ref(), cost).await });
+        shared.state().charging = Some(adding);
+    }
+}
+
+/// Adds to what was spent today on this machine.
+pub async fn charge_day(store: &dyn Store, cost: f64) {
+    if let Err(failure) = store.add(DAYS, &today(), cost).await {
+        tracing::warn!(%failure, "the day's spending could not be recorded");
+    }
+}
+
+/// What was spent today, by all processes.
+pub async fn spent_today(store: &dyn Store) -> Result<f64, Failure> {
+    store.add(DAYS, &today(), 0.0).await
+}
+
+fn today() -> String {
+    jiff::Zoned::now().date().to_string()
+}
+
+/// A cap that forbids the next call to a model.
+pub async fn refused(shared: &Shared, limits: &TurnLimits, before: f64) -> Option<Failure> {
+    let charging = shared.state().charging.take();
+    if let Some(charging) = charging {
+        let _ = charging.await;
+    }
+    let budget = shared.surroundings.settings.budget;
+    let chat = shared.state().usage.session_cost.unwrap_or(0.0);
+    let (run, run_setting) = match limits.max_cost {
+        Some(cap) => (Some(cap), "--max-cost"),
+        None => (budget.run, "budget.run"),
+    };
+    let mut caps =
+        vec![(run, chat - before, "This turn", run_setting), (budget.chat, chat, "This chat", "budget.chat")];
+    if budget.day.is_some() {
+        match spent_today(shared.store.as_ref()).await {
+            Ok(day) => caps.push((budget.day, day, "Today's work on this machine", "budget.day")),
+            // A cap that cannot be checked holds.
+            Err(failure) => return Some(failure),
+        }
+    }
+    caps.into_iter().find_map(|(cap, spent, what, setting)| {
+        let cap = cap.filter(|cap| spent >= *cap)?;
+        let message = format!("{what} has used ${spent:.4} of ${cap:.4}.");
+        Some(Failure::new(FailureKind::Quota, message).hint(format!("Raise {setting} to go on.")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt(system: &str) -> Prompt {
+        Prompt { system: vec![system.into()], ..Prompt::default() }
+    }
+
+    #[test]
+    fn breaks_are_named_and_priced() {
+        let price = Price { input: 3.0, output: 15.0, cache_read: Some(0.3), cache_write: Some(3.75) };
+        let cached = |cache_read, input| Tokens { cache_read, input, ..Tokens::default() };
+        let mut prefix = Prefix::default();
+        prefix.break_because("nothing was sent yet");
+        assert_eq!(prefix.next("a/one", &prompt("s")), None, "the first call breaks nothing");
+        assert_eq!(prefix.over(&cached(0, 1000), Some(&price)), None);
+        assert_eq!(prefix.next("a/one", &prompt("s")), None);
+        assert_eq!(prefix.over(&cached(1000, 200), Some(&price)), None);
+        assert_eq!(prefix.next("b/two", &prompt("s")), Some("another model (b/two)"));
+        let broken = prefix.over(&cached(0, 1400), Some(&price)).unwrap();
+        assert_eq!(broken.tokens, 1200);
+        assert!((broken.cost.unwrap() - 1200.0 * 3.45 / 1e6).abs() < 1e-12, "{broken:?}");
+        prefix.break_because("compaction");
+        assert_eq!(prefix.next("b/two", &prompt("s")), Some("compaction"));
+        assert_eq!(prefix.over(&cached(0, 10), None).unwrap().cost, None);
+        assert_eq!(prefix.next("b/two", &prompt("other")), Some("other instructions"));
+    }
+}

@@ -1,0 +1,85 @@
+//! What all calls of a process share: how many run at once at a provider, and when it may be asked again.
+//!
+//! A provider that says "not before" says it to everybody who uses the same key, so one refusal makes all wait; through
+//! [`SharedResets`] the other processes of the machine too. Invariants: a slot is free again when its call ends or is
+//! dropped, in whatever state; nobody waits here without having been told.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::BoxFuture;
+use jiff::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Where the processes of a machine tell each other when a provider may be asked again: milliseconds since 1970.
+pub trait SharedResets: Send + Sync {
+    fn get<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Option<i64>>;
+    fn set<'a>(&'a self, provider: &'a str, until: i64) -> BoxFuture<'a, ()>;
+}
+
+/// One for a process, handed to every registry.
+#[derive(Default)]
+pub struct Governor {
+    slots: Mutex<HashMap<String, Arc<Semaphore>>>,
+    resets: Mutex<HashMap<String, i64>>,
+    shared: Option<Arc<dyn SharedResets>>,
+}
+
+impl fmt::Debug for Governor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Governor")
+    }
+}
+
+impl Governor {
+    pub fn new(shared: Arc<dyn SharedResets>) -> Self {
+        Self { shared: Some(shared), ..Self::default() }
+    }
+
+    /// The slots of a provider; the first who asks says how many there are.
+    fn slots(&self, provider: &str, most: usize) -> Arc<Semaphore> {
+        let mut slots = locked(&self.slots);
+        slots.entry(provider.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(most.max(1)))).clone()
+    }
+
+    /// A slot, if one is free.
+    pub(crate) fn try_slot(&self, provider: &str, most: usize) -> Option<OwnedSemaphorePermit> {
+        self.slots(provider, most).try_acquire_owned().ok()
+    }
+
+    /// Waits for a slot; first come, first served.
+    pub(crate) async fn slot(&self, provider: &str, most: usize) -> Option<OwnedSemaphorePermit> {
+        // Never closed.
+        self.slots(provider, most).acquire_owned().await.ok()
+    }
+
+    /// How long the provider must not be asked.
+    pub(crate) async fn wait(&self, provider: &str) -> Option<Duration> {
+        let mut until = locked(&self.resets).get(provider).copied();
+        if let Some(shared) = &self.shared {
+            until = until.max(shared.get(provider).await);
+        }
+        let left = until? - Timestamp::now().as_millisecond();
+        u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_millis)
+    }
+
+    /// The provider said when it may be asked again.
+    pub(crate) async fn limited(&self, provider: &str, wait: Duration) {
+        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX / 2);
+        let until = Timestamp::now().as_millisecond().saturating_add(wait);
+        {
+            let mut resets = locked(&self.resets);
+            let known = resets.entry(provider.to_owned()).or_insert(until);
+            *known = until.max(*known);
+        }
+        if let Some(shared) = &self.shared {
+            shared.set(provider, until).await;
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
