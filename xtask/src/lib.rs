@@ -1,3 +1,4 @@
 //! Chores of the repository as functions, so that tests can run them too.
 
+pub mod catalogue;
 pub mod tidy;

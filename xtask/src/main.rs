@@ -1,4 +1,4 @@
-//! Chores of the repository: `cargo run -p xtask -- tidy`.
+//! Chores of the repository: `cargo run -p xtask -- tidy` or `catalogue`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
@@ -13,8 +13,17 @@ fn main() -> ExitCode {
             }
             if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
+        Some("catalogue") => match xtask::catalogue::make(std::env::args().nth(2).as_deref()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        },
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy");
+            eprintln!(
+                "usage: cargo run -p xtask -- tidy\n       cargo run -p xtask -- catalogue [PUBLIC-DATA.json]"
+            );
             ExitCode::from(2)
         }
     }

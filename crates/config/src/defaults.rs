@@ -53,7 +53,7 @@ fn defaults() -> Value {
         "maxSteps": 200,
         "streamSilenceSeconds": 120,
         "mcpTimeoutSeconds": 60,
-        "concurrency": 8,
+        "concurrency": 256,
         "logLevel": "info",
         "includeParentAgentsFiles": false,
         "index": {"repoMap": {"maxTotalEntries": 800, "maxEntriesPerDir": 50}},

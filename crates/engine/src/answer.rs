@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use crate::journal::Recording;
 use crate::shared::Shared;
 
-/// Shown text reaches the journal within 250 ms; the commit itself takes the rest.
-const FLUSH_AFTER: Duration = Duration::from_millis(200);
+/// Shown text reaches the journal within 250 ms; the commit itself takes the rest, which a busy disk needs.
+const FLUSH_AFTER: Duration = Duration::from_millis(100);
 const FLUSH_BYTES: usize = 4096;
 /// Past this, the model waits for the disk.
 const BEHIND_BYTES: usize = 256 << 10;

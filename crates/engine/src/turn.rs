@@ -110,16 +110,7 @@ impl Turn {
         for item in others {
             self.history.put(item);
         }
-        let stop = match ending {
-            Ending::Model(StopReason::Cut { message }) => {
-                Some(Outcome::Failed { failure: Failure::provider(message).hint("Ask to continue.") })
-            }
-            Ending::Model(StopReason::Refused { reason }) => Some(Outcome::Refused { reason }),
-            Ending::Model(StopReason::MaxTokens) => Some(Outcome::MaxTokens),
-            Ending::Model(StopReason::Done | StopReason::ToolCalls) => None,
-            Ending::Stopped => Some(Outcome::Stopped),
-            Ending::Failed(failure) => Some(Outcome::Failed { failure }),
-        };
+        let stop = ended_by(ending);
         if let Some(outcome) = stop {
             calls::drop_unrun(self, calls);
             return Next::End(outcome);
@@ -205,6 +196,20 @@ impl Turn {
             compaction::run(self, step, None).await?;
         }
         Ok(())
+    }
+}
+
+/// The outcome of a turn that an answer ends; `None`: the model is done or wants its calls run.
+fn ended_by(ending: Ending) -> Option<Outcome> {
+    match ending {
+        Ending::Model(StopReason::Cut { message }) => {
+            Some(Outcome::Failed { failure: Failure::provider(message).hint("Ask to continue.") })
+        }
+        Ending::Model(StopReason::Refused { reason }) => Some(Outcome::Refused { reason }),
+        Ending::Model(StopReason::MaxTokens) => Some(Outcome::MaxTokens),
+        Ending::Model(StopReason::Done | StopReason::ToolCalls) => None,
+        Ending::Stopped => Some(Outcome::Stopped),
+        Ending::Failed(failure) => Some(Outcome::Failed { failure }),
     }
 }
 

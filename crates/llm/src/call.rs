@@ -110,9 +110,7 @@ impl Call {
                     return None;
                 }
                 State::Queued => {
-                    let endpoint = &self.connection.endpoint;
-                    self.slot = endpoint.governor.slot(&endpoint.name, endpoint.patience.concurrency).await;
-                    self.state = State::Idle;
+                    self.take_turn().await;
                     None
                 }
                 State::Waiting(until) => {
@@ -124,13 +122,8 @@ impl Call {
                     if let Some(text) = self.held_back().await {
                         return Some(Ok(ModelEvent::Waiting { text }));
                     }
-                    match self.open().await {
-                        Ok(reading) => {
-                            self.state = State::Reading(Box::new(reading));
-                            None
-                        }
-                        Err(problem) => Some(problem),
-                    }
+                    let opened = self.open().await;
+                    opened.map(|reading| self.state = State::Reading(Box::new(reading))).err()
                 }
                 State::Reading(reading) => match reading.read(&mut self.ready).await {
                     Ok(Progress::More) => None,
@@ -148,6 +141,12 @@ impl Call {
                 return Some(event);
             }
         }
+    }
+
+    async fn take_turn(&mut self) {
+        let endpoint = &self.connection.endpoint;
+        self.slot = endpoint.governor.slot(&endpoint.name, endpoint.patience.concurrency).await;
+        self.state = State::Idle;
     }
 
     /// Why the provider must not be asked now, if so; the state says what is waited for.

@@ -13,7 +13,7 @@ use domain::model::{ModelInfo, Price};
 
 use crate::format::Thinking;
 pub use fetch::{SOURCE, fetch};
-pub use import::import;
+pub use import::{facts, import};
 
 /// One model of the list.
 #[derive(Clone, PartialEq, Debug)]

@@ -162,7 +162,7 @@ impl Default for Patience {
             attempts: 8,
             first_wait: Duration::from_secs(1),
             longest_wait: Duration::from_secs(600),
-            concurrency: 8,
+            concurrency: 256,
         }
     }
 }

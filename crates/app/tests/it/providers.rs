@@ -281,3 +281,93 @@ async fn a_limit_of_one_process_is_honoured_by_another() {
     assert!(since.elapsed() >= Duration::from_secs(2), "it did not wait");
     assert_eq!(fake.requests().iter().filter(|it| it.last_user_text() == "say 1 words").count(), 3);
 }
+
+/// Every example of the page is taken as it stands.
+#[tokio::test]
+async fn the_examples_of_the_documentation_work() {
+    let page = include_str!("../../../../docs/providers.md");
+    let mut examples = 0;
+    for block in page.split("```json\n").skip(1) {
+        let text = block.split("```").next().expect("an end");
+        let config: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let home = Home::new();
+        let output = run(&home, &config, &["config", "show"], "").await;
+        assert!(output.status.success(), "{text}: {}", said(&output));
+        let shown = said(&output);
+        assert!(!shown.contains("is not known") && !shown.contains("must be"), "{text}: {shown}");
+        examples += 1;
+    }
+    assert!(examples >= 20, "{examples}");
+    for vendor in [
+        "openai",
+        "anthropic",
+        "google",
+        "ollama",
+        "github-copilot",
+        "openrouter",
+        "deepseek",
+        "mistral",
+        "groq",
+        "xai",
+        "moonshot",
+        "z-ai",
+        "qwen",
+        "litellm",
+        "lmstudio",
+        "llama.cpp",
+        "vllm",
+        "azure",
+        "bedrock",
+    ] {
+        assert!(page.contains(&format!("{vendor}/")) || page.contains(&format!("\"{vendor}\"")), "{vendor}");
+    }
+}
+
+#[tokio::test]
+async fn a_newer_list_of_models_is_fetched_when_asked_and_kept() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/api.json", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut request = vec![0; 4096];
+            let _ = socket.read(&mut request).await;
+            let body = json!({"anthropic": {"models": {"claude-next": {
+                "release_date": "2027-01-01", "tool_call": true, "limit": {"context": 5_000_000, "output": 1},
+                "cost": {"input": 1.0, "output": 2.0}, "modalities": {"output": ["text"]}}}}})
+            .to_string();
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let _ = socket.write_all(format!("{head}{body}").as_bytes()).await;
+        }
+    });
+    for arguments in [&["models", "--refresh"][..], &["models"]] {
+        let mut command = home.command(arguments);
+        command.env("DRAGOMAN_CATALOGUE", &url).env("ANTHROPIC_API_KEY", "sk-x");
+        let output =
+            tokio::task::spawn_blocking(move || command.output()).await.expect("it runs").expect("it runs");
+        assert!(said(&output).contains("anthropic/claude-next"), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains("5000000"));
+    }
+}
+
+/// The settings of the network reach the client that speaks to providers.
+#[tokio::test]
+async fn broken_certificates_are_named() {
+    let home = Home::new();
+    let authority = home.write("ca.pem", "no certificate");
+    let settings = [
+        (json!({"caCertFile": authority}), "certificate authorities holds no certificate"),
+        (json!({"caCertFile": "/nowhere/ca.pem"}), "/nowhere/ca.pem"),
+        (json!({"clientCert": authority, "clientKey": authority}), "client certificate"),
+    ];
+    for (network, words) in settings {
+        let config = json!({
+            "defaultModel": "far/m",
+            "network": network,
+            "providers": {"far": {"api": "openai-chat", "url": "https://127.0.0.1:9/v1", "key": "sk-x", "models": {"m": {}}}},
+        });
+        let output = run(&home, &config, &["run", "--timeout", "2", "Hi"], "").await;
+        assert!(!output.status.success() && said(&output).contains(words), "{network}: {}", said(&output));
+    }
+}

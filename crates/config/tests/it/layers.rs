@@ -94,7 +94,7 @@ fn defaults_hold_where_nobody_says_anything() {
         (settings.chat.max_steps, 200),
         (settings.stream_silence.as_secs(), 120),
         (settings.mcp_timeout.as_secs(), 60),
-        (settings.concurrency, 8),
+        (settings.concurrency, 256),
         (settings.index.repo_map_max_entries, 800),
         (settings.index.repo_map_max_entries_per_directory, 50),
         (settings.rewrite_full_file_max_lines, 2000),

@@ -1,11 +1,12 @@
-//! Turns the public model data (the JSON of models.dev) into the rows of our list.
+//! Turns the public model data (the JSON of models.dev) into the facts we keep and into the rows of our list.
 //!
-//! Used by the release chore that renews `data/catalogue.txt` and by a refresh at run time. Pure: text in, text out.
+//! Used by the chore that makes `data/catalogue.txt` from `data/models.json` (`cargo run -p xtask -- catalogue`) and by
+//! a refresh at run time. Pure: text in, text out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The providers we list, by their names there and here.
 const PROVIDERS: [(&str, &str); 14] = [
@@ -33,11 +34,11 @@ struct Provider {
     models: BTreeMap<String, Model>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 struct Model {
     #[serde(default)]
     release_date: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<String>,
     #[serde(default)]
     reasoning: bool,
@@ -47,13 +48,13 @@ struct Model {
     temperature: bool,
     #[serde(default)]
     limit: Limit,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
     #[serde(default)]
     modalities: Modalities,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Serialize, Default)]
 struct Limit {
     #[serde(default)]
     context: u64,
@@ -61,20 +62,37 @@ struct Limit {
     output: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 struct Cost {
     input: Option<f64>,
     output: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cache_read: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cache_write: Option<f64>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Serialize, Default)]
 struct Modalities {
     #[serde(default)]
     input: Vec<String>,
     #[serde(default)]
     output: Vec<String>,
+}
+
+/// The facts of the public data that the list is made from, one model a line: what `data/models.json` holds.
+pub fn facts(json: &str) -> Result<String, serde_json::Error> {
+    let providers: BTreeMap<String, Provider> = serde_json::from_str(json)?;
+    let mut blocks = Vec::new();
+    for (there, here) in PROVIDERS {
+        let Some(provider) = providers.get(there) else { continue };
+        let mut lines = Vec::new();
+        for (name, model) in provider.models.iter().filter(|(name, model)| useful(here, name, model)) {
+            lines.push(format!("{}: {}", serde_json::to_string(name)?, serde_json::to_string(model)?));
+        }
+        blocks.push(format!("\"{there}\": {{\"models\": {{\n{}\n}}}}", lines.join(",\n")));
+    }
+    Ok(format!("{{\n{}\n}}\n", blocks.join(",\n")))
 }
 
 /// The list as text, newest models first within a provider.
@@ -254,11 +272,11 @@ mod tests {
         assert!(models[0].info.images && models[0].temperature);
     }
 
-    /// The built-in list is what the public data gives, where that data is at hand.
     #[test]
-    fn the_built_in_list_is_up_to_date_with_its_source() {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/models.json");
-        let Ok(json) = std::fs::read_to_string(source) else { return };
-        assert_eq!(import(&json).unwrap(), include_str!("../../data/catalogue.txt"));
+    fn the_built_in_list_is_made_from_our_facts() {
+        let (facts_file, list) =
+            (include_str!("../../data/models.json"), include_str!("../../data/catalogue.txt"));
+        assert!(import(facts_file).unwrap() == list, "run `cargo run -p xtask -- catalogue`");
+        assert!(facts(facts_file).unwrap() == facts_file, "run `cargo run -p xtask -- catalogue`");
     }
 }
