@@ -1,8 +1,8 @@
-//! Stored chats: the list, and opening one.
+//! Stored chats: the list, opening one, and a fork of one.
 
 use domain::command::SessionInfo;
 use domain::store::{ListFilter, SessionSummary};
-use domain::{Command, FailureKind, SessionId};
+use domain::{Command, FailureKind, ItemId, SessionId};
 use rpc::{Fault, Responder};
 use serde_json::{Value, json};
 
@@ -47,6 +47,23 @@ pub async fn open(server: &mut Server, params: ChatParams, responder: Option<Res
                 Err(failure) if failure.kind == FailureKind::User => {
                     server.respond(responder, json!({"found": false, "chatId": chat}));
                 }
+                Err(failure) => fail(responder, fault(&failure)),
+            },
+        )
+        .await;
+}
+
+/// A chat of its own that begins with what another one holds, also one that another process writes.
+pub async fn fork(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
+    let Some(session) = session_of(&params) else {
+        return fail(responder, Fault::new(Fault::INVALID_PARAMS, "chatId is missing."));
+    };
+    let until = params.content_id.as_deref().and_then(ItemId::parse);
+    server
+        .call(
+            |reply| Command::Fork { session, until, reply },
+            move |server, info| match info {
+                Ok(info) => show_opened(server, info.id.clone(), info, responder),
                 Err(failure) => fail(responder, fault(&failure)),
             },
         )

@@ -65,6 +65,7 @@ async fn chat(server: &mut Server, method: &str, value: Value, responder: Option
         "chat/rollback" => rollback(server, params, false, responder).await,
         "chat/list" => chats::list(server, params, responder).await,
         "chat/open" => chats::open(server, params, responder).await,
+        "chat/fork" => chats::fork(server, params, responder).await,
         "chat/promptSteer" => steer(server, params.message.clone(), params, responder).await,
         "chat/promptSteerRemove" => steer(server, None, params, responder).await,
         "chat/queryContext" | "chat/queryFiles" => queries::contexts(server, method, params, responder).await,

@@ -323,3 +323,29 @@ async fn a_prompt_sent_the_moment_a_turn_ends_is_taken() {
         assert_eq!(result["status"], "prompting", "turn {turn}");
     }
 }
+
+/// One process writes a chat; another one follows it, is refused by name, and goes on in a fork.
+#[tokio::test]
+async fn a_chat_that_another_process_writes_is_followed_and_forked() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let mut writer = Client::start(&home, &config).await;
+    writer.prompt(Some("c"), "say 1 words").await;
+    let mut reader = Client::start(&home, &config).await;
+    let opened = reader.request("chat/open", json!({"chatId": "c"})).await;
+    assert_eq!(opened["found"], true);
+    writer.prompt(Some("c"), "say 3 words").await;
+    reader.until(|it| it["params"]["content"]["text"] == json!("say 3 words\n")).await;
+    reader.until(is_finished).await;
+    let (result, contents) = reader.prompt(Some("c"), "me too").await;
+    let text = system_text(&contents);
+    let holder = format!("process {}", writer.child.id().expect("a running child"));
+    assert_eq!(result["status"], "error");
+    assert!(text.contains(&holder) && text.contains("fork"), "{text}");
+    let fork = reader.request("chat/fork", json!({"chatId": "c"})).await;
+    let own = fork["chatId"].as_str().expect("a chat").to_owned();
+    assert_ne!(own, "c");
+    reader.prompt(Some(&own), "and here").await;
+    let sent = fake.last_request().body.to_string();
+    assert!(sent.contains("say 3 words") && sent.contains("and here"), "{sent}");
+}
