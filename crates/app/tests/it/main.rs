@@ -13,6 +13,7 @@ mod eca_mcp;
 mod eca_text;
 mod embedded;
 mod lifetime;
+mod logs;
 mod permissions;
 mod providers;
 mod settings;
