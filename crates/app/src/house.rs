@@ -11,6 +11,7 @@ use config::{CredentialFile, Environment, Inputs};
 use domain::command::{ServerSpec, Workspace};
 use domain::event::{CatalogKind, Level, Notice};
 use domain::link::Engine;
+use domain::model::Models;
 use domain::tool::ToolSource;
 use domain::{BoxFuture, Failure, Store};
 use engine::{Surroundings, SurroundingsSource};
@@ -24,6 +25,8 @@ use crate::texts::HouseTexts;
 
 /// The way to the first answer is left alone for so long.
 const LOOK_AFTER: Duration = Duration::from_millis(150);
+/// Servers of this machine answer at once or not at all.
+const LOOK_FOR: Duration = Duration::from_millis(500);
 
 pub struct House {
     environment: Arc<Environment>,
@@ -146,6 +149,18 @@ impl House {
             ..tools::Options::default()
         }
     }
+}
+
+/// The model of a server of this machine, where nothing is configured: better than the embedded one.
+pub async fn found_on_this_machine(environment: &Environment) -> Option<String> {
+    let inputs = Inputs { workspace_roots: here(), ..Inputs::default() };
+    let resolved = config::resolve(environment, &inputs);
+    let models = AllModels::new(providers::configured(&resolved, &Means::new(environment)), environment);
+    if models.default_model().is_some_and(|model| !model.starts_with("local/")) {
+        return None;
+    }
+    let _ = tokio::time::timeout(LOOK_FOR, models.discover()).await;
+    models.default_model().filter(|model| !model.starts_with("local/"))
 }
 
 /// The folder the program was started in, as a workspace.

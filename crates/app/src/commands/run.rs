@@ -20,7 +20,7 @@ use crate::logging;
 const LARGEST: u64 = 16 << 20;
 
 pub fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
-    let options = match options(arguments) {
+    let mut options = match options(arguments) {
         Ok(options) => options,
         Err(failure) => {
             failed(&failure);
@@ -31,6 +31,9 @@ pub fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
     logging::start(&environment, level);
     let mut exit = Exit::Failed;
     let ran = lifetime::run(async {
+        if options.model.is_none() && options.session.is_none() && !options.newest {
+            options.model = house::found_on_this_machine(&environment).await;
+        }
         let engine = House::open(environment)?;
         let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
         let turn = terminal::run(engine.clone(), options, &mut out, &mut err);
