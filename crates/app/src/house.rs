@@ -32,18 +32,25 @@ pub struct House {
     environment: Arc<Environment>,
     changes: engine::Changes,
     means: Means,
+    /// The user named a model, and need not be told which one there is by default.
+    chosen: bool,
 }
 
 impl House {
     /// The engine on the user's own store.
     pub fn open(environment: Environment) -> Result<Engine, Failure> {
+        Self::open_for(environment, false)
+    }
+
+    /// The same for a front-end that says whether a model was chosen.
+    pub fn open_for(environment: Environment, chosen: bool) -> Result<Engine, Failure> {
         let store: Arc<dyn Store> = Arc::new(store::Journal::open(&environment.data_dir())?);
         let (changes, receiver) = engine::changes();
         let means = Means {
             kept: Arc::new(CredentialFile::new(&environment)),
             governor: Arc::new(Governor::new(Arc::new(MachineResets(store.clone())))),
         };
-        let house = Arc::new(House { environment: Arc::new(environment), changes, means });
+        let house = Arc::new(House { environment: Arc::new(environment), changes, means, chosen });
         Ok(engine::start(store, house, receiver))
     }
 }
@@ -64,7 +71,7 @@ impl SurroundingsSource for House {
         let models = Arc::new(AllModels::new(configured, &self.environment));
         self.look_around(models.clone());
         let mut notices = resolved.notices.clone();
-        if models.is_small() {
+        if models.is_small() && !self.chosen {
             notices.push(Notice { level: Level::Info, text: models::SMALL.to_owned() });
         }
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));

@@ -34,7 +34,7 @@ pub fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
         if options.model.is_none() && options.session.is_none() && !options.newest {
             options.model = house::found_on_this_machine(&environment).await;
         }
-        let engine = House::open(environment)?;
+        let engine = House::open_for(environment, options.model.is_some())?;
         let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
         let turn = terminal::run(engine.clone(), options, &mut out, &mut err);
         exit = lifetime::until_signal(turn).await.unwrap_or(Exit::Failed);
