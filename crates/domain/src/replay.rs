@@ -1,14 +1,14 @@
 //! A stored chat as the facts that still count, for front-ends that show it anew.
 //!
-//! Invariant: what a rollback dropped is left out, the order and the numbers of the rest stay.
+//! Invariant: what a rollback dropped is left out, the order of the rest stays.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::command::Command;
 use crate::event::{Fact, Recorded};
 use crate::failure::Failure;
-use crate::ids::{ItemId, SessionId, TurnId};
+use crate::ids::{AskId, ItemId, SessionId, TurnId};
 use crate::link::Commands;
 
 /// Facts read at a time.
@@ -29,8 +29,48 @@ pub async fn read(commands: &Commands, session: &SessionId) -> Result<Vec<Arc<Re
     }
 }
 
-/// Leaves out the items that `HistoryReplaced` dropped, and the replacing itself.
+/// What is left to show: without the items that `HistoryReplaced` dropped, without how whole items came about and
+/// without questions that were answered.
 pub fn effective(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
+    whole(standing(all))
+}
+
+/// An item that has ended stands once, as it ended, where it began.
+fn whole(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
+    let mut ended: HashMap<ItemId, Arc<Recorded>> = HashMap::new();
+    let mut settled: HashSet<AskId> = HashSet::new();
+    for recorded in &all {
+        match &recorded.fact {
+            Fact::ItemEnded { item } => {
+                ended.insert(item.id, recorded.clone());
+            }
+            Fact::AskSettled { id, .. } => {
+                settled.insert(*id);
+            }
+            _ => {}
+        }
+    }
+    let mut shown: HashSet<ItemId> = HashSet::new();
+    let mut kept = Vec::with_capacity(all.len());
+    for recorded in all {
+        match &recorded.fact {
+            Fact::AskRaised { ask } if settled.contains(&ask.id) => {}
+            Fact::AskSettled { .. } => {}
+            fact => match item_of(fact) {
+                Some(id) => match ended.get(&id) {
+                    Some(end) if shown.insert(id) => kept.push(end.clone()),
+                    Some(_) => {}
+                    None => kept.push(recorded),
+                },
+                None => kept.push(recorded),
+            },
+        }
+    }
+    kept
+}
+
+/// Leaves out the items that `HistoryReplaced` dropped, and the replacing itself.
+fn standing(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
     let mut order: HashMap<ItemId, usize> = HashMap::new();
     let mut turns: HashMap<ItemId, TurnId> = HashMap::new();
     let mut kept: Vec<Arc<Recorded>> = Vec::new();
@@ -73,7 +113,7 @@ fn item_of(fact: &Fact) -> Option<ItemId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Outcome;
+    use crate::event::{Channel, Outcome};
     use crate::ids::TurnId;
     use crate::item::{Item, ItemKind};
 
@@ -96,5 +136,28 @@ mod tests {
         let keep_one = Fact::HistoryReplaced { keep: Some(ItemId(1)) };
         assert_eq!(left(vec![said(1), said(2), ended, keep_one, said(3)]), [1, 3]);
         assert!(left(vec![said(1), said(2), Fact::HistoryReplaced { keep: None }]).is_empty());
+    }
+
+    #[test]
+    fn a_whole_item_stands_once_where_it_began() {
+        let item = |id, text: &str| Item {
+            id: ItemId(id),
+            turn: TurnId(1),
+            step: 0,
+            parent: None,
+            kind: ItemKind::SystemText { text: text.to_owned() },
+        };
+        let facts = vec![
+            Fact::ItemStarted { item: item(1, "a") },
+            Fact::ItemStarted { item: item(2, "x") },
+            Fact::ItemGrew { item: ItemId(1), channel: Channel::Text, offset: 1, text: "b".into() },
+            Fact::ItemEnded { item: item(1, "ab") },
+            Fact::ItemGrew { item: ItemId(2), channel: Channel::Text, offset: 1, text: "y".into() },
+        ];
+        let shown = effective(recorded(facts));
+        assert!(matches!(&shown[0].fact, Fact::ItemEnded { item } if item.id == ItemId(1)));
+        assert!(matches!(&shown[1].fact, Fact::ItemStarted { item } if item.id == ItemId(2)));
+        assert!(matches!(&shown[2].fact, Fact::ItemGrew { .. }), "one that runs comes as it came");
+        assert_eq!(shown.len(), 3);
     }
 }

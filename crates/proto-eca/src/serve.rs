@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use domain::command::Catalog;
-use domain::event::{CatalogKind, EventBody};
+use domain::event::{CatalogKind, EventBody, Outcome};
 use domain::host::{HostReply, HostRequest};
 use domain::link::{Commands, Engine};
 use domain::{
@@ -255,12 +255,22 @@ impl Server {
         }
     }
 
-    /// Shows stored facts as if they happened now, and what comes after them.
+    /// Shows stored facts, and what comes after them. Of turns that went well only the last one's state is told.
     pub fn replay(&mut self, session: &SessionId, facts: Vec<std::sync::Arc<domain::Recorded>>, newest: u64) {
         self.chats.insert(session.clone(), fresh(self.draft));
-        for recorded in domain::replay::effective(facts) {
-            let event = Event::fact(session.clone(), recorded);
-            self.project(&event);
+        let facts = domain::replay::effective(facts);
+        let last = |is: fn(&Fact) -> bool| facts.iter().rposition(|recorded| is(&recorded.fact));
+        let usage = last(|fact| matches!(fact, Fact::UsageChanged { .. }));
+        let turn = last(|fact| matches!(fact, Fact::TurnStarted { .. } | Fact::TurnEnded { .. }));
+        for (at, recorded) in facts.into_iter().enumerate() {
+            let is_past = match &recorded.fact {
+                Fact::UsageChanged { .. } => Some(at) != usage,
+                Fact::TurnStarted { .. } | Fact::TurnEnded { outcome: Outcome::Done, .. } => Some(at) != turn,
+                _ => false,
+            };
+            if !is_past {
+                self.project(&Event::fact(session.clone(), recorded));
+            }
         }
         self.follow(session.clone(), newest);
     }

@@ -220,7 +220,6 @@ async fn load_shows_everything_and_then_answers() {
             "user_message_chunk",
             "user_message_chunk",
             "agent_thought_chunk",
-            "agent_thought_chunk",
             "tool_call",
             "agent_message_chunk",
             "session_info_update"
@@ -228,10 +227,10 @@ async fn load_shows_everything_and_then_answers() {
     );
     assert_eq!(updates[0]["content"], json!({"type": "text", "text": "Look"}));
     assert_eq!(updates[1]["content"]["data"], "AAAA");
-    assert_eq!(updates[4]["status"], "completed");
-    assert_eq!(updates[5]["content"]["text"], "Done.");
-    assert_eq!(updates[6]["title"], "Looking");
-    assert_eq!(updates[6]["updatedAt"], "2024-07-30T12:00:00Z");
+    assert_eq!(updates[3]["status"], "completed");
+    assert_eq!(updates[4]["content"]["text"], "Done.");
+    assert_eq!(updates[5]["title"], "Looking");
+    assert_eq!(updates[5]["updatedAt"], "2024-07-30T12:00:00Z");
     assert_eq!(response["modes"]["currentModeId"], "plan");
     // The chat goes on from there.
     let id = client.prompt(&session, "more").await;
