@@ -10,7 +10,7 @@ use testkit::{Answer, FakeModel};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::client::{Client, Home, answer, fake_provider, system_text};
+use crate::client::{Client, Home, answer, fake_provider, is_finished, system_text};
 
 /// The program with a configuration, `input` on its stdin.
 async fn run(home: &Home, config: &Value, arguments: &[&str], input: &str) -> Output {
@@ -279,6 +279,7 @@ async fn a_limit_of_one_process_is_honoured_by_another() {
     let output = run(&home, &config, &["run", "say 1 words"], "").await;
     assert!(output.status.success(), "{}", said(&output));
     assert!(since.elapsed() >= Duration::from_secs(2), "it did not wait");
+    first.until(is_finished).await;
     assert_eq!(fake.requests().iter().filter(|it| it.last_user_text() == "say 1 words").count(), 3);
 }
 
