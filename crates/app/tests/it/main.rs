@@ -5,6 +5,7 @@
     reason = "tests start the program and read their scale from the environment"
 )]
 
+mod acp;
 mod client;
 mod crash;
 mod eca_agent;
@@ -13,11 +14,14 @@ mod eca_mcp;
 mod eca_text;
 mod embedded;
 mod lifetime;
+mod lines;
 mod logs;
+mod one_history;
 mod permissions;
 mod providers;
 mod settings;
 mod stall;
+mod threads;
 
 /// Randomised tests run a tenth of their full count at scale 1.
 pub fn scaled(full: usize) -> usize {

@@ -1,0 +1,153 @@
+//! `dragoman acp` with the official clients: a whole session each, over the real binary and a fake model.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Answer, FakeModel};
+use tokio::process::Command;
+
+use crate::client::{Home, fake_provider};
+
+#[path = "../../../proto-acp/tests/it/sdk.rs"]
+mod sdk;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Runs a client to its end; what it saw. `packages`: the variable that tells it where its packages are.
+async fn run(
+    home: &Home,
+    fake: &FakeModel,
+    interpreter: &str,
+    driver: &str,
+    packages: (&str, PathBuf),
+) -> Value {
+    let mut command = Command::new(interpreter);
+    let program = command
+        .arg(drivers().join(driver))
+        .env_clear()
+        .env(packages.0, packages.1)
+        .env("PATH", std::env::var("PATH").unwrap_or_default())
+        .env("HOME", home.path())
+        .env("DRAGOMAN_CONFIG", fake_provider(fake.url(), "anthropic").to_string())
+        .env("AGENT", env!("CARGO_BIN_EXE_dragoman"))
+        .env("WORKSPACE", home.workspace())
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, program.output()).await;
+    let output = output.expect("the client ends in time").expect("the client starts");
+    assert!(output.status.success(), "the client failed: {}", output.status);
+    serde_json::from_slice(&output.stdout).expect("one line of JSON")
+}
+
+/// What the model says to `read`, `write`, `run` and `count`.
+fn script(fake: &FakeModel) {
+    let call = |name: &str, arguments: Value| Answer::new().call("c1", name, arguments);
+    fake.answer(Answer::new().reasoning("Let me look.").say("Looking.").call(
+        "c1",
+        "eca__read_file",
+        json!({"path": "hello.txt"}),
+    ));
+    fake.answer(Answer::text(" It is plover."));
+    fake.answer(call("eca__write_file", json!({"path": "new.txt", "content": "hello\n"})));
+    fake.answer(Answer::text("Written."));
+    fake.answer(call("eca__shell_command", json!({"command": "touch made"})));
+    fake.answer(Answer::text("Then not."));
+    fake.answer(Answer::text("one two three").silence());
+}
+
+/// The whole session, whichever client it was.
+fn check(home: &Home, fake: &FakeModel, seen: &Value) {
+    assert_eq!(seen["initialize"]["protocolVersion"], 1);
+    assert_eq!(seen["initialize"]["agentInfo"]["name"], "dragoman");
+    assert_eq!(seen["modes"], json!(["agent", "plan"]));
+    assert_eq!(seen["stops"], json!(["end_turn", "end_turn", "end_turn", "cancelled"]));
+    assert_eq!(seen["texts"]["read"], "Looking. It is plover.");
+    assert_eq!(seen["texts"]["read thought"], "Let me look.");
+    assert_eq!(last(&seen["texts"]["read calls"]), "completed");
+    // The text that the editor has, not the one on the disk.
+    let requests = fake.requests();
+    assert!(requests[1].body.to_string().contains("the unsaved word is plover"), "{}", requests[1].body);
+    assert_eq!(seen["texts"]["write"], "Written.");
+    assert_eq!(last(&seen["texts"]["write calls"]), "completed");
+    let new = home.workspace().join("new.txt");
+    assert_eq!(std::fs::read_to_string(&new).expect("the file"), "hello\n");
+    assert_eq!(seen["writes"], json!([new]));
+    assert_eq!(last(&seen["texts"]["run calls"]), "failed");
+    assert!(!home.workspace().join("made").exists(), "what was rejected is not run");
+    assert!(requests[5].body.to_string().contains("rejected"));
+    let permissions = seen["permissions"].as_array().expect("a list");
+    assert_eq!(permissions.len(), 2);
+    assert_eq!(permissions[0]["title"], "Creating new.txt");
+    for permission in permissions {
+        assert_eq!(
+            permission["kinds"],
+            json!(["allow_once", "allow_always", "reject_once", "reject_always"])
+        );
+    }
+    let listed = seen["listed"].as_array().expect("a list");
+    assert!(listed.iter().any(|it| it[0] == seen["session"]), "{listed:?}");
+    assert_eq!(seen["loadedMode"], "plan");
+    assert_eq!(seen["loadedUser"], "readwriteruncount");
+    let loaded = seen["loaded"].as_array().expect("a list");
+    for kind in ["user_message_chunk", "agent_thought_chunk", "agent_message_chunk", "tool_call"] {
+        assert!(loaded.contains(&json!(kind)), "{kind} in {loaded:?}");
+    }
+    assert_eq!((&seen["firstExit"], &seen["secondExit"]), (&json!(0), &json!(0)));
+}
+
+fn last(list: &Value) -> &Value {
+    list.as_array().and_then(|list| list.last()).unwrap_or(&Value::Null)
+}
+
+async fn set_up() -> (Home, FakeModel) {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    home.write("work/hello.txt", "the word on the disk is xyzzy\n");
+    script(&fake);
+    (home, fake)
+}
+
+fn drivers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/acp")
+}
+
+#[tokio::test]
+async fn the_official_typescript_client_holds_a_whole_session() {
+    let (home, fake) = set_up().await;
+    let packages = tokio::task::spawn_blocking(sdk::home).await.expect("the package is installed");
+    let seen = run(&home, &fake, "node", "client.mjs", ("SDK", packages)).await;
+    check(&home, &fake, &seen);
+    assert_eq!(seen["left"], 0, "the chat was deleted");
+}
+
+#[tokio::test]
+async fn the_official_python_client_holds_a_whole_session() {
+    let (home, fake) = set_up().await;
+    let packages = tokio::task::spawn_blocking(python_packages).await.expect("the package is installed");
+    let seen = run(&home, &fake, "python3", "client.py", ("PYTHONPATH", packages)).await;
+    check(&home, &fake, &seen);
+}
+
+/// Where the Python client is, as the list of requirements names it, installed once beside the build.
+fn python_packages() -> PathBuf {
+    let wanted = std::fs::read_to_string(drivers().join("requirements.txt")).expect("the requirements");
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("acp-python");
+    std::fs::create_dir_all(&place).expect("a folder");
+    let guard = std::fs::File::create(place.join("guard")).expect("a guard");
+    guard.lock().expect("the guard");
+    let (stamp, packages) = (place.join("installed.txt"), place.join("packages"));
+    if std::fs::read_to_string(&stamp).ok().as_ref() != Some(&wanted) {
+        let installed = std::process::Command::new("python3")
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"])
+            .arg(&packages)
+            .arg("--requirement")
+            .arg(drivers().join("requirements.txt"))
+            .output()
+            .expect("these tests need Python 3.10 or newer with pip; install them and try again");
+        assert!(installed.status.success(), "pip: {}", String::from_utf8_lossy(&installed.stderr));
+        std::fs::write(&stamp, wanted).expect("a stamp");
+    }
+    packages
+}
