@@ -93,12 +93,19 @@ pub enum HostCall {
         pattern: String,
     },
     /// Runs a command in a terminal of the client and waits for its end.
-    Terminal {
-        command: String,
-        arguments: Vec<String>,
-        cwd: PathBuf,
-        output_limit: u64,
-    },
+    Terminal(Terminal),
+}
+
+/// A command for a terminal of the client.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Terminal {
+    pub command: String,
+    pub arguments: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    pub cwd: PathBuf,
+    /// After this long it is killed; the reply then tells its output without an exit code.
+    pub time: Duration,
+    pub output_limit: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -16,8 +16,6 @@ use crate::wire::{acp, method};
 
 /// For what must be quick: output, kill, release.
 const SHORT: Duration = Duration::from_secs(5);
-/// A terminal is ended this long before its caller gives up, so that the output still arrives.
-const MARGIN: Duration = Duration::from_millis(500);
 
 type Reply = oneshot::Sender<Result<HostReply, Failure>>;
 
@@ -33,12 +31,14 @@ pub fn take(server: &mut Server, request: HostRequest) {
             let work = write(outgoing, session, path, text, deadline);
             server.later(async move { drop(reply.send(work.await)) }, |_, ()| {});
         }
-        HostCall::Terminal { command, arguments, cwd, output_limit } => {
-            let create = acp::CreateTerminalRequest::new(session.0.clone(), command)
-                .args(arguments)
-                .cwd(cwd)
-                .output_byte_limit(output_limit);
-            let job = Job { session, item, deadline, reply };
+        HostCall::Terminal(it) => {
+            let environment = it.environment.into_iter().map(|(name, value)| acp::EnvVariable::new(name, value));
+            let create = acp::CreateTerminalRequest::new(session.0.clone(), it.command)
+                .args(it.arguments)
+                .env(environment.collect())
+                .cwd(it.cwd)
+                .output_byte_limit(it.output_limit);
+            let job = Job { session, item, time: it.time, deadline, reply };
             terminal(server, outgoing, create, job);
         }
         HostCall::Diagnostics { .. }
@@ -81,6 +81,8 @@ async fn write(
 struct Job {
     session: SessionId,
     item: Option<ItemId>,
+    /// How long the command may run.
+    time: Duration,
     deadline: Duration,
     reply: Reply,
 }
@@ -99,11 +101,10 @@ fn terminal(server: &mut Server, outgoing: Outgoing, create: acp::CreateTerminal
 }
 
 async fn run(outgoing: Outgoing, terminal: acp::TerminalId, job: Job) {
-    let Job { session, deadline, mut reply, .. } = job;
+    let Job { session, time, mut reply, .. } = job;
     let session = acp::SessionId::new(session.0);
-    let patience = if deadline > MARGIN * 2 { deadline - MARGIN } else { deadline };
     let wait = acp::WaitForTerminalExitRequest::new(session.clone(), terminal.clone());
-    let exited = outgoing.request(method::TERMINAL_WAIT, &wait, patience);
+    let exited = outgoing.request(method::TERMINAL_WAIT, &wait, time);
     let exit = tokio::select! {
         exit = exited.decode::<acp::WaitForTerminalExitResponse>() => exit.ok(),
         () = reply.closed() => None,

@@ -52,7 +52,7 @@ fn method_of(call: &HostCall) -> Option<&'static str> {
         | HostCall::Definition { .. }
         | HostCall::References { .. }
         | HostCall::WriteText { .. }
-        | HostCall::Terminal { .. } => None,
+        | HostCall::Terminal(_) => None,
     }
 }
 
@@ -95,7 +95,7 @@ async fn asked(
         | HostCall::Definition { .. }
         | HostCall::References { .. }
         | HostCall::WriteText { .. }
-        | HostCall::Terminal { .. } => Err(Asked::Failed(Failure::user("This client cannot do that."))),
+        | HostCall::Terminal(_) => Err(Asked::Failed(Failure::user("This client cannot do that."))),
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod contexts;
 pub mod edit;
+mod editor;
 pub mod index;
 pub mod jobs;
 mod lenient;

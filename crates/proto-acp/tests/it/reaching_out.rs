@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::ask::Choice;
-use domain::host::HostReply;
+use domain::host::{HostReply, Terminal};
 use domain::item::ItemKind;
 use domain::{Answer, Ask, AskId, AskKind, Fact, HostCall, ItemId, TurnId};
 use serde_json::{Value, json};
@@ -40,13 +40,15 @@ async fn files_are_read_and_written_through_the_editor() {
     assert!(reply.await.unwrap().is_err());
 }
 
-fn terminal_call() -> HostCall {
-    HostCall::Terminal {
+fn terminal_call(time: Duration) -> HostCall {
+    HostCall::Terminal(Terminal {
         command: "make".into(),
         arguments: vec!["-j".into()],
+        environment: vec![("PAGER".into(), "cat".into())],
         cwd: "/w".into(),
+        time,
         output_limit: 1000,
-    }
+    })
 }
 
 #[tokio::test]
@@ -56,11 +58,12 @@ async fn a_command_runs_in_a_terminal_of_the_editor() {
     let running = ItemKind::ToolCall(Box::new(shell.clone()));
     engine.fact(&session, Fact::ItemStarted { item: item(1, TurnId(1), running) });
     client.update().await;
-    let reply = engine.host(&session, Some(1), terminal_call(), DEADLINE);
+    let reply = engine.host(&session, Some(1), terminal_call(DEADLINE), DEADLINE);
     let asked = client.asked("terminal/create").await;
+    let env = json!([{"name": "PAGER", "value": "cat"}]);
     assert_eq!(
         asked["params"],
-        json!({"sessionId": session, "command": "make", "args": ["-j"], "cwd": "/w", "outputByteLimit": 1000})
+        json!({"sessionId": session, "command": "make", "args": ["-j"], "cwd": "/w", "outputByteLimit": 1000, "env": env})
     );
     client.answer(&asked, json!({"terminalId": "t1"})).await;
     let shown = client.update().await;
@@ -88,8 +91,8 @@ async fn a_command_runs_in_a_terminal_of_the_editor() {
 async fn a_terminal_that_nobody_waits_for_is_killed_and_released() {
     let (mut client, engine, session) = Client::session(json!({"terminal": true})).await;
     for stopped in [true, false] {
-        let deadline = if stopped { DEADLINE } else { Duration::from_millis(100) };
-        let reply = engine.host(&session, None, terminal_call(), deadline);
+        let time = if stopped { DEADLINE } else { Duration::from_millis(100) };
+        let reply = engine.host(&session, None, terminal_call(time), DEADLINE);
         let asked = client.asked("terminal/create").await;
         client.answer(&asked, json!({"terminalId": "t1"})).await;
         client.asked("terminal/wait_for_exit").await;

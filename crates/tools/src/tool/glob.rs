@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::directory_tree::workspace;
 use crate::edit::files::Files;
+use crate::editor;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
 use crate::paths::Resolved;
@@ -60,24 +61,31 @@ impl BuiltInTool for Glob {
         let (folder, pattern) = input.split();
         let path = self.files.paths.use_in(&folder, &call)?;
         let cancel = call.cancel.clone();
-        let root = call.scope.roots.first().cloned();
-        let find = move |files: &Files, path: Resolved| {
-            let found = find(&path, &pattern, &files.limits, cancel)?;
-            let shown = found.paths.iter().map(|path| {
-                let short = root.as_ref().and_then(|root| path.strip_prefix(root).ok());
-                short.unwrap_or(path).display().to_string()
-            });
-            let mut lines: Vec<String> = shown.collect();
-            if lines.is_empty() {
-                lines.push("No file matches. Mind that what git ignores is left out.".to_owned());
+        let found = match editor::find(&path, &pattern, &call, &self.files).await? {
+            Some(found) => found,
+            None => {
+                let search =
+                    move |files: &Files, path: Resolved| find(&path, &pattern, &files.limits, cancel);
+                self.files.blocking(&path, search).await?
             }
-            if found.more {
-                lines.push(format!("[only the first {}; narrow the pattern or give a path]", lines.len()));
-            }
-            Ok(ToolResult::text(lines.join("\n")))
         };
-        self.files.blocking(&path, find).await
+        Ok(listed(&found, call.scope.roots.first()))
     }
+}
+
+fn listed(found: &Found, root: Option<&std::path::PathBuf>) -> ToolResult {
+    let shown = found.paths.iter().map(|path| {
+        let short = root.and_then(|root| path.strip_prefix(root).ok());
+        short.unwrap_or(path).display().to_string()
+    });
+    let mut lines: Vec<String> = shown.collect();
+    if lines.is_empty() {
+        lines.push("No file matches. Mind that what git ignores is left out.".to_owned());
+    }
+    if found.more {
+        lines.push(format!("[only the first {}; narrow the pattern or give a path]", lines.len()));
+    }
+    ToolResult::text(lines.join("\n"))
 }
 
 pub struct Found {
@@ -117,9 +125,12 @@ pub fn find(
 }
 
 /// A pattern without a slash matches names in every folder.
-fn compile(pattern: &str) -> Result<globset::GlobMatcher, String> {
+pub fn whole(pattern: &str) -> String {
     let pattern = pattern.trim_start_matches("./");
-    let whole = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
-    let glob = GlobBuilder::new(&whole).literal_separator(true).build();
+    if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") }
+}
+
+pub fn compile(pattern: &str) -> Result<globset::GlobMatcher, String> {
+    let glob = GlobBuilder::new(&whole(pattern)).literal_separator(true).build();
     Ok(glob.map_err(|error| format!("`{pattern}` is not a pattern: {error}."))?.compile_matcher())
 }

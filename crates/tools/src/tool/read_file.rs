@@ -16,6 +16,7 @@ use crate::edit::document::Document;
 use crate::edit::files::Files;
 use crate::edit::line_ends::Plain;
 use crate::edit::seen::{How, Stamp};
+use crate::editor;
 use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
@@ -66,6 +67,12 @@ impl BuiltInTool for ReadFile {
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
         let path = self.files.paths.use_in(&input.path, &call)?;
         let window = Window::new(&input, &self.files.limits);
+        if let Some(refused) = editor::refusal(&path, &call, &self.files).await {
+            return Err(refused);
+        }
+        if let Some(image) = self.clients_image(&path, &call).await {
+            return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
+        }
         let in_client =
             if call.port.abilities().read_text { self.files.client_text(&path, &call).await? } else { None };
         let session = call.scope.session.clone();
@@ -88,6 +95,19 @@ impl BuiltInTool for ReadFile {
     }
 }
 
+impl ReadFile {
+    /// An image as the editor has it. Other files are asked for as text.
+    async fn clients_image(&self, path: &Resolved, call: &Invocation) -> Option<Part> {
+        let ending = path.path().extension()?.to_str()?.to_ascii_lowercase();
+        if !["png", "jpg", "jpeg", "gif", "webp"].contains(&ending.as_str()) {
+            return None;
+        }
+        let bytes = editor::bytes(path, self.files.limits.image_bytes, call, &self.files).await?;
+        let mime = mime_of(bytes.first_chunk()?)?;
+        Some(Part::Image { mime: mime.to_owned(), data: STANDARD.encode(bytes).into() })
+    }
+}
+
 /// A text file, whole.
 pub fn load(path: &Resolved, limits: &Limits) -> Result<Document, String> {
     let shown = path.shown();
@@ -103,15 +123,19 @@ pub fn image(path: &Resolved, most: u64) -> Result<Option<Part>, String> {
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) || file.read_exact(&mut head).is_err() {
         return Ok(None);
     }
-    let mime = match &head {
-        [0x89, b'P', b'N', b'G', ..] => "image/png",
-        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-        [b'G', b'I', b'F', b'8', ..] => "image/gif",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P'] => "image/webp",
-        _ => return Ok(None),
-    };
+    let Some(mime) = mime_of(&head) else { return Ok(None) };
     let Some(loaded) = disk::load(path, most)? else { return Ok(None) };
     Ok(Some(Part::Image { mime: mime.to_owned(), data: STANDARD.encode(loaded.bytes).into() }))
+}
+
+fn mime_of(head: &[u8; 12]) -> Option<&'static str> {
+    match head {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P'] => Some("image/webp"),
+        _ => None,
+    }
 }
 
 /// Which lines are shown, and how many bytes at most.

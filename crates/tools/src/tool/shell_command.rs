@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::Review;
+use domain::host::Terminal;
 use domain::tool::{Invocation, Scope, ToolPort, ToolResult};
 use domain::tool_call::{Details, ShellPart};
 use process::{End, Finished, OutputLimit, Spawn};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::directory_tree::workspace;
 use crate::edit::files::Files;
+use crate::editor;
 use crate::jobs::Jobs;
 use crate::lenient;
 use crate::offered::BuiltInTool;
@@ -102,13 +104,18 @@ impl BuiltInTool for ShellCommand {
         if call.scope.plan && !(reads && places.outside.is_empty()) {
             return Err("The plan behavior runs only commands that change nothing.".to_owned());
         }
-        let spawn = self.spawn(&input.command, &folder, reads);
         if let Some(label) = input.background {
+            let spawn = self.spawn(&input.command, &folder, reads);
             return self.jobs.start(spawn, &label, &input.command, &call).await.map(ToolResult::text);
         }
         let limits = &self.files.limits;
         let asked = input.timeout.map(|millis| Duration::from_millis(millis as u64));
         let time = asked.unwrap_or(limits.shell_time).min(limits.shell_time_most);
+        if call.port.abilities().terminal {
+            let terminal = self.terminal(input.command, &folder, reads, time);
+            return editor::run(terminal, time, &call, &self.files).await;
+        }
+        let spawn = self.spawn(&input.command, &folder, reads);
         let half = limits.output_bytes / 2;
         let spawn = spawn.deadline(time).limit(OutputLimit { head: half, tail: half });
         let stream = Stream::new(call.port.clone());
@@ -139,19 +146,38 @@ impl ShellCommand {
         let spawn = spawn
             .directory(folder.path())
             .merge_stderr()
-            // Nobody is there to page, to edit or to type; a folder of its own is not ours to search.
-            .envs([
-                ("PAGER", "cat"),
-                ("GIT_PAGER", "cat"),
-                ("GIT_TERMINAL_PROMPT", "0"),
-                ("GIT_EDITOR", "true"),
-            ])
+            .envs(NOBODY_THERE.iter().copied())
+            // A folder of its own is not ours to search.
             .without_env(["CDPATH"])
             .without_env(&self.runner.withheld);
         // What runs without being asked must not run what a repository's own configuration names.
         if reads { spawn.envs(QUIET_GIT.iter().copied()) } else { spawn }
     }
+
+    /// The same for a terminal of the editor, which can set variables but not take them away.
+    fn terminal(&self, command: String, folder: &Resolved, reads: bool, time: Duration) -> Terminal {
+        let (program, mut arguments) = match self.runner.shell.as_deref() {
+            Some([program, arguments @ ..]) => (program.clone(), arguments.to_vec()),
+            _ => ("bash".to_owned(), vec!["-c".to_owned()]),
+        };
+        arguments.push(command);
+        let quiet = if reads { QUIET_GIT } else { &[] };
+        let set = NOBODY_THERE.iter().chain(quiet).map(|(name, value)| ((*name).into(), (*value).into()));
+        let withheld = self.runner.withheld.iter().map(|name| (name.clone(), String::new()));
+        Terminal {
+            command: program,
+            arguments,
+            environment: set.chain([("CDPATH".to_owned(), String::new())]).chain(withheld).collect(),
+            cwd: folder.path().to_owned(),
+            time,
+            output_limit: self.files.limits.output_bytes as u64,
+        }
+    }
 }
+
+/// Nobody is there to page, to edit or to type.
+const NOBODY_THERE: &[(&str, &str)] =
+    &[("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_EDITOR", "true")];
 
 /// Settings of a repository that make git run programs, switched off.
 const QUIET_GIT: &[(&str, &str)] = &[

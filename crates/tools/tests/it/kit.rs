@@ -109,6 +109,10 @@ pub struct Client {
     /// What the client makes of a text it writes.
     pub formatter: Mutex<Option<Formatter>>,
     pub diagnostics: Mutex<Option<Result<HostReply, Failure>>>,
+    /// What it answers to anything else, last first.
+    pub replies: Mutex<Vec<HostReply>>,
+    /// What it was asked besides texts and diagnostics.
+    pub called: Mutex<Vec<HostCall>>,
     pub answers: Mutex<Vec<Answer>>,
     pub asked: Mutex<Vec<AskKind>>,
     pub output: Mutex<String>,
@@ -144,7 +148,10 @@ impl Client {
             HostCall::Diagnostics { .. } => {
                 self.diagnostics.lock().unwrap().clone().unwrap_or(Err(Failure::user("no")))
             }
-            _ => Err(Failure::user("not here")),
+            other => {
+                self.called.lock().unwrap().push(other);
+                self.replies.lock().unwrap().pop().ok_or_else(|| Failure::user("not here"))
+            }
         }
     }
 }

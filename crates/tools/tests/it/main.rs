@@ -8,6 +8,7 @@
 
 mod contexts;
 mod corpus;
+mod editor;
 mod edits;
 mod kit;
 mod paths;

@@ -1,0 +1,104 @@
+//! What an editor does in place of our disk and shell, and what happens where it cannot.
+
+use std::time::Duration;
+
+use domain::{HostCall, HostReply, Part};
+use serde_json::json;
+use tools::Options;
+
+use crate::kit::{Bench, text};
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\nxxxxxxxx";
+
+#[tokio::test]
+async fn names_of_files_come_from_the_editor() {
+    let bench = Bench::new();
+    bench.write("on_disk.rs", "");
+    bench.port.can(|abilities| abilities.glob = true);
+    let glob = |input: serde_json::Value| async { bench.good("glob", input).await };
+    let reply = |paths: &[&str]| {
+        let paths = paths.iter().map(std::path::PathBuf::from).collect();
+        bench.port.replies.lock().unwrap().push(HostReply::Paths(paths));
+    };
+    // Whatever it says, nothing outside the workspace and nothing that does not match is shown.
+    let absolute = bench.root.join("src/b.rs");
+    reply(&["z.rs", "/etc/passwd.rs", "../up.rs", "notes.txt", absolute.to_str().unwrap(), "z.rs"]);
+    assert_eq!(glob(json!({"pattern": "*.rs"})).await, "src/b.rs\nz.rs");
+    reply(&["src/deep/c.rs"]);
+    assert_eq!(glob(json!({"pattern": "*.rs", "path": "src"})).await, "src/deep/c.rs");
+    assert_eq!(
+        *bench.port.called.lock().unwrap(),
+        ["**/*.rs", "src/**/*.rs"].map(|pattern| HostCall::Glob { pattern: pattern.into() })
+    );
+    // It cannot tell: the disk is looked at.
+    assert_eq!(glob(json!({"pattern": "*.rs"})).await, "on_disk.rs");
+    std::os::unix::fs::symlink("/etc", bench.root.join("link")).unwrap();
+    reply(&["link/passwd"]);
+    assert!(glob(json!({"pattern": "passwd"})).await.contains("No file"), "a link out of the workspace");
+}
+
+#[tokio::test]
+async fn bytes_and_metadata_come_from_the_editor() {
+    let bench = Bench::new();
+    bench.write("a.png", "not an image on the disk");
+    bench.write("b.txt", "text");
+    bench.port.can(|abilities| (abilities.stat, abilities.read_bytes) = (true, true));
+    let there = HostReply::Stat { exists: true, directory: false };
+    *bench.port.replies.lock().unwrap() = vec![HostReply::Bytes(PNG.to_vec()), there.clone()];
+    let result = bench.run("read_file", json!({"path": "a.png"})).await;
+    assert!(matches!(&result.parts[..], [Part::Image { mime, .. }] if mime == "image/png"), "{result:?}");
+    let path = bench.root.join("a.png");
+    assert_eq!(
+        *bench.port.called.lock().unwrap(),
+        [HostCall::Stat { path: path.clone() }, HostCall::ReadBytes { path }]
+    );
+    for (exists, directory, word) in [(false, false, "There is no"), (true, true, "is a folder")] {
+        bench.port.replies.lock().unwrap().push(HostReply::Stat { exists, directory });
+        let told = bench.bad("read_file", json!({"path": "b.txt"})).await;
+        assert!(told.contains(word), "{told}");
+    }
+    // It cannot tell: the disk is looked at.
+    assert_eq!(bench.good("read_file", json!({"path": "b.txt"})).await, "text");
+    assert_eq!(bench.good("read_file", json!({"path": "a.png"})).await, "not an image on the disk");
+}
+
+#[tokio::test]
+async fn commands_run_in_a_terminal_of_the_editor() {
+    let withheld_environment = vec!["SECRET_KEY".to_owned()];
+    let bench = Bench::with(Options { withheld_environment, ..Options::default() });
+    bench.port.can(|abilities| abilities.terminal = true);
+    let end = |output: &str, truncated, exit_code| HostReply::Terminal {
+        output: output.to_owned(),
+        truncated,
+        exit_code,
+    };
+    for (reply, error, expected) in [
+        (end("built\n", false, Some(0)), false, "built"),
+        (end("", true, Some(0)), false, "[the beginning was left out]\n(no output)"),
+        (end("no rule\n", false, Some(2)), true, "no rule\n[exit code 2]"),
+        (end("", false, None), true, "(no output)\n[ended by a signal or after 7000 ms"),
+    ] {
+        bench.port.replies.lock().unwrap().push(reply);
+        let result = bench.run("shell_command", json!({"command": "make -j", "timeout": 7000})).await;
+        assert_eq!(result.error, error);
+        assert!(text(&result).starts_with(expected), "{}", text(&result));
+    }
+    let told = bench.bad("shell_command", json!({"command": "touch made"})).await;
+    assert!(told.contains("terminal of the editor"), "{told}");
+    assert!(!bench.root.join("made").exists(), "it is not run a second time elsewhere");
+    let called = bench.port.called.lock().unwrap();
+    let HostCall::Terminal(terminal) = &called[0] else { panic!("{called:?}") };
+    assert_eq!((terminal.command.as_str(), terminal.arguments.as_slice()), ("bash", &["-c".to_owned(), "make -j".to_owned()][..]));
+    assert_eq!((&terminal.cwd, terminal.time), (&bench.root, Duration::from_secs(7)));
+    for (name, value) in [("SECRET_KEY", ""), ("CDPATH", ""), ("GIT_PAGER", "cat")] {
+        assert!(terminal.environment.contains(&(name.to_owned(), value.to_owned())), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_call_leaves_the_editor() {
+    let bench = Bench::new();
+    bench.port.can(|abilities| abilities.terminal = true);
+    bench.cancel.cancel();
+    assert!(bench.bad("shell_command", json!({"command": "sleep 9"})).await.contains("stopped"));
+}
