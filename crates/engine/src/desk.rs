@@ -122,6 +122,11 @@ impl Desk {
             Command::Servers { reply } => {
                 let _ = reply.send(Ok(surroundings.servers()));
             }
+            // A chat may have servers of its own, and these prompts.
+            Command::SlashCommands { session: Some(session), query, reply } if self.is_live(&session) => {
+                let command = Command::SlashCommands { session: Some(session.clone()), query, reply };
+                self.send(front, &session, command, None);
+            }
             Command::SlashCommands { query, reply, .. } => {
                 let _ = reply.send(Ok(commands::list(None, &surroundings, &query)));
             }
@@ -200,7 +205,7 @@ impl Desk {
         servers: &[domain::command::ServerSpec],
         create: Option<Create>,
     ) -> Option<Start> {
-        if self.sessions.get(&id).is_some_and(|mailbox| !mailbox.is_closed()) {
+        if self.is_live(&id) {
             return None;
         }
         let surroundings = self.surroundings_of(front).ok()?;
@@ -210,6 +215,10 @@ impl Desk {
             self.source.session_servers(servers, &surroundings.roots)
         };
         Some(Start { id, store: self.store.clone(), surroundings, own_sources, create })
+    }
+
+    fn is_live(&self, session: &SessionId) -> bool {
+        self.sessions.get(session).is_some_and(|mailbox| !mailbox.is_closed())
     }
 
     /// To a session that runs, or one that is loaded for it.

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::audience::Audience;
+use crate::commands;
 use crate::front::Front;
 use crate::history::History;
 use crate::journal::Journal;
@@ -80,8 +81,11 @@ pub async fn run_with(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message
             ended = turn_end(&mut actor.turn) => actor.turn_ended(ended).await,
             message = mailbox.recv() => match message {
                 Some(message) => {
-                    if actor.take(message).await.is_break() {
-                        break;
+                    if let ControlFlow::Break(farewell) = actor.take(message).await {
+                        actor.end().await;
+                        // Who is told may open the chat again at once, with an actor of its own.
+                        mailbox.close();
+                        return farewell();
                     }
                 }
                 None => break,
@@ -99,6 +103,9 @@ async fn turn_end(turn: &mut Option<Running>) -> Result<Over, JoinError> {
         None => std::future::pending().await,
     }
 }
+
+/// The reply to the command that ended a chat's actor.
+type Farewell = Box<dyn FnOnce() + Send>;
 
 pub(crate) struct Running {
     id: TurnId,
@@ -182,10 +189,13 @@ impl Actor {
         }
     }
 
-    async fn take(&mut self, message: Message) -> ControlFlow<()> {
+    async fn take(&mut self, message: Message) -> ControlFlow<Farewell> {
         let Message { front, command } = message;
         if let Some(front) = &front
-            && !matches!(command, Command::Close { .. } | Command::Delete { .. })
+            && !matches!(
+                command,
+                Command::Close { .. } | Command::Delete { .. } | Command::SlashCommands { .. }
+            )
         {
             self.shared.audience.add(front.id, front.events.clone());
         }
@@ -210,19 +220,23 @@ impl Actor {
             Command::Rollback { from, reply, .. } => {
                 let _ = reply.send(self.rollback(from).await);
             }
+            Command::SlashCommands { query, reply, .. } => {
+                let _ = reply.send(Ok(commands::list(Some(&self.shared), &self.shared.surroundings, &query)));
+            }
             Command::Close { reply, .. } => return self.close(front, reply).await,
             Command::Delete { reply, .. } => {
                 let deleted = self.delete().await;
                 let over = deleted.is_ok();
-                let _ = reply.send(deleted);
+                let farewell: Farewell = Box::new(move || drop(reply.send(deleted)));
                 if over {
-                    return ControlFlow::Break(());
+                    return ControlFlow::Break(farewell);
                 }
+                farewell();
             }
             Command::Shutdown { reply } => {
                 self.stop_turn().await;
-                let _ = reply.send(self.shared.journal.flush().await);
-                return ControlFlow::Break(());
+                let flushed = self.shared.journal.flush().await;
+                return ControlFlow::Break(Box::new(move || drop(reply.send(flushed))));
             }
             other => refuse(other, Failure::internal("A chat does not take this command.")),
         }
@@ -230,14 +244,14 @@ impl Actor {
     }
 
     /// One front-end lets go; with the last one the chat is put away.
-    async fn close(&mut self, front: Option<Front>, reply: Reply<()>) -> ControlFlow<()> {
+    async fn close(&mut self, front: Option<Front>, reply: Reply<()>) -> ControlFlow<Farewell> {
         if let Some(front) = &front {
             self.shared.audience.remove(front.id);
         }
         if self.shared.audience.is_empty() {
             self.stop_turn().await;
-            let _ = reply.send(self.shared.journal.flush().await);
-            return ControlFlow::Break(());
+            let flushed = self.shared.journal.flush().await;
+            return ControlFlow::Break(Box::new(move || drop(reply.send(flushed))));
         }
         let _ = reply.send(Ok(()));
         ControlFlow::Continue(())

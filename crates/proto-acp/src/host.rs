@@ -32,7 +32,8 @@ pub fn take(server: &mut Server, request: HostRequest) {
             server.later(async move { drop(reply.send(work.await)) }, |_, ()| {});
         }
         HostCall::Terminal(it) => {
-            let environment = it.environment.into_iter().map(|(name, value)| acp::EnvVariable::new(name, value));
+            let environment =
+                it.environment.into_iter().map(|(name, value)| acp::EnvVariable::new(name, value));
             let create = acp::CreateTerminalRequest::new(session.0.clone(), it.command)
                 .args(it.arguments)
                 .env(environment.collect())

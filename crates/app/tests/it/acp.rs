@@ -9,9 +9,7 @@ use testkit::{Answer, FakeModel};
 use tokio::process::Command;
 
 use crate::client::{Home, fake_provider};
-
-#[path = "../../../proto-acp/tests/it/sdk.rs"]
-mod sdk;
+use crate::sdk;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

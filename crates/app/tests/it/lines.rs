@@ -1,6 +1,7 @@
-//! A client of a protocol of lines: the real binary in a sealed home, one JSON object a line.
+//! A client of a protocol of lines: the real binary in a sealed home, one JSON object a line, each one checked: those of
+//! ACP against the official schema, those of the thread protocol against the shape its document gives.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::client::Home;
+use crate::schema::schema;
 
 /// No test waits longer than this for one message.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -20,6 +22,8 @@ pub struct LineClient {
     /// Messages carry `jsonrpc`.
     versioned: bool,
     last: u64,
+    /// Methods of our requests.
+    called: HashMap<u64, String>,
     early: VecDeque<Value>,
 }
 
@@ -37,7 +41,7 @@ impl LineClient {
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("stdout")).lines();
         let versioned = arguments[0] != "threads";
-        Self { child, stdin, stdout, versioned, last: 0, early: VecDeque::new() }
+        Self { child, stdin, stdout, versioned, last: 0, called: HashMap::new(), early: VecDeque::new() }
     }
 
     /// An ACP connection with a session in it, and the session's id.
@@ -60,6 +64,7 @@ impl LineClient {
 
     pub async fn call(&mut self, method: &str, params: Value) -> u64 {
         self.last += 1;
+        self.called.insert(self.last, method.to_owned());
         self.send(json!({"id": self.last, "method": method, "params": params})).await;
         self.last
     }
@@ -87,7 +92,26 @@ impl LineClient {
     async fn receive(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(PATIENCE, self.stdout.next_line()).await;
         let line = line.expect("a message in time").expect("lines of text")?;
-        Some(serde_json::from_str(&line).expect("JSON"))
+        let message: Value = serde_json::from_str(&line).expect("JSON");
+        if self.versioned {
+            self.check_acp(&message);
+        } else {
+            check_thread_message(&message);
+        }
+        Some(message)
+    }
+
+    fn check_acp(&self, message: &Value) {
+        assert_eq!(message["jsonrpc"], "2.0");
+        if let Some(method) = message["method"].as_str() {
+            return schema().check_call(method, &message["params"]);
+        }
+        if let Some(error) = message.get("error") {
+            assert!(message.get("result").is_none(), "{message}");
+            return schema().check_error(error);
+        }
+        let method = &self.called[&message["id"].as_u64().expect("an id of ours")];
+        schema().check_result(method, &message["result"]);
     }
 
     /// The response to a request. Other messages are kept for `next`.
@@ -113,11 +137,40 @@ impl LineClient {
         response["result"].clone()
     }
 
+    /// The code and sentence of the error that a request must get.
+    pub async fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
+        let id = self.call(method, params).await;
+        let response = self.response(id).await;
+        let code = response["error"]["code"].as_i64().unwrap_or_else(|| panic!("{method}: {response}"));
+        (code, response["error"]["message"].as_str().expect("a sentence").to_owned())
+    }
+
+    /// The client dies: both pipes break.
+    pub fn die(self) -> Child {
+        self.child
+    }
+
     /// Closes the pipe and waits for the process.
     pub async fn end(mut self) -> std::process::ExitStatus {
         self.stdin = None;
         while self.receive().await.is_some() {}
         let waited = tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await;
         waited.expect("the server ends").expect("a status")
+    }
+}
+
+/// The members of every message, as the document writes them.
+fn check_thread_message(message: &Value) {
+    let mut members: Vec<&str> = message.as_object().expect("an object").keys().map(String::as_str).collect();
+    members.sort_unstable();
+    assert!(message["id"].is_u64(), "{message}");
+    match members.as_slice() {
+        ["id", "method", "params"] => assert!(message["method"].is_string(), "{message}"),
+        ["id", "result"] => {}
+        ["error", "id"] => {
+            let error = &message["error"];
+            assert!(error["code"].is_i64() && error["message"].is_string(), "{message}");
+        }
+        _ => panic!("not a message of the protocol: {message}"),
     }
 }

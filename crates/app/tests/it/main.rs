@@ -6,6 +6,10 @@
 )]
 
 mod acp;
+mod acp_choices;
+mod acp_client;
+mod acp_editor;
+mod acp_lifetime;
 mod client;
 mod crash;
 mod eca_agent;
@@ -19,6 +23,10 @@ mod logs;
 mod one_history;
 mod permissions;
 mod providers;
+#[path = "../../../proto-acp/tests/it/schema.rs"]
+mod schema;
+#[path = "../../../proto-acp/tests/it/sdk.rs"]
+mod sdk;
 mod settings;
 mod stall;
 mod threads;

@@ -117,7 +117,8 @@ async fn over_threads(home: &Home, config: &Value) -> String {
 fn journal(home: &Home, chat: &str) -> Vec<String> {
     let database = find(home.path(), "chats.sqlite").expect("a database");
     let database = rusqlite::Connection::open(database).expect("it opens");
-    let query = "SELECT body FROM facts JOIN sessions ON facts.session = sessions.key WHERE id = ?1 ORDER BY place";
+    let query =
+        "SELECT body FROM facts JOIN sessions ON facts.session = sessions.key WHERE id = ?1 ORDER BY place";
     let mut statement = database.prepare(query).expect("the tables");
     let bodies = statement.query_map([chat], |row| row.get::<_, String>(0)).expect("facts");
     bodies

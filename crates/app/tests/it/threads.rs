@@ -128,7 +128,10 @@ async fn the_agent_drives_a_whole_conversation() {
         }
     };
     let chunks = json!([{"type": "text", "chunk": "Hello."}]);
-    assert_eq!(sent["params"], json!({"threadId": "mine", "message": {"role": "assistant", "chunks": chunks}}));
+    assert_eq!(
+        sent["params"],
+        json!({"threadId": "mine", "message": {"role": "assistant", "chunks": chunks}})
+    );
     client.answer(&sent, Value::Null).await;
     assert!(fake.last_request().last_user_text().contains("Good morning"));
     // Files of the workspace, and of nothing else.

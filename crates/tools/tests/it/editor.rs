@@ -88,7 +88,10 @@ async fn commands_run_in_a_terminal_of_the_editor() {
     assert!(!bench.root.join("made").exists(), "it is not run a second time elsewhere");
     let called = bench.port.called.lock().unwrap();
     let HostCall::Terminal(terminal) = &called[0] else { panic!("{called:?}") };
-    assert_eq!((terminal.command.as_str(), terminal.arguments.as_slice()), ("bash", &["-c".to_owned(), "make -j".to_owned()][..]));
+    assert_eq!(
+        (terminal.command.as_str(), terminal.arguments.as_slice()),
+        ("bash", &["-c".to_owned(), "make -j".to_owned()][..])
+    );
     assert_eq!((&terminal.cwd, terminal.time), (&bench.root, Duration::from_secs(7)));
     for (name, value) in [("SECRET_KEY", ""), ("CDPATH", ""), ("GIT_PAGER", "cat")] {
         assert!(terminal.environment.contains(&(name.to_owned(), value.to_owned())), "{name}");
