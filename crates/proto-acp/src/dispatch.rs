@@ -143,8 +143,7 @@ fn introduction() -> acp::InitializeResponse {
         .session_capabilities(sessions)
         .auth(acp::AgentAuthCapabilities::new().logout(acp::LogoutCapabilities::new()));
     let configured = acp::AuthMethodAgent::new(CONFIGURED, "Configured model providers").description(
-        "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or the like, or write a provider into Dragoman's configuration, \
-         and start the agent again."
+        "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or the like, or run `dragoman login`, then try again."
             .to_owned(),
     );
     acp::InitializeResponse::new(agent_client_protocol_schema::ProtocolVersion::V1)
@@ -169,8 +168,8 @@ async fn authenticate(server: &mut Server, params: acp::AuthenticateRequest, res
                     server.respond(responder, &acp::AuthenticateResponse::new());
                 }
                 Ok(_) => {
-                    let sentence = "No model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write a \
-                                    provider into Dragoman's configuration, and start the agent again.";
+                    let sentence = "No model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or run \
+                                    `dragoman login`, and start the agent again.";
                     server.fail(responder, Fault::new(AUTH_REQUIRED, sentence));
                 }
                 Err(failure) => server.fail(responder, fault(&failure)),

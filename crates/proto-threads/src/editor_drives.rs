@@ -68,13 +68,14 @@ pub async fn open_thread(server: &mut Server, params: wire::Thread, responder: R
 
 pub async fn get_thread_entries(server: &mut Server, params: wire::Thread, responder: Responder) {
     let commands = server.commands.clone();
+    let reads = server.reads.of(&params.thread_id);
     let session = SessionId::new(params.thread_id);
     let read = async move {
         let facts = domain::replay::read(&commands, &session).await?;
         if facts.is_empty() {
             return Err(Failure::user(format!("There is no thread {session}.")));
         }
-        Ok(wire::Entries { entries: to_wire::entries(facts) })
+        Ok(wire::Entries { entries: to_wire::entries_with(facts, reads) })
     };
     server.later(read, |_, entries| respond(responder, entries));
 }

@@ -1,8 +1,9 @@
 //! Files, both ways: the client's for our tools, and the workspace's for a client that asks us.
 //!
 //! Invariants: what a client asks for is read under the same path policy as our tools; a client that does not have a
-//! method is not asked again, and our tools then go by their own disk.
+//! method is not asked again, and our tools then go by their own disk; what is remembered of reads is bounded.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,7 +17,45 @@ use serde::de::DeserializeOwned;
 use crate::editor_drives::respond;
 use crate::from_wire;
 use crate::serve::{Server, is_unknown_method};
-use crate::wire::{self, method};
+use crate::wire::{self, ThreadEntry, method};
+
+/// The most text of files that is remembered for the entries of threads.
+const REMEMBERED: usize = 8 << 20;
+
+/// Text files that the client read in its threads, for as long as the connection lasts.
+#[derive(Default)]
+pub struct Reads {
+    all: VecDeque<Read>,
+    bytes: usize,
+}
+
+struct Read {
+    thread_id: String,
+    at: u64,
+    path: String,
+    content: String,
+}
+
+impl Reads {
+    fn note(&mut self, read: Read) {
+        self.bytes += read.content.len();
+        self.all.push_back(read);
+        while self.bytes > REMEMBERED {
+            let Some(oldest) = self.all.pop_front() else { return };
+            self.bytes -= oldest.content.len();
+        }
+    }
+
+    /// The entries of a thread and when they came to be, oldest first.
+    pub fn of(&self, thread_id: &str) -> Vec<(u64, ThreadEntry)> {
+        let own = self.all.iter().filter(|read| read.thread_id == thread_id);
+        own.map(|read| {
+            let (path, content) = (read.path.clone(), read.content.clone());
+            (read.at, ThreadEntry::ReadFile { path, content })
+        })
+        .collect()
+    }
+}
 
 /// A call of our tools to the client.
 pub fn ask_client(server: &mut Server, request: HostRequest) {
@@ -122,7 +161,7 @@ fn shown(path: PathBuf) -> Result<String, Asked> {
 
 pub async fn read_text_file(server: &mut Server, params: wire::ReadTextFile, responder: Responder) {
     let wire::ReadTextFile { thread_id, path, line_offset, line_limit } = params;
-    read(server, thread_id, path, responder, move |file| {
+    read(server, thread_id, path, true, responder, move |file| {
         let text = std::str::from_utf8(&file.bytes)
             .map_err(|_| Failure::user("The file is not text; use readBinaryFile."))?;
         Ok(from_wire::lines(text, line_offset, line_limit))
@@ -132,27 +171,34 @@ pub async fn read_text_file(server: &mut Server, params: wire::ReadTextFile, res
 
 pub async fn read_binary_file(server: &mut Server, params: wire::ReadBinaryFile, responder: Responder) {
     let wire::ReadBinaryFile { thread_id, path, byte_offset, byte_limit } = params;
-    read(server, thread_id, path, responder, move |file| {
+    read(server, thread_id, path, false, responder, move |file| {
         Ok(from_wire::bytes(&file.bytes, byte_offset, byte_limit))
     })
     .await;
 }
 
+/// `text`: the thread's entries tell of it.
 async fn read(
     server: &mut Server,
     thread_id: String,
     path: String,
+    text: bool,
     responder: Responder,
     content: impl FnOnce(&FileContent) -> Result<String, Failure> + Send + 'static,
 ) {
     let session = session_of(server, &thread_id);
+    let asked = PathBuf::from(&path);
     server
         .call(
-            |reply| Command::ReadFile { session, path: path.into(), reply },
-            move |_, file| {
+            |reply| Command::ReadFile { session, path: asked, reply },
+            move |server, file| {
                 let file = file.and_then(|file| {
                     Ok(wire::FileContent { version: file.version, content: content(&file)? })
                 });
+                if let (Ok(file), true) = (&file, text) {
+                    let at = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default();
+                    server.reads.note(Read { thread_id, at, path, content: file.content.clone() });
+                }
                 respond(responder, file);
             },
         )

@@ -82,6 +82,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: Options) -> st
         conversations: HashMap::new(),
         chunks: Chunks::Unknown,
         refused: HashSet::new(),
+        reads: files::Reads::default(),
         pending: FuturesUnordered::new(),
     };
     server.begin().await;
@@ -161,6 +162,7 @@ pub struct Server {
     pub chunks: Chunks,
     /// File methods that the client does not have.
     pub refused: HashSet<&'static str>,
+    pub reads: files::Reads,
     pending: FuturesUnordered<BoxFuture<'static, Then>>,
 }
 

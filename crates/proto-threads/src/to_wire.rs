@@ -154,13 +154,20 @@ fn said(kind: &ItemKind) -> Option<(Role, String)> {
 
 /// A stored chat as the entries of a thread.
 pub fn entries(facts: Vec<Arc<Recorded>>) -> Vec<ThreadEntry> {
-    domain::replay::effective(facts)
-        .iter()
-        .filter_map(|recorded| match &recorded.fact {
-            Fact::ItemEnded { item } => entry(&item.kind),
-            _ => None,
-        })
-        .collect()
+    entries_with(facts, Vec::new())
+}
+
+/// The same with what the client itself read in the thread, and when.
+pub fn entries_with(facts: Vec<Arc<Recorded>>, reads: Vec<(u64, ThreadEntry)>) -> Vec<ThreadEntry> {
+    let effective = domain::replay::effective(facts);
+    let told = effective.iter().filter_map(|recorded| match &recorded.fact {
+        Fact::ItemEnded { item } => Some((recorded.at, entry(&item.kind)?)),
+        _ => None,
+    });
+    let mut all: Vec<(u64, ThreadEntry)> = told.chain(reads).collect();
+    // Stable: what the journal has in order stays in order.
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, entry)| entry).collect()
 }
 
 fn entry(kind: &ItemKind) -> Option<ThreadEntry> {

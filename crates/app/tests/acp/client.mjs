@@ -13,7 +13,7 @@ const { client, methods, ndJsonStream, PROTOCOL_VERSION } = await import(pathToF
 
 const seen = { stops: [], permissions: [], reads: [], writes: [], texts: {}, loaded: [] };
 const unsaved = { [join(WORKSPACE, "hello.txt")]: "the unsaved word is plover\n" };
-const answers = ["allow_once", "reject_once"];
+const answers = ["allow_once", "reject_once", "allow_always"];
 let updates = [];
 let firstText = () => {};
 
@@ -66,7 +66,7 @@ await first.app.connectWith(first.stream, async (agent) => {
   const sessionId = session.sessionId;
   const say = (words) =>
     agent.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text: words }] });
-  for (const words of ["read", "write", "run"]) {
+  for (const words of ["read", "write", "run", "make"]) {
     updates = [];
     seen.stops.push((await say(words)).stopReason);
     seen.texts[words] = text("agent_message_chunk");

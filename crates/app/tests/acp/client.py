@@ -16,7 +16,7 @@ WORKSPACE = os.environ["WORKSPACE"]
 
 seen = {"stops": [], "permissions": [], "reads": [], "writes": [], "texts": {}, "loaded": []}
 unsaved = {os.path.join(WORKSPACE, "hello.txt"): "the unsaved word is plover\n"}
-answers = ["allow_once", "reject_once"]
+answers = ["allow_once", "reject_once", "allow_always"]
 
 
 class Client:
@@ -80,7 +80,7 @@ async def first():
         async def say(words):
             return await agent.prompt(session_id=session.session_id, prompt=[acp.text_block(words)])
 
-        for words in ["read", "write", "run"]:
+        for words in ["read", "write", "run", "make"]:
             client.updates.clear()
             seen["stops"].append((await say(words)).stop_reason)
             seen["texts"][words] = client.text("agent_message_chunk")

@@ -40,7 +40,7 @@ async fn run(
     serde_json::from_slice(&output.stdout).expect("one line of JSON")
 }
 
-/// What the model says to `read`, `write`, `run` and `count`.
+/// What the model says to `read`, `write`, `run`, `make` and `count`.
 fn script(fake: &FakeModel) {
     let call = |name: &str, arguments: Value| Answer::new().call("c1", name, arguments);
     fake.answer(Answer::new().reasoning("Let me look.").say("Looking.").call(
@@ -53,6 +53,9 @@ fn script(fake: &FakeModel) {
     fake.answer(Answer::text("Written."));
     fake.answer(call("eca__shell_command", json!({"command": "touch made"})));
     fake.answer(Answer::text("Then not."));
+    fake.answer(call("eca__shell_command", json!({"command": "touch one"})));
+    fake.answer(call("eca__shell_command", json!({"command": "touch two"})));
+    fake.answer(Answer::text("Made."));
     fake.answer(Answer::text("one two three").silence());
 }
 
@@ -61,7 +64,7 @@ fn check(home: &Home, fake: &FakeModel, seen: &Value) {
     assert_eq!(seen["initialize"]["protocolVersion"], 1);
     assert_eq!(seen["initialize"]["agentInfo"]["name"], "dragoman");
     assert_eq!(seen["modes"], json!(["agent", "plan"]));
-    assert_eq!(seen["stops"], json!(["end_turn", "end_turn", "end_turn", "cancelled"]));
+    assert_eq!(seen["stops"], json!(["end_turn", "end_turn", "end_turn", "end_turn", "cancelled"]));
     assert_eq!(seen["texts"]["read"], "Looking. It is plover.");
     assert_eq!(seen["texts"]["read thought"], "Let me look.");
     assert_eq!(last(&seen["texts"]["read calls"]), "completed");
@@ -77,7 +80,8 @@ fn check(home: &Home, fake: &FakeModel, seen: &Value) {
     assert!(!home.workspace().join("made").exists(), "what was rejected is not run");
     assert!(requests[5].body.to_string().contains("rejected"));
     let permissions = seen["permissions"].as_array().expect("a list");
-    assert_eq!(permissions.len(), 2);
+    assert_eq!(permissions.len(), 3, "what is allowed always is not asked again");
+    assert!(home.workspace().join("one").exists() && home.workspace().join("two").exists());
     assert_eq!(permissions[0]["title"], "Creating new.txt");
     for permission in permissions {
         assert_eq!(
@@ -88,7 +92,7 @@ fn check(home: &Home, fake: &FakeModel, seen: &Value) {
     let listed = seen["listed"].as_array().expect("a list");
     assert!(listed.iter().any(|it| it[0] == seen["session"]), "{listed:?}");
     assert_eq!(seen["loadedMode"], "plan");
-    assert_eq!(seen["loadedUser"], "readwriteruncount");
+    assert_eq!(seen["loadedUser"], "readwriterunmakecount");
     let loaded = seen["loaded"].as_array().expect("a list");
     for kind in ["user_message_chunk", "agent_thought_chunk", "agent_message_chunk", "tool_call"] {
         assert!(loaded.contains(&json!(kind)), "{kind} in {loaded:?}");

@@ -22,6 +22,7 @@ mod lines;
 mod logs;
 mod one_history;
 mod permissions;
+mod protocol_docs;
 mod providers;
 #[path = "../../../proto-acp/tests/it/schema.rs"]
 mod schema;

@@ -54,6 +54,25 @@ async fn the_editor_drives_a_whole_conversation() {
     assert_eq!(response["result"], Value::Null);
     assert_eq!(answer, "Looking.\n\nIt is plover.");
     assert!(fake.last_request().body.to_string().contains("the unsaved word"));
+    // Its other file methods are used as well.
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let served = |method: &str, params: &Value| match method {
+        "globSearch" => {
+            assert_eq!(params["pattern"], "**/*.png");
+            Some(json!({"matches": ["drawn/by/the/client.png", "/etc/secret.png"]}))
+        }
+        "stat" => Some(json!({"exists": true, "isDirectory": false})),
+        "readBinaryFile" => Some(json!({"version": 7, "content": png})),
+        _ => None,
+    };
+    fake.answer(Answer::tool_call("c", "eca__glob", json!({"pattern": "*.png"})));
+    fake.answer(Answer::tool_call("d", "eca__read_file", json!({"path": "drawn/by/the/client.png"})));
+    fake.answer(Answer::text("A pixel."));
+    say(&mut client, &thread, "Look at the picture", served).await;
+    let body = fake.last_request().body.to_string();
+    assert!(body.contains("drawn/by/the/client.png") && body.contains(png), "{body}");
+    assert!(!body.contains("/etc/secret.png"), "nothing outside of the workspace");
     // A client without files: the disk is read.
     fake.answer(read()).answer(Answer::text("It is xyzzy."));
     let mut bare = LineClient::spawn(&home, &config, &["threads", "--role", "editor"]);
@@ -85,6 +104,9 @@ async fn the_editor_drives_a_whole_conversation() {
             "assistant: Looking.".to_owned(),
             format!("read {}", file.display()),
             "assistant: It is plover.".to_owned(),
+            "user: Look at the picture".to_owned(),
+            format!("read {}", home.workspace().join("drawn/by/the/client.png").display()),
+            "assistant: A pixel.".to_owned(),
             "user: Write".to_owned(),
             "assistant: Then not.".to_owned(),
         ]
@@ -150,8 +172,99 @@ async fn the_agent_drives_a_whole_conversation() {
     assert_eq!(stat, json!({"exists": true, "isDirectory": true}));
     let found = client.request("globSearch", json!({"threadId": "mine", "pattern": "*.txt"})).await;
     assert!(found["matches"][0].as_str().is_some_and(|path| path.ends_with("a.txt")), "{found}");
-    let id = client.call("readTextFile", json!({"threadId": "mine", "path": "../outside.txt"})).await;
-    let refused = client.response(id).await;
-    assert!(refused["error"]["code"].is_i64() && !refused.to_string().contains("private"), "{refused}");
+    let (code, sentence) =
+        client.refused("readTextFile", json!({"threadId": "mine", "path": "../outside.txt"})).await;
+    assert!(code == -32602 && !sentence.contains("private"), "{code} {sentence}");
+    let up = client.request("globSearch", json!({"threadId": "mine", "pattern": "../*.txt"})).await;
+    assert_eq!(up, json!({"matches": []}));
+    let entries = client.request("getThreadEntries", json!({"threadId": "mine"})).await.to_string();
+    assert!(entries.contains("Good morning") && entries.contains("readFile"), "{entries}");
     assert!(client.end().await.success());
+}
+
+/// The next request of the agent's with this method; others are unknown to the client.
+async fn asked(client: &mut LineClient, method: &str) -> Value {
+    loop {
+        let got = client.next().await.expect("the server is there");
+        match got["method"].as_str() {
+            Some(asked) if asked == method => return got,
+            Some(_) => client.refuse(&got, -32601).await,
+            None => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_silent_client_is_asked_and_the_answer_decides() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let mut editor = LineClient::spawn(&home, &config, &["threads"]);
+    let mut other = LineClient::spawn(&home, &config, &["threads", "--quiet", "50"]);
+    let since = std::time::Instant::now();
+    let question = asked(&mut editor, "getThreads").await;
+    assert!(since.elapsed() > std::time::Duration::from_millis(1500), "it is given time to speak first");
+    assert_eq!(question["params"], Value::Null);
+    // It has no threads: it drives.
+    editor.refuse(&question, -32601).await;
+    assert_eq!(editor.request("getThreads", Value::Null).await, json!({"threads": []}));
+    assert!(editor.end().await.success());
+    // It has: we drive, open one of our own making, and answer what is streamed into it.
+    let question = asked(&mut other, "getThreads").await;
+    other.answer(&question, json!({"threads": []})).await;
+    let create = asked(&mut other, "createThread").await;
+    other.answer(&create, json!({"threadId": "made"})).await;
+    let open = asked(&mut other, "openThread").await;
+    assert_eq!(open["params"], json!({"threadId": "made"}));
+    other.answer(&open, Value::Null).await;
+    fake.answer(Answer::text("Hello."));
+    let chunk = json!({"threadId": "made", "chunk": {"type": "text", "chunk": "Hi"}});
+    other.request("streamMessageChunk", chunk).await;
+    let entries = asked(&mut other, "getThreadEntries").await;
+    let shown = json!([{"type": "message", "role": "user", "chunks": [{"type": "text", "chunk": "Hi"}]}]);
+    other.answer(&entries, json!({"entries": shown})).await;
+    let sent = asked(&mut other, "sendMessage").await;
+    assert_eq!(sent["params"]["message"]["role"], "assistant");
+    assert_eq!(sent["params"]["message"]["chunks"][0]["chunk"], "Hello.");
+    other.answer(&sent, Value::Null).await;
+    assert!(other.end().await.success());
+}
+
+#[tokio::test]
+async fn the_role_and_the_workspace_can_be_fixed() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    home.write("elsewhere/b.txt", "there\n");
+    let config = fake_provider(fake.url(), "openai-chat");
+    let elsewhere = home.path().join("elsewhere");
+    let folder = elsewhere.to_str().expect("UTF-8");
+    let mut agent = LineClient::spawn(&home, &config, &["threads", "--role", "agent", "--workspace", folder]);
+    // The agent drives from the start, without waiting.
+    asked(&mut agent, "getThreads").await;
+    assert_eq!(agent.refused("createThread", Value::Null).await.0, -32601);
+    let read = agent.request("readTextFile", json!({"threadId": "t", "path": "b.txt"})).await;
+    assert_eq!(read["content"], "there\n");
+    assert!(agent.end().await.success());
+    let mut editor = LineClient::spawn(&home, &config, &["threads", "--role", "editor"]);
+    assert_eq!(editor.refused("stat", json!({"threadId": "t", "path": "a"})).await.0, -32601);
+    assert_eq!(editor.refused("openThread", json!({"threadId": "none"})).await.0, -32602);
+    assert_eq!(editor.refused("noSuchMethod", Value::Null).await.0, -32601);
+    assert!(editor.end().await.success());
+    let status = home.command(&["threads", "--workspace", "/no/such/folder"]).output().expect("it runs");
+    assert_eq!(status.status.code(), Some(2));
+}
+
+#[tokio::test]
+async fn closing_the_pipe_stops_the_turn() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let mut client = LineClient::spawn(&home, &config, &["threads"]);
+    let thread = client.request("createThread", Value::Null).await["threadId"].clone();
+    fake.answer(Answer::text("one two three").silence());
+    client.call("sendMessage", message(&thread, "count")).await;
+    asked(&mut client, "streamMessageChunk").await;
+    assert!(client.end().await.success());
+    fake.wait_for_hangups(1).await;
+    let mut again = LineClient::spawn(&home, &config, &["threads"]);
+    let entries = again.request("getThreadEntries", json!({"threadId": thread})).await.to_string();
+    assert!(entries.contains("count") && entries.contains("one"), "{entries}");
+    assert!(again.end().await.success());
 }

@@ -67,7 +67,7 @@ async fn who_is_logged_out_begins_nothing_until_authenticated() {
     engine.set_catalog(Catalog::default());
     let (code, sentence) = client.refused("authenticate", json!({"methodId": "configured"})).await;
     assert_eq!(code, -32000);
-    assert!(sentence.contains("OPENAI_API_KEY"), "{sentence}");
+    assert!(sentence.contains("dragoman login"), "{sentence}");
 }
 
 #[tokio::test]

@@ -86,3 +86,12 @@ fn the_schema_can_refuse() {
     }});
     schema().check_call("session/update", &good);
 }
+
+#[test]
+fn the_page_about_the_protocol_leaves_out_no_method() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols/acp.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let methods = schema().types.keys().map(|(_, method)| method);
+    let missing: Vec<&String> = methods.filter(|method| !page.contains(&format!("`{method}`"))).collect();
+    assert!(missing.is_empty(), "acp.md does not tell of {missing:?}");
+}

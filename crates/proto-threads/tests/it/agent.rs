@@ -150,6 +150,11 @@ async fn files_of_the_workspace_are_read_by_the_client() {
     assert_eq!(client.request("readBinaryFile", read).await, json!({"version": 3, "content": "/wI="}));
     assert_eq!(client.refused("readTextFile", json!({"threadId": "t", "path": "/w/b.bin"})).await, -32602);
     assert_eq!(client.refused("readTextFile", json!({"threadId": "t", "path": "/w/none"})).await, -32602);
+    // What was read in a thread is one of its entries.
+    engine.store(&SessionId::new("t"), Settings::default(), "/w", Vec::new());
+    let entries = client.request("getThreadEntries", json!({"threadId": "t"})).await;
+    let entry = |content: &str| json!({"type": "readFile", "path": "/w/a.txt", "content": content});
+    assert_eq!(entries, json!({"entries": [entry("two\n"), entry("one\ntwo\nthree")]}));
     assert_eq!(
         client.request("stat", json!({"threadId": "t", "path": "/w/a.txt"})).await,
         json!({"exists": true, "isDirectory": false})
