@@ -29,8 +29,10 @@ use crate::wire::{Extras, Out, Question, acp, method};
 
 /// Messages taken from the client and not yet dispatched.
 const INBOX: usize = 256;
-/// How long the last words may take to be written.
+/// How long the engine may take for the last words.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long they may take to be written: only a client that holds the pipe open and does not read takes so long.
+const FLUSH: Duration = Duration::from_secs(2);
 
 /// Serves until the input ends.
 pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> {
@@ -57,7 +59,7 @@ pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> 
     let _ = tokio::time::timeout(LAST_WORDS, server.last_words()).await;
     drop(server);
     let _ = tokio::time::timeout(LAST_WORDS, peer.answered()).await;
-    peer.close(LAST_WORDS).await;
+    peer.close(FLUSH).await;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The real binary from outside: ECA over stdio, a fake model over HTTP, a sealed home.
+//! The real binary from outside: ECA, ACP and threads over stdio, a fake model over HTTP, a sealed home.
 
 #![allow(
     clippy::disallowed_methods,
@@ -24,8 +24,10 @@ mod one_history;
 mod permissions;
 mod protocol_docs;
 mod providers;
+#[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/schema.rs"]
 mod schema;
+#[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/sdk.rs"]
 mod sdk;
 mod settings;
