@@ -122,10 +122,11 @@ impl Desk {
             Command::Servers { reply } => {
                 let _ = reply.send(Ok(surroundings.servers()));
             }
-            // A chat may have servers of its own, and these prompts.
+            // A chat may have servers of its own, and these prompts. Who asks does not join it.
             Command::SlashCommands { session: Some(session), query, reply } if self.is_live(&session) => {
-                let command = Command::SlashCommands { session: Some(session.clone()), query, reply };
-                self.send(front, &session, command, None);
+                let mailbox = self.sessions.get(&session).cloned();
+                let command = Command::SlashCommands { session: Some(session), query, reply };
+                let _ = mailbox.map(|mailbox| mailbox.send(Message { front: None, command }));
             }
             Command::SlashCommands { query, reply, .. } => {
                 let _ = reply.send(Ok(commands::list(None, &surroundings, &query)));

@@ -192,10 +192,7 @@ impl Actor {
     async fn take(&mut self, message: Message) -> ControlFlow<Farewell> {
         let Message { front, command } = message;
         if let Some(front) = &front
-            && !matches!(
-                command,
-                Command::Close { .. } | Command::Delete { .. } | Command::SlashCommands { .. }
-            )
+            && !matches!(command, Command::Close { .. } | Command::Delete { .. })
         {
             self.shared.audience.add(front.id, front.events.clone());
         }
@@ -224,20 +221,11 @@ impl Actor {
                 let _ = reply.send(Ok(commands::list(Some(&self.shared), &self.shared.surroundings, &query)));
             }
             Command::Close { reply, .. } => return self.close(front, reply).await,
-            Command::Delete { reply, .. } => {
-                let deleted = self.delete().await;
-                let over = deleted.is_ok();
-                let farewell: Farewell = Box::new(move || drop(reply.send(deleted)));
-                if over {
-                    return ControlFlow::Break(farewell);
-                }
-                farewell();
-            }
-            Command::Shutdown { reply } => {
-                self.stop_turn().await;
-                let flushed = self.shared.journal.flush().await;
-                return ControlFlow::Break(Box::new(move || drop(reply.send(flushed))));
-            }
+            Command::Delete { reply, .. } => match self.delete().await {
+                Ok(()) => return ControlFlow::Break(Box::new(move || drop(reply.send(Ok(()))))),
+                refused => drop(reply.send(refused)),
+            },
+            Command::Shutdown { reply } => return self.put_away(reply).await,
             other => refuse(other, Failure::internal("A chat does not take this command.")),
         }
         ControlFlow::Continue(())
@@ -249,12 +237,16 @@ impl Actor {
             self.shared.audience.remove(front.id);
         }
         if self.shared.audience.is_empty() {
-            self.stop_turn().await;
-            let flushed = self.shared.journal.flush().await;
-            return ControlFlow::Break(Box::new(move || drop(reply.send(flushed))));
+            return self.put_away(reply).await;
         }
         let _ = reply.send(Ok(()));
         ControlFlow::Continue(())
+    }
+
+    async fn put_away(&mut self, reply: Reply<()>) -> ControlFlow<Farewell> {
+        self.stop_turn().await;
+        let flushed = self.shared.journal.flush().await;
+        ControlFlow::Break(Box::new(move || drop(reply.send(flushed))))
     }
 
     pub fn info(&self) -> SessionInfo {
