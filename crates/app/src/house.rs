@@ -148,9 +148,11 @@ impl House {
             home: Some(self.environment.home().to_owned()),
             shell,
             withheld_environment: resolved.secret_variables.clone(),
+            private_hosts: settings.fetch_allowed_hosts.clone(),
             limits: tools::Limits {
                 read_lines: number(settings.read_file_max_lines),
                 output_bytes: number(settings.output_max_bytes),
+                host_time: settings.editor_timeout,
                 ..tools::Limits::default()
             },
             ..tools::Options::default()

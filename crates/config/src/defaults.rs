@@ -53,6 +53,7 @@ fn defaults() -> Value {
         "maxSteps": 200,
         "streamSilenceSeconds": 120,
         "mcpTimeoutSeconds": 60,
+        "editorTimeoutSeconds": 10,
         "concurrency": 256,
         "logLevel": "info",
         "includeParentAgentsFiles": false,

@@ -93,6 +93,8 @@ pub struct ToolSettings {
     pub output_max_lines: u64,
     pub output_max_bytes: u64,
     pub shell: ShellSettings,
+    /// How long the editor may take to answer a tool.
+    pub editor_timeout: Duration,
     /// Hosts that may be fetched although they are on this machine or in a private network.
     pub fetch_allowed_hosts: Vec<String>,
 }
@@ -136,6 +138,7 @@ const KNOWN: &[&str] = &[
     "defaultAgent",
     "defaultModel",
     "disabledTools",
+    "editorTimeoutSeconds",
     "extraConfigs",
     "failover",
     "hooks",
@@ -256,6 +259,9 @@ impl ToolSettings {
                 args: shell.get("args").texts(),
                 summary_max_length: number("shellCommand", "summaryMaxLength"),
             },
+            editor_timeout: Duration::from_secs(
+                root.get("editorTimeoutSeconds").number(1..=600).unwrap_or_default(),
+            ),
             fetch_allowed_hosts: cursor.get("fetchUrl").get("allowedHosts").texts(),
         }
     }

@@ -69,8 +69,12 @@ pub struct Review {
     pub locations: Vec<Location>,
     /// Paths outside the workspace that the call would touch, resolved.
     pub outside: Vec<PathBuf>,
+    /// Arguments that name paths, each with where it leads: relative to the workspace where it can be, and absolute.
+    pub paths: Vec<(String, [String; 2])>,
     /// What can be remembered for this session: the commands of a shell line, else empty.
     pub keys: Vec<String>,
+    /// The commands of a shell line with their arguments, without quotes.
+    pub commands: Vec<String>,
     /// Allowed by default policy as it is: reads inside the workspace, read-only listed commands.
     pub harmless: bool,
     /// The plan behavior must refuse it.

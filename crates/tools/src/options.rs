@@ -11,8 +11,8 @@ pub struct Options {
     /// What `~` means; `None`: it is refused.
     pub home: Option<PathBuf>,
     pub limits: Limits,
-    /// `fetch_url` may reach loopback, private and link-local addresses.
-    pub allow_private_network: bool,
+    /// Hosts that may be fetched though they are on this machine or in a private network.
+    pub private_hosts: Vec<String>,
     /// Program and leading arguments that run a shell line instead of bash. Lines for another shell cannot be
     /// analysed, so each must be asked.
     pub shell: Option<Vec<String>>,

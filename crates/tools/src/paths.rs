@@ -41,9 +41,15 @@ impl Resolved {
         &self.shown
     }
 
-    /// One of git's own files: its configuration and hooks make git run programs.
-    pub fn is_of_git(&self) -> bool {
-        self.path.components().any(|component| component.as_os_str().eq_ignore_ascii_case(".git"))
+    /// A change of one of git's own files needs an approval of its own, like one outside the workspace: its
+    /// configuration and hooks make git run programs.
+    pub fn guard_git(&self, review: &mut Review) {
+        if self.path.components().any(|component| component.as_os_str().eq_ignore_ascii_case(".git")) {
+            review.must_ask = Some("It changes git's own files, which can make git run programs.".to_owned());
+            if !review.outside.contains(&self.path) {
+                review.outside.push(self.path.clone());
+            }
+        }
     }
 
     /// Opens for reading; never follows a symlink and never blocks on a pipe or device.
@@ -101,17 +107,29 @@ impl Paths {
         Self { home, reviewed: Mutex::default() }
     }
 
-    /// For `review`: notes the path in the review where it is outside.
-    pub fn review(&self, text: &str, scope: &Scope, review: &mut Review) -> Result<Resolved, String> {
+    /// For `review`: notes where the path of an argument leads.
+    pub fn review(
+        &self,
+        argument: &str,
+        text: &str,
+        scope: &Scope,
+        review: &mut Review,
+    ) -> Result<Resolved, String> {
         let resolved = self.resolve(text, scope)?;
-        self.note(text, &resolved, scope, review);
+        self.note(argument, text, &resolved, scope, review);
         Ok(resolved)
     }
 
     /// The same for what a path names itself, though it be a symlink.
-    pub fn review_entry(&self, text: &str, scope: &Scope, review: &mut Review) -> Result<Resolved, String> {
+    pub fn review_entry(
+        &self,
+        argument: &str,
+        text: &str,
+        scope: &Scope,
+        review: &mut Review,
+    ) -> Result<Resolved, String> {
         let resolved = self.resolve_entry(text, scope)?;
-        self.note(text, &resolved, scope, review);
+        self.note(argument, text, &resolved, scope, review);
         Ok(resolved)
     }
 
@@ -141,7 +159,9 @@ impl Paths {
         Ok(placed(parent.join(name), scope))
     }
 
-    fn note(&self, text: &str, resolved: &Resolved, scope: &Scope, review: &mut Review) {
+    fn note(&self, argument: &str, text: &str, resolved: &Resolved, scope: &Scope, review: &mut Review) {
+        let leads_to = [resolved.shown.clone(), resolved.path.display().to_string()];
+        review.paths.push((argument.to_owned(), leads_to));
         if resolved.inside {
             return;
         }

@@ -59,7 +59,7 @@ impl BuiltIn {
         };
         let limits = &options.limits;
         let fetcher =
-            Arc::new(Fetcher::new(options.allow_private_network, limits.fetch_bytes, limits.fetch_time));
+            Arc::new(Fetcher::new(options.private_hosts.clone(), limits.fetch_bytes, limits.fetch_time));
         let contexts =
             Contexts { files: files.clone(), indexes: Indexes::default(), fetcher: fetcher.clone() };
         let mut tools: Vec<Arc<dyn Tool>> = vec![

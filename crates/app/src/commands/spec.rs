@@ -108,7 +108,7 @@ fn fetched(address: &str) -> Result<Vec<u8>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("No runtime: {error}."))?;
     // The person named the address, so it may be one of their own network.
-    let fetcher = Fetcher::new(true, LIMIT_BYTES + 1, FETCH);
+    let fetcher = Fetcher::anywhere(LIMIT_BYTES + 1, FETCH);
     let fetched = runtime.block_on(fetcher.fetch(address, &CancellationToken::new()))?;
     Ok(fetched.bytes)
 }

@@ -42,11 +42,9 @@ impl Files {
     /// What a change would do, as far as the disk tells.
     pub fn review(&self, text: &str, change: &Change, scope: &Scope) -> Result<Review, String> {
         let mut review = Review { changes: true, ..Review::default() };
-        let path = self.paths.review(text, scope, &mut review)?;
+        let path = self.paths.review("path", text, scope, &mut review)?;
         review.locations.push(Location { path: path.path().to_owned(), line: None });
-        if path.is_of_git() {
-            review.must_ask = Some("It changes git's own files, which can make git run programs.".to_owned());
-        }
+        path.guard_git(&mut review);
         let known = self.seen.get(&scope.session, path.path());
         let read = known.filter(|entry| entry.how != How::Reviewed);
         let in_client = known.is_some_and(|entry| entry.how == How::Client);

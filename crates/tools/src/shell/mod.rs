@@ -12,6 +12,7 @@ mod parse;
 mod places;
 mod plain_sed;
 mod read_only;
+mod repository;
 mod risky;
 mod word;
 mod wrappers;
@@ -39,6 +40,15 @@ pub struct Command {
     pub read_only: bool,
 }
 
+impl Command {
+    /// The command with its arguments as the shell would take them, without quotes.
+    pub fn text(&self) -> String {
+        let Some((name, arguments)) = self.words.split_first() else { return self.key.clone() };
+        let words = std::iter::once(keys::name(name.as_str())).chain(arguments.iter().map(Word::as_str));
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
 impl Line {
     pub fn read_only(&self) -> bool {
         self.reasons.is_empty() && self.commands.iter().all(|command| command.read_only)
@@ -53,6 +63,11 @@ impl Line {
             }
         }
         keys
+    }
+
+    /// Each command with its arguments.
+    pub fn texts(&self) -> Vec<String> {
+        self.commands.iter().map(Command::text).collect()
     }
 
     fn because(&mut self, reason: impl Into<String>) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use domain::tool::Scope;
 
-use super::{Line, Word};
+use super::{Line, Word, keys, repository};
 use crate::paths::real;
 
 /// What the paths of a line come to.
@@ -31,6 +31,9 @@ pub fn places(line: &Line, from: &Path, scope: &Scope, home: Option<&Path>) -> P
             look.enter(arguments);
             continue;
         }
+        if command.read_only && keys::name(&name.text) == "git" {
+            look.repositories(arguments);
+        }
         if name.text.contains('/') {
             if look.folders.len() > 1 && !name.text.starts_with('/') {
                 look.because("It runs a program by its path after changing the folder");
@@ -38,10 +41,19 @@ pub fn places(line: &Line, from: &Path, scope: &Scope, home: Option<&Path>) -> P
             look.path(&name.text);
         }
         for word in arguments {
+            if !command.read_only && is_of_git(&word.text) {
+                look.because(OF_GIT);
+            }
             look.word(word);
         }
     }
     look.out
+}
+
+const OF_GIT: &str = "It may change git's own files, which can make git run programs";
+
+fn is_of_git(text: &str) -> bool {
+    text.split(['/', '=']).any(|part| part.eq_ignore_ascii_case(".git"))
 }
 
 struct Look<'a> {
@@ -99,6 +111,22 @@ impl Look<'_> {
         }
     }
 
+    /// git is asked about where a repository could make it run programs, in any folder it may start in.
+    fn repositories(&mut self, arguments: &[Word]) {
+        let mut folders = self.folders.clone();
+        let mut words = arguments.iter();
+        while let Some(word) = words.next().filter(|word| word.text.starts_with('-')) {
+            if word.text == "-C"
+                && let Some(folder) = words.next()
+            {
+                folders.iter_mut().for_each(|from| *from = from.join(&folder.text));
+            }
+        }
+        if folders.iter().any(|folder| repository::names_programs(&real(folder).unwrap_or_default())) {
+            self.because("The repository's own configuration makes git run programs");
+        }
+    }
+
     fn below_home(&mut self, text: &str) {
         match (self.home, text.strip_prefix('~')) {
             (Some(home), Some(rest)) if rest.is_empty() || rest.starts_with('/') => {
@@ -128,6 +156,9 @@ impl Look<'_> {
         };
         if folder.text.starts_with('-') || folder.pattern_at.is_some() {
             return self.because("It changes the folder in a way that is not analysed");
+        }
+        if is_of_git(&folder.text) {
+            self.because(OF_GIT);
         }
         self.word(folder);
         let mut more = Vec::new();

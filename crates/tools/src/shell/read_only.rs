@@ -41,7 +41,8 @@ const COMMANDS: &[Allowed] = &[
     allow("cut", "sz", "bcdf", &["complement"], ANY),
     allow("date", "uR", "", &["utc", "iso-8601"], 1),
     allow("df", "ahHiklmPT", "t", &["human-readable"], ANY),
-    allow("diff", "aBbcdEeNnqrsTtuwy", "CIUWx", &["brief", "color", "minimal", "recursive", "side-by-side", "unified"], 2),
+    // Not `-r`: it would follow symlinks on its way.
+    allow("diff", "aBbcdEenqsTtuwy", "CIUWx", &["brief", "color", "minimal", "side-by-side", "unified"], 2),
     allow("dirname", "z", "", &[], ANY),
     allow("du", "0abcDHhklmSsx", "dt", &["apparent-size", "human-readable", "max-depth", "summarize", "total"], ANY),
     allow("egrep", GREP_FLAGS, GREP_VALUED, GREP_LONG, ANY),
@@ -171,18 +172,18 @@ const GIT_TWO: &[(&str, &str, Allowed)] = &[
     ("worktree", "list", allow("", "v", "", &["porcelain"], 0)),
 ];
 
-/// Programs that may be asked for their version.
+/// Programs that may be asked for their version. Not those that start what a file of the project names for it:
+/// `rust-toolchain.toml`, `.yarnrc`, `packageManager`, `.mvn/jvm.config` …
 #[rustfmt::skip]
 const VERSIONED: &[&str] = &[
-    "bash", "bun", "cargo", "clang", "cmake", "deno", "docker", "gcc", "g++", "gh", "git", "go", "gradle", "java", "javac",
-    "make", "mvn", "node", "npm", "npx", "php", "pip", "pip3", "pnpm", "poetry", "python", "python3", "rg", "ruby", "ruff",
-    "rustc", "rustup", "tsc", "uv", "yarn",
+    "bash", "clang", "cmake", "docker", "gcc", "g++", "gh", "git", "java", "javac", "make", "node", "php", "python",
+    "python3", "rg", "ruff", "uv",
 ];
 
 pub fn is_read_only(name: &str, arguments: &[&str]) -> bool {
     match (name, arguments) {
         (_, ["--version"]) if VERSIONED.contains(&name) => true,
-        ("go" | "java", ["version" | "-version"]) => true,
+        ("java", ["-version"]) => true,
         ("git", _) => git_reads(arguments),
         ("find", _) => risky::reasons("find", arguments).is_empty(),
         ("sed", _) => {
@@ -194,6 +195,8 @@ pub fn is_read_only(name: &str, arguments: &[&str]) -> bool {
         ("echo", _) => true,
         // An array subscript is evaluated, and could hold a command.
         ("test", _) => !arguments.iter().any(|word| word.contains(['[', '$', '`'])),
+        // `@file` holds more arguments.
+        ("strings", _) if arguments.iter().any(|word| word.starts_with('@')) => false,
         ("cd", [folder]) => !folder.starts_with('-'),
         // `printf -v` evaluates what it is given; a format may begin with a dash only behind `--`.
         ("printf", [first, ..]) if first.starts_with('-') => false,

@@ -230,7 +230,7 @@ fn plain_awk(arguments: &[&str]) -> bool {
             [] => return false,
         }
     };
-    !["system", "getline", "ENVIRON", "|", ">", "@", "SYMTAB", "close", "PROCINFO"]
+    !["system", "getline", "ENVIRON", "|", ">", "@", "SYMTAB", "close", "PROCINFO", "ARGV", "ARGC"]
         .iter()
         .any(|bad| program.contains(bad))
 }

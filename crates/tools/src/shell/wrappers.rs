@@ -61,6 +61,8 @@ const WRAPPERS: &[&str] = &[
     "xvfb-run",
 ];
 
+const FIND_RUNS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh"];
 
 pub fn runs(name: &str, arguments: &[&str]) -> Option<Runs> {
@@ -78,6 +80,10 @@ pub fn runs(name: &str, arguments: &[&str]) -> Option<Runs> {
     }
     match name {
         "eval" => Some(if arguments.len() == 1 { Runs::Line(0) } else { Runs::Unknown }),
+        "find" => {
+            let at = arguments.iter().position(|word| FIND_RUNS.contains(word))? + 1;
+            Some(if at < arguments.len() { Runs::Command(at) } else { Runs::Unknown })
+        }
         "busybox" | "toybox" => Some(if arguments.is_empty() { Runs::Unknown } else { Runs::Command(0) }),
         _ if WRAPPERS.contains(&name) => Some(inner(arguments).map_or(Runs::Unknown, Runs::Command)),
         _ => None,

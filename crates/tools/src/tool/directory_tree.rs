@@ -45,7 +45,7 @@ impl BuiltInTool for DirectoryTree {
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review::default();
-        let path = self.files.paths.review(&input.path, scope, &mut review)?;
+        let path = self.files.paths.review("path", &input.path, scope, &mut review)?;
         review.summary = format!("Listing {}", path.shown());
         review.harmless = review.outside.is_empty();
         Ok(review)

@@ -34,7 +34,7 @@ impl BuiltInTool for EditorDiagnostics {
         let mut review =
             Review { summary: "Asking the editor for diagnostics".to_owned(), ..Review::default() };
         if let Some(path) = input.path.as_deref().filter(|path| !path.is_empty()) {
-            let path = self.files.paths.review(path, scope, &mut review)?;
+            let path = self.files.paths.review("path", path, scope, &mut review)?;
             review.summary = format!("Asking the editor for diagnostics of {}", path.shown());
         }
         review.harmless = review.outside.is_empty();

@@ -52,7 +52,7 @@ impl BuiltInTool for Glob {
         let mut review = Review { summary: format!("Looking for {}", input.pattern), ..Review::default() };
         let (folder, pattern) = input.split();
         compile(&pattern)?;
-        self.files.paths.review(&folder, scope, &mut review)?;
+        self.files.paths.review("path", &folder, scope, &mut review)?;
         review.harmless = review.outside.is_empty();
         Ok(review)
     }

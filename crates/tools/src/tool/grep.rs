@@ -56,7 +56,7 @@ impl BuiltInTool for Grep {
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review { summary: format!("Searching for {}", input.pattern), ..Review::default() };
-        self.files.paths.review(&input.path, scope, &mut review)?;
+        self.files.paths.review("path", &input.path, scope, &mut review)?;
         review.harmless = review.outside.is_empty();
         Ok(review)
     }

@@ -31,14 +31,13 @@ impl BuiltInTool for MoveFile {
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review { changes: true, ..Review::default() };
-        let from = self.files.paths.review_entry(&input.source, scope, &mut review)?;
-        let to = self.files.paths.review_entry(&input.destination, scope, &mut review)?;
+        let from = self.files.paths.review_entry("source", &input.source, scope, &mut review)?;
+        let to = self.files.paths.review_entry("destination", &input.destination, scope, &mut review)?;
         review.summary = format!("Moving {} to {}", from.shown(), to.shown());
         review.locations =
             [&from, &to].map(|path| Location { path: path.path().to_owned(), line: None }).into();
-        if from.is_of_git() || to.is_of_git() {
-            review.must_ask = Some("It changes git's own files, which can make git run programs.".to_owned());
-        }
+        from.guard_git(&mut review);
+        to.guard_git(&mut review);
         Ok(review)
     }
 

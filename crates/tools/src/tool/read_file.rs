@@ -50,7 +50,7 @@ impl BuiltInTool for ReadFile {
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review::default();
-        let path = self.files.paths.review(&input.path, scope, &mut review)?;
+        let path = self.files.paths.review("path", &input.path, scope, &mut review)?;
         let line = input.line_offset.and_then(|offset| u32::try_from(offset + 1).ok());
         review.locations.push(Location { path: path.path().to_owned(), line });
         review.summary = match (input.line_offset.unwrap_or(0), input.limit) {

@@ -68,7 +68,8 @@ impl BuiltInTool for ShellCommand {
             return Err("The command is empty.".to_owned());
         }
         let mut review = Review { summary: format!("$ {}", input.command.trim()), ..Review::default() };
-        let folder = self.files.paths.review(&input.working_directory, scope, &mut review)?;
+        let folder =
+            self.files.paths.review("working_directory", &input.working_directory, scope, &mut review)?;
         let (line, places) = self.look(&input.command, &folder, scope);
         for path in places.outside {
             if !review.outside.contains(&path) {
@@ -76,6 +77,7 @@ impl BuiltInTool for ShellCommand {
             }
         }
         review.keys = line.keys();
+        review.commands = line.texts();
         let is_remembered = |key: &String| scope.remembered.contains(key);
         let parts =
             review.keys.iter().map(|key| ShellPart { key: key.clone(), remembered: is_remembered(key) });
@@ -181,7 +183,7 @@ const NOBODY_THERE: &[(&str, &str)] =
 
 /// Settings of a repository that make git run programs, switched off.
 const QUIET_GIT: &[(&str, &str)] = &[
-    ("GIT_CONFIG_COUNT", "4"),
+    ("GIT_CONFIG_COUNT", "5"),
     ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
     ("GIT_CONFIG_VALUE_0", "false"),
     ("GIT_CONFIG_KEY_1", "core.hooksPath"),
@@ -190,6 +192,10 @@ const QUIET_GIT: &[(&str, &str)] = &[
     ("GIT_CONFIG_VALUE_2", "false"),
     ("GIT_CONFIG_KEY_3", "core.sshCommand"),
     ("GIT_CONFIG_VALUE_3", "false"),
+    // A folder that looks like a repository inside of another one is none.
+    ("GIT_CONFIG_KEY_4", "safe.bareRepository"),
+    ("GIT_CONFIG_VALUE_4", "explicit"),
+    ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_OPTIONAL_LOCKS", "0"),
 ];
 

@@ -24,6 +24,8 @@ type Permits = fn(IpAddr) -> bool;
 
 pub struct Fetcher {
     permits: Permits,
+    /// Hosts that may be reached wherever they are.
+    hosts: Arc<[String]>,
     most_bytes: usize,
     time: Duration,
     client: OnceLock<Client>,
@@ -43,9 +45,13 @@ pub struct Fetched {
 }
 
 impl Fetcher {
-    pub fn new(allow_private: bool, most_bytes: usize, time: Duration) -> Self {
-        let permits: Permits = if allow_private { |_| true } else { is_public };
-        Self { permits, most_bytes, time, client: OnceLock::new() }
+    pub fn new(hosts: Vec<String>, most_bytes: usize, time: Duration) -> Self {
+        Self { permits: is_public, hosts: hosts.into(), most_bytes, time, client: OnceLock::new() }
+    }
+
+    /// For addresses that a person named, not a model or a page.
+    pub fn anywhere(most_bytes: usize, time: Duration) -> Self {
+        Self { permits: |_| true, ..Self::new(Vec::new(), most_bytes, time) }
     }
 
     pub async fn fetch(&self, url: &str, cancel: &CancellationToken) -> Result<Fetched, String> {
@@ -82,7 +88,7 @@ impl Fetcher {
         }
         let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         match host.parse::<IpAddr>() {
-            Ok(address) if !(self.permits)(address) => Err(refused(host)),
+            Ok(address) if !(self.permits)(address) && !is_named(&self.hosts, host) => Err(refused(host)),
             _ => Ok(()),
         }
     }
@@ -123,7 +129,7 @@ impl Fetcher {
         // Fails only where one is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
-            .dns_resolver(Arc::new(Resolver { permits: self.permits }))
+            .dns_resolver(Arc::new(Resolver { permits: self.permits, hosts: self.hosts.clone() }))
             .redirect(redirect::Policy::none())
             .no_proxy()
             .referer(false)
@@ -139,16 +145,22 @@ impl Fetcher {
 /// Resolves names to addresses that may be reached. The connection is made to one of these and no other.
 struct Resolver {
     permits: Permits,
+    hosts: Arc<[String]>,
+}
+
+fn is_named(hosts: &[String], host: &str) -> bool {
+    hosts.iter().any(|named| named.trim_matches(['[', ']']).eq_ignore_ascii_case(host))
 }
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
+        let host = name.as_str().to_owned();
+        let named = is_named(&self.hosts, &host);
         let permits = self.permits;
         Box::pin(async move {
-            let host = name.as_str().to_owned();
             let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             // One that leads inside is enough to distrust the name.
-            if addresses.iter().any(|address| !permits(address.ip())) {
+            if !named && addresses.iter().any(|address| !permits(address.ip())) {
                 return Err(io::Error::other(refused(&host)).into());
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
@@ -158,7 +170,7 @@ impl Resolve for Resolver {
 
 fn refused(host: &str) -> String {
     format!(
-        "{host} is not on the public internet, so it is not fetched. The user can allow it in the configuration"
+        "{host} is not on the public internet, so it is not fetched. The user can allow it: toolCall.fetchUrl.allowedHosts"
     )
 }
 
@@ -246,6 +258,7 @@ mod tests {
         let permits: Permits = |address| address == IpAddr::V4(Ipv4Addr::LOCALHOST);
         let fetcher = Fetcher {
             permits,
+            hosts: Arc::new([]),
             most_bytes: 1_000,
             time: Duration::from_millis(1_500),
             client: OnceLock::new(),
@@ -281,7 +294,7 @@ mod tests {
     #[tokio::test]
     async fn the_own_network_is_refused() {
         let port = serve(answer).await;
-        let fetcher = Fetcher::new(false, 1_000, Duration::from_secs(5));
+        let fetcher = Fetcher::new(Vec::new(), 1_000, Duration::from_secs(5));
         for host in [
             "127.0.0.1",
             "localhost",
@@ -308,7 +321,11 @@ mod tests {
                 "{host}: {told}"
             );
         }
-        let open = Fetcher::new(true, 1_000, Duration::from_secs(5));
-        assert!(open.fetch(&format!("http://localhost:{port}/"), &CancellationToken::new()).await.is_ok());
+        let open = Fetcher::new(vec!["LocalHost".to_owned()], 1_000, Duration::from_secs(5));
+        let ask = async |path: &str| {
+            open.fetch(&format!("http://localhost:{port}{path}"), &CancellationToken::new()).await
+        };
+        assert!(ask("/").await.is_ok());
+        assert!(ask("/inside").await.is_err(), "a host that is allowed allows no other");
     }
 }

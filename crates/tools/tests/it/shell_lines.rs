@@ -64,8 +64,7 @@ fn read_only_lines() {
         ("test -d src || echo no", "test,echo"),
         ("command -v cargo", "command"),
         ("which node", "which"),
-        ("cargo --version", "cargo"),
-        ("node --version && npm --version", "node --version,npm"),
+        ("node --version && uv --version", "node --version,uv"),
         ("timeout 5 cat a", "timeout,cat"),
         ("time ls", "time,ls"),
         ("/bin/ls -l", "ls"),
@@ -129,6 +128,14 @@ fn lines_that_change_something() {
         ("tree -o out", "tree"),
         ("grep -f patterns a", "grep"),
         ("env_tool", "env_tool"),
+        // What a file of the project can choose the program for.
+        ("cargo --version", "cargo"),
+        ("yarn --version", "yarn"),
+        ("mvn --version", "mvn"),
+        ("go version", "go version"),
+        // What would follow a symlink or a list of arguments out of the workspace.
+        ("diff -r a b", "diff"),
+        ("strings @list", "strings"),
     ];
     for (line, keys) in rows {
         understood(line, keys, false);
@@ -237,10 +244,11 @@ fn what_hides_something_is_asked() {
         ("vim -c '!sh' a", "vim"),
         ("parallel rm", "parallel,rm"),
         // Options that run or write.
-        ("find . -exec rm {} ;", "find"),
-        ("find . -exec rm {} \\;", "find"),
+        ("find . -exec rm {} ;", "find,rm"),
+        ("find . -exec rm {} \\;", "find,rm"),
+        ("awk 'BEGIN{ARGV[1]=\"/etc/passwd\";ARGC=2}{print}'", "awk"),
         ("find . -name x -delete", "find"),
-        ("find . -execdir x +", "find"),
+        ("find . -execdir x +", "find,x"),
         ("find . -fprint out", "find"),
         ("find -L .", "find"),
         ("git -c core.pager='sh -c x' log", "git log"),

@@ -140,6 +140,9 @@ async fn what_a_line_needs() {
         ("cd sub && ./run.sh", false, true, true, false),
         ("cd", false, true, true, false),
         ("cd -", false, true, true, false),
+        ("cp a.txt .git/hooks/pre-commit", false, true, true, false),
+        ("cd .git && cp x hooks", false, true, true, false),
+        ("cat .git/config", true, false, false, false),
         ("cat ~/.ssh/id", false, true, true, false),
         ("git -C /etc status", false, true, false, true),
         ("grep -r --include=/etc/passwd x .", false, true, false, true),
@@ -199,6 +202,42 @@ async fn a_repository_cannot_make_git_status_run_its_programs() {
     std::fs::remove_file(&mark).unwrap();
     bench.good("shell_command", json!({"command": "git status"})).await;
     assert!(!mark.exists());
+}
+
+/// A repository inside of the repository, as a clone can bring it along, and one with settings of its own.
+#[tokio::test]
+async fn a_repository_cannot_make_reading_git_run_its_programs() {
+    let bench = Bench::new();
+    let mark = bench.root.join("ran");
+    let program = bench.write("program.sh", format!("#!/bin/sh\ntouch {}\n", mark.display()));
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let set = format!(
+        "git init -q --bare inner && cd inner && git config core.bare false && mkdir tree && echo a > tree/f && \
+         git config core.worktree tree && git --git-dir=. --work-tree=tree add f && echo b > tree/f && \
+         git config diff.external {} && git diff",
+        program.display()
+    );
+    bench.run("shell_command", json!({"command": set})).await;
+    assert!(mark.exists(), "git honours diff.external, else this test shows nothing");
+    std::fs::remove_file(&mark).unwrap();
+    for line in ["git -C inner diff", "cd inner && git diff"] {
+        assert!(bench.review("shell_command", json!({"command": line})).unwrap().harmless, "{line}");
+        bench.run("shell_command", json!({"command": line})).await;
+        assert!(!mark.exists(), "{line}");
+    }
+    bench.run("shell_command", json!({"command": "git init -q own && git init -q plain"})).await;
+    let set = format!("git -C own config diff.external {}", program.display());
+    bench.run("shell_command", json!({"command": set})).await;
+    for (line, asked) in [
+        ("git -C plain diff", false),
+        ("git -C own diff", true),
+        ("cd own && git log -p", true),
+        ("cd own/x || git status", true),
+    ] {
+        let review = bench.review("shell_command", json!({"command": line})).unwrap();
+        assert_eq!((review.must_ask.is_some(), review.harmless), (asked, !asked), "{line}: {review:?}");
+    }
 }
 
 #[tokio::test]
