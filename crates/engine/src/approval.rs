@@ -1,8 +1,8 @@
 //! The one place that decides whether a tool call runs. Pure: rules, call and review in, verdict out.
 //!
-//! Order: deny · plan · outside the workspace · remembered · ask by argument · allow by argument · ask · allow ·
-//! default. Invariants: a deny rule is absolute, whichever layer it stands in; broken policy asks; what cannot be
-//! asked is refused.
+//! Order: deny · plan · broken policy · outside the workspace · ask by argument · remembered · allow by argument · ask ·
+//! allow · default. Invariants: a deny rule is absolute, whichever layer it stands in; broken policy asks, trust or not;
+//! a path is what it leads to, however it is written; what cannot be asked is refused.
 
 use config::{Approval, ApprovalRules, Rule, Settings};
 use domain::host::Grants;
@@ -108,10 +108,12 @@ pub fn decide(case: &Case<'_>) -> Verdict {
     if verdict.decision != Decision::Ask {
         return verdict;
     }
-    if case.trust {
+    // A rule that could not be read may have been one that forbids.
+    let readable = case.rules.closed.is_none();
+    if readable && case.trust {
         return Verdict::new(Decision::Allow, "This chat is trusted.");
     }
-    if grants(case) {
+    if readable && grants(case) {
         return Verdict::new(Decision::Allow, "Allowed by --approve.");
     }
     if !case.can_ask {
@@ -133,26 +135,28 @@ fn by_rules(case: &Case<'_>) -> Verdict {
     if let Some(rule) = denied {
         return Verdict::new(Decision::Deny, format!("Forbidden by {rule}."));
     }
-    if let Some(problem) = &rules.closed {
-        return Verdict::new(
-            Decision::Ask,
-            format!("The approval rules are broken ({problem}), so everything is asked."),
-        );
-    }
     if case.plan && review.changes {
         return Verdict::new(Decision::Deny, "The plan behavior changes nothing; switch to agent to do it.");
     }
     if remembered.denied.contains(&spec.offered_name()) {
         return Verdict::new(Decision::Deny, "The user refused this tool for the rest of the session.");
     }
-    if let Some(path) = review.outside.first() {
-        return Verdict::new(Decision::Ask, format!("{} is outside the workspace.", path.display()));
+    if let Some(problem) = &rules.closed {
+        return Verdict::new(
+            Decision::Ask,
+            format!("The approval rules are broken ({problem}), so everything is asked."),
+        );
     }
-    if remembered.allows(spec, review) {
-        return Verdict::new(Decision::Allow, "Allowed earlier in this session.");
+    if let Some(path) = review.outside.first() {
+        let why = review.must_ask.clone().filter(|_| review.keys.is_empty());
+        let why = why.unwrap_or_else(|| format!("{} is outside the workspace.", path.display()));
+        return Verdict::new(Decision::Ask, why);
     }
     if let Some(rule) = matched(&rules.ask, true, Reach::Any) {
         return Verdict::new(Decision::Ask, format!("Asked by {rule}."));
+    }
+    if remembered.allows(spec, review) {
+        return Verdict::new(Decision::Allow, "Allowed earlier in this session.");
     }
     if let Some(rule) = matched(&rules.allow, true, Reach::All) {
         return match &review.must_ask {
@@ -210,29 +214,52 @@ fn matches(rule: &Rule, case: &Case<'_>, reach: Reach) -> bool {
     let spec = case.spec;
     let named = rule.target == spec.name && spec.server == "eca"
         || rule.target == spec.offered_name()
-        || rule.target == spec.server && spec.server != "eca";
+        || rule.target == spec.server;
     named
         && (rule.args_matchers.is_empty()
             || rule.args_matchers.iter().all(|matcher| argument_matches(matcher, case, reach)))
 }
 
-/// A pattern must match the whole argument.
+/// A pattern must match the whole argument. A path is compared as it is written and as what it leads to, a shell line
+/// as a whole and command by command.
 fn argument_matches((name, patterns): &(String, Vec<String>), case: &Case<'_>, reach: Reach) -> bool {
-    let Some(value) = case.input.get(name) else { return false };
-    let text = match value {
+    let written = case.input.get(name).map(|value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
-    };
-    let keys = &case.review.keys;
+    });
+    let Review { keys, commands, paths, .. } = case.review;
+    let leads_to: Vec<&String> =
+        paths.iter().filter(|(argument, _)| argument == name).flat_map(|(_, texts)| texts).collect();
+    let parts: Vec<&String> =
+        if name == "command" { keys.iter().chain(commands).collect() } else { Vec::new() };
     patterns.iter().any(|pattern| {
-        let whole = RegexBuilder::new(&format!("^(?:{pattern})$")).dot_matches_new_line(true).build();
-        whole.is_ok_and(|regex| match reach {
-            Reach::Any => regex.is_match(&text) || keys.iter().any(|key| regex.is_match(key)),
-            Reach::All => {
-                regex.is_match(&text) && (keys.len() < 2 || keys.iter().all(|key| regex.is_match(key)))
+        // Where it is forbidden, a path in other letters may be the same file, and `RM` the same program.
+        let any_case = matches!(reach, Reach::Any) && !leads_to.is_empty();
+        let whole = RegexBuilder::new(&format!("^(?:{pattern})$"))
+            .dot_matches_new_line(true)
+            .case_insensitive(any_case)
+            .build();
+        // What cannot be compared allows nothing and forbids all.
+        let Ok(regex) = whole else { return matches!(reach, Reach::Any) };
+        let is_written = written.as_ref().is_some_and(|text| regex.is_match(text));
+        match reach {
+            Reach::Any => {
+                let named = |text: &&String| regex.is_match(text) || regex.is_match(&lower_name(text));
+                is_written || leads_to.iter().any(|text| regex.is_match(text)) || parts.iter().any(named)
             }
-        })
+            // `src/../.env` is not in `src`.
+            Reach::All if !leads_to.is_empty() => leads_to.iter().any(|text| regex.is_match(text)),
+            Reach::All => {
+                is_written && (commands.len() < 2 || commands.iter().all(|text| regex.is_match(text)))
+            }
+        }
     })
+}
+
+/// The command with its name in small letters.
+fn lower_name(command: &str) -> String {
+    let end = command.find(' ').unwrap_or(command.len());
+    command[..end].to_lowercase() + &command[end..]
 }
 
 fn said(rule: &Rule) -> String {

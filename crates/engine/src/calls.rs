@@ -39,10 +39,21 @@ struct Ready {
     waiting: Option<(AskId, oneshot::Receiver<Answer>)>,
 }
 
+enum Prepared {
+    Ready(Box<Ready>),
+    /// It is over without having run.
+    Ended(Item),
+}
+
 /// Ends calls of an answer that broke off before they could run.
 pub fn drop_unrun(turn: &mut Turn, calls: Vec<Item>) {
-    for item in calls {
-        end(turn, item, ToolInput::Stop, None);
+    for mut item in calls {
+        if let ItemKind::ToolCall(call) = &mut item.kind {
+            call.input.get_or_insert_with(|| Value::Object(serde_json::Map::new()));
+        }
+        step(&mut item, ToolInput::Stop);
+        turn.history.put(item.clone());
+        turn.shared.journal.note(Fact::ItemEnded { item });
     }
 }
 
@@ -53,12 +64,13 @@ pub async fn run(
     loops: &mut LoopDetector,
 ) -> CallsEnded {
     let mut ready = Vec::new();
+    let mut circle = Circle::No;
     for item in calls {
         // The history holds every call of the answer, in order, from the start; it is replaced when it ends.
         turn.history.put(item.clone());
         match prepare(turn, item, tools).await {
-            Ok(Some(call)) => ready.push(call),
-            Ok(None) => {}
+            Ok(Prepared::Ready(call)) => ready.push(*call),
+            Ok(Prepared::Ended(item)) => circle = circle.max(close(turn, item, loops)),
             Err(failure) => return CallsEnded::Stop(Outcome::Failed { failure }),
         }
     }
@@ -71,25 +83,10 @@ pub async fn run(
             ended.push(carry_out(turn, call).await);
         }
     }
-    finish(turn, ended, loops)
-}
-
-fn finish(turn: &mut Turn, ended: Vec<(Item, Option<String>)>, loops: &mut LoopDetector) -> CallsEnded {
-    let mut circle = Circle::No;
     let mut compact = None;
-    for (mut item, summary) in ended {
+    for (item, summary) in ended {
         compact = summary.or(compact);
-        if let ItemKind::ToolCall(call) = &mut item.kind {
-            match loops.see(call) {
-                Circle::Tell => call.result.push(Part::text(
-                    "Note: this call has now given the same result three times. Try something else or finish.",
-                )),
-                Circle::Stop => circle = Circle::Stop,
-                Circle::No => {}
-            }
-        }
-        turn.history.put(item.clone());
-        turn.shared.journal.note(Fact::ItemEnded { item });
+        circle = circle.max(close(turn, item, loops));
     }
     if turn.cancel.is_cancelled() {
         return CallsEnded::Stop(Outcome::Stopped);
@@ -100,46 +97,65 @@ fn finish(turn: &mut Turn, ended: Vec<(Item, Option<String>)>, loops: &mut LoopD
     CallsEnded::Go { compact }
 }
 
-/// Parses, reviews and decides one call. `None`: it has already ended.
-async fn prepare(turn: &mut Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result<Option<Ready>, Failure> {
-    let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(None) };
+/// The one place where a call ends: the model is told when it goes in circles, whatever its calls came to.
+fn close(turn: &mut Turn, mut item: Item, loops: &mut LoopDetector) -> Circle {
+    let mut circle = Circle::No;
+    if let ItemKind::ToolCall(call) = &mut item.kind {
+        circle = loops.see(call);
+        if circle == Circle::Tell {
+            call.result.push(Part::text(
+                "Note: this call has now given the same result three times. Try something else or finish.",
+            ));
+        }
+    }
+    turn.history.put(item.clone());
+    turn.shared.journal.note(Fact::ItemEnded { item });
+    circle
+}
+
+/// Parses, reviews and decides one call.
+async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result<Prepared, Failure> {
+    let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
     let input = match parse_input(&call.input_text) {
         Ok(input) => input,
-        Err(problem) => return Ok(refuse_input(turn, item, problem)),
+        Err(problem) => return Ok(refuse_input(item, problem)),
     };
     call.input = Some(input.clone());
     let Some(tool) = tools.iter().find(|tool| is(tool.as_ref(), call)).cloned() else {
         let known: Vec<String> = tools.iter().map(|tool| tool.spec().offered_name()).collect();
         let problem = format!("There is no tool {}. There are: {}.", call.name, known.join(", "));
-        return Ok(refuse_input(turn, item, problem));
+        return Ok(refuse_input(item, problem));
     };
     let scope = scope(turn);
     let review = match tool.review(&input, &scope) {
         Ok(review) => review,
-        Err(problem) => return Ok(refuse_input(turn, item, problem)),
+        Err(problem) => return Ok(refuse_input(item, problem)),
     };
     call.summary = review.summary.clone();
     call.details = review.details.clone();
     call.locations = review.locations.clone();
     let verdict = decide(turn, tool.as_ref(), &input, &review);
     match verdict.decision {
-        Decision::Allow => Ok(Some(Ready { item, tool, review, waiting: None })),
+        Decision::Allow => Ok(Prepared::Ready(Box::new(Ready { item, tool, review, waiting: None }))),
         Decision::Deny if proposes(turn, &verdict, &review) => {
             call.manual_approval = true;
             let told = "This change was not applied: it is shown to the user as a proposal, to apply or not.";
             call.result = vec![Part::text(told)];
             step(&mut item, ToolInput::Allowed);
-            end(turn, item, ToolInput::Finished, None);
-            Ok(None)
+            step(&mut item, ToolInput::Finished);
+            Ok(Prepared::Ended(item))
         }
         Decision::Deny => {
             call.result = vec![Part::text(verdict.told())];
             call.error = true;
             let by = if verdict.unasked { RejectedBy::Unasked } else { RejectedBy::Policy };
-            end(turn, item, ToolInput::Refused { by }, None);
-            Ok(None)
+            step(&mut item, ToolInput::Refused { by });
+            Ok(Prepared::Ended(item))
         }
-        Decision::Ask => raise(turn, item, tool, review, verdict).await.map(Some),
+        Decision::Ask => {
+            let ready = raise(turn, item, tool, review, verdict).await?;
+            Ok(Prepared::Ready(Box::new(ready)))
+        }
     }
 }
 
@@ -342,27 +358,15 @@ fn parse_input(text: &str) -> Result<Value, String> {
 }
 
 /// A call that makes no sense ends at once, and the model is told why.
-fn refuse_input(turn: &mut Turn, mut item: Item, problem: String) -> Option<Ready> {
+fn refuse_input(mut item: Item, problem: String) -> Prepared {
     if let ItemKind::ToolCall(call) = &mut item.kind {
         call.result = vec![Part::text(problem)];
         call.error = true;
         call.input.get_or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
     step(&mut item, ToolInput::Allowed);
-    end(turn, item, ToolInput::Finished, None);
-    None
-}
-
-fn end(turn: &mut Turn, mut item: Item, input: ToolInput, result: Option<Vec<Part>>) {
-    if let ItemKind::ToolCall(call) = &mut item.kind {
-        if let Some(result) = result {
-            call.result = result;
-        }
-        call.input.get_or_insert_with(|| Value::Object(serde_json::Map::new()));
-    }
-    step(&mut item, input);
-    turn.history.put(item.clone());
-    turn.shared.journal.note(Fact::ItemEnded { item });
+    step(&mut item, ToolInput::Finished);
+    Prepared::Ended(item)
 }
 
 fn step(item: &mut Item, input: ToolInput) {

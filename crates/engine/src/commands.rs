@@ -115,17 +115,10 @@ pub async fn run(
     slash: Slash,
     reply: Reply<Accepted>,
 ) {
-    let prompt = match &slash.kind {
-        Kind::Native if slash.name == "init" => Ok(Some(vec![Part::text(INIT)])),
-        Kind::Native => Ok(None),
-        Kind::Custom { text } => Ok(Some(vec![Part::text(text.clone())])),
-        Kind::McpPrompt => mcp_prompt(&actor.shared, &slash).await.map(Some),
-    };
-    match prompt {
-        Err(failure) => prompting::refuse(actor, turn, text, failure, reply),
-        Ok(Some(parts)) => ask_model(actor, turn, front, text, parts, reply),
-        Ok(None) if slash.name == "compact" => compact(actor, turn, front, text, slash, reply),
-        Ok(None) => answer(actor, turn, text, slash, reply).await,
+    match &slash.kind {
+        Kind::Native if slash.name == "compact" => compact(actor, turn, front, text, slash, reply),
+        Kind::Native if slash.name != "init" => answer(actor, turn, text, slash, reply).await,
+        _ => ask_model(actor, turn, front, text, slash, reply),
     }
 }
 
@@ -135,7 +128,7 @@ fn ask_model(
     turn: TurnId,
     front: Option<Front>,
     text: String,
-    parts: Vec<Part>,
+    slash: Slash,
     reply: Reply<Accepted>,
 ) {
     let model = match prompting::choose_model(actor) {
@@ -143,12 +136,17 @@ fn ask_model(
         Err(failure) => return prompting::refuse(actor, turn, text, failure, reply),
     };
     let model_id = model.info().id;
-    let _ = reply.send(Ok(Accepted { turn, model: model_id.clone(), status: AcceptedStatus::Prompting }));
-    let item = actor.shared.item(turn, 0, ItemKind::UserMessage { text, parts });
-    let begun = vec![Fact::TurnStarted { turn, model: model_id }, Fact::ItemEnded { item: item.clone() }];
-    let started = actor.shared.journal.record(begun);
+    let _ = reply.send(Ok(Accepted { turn, model: model_id, status: AcceptedStatus::Prompting }));
     let (cancel, limits) = (CancellationToken::new(), TurnLimits::default());
-    prompting::launch(actor, Launch { id: turn, model, front, cancel, item, started, limits });
+    let launched = Launch { id: turn, model, front, cancel, limits };
+    match slash.kind {
+        Kind::Custom { text: filled } => prompting::launch(actor, launched, text, vec![Part::text(filled)]),
+        Kind::McpPrompt => {
+            let shared = actor.shared.clone();
+            prompting::launch_after(actor, launched, text, async move { mcp_prompt(&shared, &slash).await });
+        }
+        Kind::Native => prompting::launch(actor, launched, text, vec![Part::text(INIT)]),
+    }
 }
 
 /// Runs beside the actor, like a turn, because the model is asked.

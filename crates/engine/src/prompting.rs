@@ -4,18 +4,18 @@
 
 use std::sync::Arc;
 
-use domain::command::{Accepted, AcceptedStatus, TurnLimits, UserPrompt};
+use domain::command::{Accepted, AcceptedStatus, Context, TurnLimits, UserPrompt};
 use domain::event::{Fact, Outcome};
-use domain::item::{Item, ItemKind, Part};
-use domain::tool::Scope;
+use domain::item::{ItemKind, Part};
+use domain::tool::{Resource, Scope};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 
 use crate::commands;
 use crate::front::Front;
 use crate::instructions;
-use crate::journal::Recording;
 use crate::port::Port;
 use crate::session::Actor;
+use crate::shared::Shared;
 use crate::title;
 use crate::turn::Turn;
 
@@ -42,14 +42,15 @@ pub async fn begin(actor: &mut Actor, front: Option<Front>, prompt: UserPrompt, 
     let _ = reply.send(Ok(accepted));
     let first = !has_messages(actor);
     let cancel = CancellationToken::new();
-    let mut all = expand(actor, id, front.as_ref(), &contexts, &cancel).await;
-    all.extend(parts);
-    all.push(Part::text(text.clone()));
-    let item = actor.shared.item(id, 0, ItemKind::UserMessage { text: text.clone(), parts: all });
-    let started =
-        vec![Fact::TurnStarted { turn: id, model: model_id.clone() }, Fact::ItemEnded { item: item.clone() }];
-    let started = actor.shared.journal.record(started);
-    launch(actor, Launch { id, model, front, cancel, item, started, limits });
+    let reading = (!contexts.is_empty()).then(|| expand(actor, id, front.as_ref(), contexts, &cancel));
+    let said = [parts, vec![Part::text(text.clone())]].concat();
+    let launched = Launch { id, model, front, cancel, limits };
+    match reading {
+        None => launch(actor, launched, text.clone(), said),
+        Some(reading) => launch_after(actor, launched, text.clone(), async move {
+            Ok(reading.await.into_iter().chain(said).collect())
+        }),
+    }
     if first {
         title::start(&actor.shared, &text, &model_id);
     }
@@ -61,23 +62,61 @@ pub struct Launch {
     pub model: Arc<dyn Model>,
     pub front: Option<Front>,
     pub cancel: CancellationToken,
-    /// The message that begins it.
-    pub item: Item,
-    pub started: Recording,
     pub limits: TurnLimits,
 }
 
-/// Runs the turn on what the history now holds.
-pub fn launch(actor: &mut Actor, launch: Launch) {
-    let Launch { id, model, front, cancel, item, started, limits } = launch;
+/// Runs a turn that begins with a message of the user's.
+pub fn launch(actor: &mut Actor, launch: Launch, text: String, parts: Vec<Part>) {
+    let (id, model) = (launch.id, launch.model.info().id);
+    let item = actor.shared.item(id, 0, ItemKind::UserMessage { text, parts });
+    let begun = vec![Fact::TurnStarted { turn: id, model }, Fact::ItemEnded { item: item.clone() }];
+    let started = actor.shared.journal.record(begun);
+    let mut turn = turn(actor, launch);
+    turn.history.put(item);
+    turn.started = Some(started);
+    actor.spawn(turn);
+}
+
+/// The same where the message must be gathered first, from pages and servers that may be slow: a stop ends that too.
+pub fn launch_after(
+    actor: &mut Actor,
+    launch: Launch,
+    text: String,
+    gathering: impl Future<Output = Result<Vec<Part>, Failure>> + Send + 'static,
+) {
+    let (id, model) = (launch.id, launch.model.info().id);
+    drop(actor.shared.journal.record(vec![Fact::TurnStarted { turn: id, model }]));
+    let turn = turn(actor, launch);
+    actor.spawn_with(turn, move |mut turn| async move {
+        turn.shared.progress("Reading the contexts".into());
+        let gathered = tokio::select! {
+            gathered = gathering => gathered,
+            () = turn.cancel.cancelled() => Ok(vec![Part::text(text.clone())]),
+        };
+        let (parts, failure) = match gathered {
+            Ok(parts) => (parts, None),
+            Err(failure) => (vec![Part::text(text.clone())], Some(failure)),
+        };
+        let item = turn.shared.item(id, 0, ItemKind::UserMessage { text, parts });
+        turn.history.put(item.clone());
+        turn.started = Some(turn.shared.journal.record(vec![Fact::ItemEnded { item }]));
+        match failure {
+            None => turn.run().await,
+            Some(failure) => turn.over(Outcome::Failed { failure }),
+        }
+    });
+}
+
+/// A turn on what the history now holds.
+fn turn(actor: &mut Actor, launch: Launch) -> Turn {
+    let Launch { id, model, front, cancel, limits } = launch;
     let mut history = actor.history.take().unwrap_or_default();
-    history.put(item);
     history.open_turn = Some(id);
     let system = instructions::of(actor, &model.info());
     let most = u32::try_from(actor.shared.surroundings.settings.chat.max_steps).unwrap_or(u32::MAX);
     let max_steps = limits.max_steps.map_or(most, |own| own.min(most));
     let cost_before = actor.shared.state().usage.session_cost.unwrap_or(0.0);
-    let turn = Turn {
+    Turn {
         shared: actor.shared.clone(),
         id,
         model,
@@ -89,9 +128,8 @@ pub fn launch(actor: &mut Actor, launch: Launch) {
         limits,
         cost_before,
         failed: Vec::new(),
-        started: Some(started),
-    };
-    actor.spawn(turn);
+        started: None,
+    }
 }
 
 pub fn choose_model(actor: &Actor) -> Result<Arc<dyn Model>, Failure> {
@@ -129,18 +167,14 @@ pub fn refuse(actor: &mut Actor, turn: TurnId, text: String, failure: Failure, r
 }
 
 /// Contexts as parts of the message. One that cannot be read says so instead.
-async fn expand(
+fn expand(
     actor: &Actor,
     turn: TurnId,
     front: Option<&Front>,
-    contexts: &[domain::command::Context],
+    contexts: Vec<Context>,
     cancel: &CancellationToken,
-) -> Vec<Part> {
-    let mut parts = Vec::new();
-    if contexts.is_empty() {
-        return parts;
-    }
-    let shared = &actor.shared;
+) -> impl Future<Output = Vec<Part>> + Send + use<> {
+    let shared = actor.shared.clone();
     let scope = Scope {
         session: shared.id.clone(),
         roots: shared.roots.clone(),
@@ -148,11 +182,30 @@ async fn expand(
         remembered: Arc::from([]),
     };
     let port = Arc::new(Port::new(shared.clone(), turn, None, front.map(Front::host), cancel.clone()));
-    for context in contexts {
-        match shared.surroundings.files.expand(context, &scope, port.clone()).await {
-            Ok(expanded) => parts.extend(expanded),
-            Err(failure) => parts.push(Part::text(format!("(A context could not be added: {failure})"))),
+    async move {
+        let mut parts = Vec::new();
+        for context in &contexts {
+            let expanded = match context {
+                Context::McpResource(resource) => read_resource(&shared, resource).await,
+                _ => shared.surroundings.files.expand(context, &scope, port.clone()).await,
+            };
+            match expanded {
+                Ok(expanded) => parts.extend(expanded),
+                Err(failure) => parts.push(Part::text(format!("(A context could not be added: {failure})"))),
+            }
+        }
+        parts
+    }
+}
+
+async fn read_resource(shared: &Shared, resource: &Resource) -> Result<Vec<Part>, Failure> {
+    let Resource { server, uri, .. } = resource;
+    for source in shared.sources() {
+        if source.servers().iter().any(|known| known.name == *server) {
+            let open = Part::text(format!("<resource server=\"{server}\" uri=\"{uri}\">"));
+            let parts = source.resource(server, uri).await?;
+            return Ok([vec![open], parts, vec![Part::text("</resource>")]].concat());
         }
     }
-    parts
+    Err(Failure::user(format!("There is no server {server} that could give {uri}.")))
 }
