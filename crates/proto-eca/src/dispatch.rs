@@ -95,7 +95,7 @@ async fn initialize(server: &mut Server, value: Value, responder: Option<Respond
     }
     server.draft = is_draft(&params);
     let abilities = abilities(&params, server.draft);
-    if let Err(failure) = server.attach(abilities).await {
+    if let Err(failure) = server.attach(abilities.clone()).await {
         return fail(responder, fault(&failure));
     }
     let roots: Vec<PathBuf> = params
@@ -106,6 +106,7 @@ async fn initialize(server: &mut Server, value: Value, responder: Option<Respond
         .collect();
     let workspace =
         Workspace { roots, options: params.initialization_options.filter(|options| !options.is_null()) };
+    server.hello = Some((abilities, workspace.clone()));
     server
         .call(
             |reply| Command::Enter { workspace, reply },
@@ -120,6 +121,21 @@ async fn initialize(server: &mut Server, value: Value, responder: Option<Respond
             },
         )
         .await;
+}
+
+/// A client whose first prompt has the draft's `context`: it cannot approve, and must not be waited for.
+pub(crate) async fn turn_to_draft(server: &mut Server) {
+    let Some((mut abilities, workspace)) = server.hello.clone() else { return };
+    if server.draft || server.has_chats() {
+        return;
+    }
+    server.draft = true;
+    (abilities.approvals, abilities.proposes_changes) = (false, true);
+    server.tell(Command::Detach).await;
+    if let Err(failure) = server.attach(abilities).await {
+        tracing::error!(%failure, "the engine takes no draft client");
+    }
+    server.call(|reply| Command::Enter { workspace, reply }, |_, _| {}).await;
 }
 
 /// The draft's capabilities have members that no later client sends.

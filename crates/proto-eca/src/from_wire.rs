@@ -101,6 +101,19 @@ pub fn settings(params: &wire::ChatParams) -> Settings {
     }
 }
 
+/// The draft's file may carry the cursor, which is a context of its own.
+pub fn contexts(all: Vec<wire::Context>) -> Vec<Context> {
+    let both = |one: wire::Context| {
+        let cursor = one.cursor.filter(|_| one.kind == "file").zip(one.path.as_deref().map(path));
+        let cursor = cursor.map(|(at, path)| {
+            let at = position(at);
+            Context::Cursor { path, start: at, end: at }
+        });
+        context(one).into_iter().chain(cursor)
+    };
+    all.into_iter().flat_map(both).collect()
+}
+
 /// `None`: a kind that nobody knows, or one without what it needs.
 pub fn context(context: wire::Context) -> Option<Context> {
     let place = context.path.as_deref().map(path);

@@ -5,18 +5,21 @@ use domain::{Command, Failure, FailureKind, SessionId};
 use rpc::Responder;
 use serde_json::{Value, json};
 
-use crate::dispatch::{decode, fail};
+use crate::dispatch::{decode, fail, turn_to_draft};
 use crate::from_wire;
 use crate::serve::Server;
 use crate::wire::{PromptParams, method};
 
 pub async fn prompt(server: &mut Server, value: Value, responder: Option<Responder>) {
-    let speaks_draft = value.get("context").is_some_and(Value::is_array);
+    let is_there = |name: &str| value.get(name).is_some_and(Value::is_array);
+    let speaks_draft = is_there("context") && !is_there("contexts");
     let params: PromptParams = match decode(value) {
         Ok(params) => params,
         Err(fault) => return fail(responder, fault),
     };
-    server.draft |= speaks_draft;
+    if speaks_draft {
+        turn_to_draft(server).await;
+    }
     let id = params.chat_id.filter(|id| !id.is_empty()).unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     let session = SessionId::new(id);
     let model = if server.draft { draft_model(server, params.model) } else { params.model };
@@ -31,7 +34,7 @@ pub async fn prompt(server: &mut Server, value: Value, responder: Option<Respond
     let prompt = UserPrompt {
         text: params.message,
         parts: Vec::new(),
-        contexts: contexts.into_iter().filter_map(from_wire::context).collect(),
+        contexts: from_wire::contexts(contexts),
         change: change.clone(),
         limits: TurnLimits::default(),
     };

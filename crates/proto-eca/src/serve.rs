@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use domain::command::Catalog;
+use domain::command::{Catalog, Workspace};
 use domain::event::{CatalogKind, EventBody, Outcome};
 use domain::host::{HostReply, HostRequest};
 use domain::link::{Commands, Engine};
@@ -57,6 +57,7 @@ pub async fn serve(engine: Engine, transport: Transport, outside: Outside) -> st
         pending: FuturesUnordered::new(),
         backlog: VecDeque::new(),
         catalog: Catalog::default(),
+        hello: None,
         draft: false,
         over: false,
     };
@@ -131,6 +132,8 @@ pub struct Server {
     pending: FuturesUnordered<BoxFuture<'static, Then>>,
     backlog: VecDeque<Waiting>,
     pub catalog: Catalog,
+    /// What the client said it can and where it works.
+    pub hello: Option<(domain::Abilities, Workspace)>,
     /// The client speaks the draft protocol.
     pub draft: bool,
     pub over: bool,
@@ -228,6 +231,10 @@ impl Server {
             let done = work.await;
             Box::new(move |server: &mut Server| then(server, done)) as Then
         }));
+    }
+
+    pub fn has_chats(&self) -> bool {
+        !self.chats.is_empty()
     }
 
     pub fn knows(&self, session: &SessionId) -> bool {
