@@ -62,7 +62,11 @@ impl Entry {
             Fact::ItemEnded { item } => ("itemEnded", item_effect(&item.kind)),
             Fact::HistoryReplaced { .. } => ("historyReplaced", Effect::Replaced),
             Fact::SessionClosed => ("sessionClosed", Effect::None),
-            Fact::TurnStarted { .. } => ("turnStarted", Effect::None),
+            // The default model is in no setting of the chat.
+            Fact::TurnStarted { model, .. } => {
+                let model = Some(model.clone()).filter(|model| !model.is_empty());
+                ("turnStarted", Effect::Changed { title: None, model })
+            }
             Fact::TurnEnded { .. } => ("turnEnded", Effect::None),
             Fact::ItemChanged { .. } => ("itemChanged", Effect::None),
             Fact::ItemGrew { .. } => ("itemGrew", Effect::None),
