@@ -40,6 +40,7 @@ pub fn problems() -> Vec<String> {
     let root = root();
     let mut problems = dependencies(&root);
     problems.extend(sources(&root));
+    problems.extend(crate::cited::problems(&root));
     problems
 }
 
