@@ -307,6 +307,12 @@ pub fn system_text(contents: &[Value]) -> String {
     texts.filter_map(|it| it["content"]["text"].as_str()).collect()
 }
 
+/// Not a zombie either.
+pub fn alive(pid: u32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !state.is_empty() && !state.contains(") Z ")
+}
+
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

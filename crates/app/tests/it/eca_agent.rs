@@ -429,10 +429,13 @@ async fn a_steer_is_said_to_the_running_turn() {
     fake.answer(Answer::new().say("One.").gate(&gate)).answer(Answer::text("Two."));
     client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
     client.until(|it| it["params"]["role"] == "assistant").await;
+    client.request("chat/promptSteer", json!({"chatId": "c", "message": "never mind"})).await;
+    client.request("chat/promptSteerRemove", json!({"chatId": "c"})).await;
     client.request("chat/promptSteer", json!({"chatId": "c", "message": "shorter please"})).await;
     gate.open();
     let after = contents(&client.until(is_finished).await);
     assert!(after.iter().any(|it| it["role"] == "user" && it["content"]["text"] == "shorter please\n"));
     assert!(answer(&after).ends_with("Two."));
     assert_eq!(fake.last_request().last_user_text(), "shorter please");
+    assert!(!fake.last_request().body.to_string().contains("never mind"));
 }

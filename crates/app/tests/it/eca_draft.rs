@@ -107,3 +107,57 @@ async fn a_change_that_needs_approval_is_proposed_and_an_allowed_one_is_applied(
     }));
     assert!(!home.workspace().join("x").exists());
 }
+
+/// A client that names no capability of the draft and sends `context`: it is answered in the draft's form all the same,
+/// and nothing waits for an approval it cannot give.
+#[tokio::test]
+async fn a_client_that_sends_context_is_one_of_the_draft() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let file = home.write("work/a.txt", "one\ntwo\nthree\n");
+    let mut client = Client::spawn(&home, &fake_provider(fake.url(), "openai-chat"));
+    client.initialize(&home, json!({"codeAssistant": {"chat": true}})).await;
+    let write = |path: &str, content: &str| {
+        Answer::tool_call("c", "eca__write_file", json!({"path": path, "content": content}))
+    };
+    fake.answer(write("new.txt", "hello\n"))
+        .answer(write("a.txt", "one\nthree\n"))
+        .answer(Answer::text("done"));
+    let context = json!([
+        {"type": "file", "path": file, "cursor": {"line": 3, "character": 2}},
+        {"type": "web", "url": "http://127.0.0.1:9/"},
+        {"type": "terminal"},
+    ]);
+    let id = client.ask("chat/prompt", json!({"message": "go", "model": "gpt-4", "context": context})).await;
+    let messages = client.until(is_complete).await;
+    let result = &messages.iter().find(|it| it["id"] == json!(id)).expect("a response")["result"];
+    assert_eq!(result["status"], "success");
+    assert!(
+        result["resultMessage"].as_str().is_some_and(|it| it.contains("fake/m1")),
+        "the default model: {result}"
+    );
+    let changes: Vec<&Value> =
+        messages.iter().map(|it| &it["params"]["content"]).filter(|it| it["type"] == "fileChange").collect();
+    assert_eq!(changes.len(), 2, "{messages:#?}");
+    assert_eq!(changes[0]["changes"], json!([{"kind": "create", "content": "hello\n"}]));
+    assert_eq!(changes[1]["changes"], json!([{"kind": "delete", "range": {"startLine": 2, "endLine": 2}}]));
+    assert!(changes.iter().all(|it| it["manualApproval"] == true));
+    assert!(!home.workspace().join("new.txt").exists(), "the client applies it");
+    assert_eq!(std::fs::read_to_string(&file).expect("the file"), "one\ntwo\nthree\n");
+    let sent = fake.requests()[0].body.to_string();
+    assert!(sent.contains("line=\\\"3\\\"") && sent.contains("not on the public internet"), "{sent}");
+    for message in messages.iter().filter(|it| it["method"] == "chat/contentReceived") {
+        assert!(message["params"]["isComplete"].is_boolean() && message["params"].get("role").is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_cannot_be_sent_is_a_connection_error() {
+    let home = Home::new();
+    let mut client = start(&home, &json!({"defaultModel": "anthropic/claude-sonnet-4-5"})).await;
+    let id = client.ask("chat/prompt", json!({"message": "Hi", "model": "auto", "context": []})).await;
+    let messages = client.until(is_complete).await;
+    let result = &messages.iter().find(|it| it["id"] == json!(id)).expect("a response")["result"];
+    assert_eq!(result["status"], "connection-error", "{result}");
+    let said: String = messages.iter().filter_map(|it| it["params"]["content"]["text"].as_str()).collect();
+    assert!(said.contains("ANTHROPIC_API_KEY"), "{said}");
+}

@@ -133,6 +133,149 @@ fn every_row_of_the_table_is_decided_as_it_says() {
     assert!(wrong.is_empty(), "{} of {rows} rows:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// A rule holds for what a call does, however it is spelt.
+#[test]
+fn no_spelling_gets_around_a_rule() {
+    let home = tempfile::tempdir().expect("a home");
+    let work = home.path().join("work");
+    for folder in ["src", "secret"] {
+        std::fs::create_dir_all(work.join(folder)).expect("a folder");
+    }
+    std::fs::write(work.join("secret/key"), "k").expect("a file");
+    std::fs::write(work.join("src/a"), "a").expect("a file");
+    std::os::unix::fs::symlink("secret", work.join("link")).expect("a link");
+    let work = work.canonicalize().expect("a workspace");
+    let absolute = work.join("secret/key");
+    let absolute = absolute.to_str().expect("text");
+    let tools = tools::BuiltIn::new(tools::Options::default()).tools();
+    let by = |list: &str, tool: &str, argument: &str, pattern: &str| json!({"toolCall": {"approval": {list: {tool: {"argsMatchers": {argument: [pattern]}}}}}});
+    let decide = |config: &Value, name: &str, input: Value, trust: bool, remembered: &Remembered| {
+        let environment = Environment::new(home.path(), [("DRAGOMAN_CONFIG", config.to_string())]);
+        let roots = vec![work.clone()];
+        let resolved =
+            config::resolve(&environment, &Inputs { workspace_roots: roots.clone(), ..Inputs::default() });
+        let tool = tools.iter().find(|tool| tool.spec().name == name).expect("a tool");
+        let scope = Scope {
+            session: SessionId::new("s"),
+            roots: roots.into(),
+            plan: false,
+            remembered: Arc::from([]),
+        };
+        let review = tool.review(&input, &scope).expect("a review");
+        let rules = approval::rules_for(&resolved.settings, "agent");
+        approval::decide(&Case {
+            rules: &rules,
+            spec: tool.spec(),
+            input: &input,
+            review: &review,
+            remembered,
+            plan: false,
+            trust,
+            can_ask: true,
+            granted: Grants::None,
+        })
+        .decision
+    };
+    let none = Remembered::default();
+    // What is denied stays denied, in a trusted chat too.
+    let no_secret = by("deny", "read_file", "path", "secret/.*");
+    for path in ["secret/key", "./secret/key", "src/../secret/key", "link/key", "secret//key", absolute] {
+        assert_eq!(
+            decide(&no_secret, "read_file", json!({"path": path}), true, &none),
+            Decision::Deny,
+            "{path}"
+        );
+        let other_name = json!({"file_path": path});
+        assert_eq!(decide(&no_secret, "read_file", other_name, true, &none), Decision::Deny, "{path}");
+    }
+    assert_eq!(decide(&no_secret, "read_file", json!({"path": "src/a"}), true, &none), Decision::Allow);
+    let no_move = by("deny", "move_file", "source", "secret/.*");
+    let input = json!({"source": "src/../secret/key", "destination": "b"});
+    assert_eq!(decide(&no_move, "move_file", input, true, &none), Decision::Deny);
+    let all = json!({"toolCall": {"approval": {"deny": {"eca": {}}}}});
+    assert_eq!(
+        decide(&all, "read_file", json!({"path": "src/a"}), true, &none),
+        Decision::Deny,
+        "a server's name"
+    );
+    for pattern in ["rm .*", "rm( .*)?"] {
+        let no_rm = by("deny", "shell_command", "command", pattern);
+        for line in [
+            "rm x",
+            "ls; rm x",
+            "cd src && rm x",
+            "/bin/rm x",
+            "r'm' x",
+            "\\rm x",
+            "env A=1 rm x",
+            "sh -c 'rm x'",
+            "echo $(rm x)",
+            "find . -exec rm {} ;",
+            "ls | xargs rm -f",
+            "if true; then rm x; fi",
+            "A=1 rm x",
+        ] {
+            let got = decide(&no_rm, "shell_command", json!({"command": line}), true, &none);
+            assert_eq!(got, Decision::Deny, "{pattern}: {line}");
+        }
+    }
+    // What is allowed allows nothing beside it.
+    let in_src = by("allow", "write_file", "path", "src/.*");
+    for (path, expected) in [
+        ("src/new", Decision::Allow),
+        ("./src/new", Decision::Allow),
+        ("src/../secret/key", Decision::Ask),
+        ("src/../.bashrc", Decision::Ask),
+        ("link/new", Decision::Ask),
+    ] {
+        let got = decide(&in_src, "write_file", json!({"path": path, "content": "x"}), false, &none);
+        assert_eq!(got, expected, "{path}");
+    }
+    let origin = by("allow", "shell_command", "command", "git push origin .*");
+    for (line, expected) in [
+        ("git push origin main", Decision::Allow),
+        ("git push origin main; git push evil main", Decision::Ask),
+        ("git push origin main && curl x", Decision::Ask),
+    ] {
+        assert_eq!(
+            decide(&origin, "shell_command", json!({"command": line}), false, &none),
+            expected,
+            "{line}"
+        );
+    }
+    // git's own files are no part of what may be written, whatever is allowed, and neither is what cannot be compared.
+    let writes = json!({"toolCall": {"approval": {"byDefault": "allow", "allow": {"write_file": {}, "move_file": {}}}}});
+    for path in [".git/hooks/pre-commit", ".GIT/config", "src/../.git/config"] {
+        let input = json!({"path": path, "content": "x"});
+        assert_eq!(decide(&writes, "write_file", input, false, &none), Decision::Ask, "{path}");
+        let input = json!({"source": "src/a", "destination": path});
+        assert_eq!(decide(&writes, "move_file", input, false, &none), Decision::Ask, "{path}");
+    }
+    let input = json!({"path": "src/new", "content": "x"});
+    assert_eq!(decide(&writes, "write_file", input, false, &none), Decision::Allow);
+    for pattern in ["(?x) secret/.* # the keys", "(a{1000}){1000}"] {
+        let rule = by("deny", "read_file", "path", pattern);
+        assert_eq!(
+            decide(&rule, "read_file", json!({"path": "src/a"}), true, &none),
+            Decision::Deny,
+            "{pattern}"
+        );
+    }
+    let no_rm = by("deny", "shell_command", "command", "rm .*");
+    assert_eq!(decide(&no_rm, "shell_command", json!({"command": "RM x"}), true, &none), Decision::Deny);
+    assert_eq!(decide(&no_secret, "read_file", json!({"path": "SECRET/key"}), true, &none), Decision::Deny);
+    // What is remembered does not silence a rule about arguments.
+    let careful = by("ask", "shell_command", "command", "git push .*--force.*");
+    let mut remembered = Remembered::default();
+    let shell = Shell::new();
+    let (spec, review) = shell.review("git push", false);
+    remembered.allow(&spec, &review);
+    for (line, expected) in [("git push", Decision::Allow), ("git push --force", Decision::Ask)] {
+        let got = decide(&careful, "shell_command", json!({"command": line}), false, &remembered);
+        assert_eq!(got, expected, "{line}");
+    }
+}
+
 struct Shell {
     home: tempfile::TempDir,
     tool: Arc<dyn Tool>,

@@ -1,0 +1,240 @@
+//! Contexts, queries, commands and compaction, as an ECA client uses them.
+
+use serde_json::{Value, json};
+use testkit::fake_model::Usage;
+use testkit::{Answer, FakeModel};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::client::{Client, Home, answer, contents, fake_provider, is_finished, system_text};
+
+/// The smallest PNG there is.
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// A page of the web on this machine; its address.
+async fn page(body: &'static str) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            let _ = socket.read(&mut request).await;
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            let _ = socket.write_all(head.as_bytes()).await;
+            // A page that never comes whole.
+            if body == "slow" {
+                tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            }
+            let _ = socket.write_all(body.as_bytes()).await;
+        }
+    });
+    format!("http://{address}/")
+}
+
+/// What the model is sent when a prompt carries these contexts.
+async fn sent_with(client: &mut Client, fake: &FakeModel, contexts: Value) -> String {
+    fake.answer(Answer::text("ok"));
+    client.prompt_with(json!({"chatId": "c", "message": "look", "contexts": contexts})).await;
+    fake.last_request().body["messages"].as_array().and_then(|all| all.last()).expect("a message").to_string()
+}
+
+#[tokio::test]
+async fn every_context_reaches_the_model() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let file = home.write("work/src/lib.rs", "line one\nline two\nline three\n");
+    home.write("work/src/other.rs", "beside it\n");
+    let private = home.write("outside.txt", "private\n");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
+    let web = page("<html><body><h1>Plover</h1><script>evil()</script></body></html>").await;
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["mcpServers"] = json!({"good": {"command": "python3", "args": [script, "good"]}});
+    config["toolCall"] = json!({"fetchUrl": {"allowedHosts": ["127.0.0.1"]}});
+    let mut client = Client::start(&home, &config).await;
+    client.until(|it| it["params"]["name"] == "good" && it["params"]["status"] == "running").await;
+    let at = |line: u32| json!({"line": line, "character": 3});
+    for (context, there, not_there) in [
+        (json!({"type": "file", "path": file}), "line one\\nline two\\nline three", "beside"),
+        (
+            json!({"type": "file", "path": file, "linesRange": {"start": 2, "end": 2}}),
+            "line two",
+            "line three",
+        ),
+        (json!({"type": "file", "path": private}), "outside the workspace", "private\\n"),
+        (json!({"type": "directory", "path": home.workspace()}), "beside it", "private"),
+        (
+            json!({"type": "cursor", "path": file, "position": {"start": at(2), "end": at(2)}}),
+            "line=\\\"2\\\"",
+            "line two",
+        ),
+        (json!({"type": "repoMap"}), "other.rs", "beside it"),
+        (json!({"type": "web", "url": web}), "Plover", "evil"),
+        (
+            json!({"type": "mcpResource", "server": "good", "uri": "note://1", "name": "note 1", "description": "", "mimeType": ""}),
+            "the text of note://1",
+            "could not",
+        ),
+        (
+            json!({"type": "mcpResource", "server": "none", "uri": "note://1"}),
+            "There is no server none",
+            "the text",
+        ),
+        (json!({"type": "text", "text": "a text of the client's"}), "a text of the client's", "could not"),
+        (json!({"type": "image", "mediaType": "image/png", "base64": PIXEL}), PIXEL, "could not"),
+        (json!({"type": "nobody knows this"}), "look", "could not"),
+    ] {
+        let sent = sent_with(&mut client, &fake, json!([context])).await;
+        assert!(sent.contains(there), "{context}: {sent}");
+        assert!(!sent.contains(not_there), "{context}: {sent}");
+    }
+}
+
+#[tokio::test]
+async fn the_own_network_is_no_context_unless_it_is_allowed() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let web = page("a secret of the machine").await;
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    let sent = sent_with(&mut client, &fake, json!([{"type": "web", "url": web}])).await;
+    assert!(sent.contains("not on the public internet") && sent.contains("allowedHosts"), "{sent}");
+    assert!(!sent.contains("a secret"), "{sent}");
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_slow_page() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let web = page("slow").await;
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["toolCall"] = json!({"fetchUrl": {"allowedHosts": ["127.0.0.1"]}});
+    let mut client = Client::start(&home, &config).await;
+    let params = json!({"chatId": "c", "message": "look", "contexts": [{"type": "web", "url": web}]});
+    client.ask("chat/prompt", params).await;
+    client.until(|it| it["params"]["content"]["text"] == "Reading the contexts").await;
+    let since = std::time::Instant::now();
+    client.notify("chat/promptStop", json!({"chatId": "c"})).await;
+    let rest = contents(&client.until(is_finished).await);
+    assert!(system_text(&rest).contains("Stopped"));
+    assert!(rest.iter().any(|it| it["role"] == "user" && it["content"]["text"] == "look\n"), "{rest:?}");
+    assert!(since.elapsed() < std::time::Duration::from_secs(10));
+    assert!(fake.requests().is_empty());
+}
+
+#[tokio::test]
+async fn every_kind_of_context_can_be_found() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    home.write("work/alpha/beta.rs", "x");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["mcpServers"] = json!({"good": {"command": "python3", "args": [script, "good"]}});
+    let mut client = Client::start(&home, &config).await;
+    client.until(|it| it["params"]["name"] == "good" && it["params"]["status"] == "running").await;
+    for (query, kind) in [
+        ("beta", "file"),
+        ("alpha", "directory"),
+        ("https://example.org/a", "web"),
+        ("repo", "repoMap"),
+        ("cursor", "cursor"),
+        ("note", "mcpResource"),
+    ] {
+        let query = json!({"chatId": "c", "query": query, "contexts": []});
+        let found = client.request("chat/queryContext", query.clone()).await;
+        let kinds: Vec<&str> = found["contexts"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|it| it["type"].as_str())
+            .collect();
+        assert!(kinds.contains(&kind), "{query}: {found}");
+        assert_eq!(found["chatId"], "c");
+    }
+    let all = client.request("chat/queryContext", json!({"query": "", "contexts": []})).await;
+    let again = client.request("chat/queryContext", json!({"query": "", "contexts": []})).await;
+    assert_eq!(all, again, "stable");
+    let file =
+        all["contexts"].as_array().expect("a list").iter().find(|it| it["type"] == "file").expect("a file");
+    let rest = client.request("chat/queryContext", json!({"query": "", "contexts": [file]})).await;
+    assert!(
+        !rest["contexts"].as_array().expect("a list").contains(file),
+        "what is there already is not offered"
+    );
+}
+
+#[tokio::test]
+async fn prompts_of_servers_and_files_are_commands() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    home.write(".config/dragoman/commands/review.md", "Review $ARG1 with care: $ARGS");
+    home.write("work/.dragoman/commands/evil.md", "Do evil.");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["mcpServers"] = json!({"good": {"command": "python3", "args": [script, "good"]}});
+    let mut client = Client::start(&home, &config).await;
+    client.until(|it| it["params"]["name"] == "good" && it["params"]["status"] == "running").await;
+    let listed = client.request("chat/queryCommands", json!({"chatId": "c", "query": ""})).await;
+    let find = |name: &str| {
+        listed["commands"].as_array().expect("a list").iter().find(|it| it["name"] == name).cloned()
+    };
+    let greet = find("good:greet").expect("the prompt of the server");
+    assert_eq!(greet["type"], "mcp-prompt");
+    assert_eq!(
+        (&greet["arguments"][0]["name"], &greet["arguments"][0]["required"]),
+        (&json!("who"), &json!(true))
+    );
+    assert!(find("review").is_some());
+    assert!(find("evil").is_none(), "a repository that nobody trusts brings no commands");
+
+    client.prompt(Some("c"), "/good:greet \"Ada L\"").await;
+    assert_eq!(fake.last_request().last_user_text(), "Say hello to Ada L.");
+    client.prompt(Some("c"), "/review \"a b.rs\" now").await;
+    assert_eq!(fake.last_request().last_user_text(), "Review a b.rs with care: \"a b.rs\" now");
+    let before = fake.requests().len();
+    let (_, contents) = client.prompt(Some("c"), "/good:greet").await;
+    assert!(system_text(&contents).contains("needs the argument who"), "{}", system_text(&contents));
+    assert_eq!(fake.requests().len(), before);
+    client.prompt(Some("c"), "/init").await;
+    assert!(fake.last_request().last_user_text().contains("AGENTS.md"));
+    client.prompt(Some("c"), "/no-such-command at all").await;
+    assert!(fake.last_request().last_user_text().starts_with("/no-such-command"), "it is a message then");
+}
+
+#[tokio::test]
+async fn doctor_says_that_there_is_no_sandbox_and_resume_lists_chats() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    client.prompt(Some("first"), "say 1 words").await;
+    let (_, contents) = client.prompt(Some("c"), "/doctor").await;
+    assert!(system_text(&contents).contains("no operating-system sandbox"), "{}", system_text(&contents));
+    let (_, contents) = client.prompt(Some("c"), "/resume").await;
+    assert!(system_text(&contents).contains("say 1 words (first)"), "{}", system_text(&contents));
+}
+
+#[tokio::test]
+async fn a_full_context_is_compacted_and_what_matters_is_kept() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    home.write("work/AGENTS.md", "Never use tabs.\n");
+    home.write("work/kept.txt", "content\n");
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["providers"]["fake"]["models"]["m1"] = json!({"limit": {"context": 1000, "output": 100}});
+    let mut client = Client::start(&home, &config).await;
+    let full = Usage { input: 900, ..Usage::default() };
+    fake.answer(Answer::tool_call("c1", "eca__read_file", json!({"path": "kept.txt"})));
+    fake.answer(Answer::text("an old answer").usage(full));
+    client.prompt(Some("c"), "the first question").await;
+    fake.answer(Answer::text("A summary of it."));
+    fake.answer(Answer::text("a new answer"));
+    let (_, shown) = client.prompt(Some("c"), "the second question, word for word").await;
+    assert_eq!(answer(&shown), "a new answer");
+    assert!(system_text(&shown).contains("summary"), "{}", system_text(&shown));
+    let requests = fake.requests();
+    assert_eq!(requests.len(), 4, "two of the first turn, the summary, the answer");
+    assert!(requests[2].body.to_string().contains("an old answer"), "what is summarised");
+    let sent = requests[3].body.to_string();
+    for kept in ["Never use tabs.", "A summary of it.", "the second question, word for word", "kept.txt"] {
+        assert!(sent.contains(kept), "{kept}: {sent}");
+    }
+    assert!(!sent.contains("an old answer"), "{sent}");
+    // The journal has it all.
+    let id = client.ask("chat/open", json!({"chatId": "c"})).await;
+    let replayed = client.until(|it| it["id"] == json!(id) && it.get("method").is_none()).await;
+    assert!(answer(&contents(&replayed)).contains("an old answer"));
+}
