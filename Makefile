@@ -31,4 +31,5 @@ bench: ## Measure; prints a table with ratios
 	@scripts/bench
 
 build: ## The release binary
+	@scripts/setup build
 	@cargo build --release -p app

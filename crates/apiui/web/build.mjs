@@ -20,11 +20,13 @@ if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== lock) {
   writeFileSync(stamp, lock);
 }
 
+const bundle = join(out, "react-bundle.js");
 copyFileSync(join(here, "entry.mjs"), join(out, "entry.mjs"));
 const { build } = await import(pathToFileURL(createRequire(join(out, "package.json")).resolve("esbuild")));
-await build({
+const { outputFiles } = await build({
   entryPoints: [join(out, "entry.mjs")],
-  outfile: join(out, "react-bundle.js"),
+  outfile: bundle,
+  write: false,
   bundle: true,
   minify: true,
   format: "iife",
@@ -34,3 +36,6 @@ await build({
   define: { "process.env.NODE_ENV": '"production"' },
   logLevel: "warning",
 });
+// Cargo looks at the file's time: the same bytes are not written again.
+const [{ contents }] = outputFiles;
+if (!existsSync(bundle) || !readFileSync(bundle).equals(contents)) writeFileSync(bundle, contents);

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![allow(clippy::disallowed_methods, reason = "tests read files and the scale from the environment")]
 
+mod browser;
 mod check;
 mod fuzz;
 mod own;

@@ -1,0 +1,125 @@
+//! Generated pages in a real browser, against mocks of their APIs, used by clicking (`tests/browser`).
+//!
+//! Needs what `make` fetches and builds under `target/web`, and Chromium. Without them the test says so and passes,
+//! unless DRAGOMAN_BROWSER is set (as `make test` does): then they are required.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use apiui::check::{PageOptions, html_page};
+use apiui::plan::{Options, Plan, ServerChoice, plan};
+use apiui::print::print_whole;
+use serde::Deserialize;
+
+use crate::check::own_specifications;
+use crate::shared::read_file;
+
+/// What the driver tells of one page.
+#[derive(Debug, Deserialize)]
+struct Told {
+    flows: BTreeMap<String, String>,
+    problems: Vec<String>,
+}
+
+fn web() -> PathBuf {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::env::var_os("DRAGOMAN_WEB").map_or_else(|| repository.join("target/web"), PathBuf::from)
+}
+
+fn browser() -> PathBuf {
+    std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from)
+}
+
+/// One folder per specification: its page, and what the mock is made from. The API has the page's own origin.
+fn write_jobs(jobs: &Path, bundle: &str) -> usize {
+    let _ = std::fs::remove_dir_all(jobs);
+    let mut count = 0;
+    for path in own_specifications() {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let spec = read_file(&path).unwrap().spec;
+        if spec.operation_count() == 0 {
+            continue;
+        }
+        let mut plan = plan(&spec, &Options::default());
+        let server = ServerChoice { url: format!("/mock/{name}"), note: String::new() };
+        plan.servers = vec![server; plan.servers.len().max(1)];
+        let page = html_page(
+            &print_whole(&plan),
+            bundle,
+            &PageOptions { title: plan.title.clone(), ..PageOptions::default() },
+        );
+        let page = page.unwrap_or_else(|refusals| panic!("{name}: {}", refusals[0]));
+        let folder = jobs.join(&name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("page.html"), page).unwrap();
+        std::fs::write(folder.join("spec.json"), serde_json::to_vec(&spec).unwrap()).unwrap();
+        std::fs::write(folder.join("plan.json"), serde_json::to_vec::<Plan>(&plan).unwrap()).unwrap();
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn pages_work_in_a_browser() {
+    let (web, browser) = (web(), browser());
+    let bundle = std::fs::read_to_string(web.join("react-bundle.js"));
+    let (Ok(bundle), true) = (bundle, browser.exists()) else {
+        assert!(
+            std::env::var_os("DRAGOMAN_BROWSER").is_none(),
+            "{} or {} is missing; run `make`",
+            web.display(),
+            browser.display()
+        );
+        println!("not run: needs `make` (for {}) and {}", web.display(), browser.display());
+        return;
+    };
+    let jobs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
+    let count = write_jobs(&jobs, &bundle);
+    let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/run.mjs");
+    let output =
+        Command::new("node").arg(driver).arg(&jobs).arg(&web).env("CHROMIUM", &browser).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = std::fs::read(jobs.join("results.json")).unwrap();
+    let told: BTreeMap<String, Told> = serde_json::from_slice(&told).unwrap();
+    assert_eq!(told.len(), count, "every page was used");
+    assert_shown(&told, &jobs);
+}
+
+fn assert_shown(told: &BTreeMap<String, Told>, jobs: &Path) {
+    let mut wrong = Vec::new();
+    let mut done: BTreeMap<&str, usize> = BTreeMap::new();
+    for (name, told) in told {
+        let picture = std::fs::read(jobs.join(name).join("page.png")).unwrap_or_default();
+        assert!(picture.starts_with(b"\x89PNG"), "{name} has no picture");
+        wrong.extend(told.problems.iter().map(|problem| format!("{name}: {problem}")));
+        for (flow, outcome) in &told.flows {
+            match outcome.as_str() {
+                "done" | "shown" => *done.entry(flow).or_default() += 1,
+                "not here" => {}
+                other => wrong.push(format!("{name}, {flow}: {other}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}\npictures: {}", wrong.join("\n"), jobs.display());
+    // The specifications together show everything.
+    for (flow, least) in [
+        ("operations", 16),
+        ("list", 13),
+        ("filter", 13),
+        ("sort", 10),
+        ("paging", 13),
+        ("detail", 10),
+        ("create", 10),
+        ("change", 3),
+        ("validation", 5),
+        ("call", 10),
+        ("failure", 13),
+        ("theme", 16),
+        ("signIn", 16),
+        ("policy", 16),
+    ] {
+        let count = done.get(flow).copied().unwrap_or_default();
+        assert!(count >= least, "{flow} was shown by {count} pages, wanted {least}: {told:#?}");
+    }
+}
