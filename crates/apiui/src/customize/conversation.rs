@@ -5,10 +5,23 @@
 use super::grammar::intent;
 use super::phrases::tidy;
 use super::understand::{beyond, understand};
-use super::{Outcome, Turn, views};
+use super::{Outcome, RefusalKind, Turn, views};
 use crate::plan::Plan;
 
+/// Alternatives are examples of wishes: only those stay that this plan takes.
 pub(super) fn wish(plan: &Plan, prompt: &str, history: &[Turn]) -> Outcome {
+    let mut outcome = read(plan, prompt, history);
+    if let Outcome::Refused(refusal) = &mut outcome
+        && refusal.kind == RefusalKind::Beyond
+    {
+        refusal
+            .alternatives
+            .retain(|example| !matches!(understand(plan, example, None), Outcome::Refused(_)));
+    }
+    outcome
+}
+
+fn read(plan: &Plan, prompt: &str, history: &[Turn]) -> Outcome {
     let history = without_echo(history, prompt);
     let prompt = tidy(prompt);
     if prompt.is_empty() {

@@ -13,20 +13,31 @@ pub(super) enum Intent {
     Light,
     SystemTheme,
     ReadOnly(bool),
+    /// Some buttons, but not all that change something.
+    Buttons,
     Ungroup,
     Group(String),
     OrderColumns(String),
-    MoveColumn { field: String, to: String },
+    MoveColumn {
+        field: String,
+        to: String,
+    },
+    SwapColumns(String),
     ClearSort,
     Sort(String),
     PageSize(u32),
+    /// Another page size, but which?
+    SomePageSize,
     Paging(bool),
     RemoveSearch,
     RemoveFilter(String),
     Search(String),
     Filter(String),
     Title(String),
-    Rename { what: String, name: String },
+    Rename {
+        what: String,
+        name: String,
+    },
     Cards,
     Table,
     Compact,
@@ -72,7 +83,7 @@ static RULES: LazyLock<Vec<(Regex, Make)>> = LazyLock::new(|| {
 /// Abbreviations inside the patterns.
 fn expand(pattern: &str) -> String {
     pattern
-        .replace("HIDE", r"(?:hide|remove|drop|delete|get rid of|take (?:out|away|off)|do(?:n'?t| not) (?:show|display|need|want)|exclude|omit|leave out|eliminate)")
+        .replace("HIDE", r"(?:hide|remove|drop|delete|get rid of|take (?:out|away|off)|do(?:n'?t| not) (?:show|display|(?:need|want|like)(?: to see| to have)?)|exclude|omit|leave out|eliminate)")
         .replace("SHOW", r"(?:show|display|add|include|unhide|reveal|make visible|give me|i (?:want|need|would like) to see|let me see)")
         .replace("STOP", r"(?:remove|clear|drop|stop|no|without|disable|turn off|undo|cancel|get rid of|hide|delete)")
         .replace("THE", r"(?:the |a |an |my |our |this |that )?")
@@ -83,17 +94,17 @@ fn text(captures: &Captures, name: &str) -> String {
     captures.name(name).map(|found| found.as_str().trim().to_owned()).unwrap_or_default()
 }
 
-const APPEARANCE: [(&str, Make); 8] = [
+const APPEARANCE: [(&str, Make); 10] = [
     (
         r"\b(?:system|automatic|auto|os|browser)(?:'s)?\b.*\b(?:theme|mode|colou?rs?)\b|\bfollow THE(?:system|os|browser)",
         |_| Some(Intent::SystemTheme),
     ),
     (
-        r"\b(?:dark|night|black)\b[ -]*(?:mode|theme|colou?rs?|look|style|version|scheme|background|design|ui)\b|\b(?:make|turn|switch|go|change|set|use|i want|prefer)\b.*\b(?:dark|darker|black)\b",
+        r"\b(?:dark|darker|night|black)\b[ -]*(?:mode|theme|colou?rs?|look|style|version|scheme|background|design|ui)\b|\b(?:make|turn|switch|go|change|set|use|i want|prefer)\b.*\b(?:dark|darker|black)\b",
         |_| Some(Intent::Dark),
     ),
     (
-        r"\b(?:light|bright|day|white)\b[ -]*(?:mode|theme|colou?rs?|look|style|version|scheme|background|design|ui)\b|\b(?:make|turn|switch|go|change|set|use|back)\b.*\b(?:light|lighter|bright|brighter|white)\b",
+        r"\b(?:light|lighter|bright|brighter|day|white)\b[ -]*(?:mode|theme|colou?rs?|look|style|version|scheme|background|design|ui)\b|\b(?:make|turn|switch|go|change|set|use|back)\b.*\b(?:light|lighter|bright|brighter|white)\b",
         |_| Some(Intent::Light),
     ),
     (r"\bdark\b *$", |_| Some(Intent::Dark)),
@@ -103,13 +114,24 @@ const APPEARANCE: [(&str, Make); 8] = [
     ),
     (r"\b(?:read|view)[- ]?only\b|\blook(?:ing)? but (?:not|don'?t)\b", |_| Some(Intent::ReadOnly(true))),
     (
+        r"\b(?:nobody|no one|(?:users?|people|visitors?|everyone|they)\b.*\b(?:can(?:'?t|not)|not|never))\b.*\b(?:change|edit|modify|write|delete|create|update)(?: anything| any data| data| things| it)?$",
+        |_| Some(Intent::ReadOnly(true)),
+    ),
+    (
+        r"\b(?:HIDE|disable|no|without|turn off) (?:all )?(?:of )?THE(?:edit|create|delete|new|save|add)[ -](?:buttons?|actions?|forms?|operations?)\b",
+        |_| Some(Intent::Buttons),
+    ),
+    (
         r"\b(?:disable|prevent|forbid|block|no|without|remove|hide|turn off|stop|disallow|don'?t (?:allow|let))\b.*\b(?:editing|edits?|writing|changes|changing|modifications?|modifying|mutations?|creating|deleting|(?:edit|create|delete|new|save)(?:,? (?:and |or )?(?:edit|create|delete|new|save))* (?:buttons?|actions?|forms?|operations?))\b *(?:by users|of data|everywhere|completely|entirely|anything)?$",
         |_| Some(Intent::ReadOnly(true)),
     ),
     (r"\bSTOP\b.*\bgroup(?:ing|s|ed)?\b|\bungroup(?:ed)?\b", |_| Some(Intent::Ungroup)),
 ];
 
-const COLUMNS: [(&str, Make); 7] = [
+const COLUMNS: [(&str, Make); 8] = [
+    (r"\b(?:swap|exchange|interchange) THE(?P<fields>.+? (?:and|with|for) .+)$", |c| {
+        Some(Intent::SwapColumns(text(c, "fields")))
+    }),
     (
         r"\b(?:group(?:ed|ing)?|organi[sz]ed?|bucket|cluster|categori[sz]ed?|split)\b(?P<mid>.*?)\b(?:by|per|according to|based on) THE(?P<field>.+)$",
         |c| Some(Intent::Group(text(c, "field"))),
@@ -139,7 +161,7 @@ const COLUMNS: [(&str, Make); 7] = [
     ),
 ];
 
-const ROWS: [(&str, Make); 17] = [
+const ROWS: [(&str, Make); 18] = [
     (
         r"\bSTOP\b.*\b(?:sort(?:ing|ed)?|ordering)\b|\bunsort(?:ed)?\b|\b(?:original|default|api'?s?) order\b",
         |_| Some(Intent::ClearSort),
@@ -161,12 +183,16 @@ const ROWS: [(&str, Make); 17] = [
         |c| text(c, "n").parse().ok().map(Intent::PageSize),
     ),
     (
-        r"\bpage ?(?:size|length)\b(?P<mid>[^\d]*)(?P<n>\d{1,7})\b(?P<view>.*)$|\bpages? of (?P<m>\d{1,7})\b",
+        r"\b(?:page ?(?:size|length)|paginat(?:e|ed|ion))\b(?P<mid>[^\d]*)(?P<n>\d{1,7})\b(?P<view>.*)$|\bpages? of (?P<m>\d{1,7})\b",
         |c| text(c, "n").parse().or_else(|_| text(c, "m").parse()).ok().map(Intent::PageSize),
     ),
     (
         r"\b(?:rows?|items?|entries|results?|records?)(?: shown)? per page\b(?P<mid>[^\d]*)(?P<n>\d{1,7})\b",
         |c| text(c, "n").parse().ok().map(Intent::PageSize),
+    ),
+    (
+        r"\b(?:more|fewer|less|larger|bigger|longer|smaller|shorter|increase|reduce|decrease|raise|change)\b.*\b(?:(?:per|on (?:each|a|one|every)) page|page ?(?:size|length)|pages)$",
+        |_| Some(Intent::SomePageSize),
     ),
     (
         r"\b(?:show|display|list|load|limit (?:it |the list |the table )?to)(?: me)?(?: only| just| up to| at most)? (?P<n>\d{1,7}) (?P<mid>\w+(?: \w+)?)(?: at (?:a time|once))?(?P<view>.*)$",
@@ -208,7 +234,11 @@ const ROWS: [(&str, Make); 17] = [
     ),
 ];
 
-const NAMES: [(&str, Make); 6] = [
+const NAMES: [(&str, Make); 7] = [
+    (
+        r#"\b(?:change|rename|replace) THE"(?P<what>[^"]+)"(?P<mid>.*?) (?:to|into|as|with|by) (?P<name>"[^"]+")(?P<view>.*)$"#,
+        |c| Some(Intent::Rename { what: text(c, "what"), name: text(c, "name") }),
+    ),
     (
         r"\b(?:change|set|make|update|rename|edit|let) THE(?:main |page |app |application |interface )?(?:title|heading|headline|app(?:lication)? name|name of THEAPP)(?: of THEAPP)? (?:to|as|into|be|=|:|read|say) *(?P<name>.+)$|\b(?:title|heading)(?: should be| must be| is|:|=) *(?P<other>.+)$",
         |c| Some(Intent::Title(longer(text(c, "name"), text(c, "other")))),
@@ -247,7 +277,7 @@ const NAMES: [(&str, Make); 6] = [
 const LAYOUTS: [(&str, Make); 4] = [
     (r"\b(?:compact|dense|denser|tight|tighter|condensed)\b(?P<view>.*)$", |_| Some(Intent::Compact)),
     (
-        r"\binstead of (?:the )?(?:cards?|tiles?|grid)|\b(?:as|to|into|in|using|use|with) (?:a |an |the |plain |normal |regular |simple )*(?:data )?(?:tables?|rows)(?: view| layout| format| style| again| instead)*$|\btable (?:view|layout|mode)\b|\bno (?:more )?cards\b|\bback to (?:the )?tables?\b",
+        r"\binstead of (?:the )?(?:cards?|tiles?|grid)|\b(?:as|to|into|in|using|use|with) (?:a |an |the |plain |normal |regular |simple )*(?:data )?(?:tables?|rows)(?: view| layout| format| style| again| instead)*$|\b(?:make|want|need|prefer)(?: it| this| them| everything)?(?: be)? (?:a |the |plain |normal |regular |simple )*tables?(?: again| instead)*$|\btable (?:view|layout|mode)\b|\bno (?:more )?cards\b|\bback to (?:the )?tables?\b",
         |_| Some(Intent::Table),
     ),
     (r"\b(?:cards?|tiles?|gallery|grid)\b(?: view| layout| format| style| mode)*(?P<view>.*)$", |_| {

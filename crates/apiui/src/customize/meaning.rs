@@ -16,6 +16,15 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
+    /// What it is called where it is missing.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Wanted::Name => "name",
+            Wanted::Price => "price",
+            Wanted::Date => "date",
+        }
+    }
+
     pub(super) fn field(self, list: &List) -> Option<String> {
         let named = |names: &[&str]| {
             names

@@ -4,6 +4,7 @@
 //! language model that returns edits goes the same way. Knows no code: the caller prints the plan again.
 //! Invariant: the plan that comes out is as valid as the one that went in.
 
+mod arranging;
 mod conversation;
 mod edit;
 mod fields;

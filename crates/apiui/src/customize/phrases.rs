@@ -29,12 +29,24 @@ pub(super) fn tidy(prompt: &str) -> String {
     text.trim_end_matches(['.', '!', '?', ' ', ',']).to_owned()
 }
 
-const POLITE: [&str; 24] = [
+const POLITE: [&str; 36] = [
     "please",
     "can you",
     "could you",
     "would you",
     "will you",
+    "can we",
+    "could we",
+    "can i",
+    "could i",
+    "may i",
+    "we want to",
+    "we need to",
+    "we'd like to",
+    "it would be nice to",
+    "hello",
+    "maybe",
+    "actually",
     "i would like you to",
     "i'd like you to",
     "i would like to",
@@ -136,8 +148,10 @@ fn begins_a_wish(text: &str) -> bool {
     const VERBS: &str = "add hide remove drop delete show display sort order group rename call move put make use switch change \
         set turn filter search restore bring enable disable include exclude reorder rearrange arrange place limit paginate \
         ungroup clear title relabel label get create let don't unhide give keep omit undo";
-    let first = text.split_whitespace().next().unwrap_or_default().to_lowercase();
-    VERBS.split_whitespace().any(|verb| verb == first)
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default().to_lowercase();
+    // In a list of names "title" is a name.
+    (words.next().is_some() || first == "ungroup") && VERBS.split_whitespace().any(|verb| verb == first)
 }
 
 /// `name, email and status` → its names.

@@ -4,14 +4,13 @@
 
 use super::edit::{PlanEdit, apply, join};
 use super::grammar::{Intent, intent};
-use super::meaning::{
-    DESCENDING, DIRECTIONS, Wanted, by_number, fields_somewhere, is_all, is_view_phrase, position,
-};
+use super::meaning::{DESCENDING, DIRECTIONS, Wanted, by_number, fields_somewhere, is_all, is_view_phrase};
 use super::phrases::{bare, clauses, given_name, names};
 use super::{EXAMPLES, Outcome, Refusal, RefusalKind, fields, views};
 use crate::plan::{Layout, List, Plan, Theme};
 
 const MAX_OPTIONS: usize = 8;
+const PAGE_SIZES: [u32; 4] = [10, 25, 50, 100];
 
 /// Why a clause did not become edits.
 pub(super) enum Halt {
@@ -43,8 +42,11 @@ pub(super) fn understand(plan: &Plan, prompt: &str, answer: Option<&str>) -> Out
             edits.push(edit);
         }
     }
-    let description =
-        if changed == *plan { format!("{} (It was so already.)", told.join(" ")) } else { told.join(" ") };
+    let description = match (told.is_empty(), changed == *plan) {
+        (true, _) => "It is so already.".to_owned(),
+        (false, true) => format!("{} (It was so already.)", told.join(" ")),
+        (false, false) => told.join(" "),
+    };
     Outcome::Edited { plan: Box::new(changed), edits, description, assumptions }
 }
 
@@ -85,13 +87,20 @@ impl Reader<'_> {
             Intent::Light => theme(Theme::Light),
             Intent::SystemTheme => theme(Theme::Auto),
             Intent::ReadOnly(on) => Ok(vec![PlanEdit::ReadOnly { on }]),
+            Intent::Buttons => Err(Halt::Refuse(beyond(
+                "Single buttons cannot be taken away without a language model; “Make it read-only” hides everything that changes something.",
+            ))),
+            Intent::SomePageSize => self.some_page_size(&rest),
             Intent::Paging(on) => Ok(vec![PlanEdit::Pagination { on }]),
             Intent::Title(title) => Ok(vec![PlanEdit::Title { title: given_name(&title) }]),
             Intent::Cards => self.layout(Layout::Cards, &rest),
             Intent::Table => self.layout(Layout::Default, &rest),
             Intent::Compact => self.layout(Layout::Compact, &rest),
             Intent::PageSize(size) => self.page_size(size, &rest),
-            Intent::Rename { what, name } => self.rename(&what, &given_name(&name), &rest),
+            Intent::Rename { what, name } => {
+                let (name, named) = self.split_view_of_name(&name);
+                self.rename(&what, &given_name(&name), &format!("{rest} {named}"))
+            }
             Intent::Restore(what) => self.restore(&what, &rest),
             Intent::Hide(what) => self.hide(&what, &rest),
             Intent::Show(what) => self.show(&what, &rest),
@@ -131,6 +140,7 @@ impl Reader<'_> {
                 })
             }
             Intent::MoveColumn { field, to } => self.move_column(&field, &to, rest),
+            Intent::SwapColumns(phrase) => self.swap_columns(&phrase, rest),
             Intent::OrderColumns(phrase) => {
                 self.with_fields(&phrase, rest, "order the columns of", |view, fields| {
                     fields
@@ -211,9 +221,11 @@ impl Reader<'_> {
             } else {
                 Wanted::Date
             };
-            return self.in_views(&target, &[], "sort", &any_list, |view, list| {
-                let field = wanted.field(list);
-                field.map(|field| PlanEdit::Sort { view, field, descending }).into_iter().collect()
+            let has = |list: &List| wanted.field(list).is_some();
+            return self.in_views(&target, &[], "sort", &has, |view, list| {
+                // A view without such a field has the wish's word for it, so that the edit says so.
+                let field = wanted.field(list).unwrap_or_else(|| wanted.name().to_owned());
+                vec![PlanEdit::Sort { view, field, descending }]
             });
         }
         self.with_fields(&field, &target, "sort", |view, fields| {
@@ -222,50 +234,6 @@ impl Reader<'_> {
                 .take(1)
                 .map(|field| PlanEdit::Sort { view: view.clone(), field, descending })
                 .collect()
-        })
-    }
-
-    fn move_column(&self, field: &str, to: &str, rest: &str) -> Result<Vec<PlanEdit>, Halt> {
-        let (to, named) = self.split_view(to);
-        let target = format!("{rest} {named}");
-        let lower = to.to_lowercase();
-        self.with_fields(field, &target, "move the column in", |view, moved| {
-            let Some(list) = self
-                .plan
-                .resources
-                .iter()
-                .find(|resource| resource.id == *view)
-                .and_then(|resource| resource.list.as_ref())
-            else {
-                return Vec::new();
-            };
-            let position = position(list, &lower, moved.first().map_or("", String::as_str));
-            let shift = |(offset, field): (usize, String)| PlanEdit::MoveColumn {
-                view: view.clone(),
-                field,
-                position: position + offset,
-            };
-            moved.into_iter().enumerate().map(shift).collect()
-        })
-    }
-
-    fn show_only(&self, phrase: &str, rest: &str) -> Result<Vec<PlanEdit>, Halt> {
-        self.with_fields(phrase, rest, "show only these columns of", |view, kept| {
-            let Some(list) = self
-                .plan
-                .resources
-                .iter()
-                .find(|resource| resource.id == *view)
-                .and_then(|resource| resource.list.as_ref())
-            else {
-                return Vec::new();
-            };
-            let shown =
-                kept.iter().map(|field| PlanEdit::ShowColumn { view: view.clone(), field: field.clone() });
-            let others = list.columns.iter().filter(|column| !column.hidden && !kept.contains(&column.field));
-            let hidden =
-                others.map(|column| PlanEdit::HideColumn { view: view.clone(), field: column.field.clone() });
-            shown.chain(hidden).collect()
         })
     }
 
@@ -295,6 +263,17 @@ impl Reader<'_> {
             .collect())
     }
 
+    /// Another page size, without its number: that is the answer, or asked for.
+    fn some_page_size(&self, rest: &str) -> Result<Vec<PlanEdit>, Halt> {
+        let digits = self.answer.unwrap_or_default().split(|c: char| !c.is_ascii_digit());
+        if let Some(size) = digits.filter_map(|digits| digits.parse().ok()).next() {
+            return self.page_size(size, rest);
+        }
+        let question = "How many rows should a page have?".to_owned();
+        let options = PAGE_SIZES.iter().map(|size| format!("{size} rows per page")).collect();
+        Err(Halt::Ask { question, options })
+    }
+
     /// Cuts "… in the users table" off the end of a phrase, if it names a view.
     pub(super) fn split_view(&self, phrase: &str) -> (String, String) {
         let lower = phrase.to_lowercase();
@@ -312,6 +291,18 @@ impl Reader<'_> {
             }
         }
         (phrase.to_owned(), String::new())
+    }
+
+    /// The same for a name that somebody gives, which may well hold such words itself.
+    fn split_view_of_name(&self, name: &str) -> (String, String) {
+        let at = [" in ", " on "].iter().filter_map(|word| name.rfind(word)).max();
+        match at.map(|at| name.split_at(at)) {
+            Some((before, after)) if !name.contains('"') => {
+                let (_, named) = self.split_view(after);
+                if named.is_empty() { (name.to_owned(), named) } else { (before.to_owned(), named) }
+            }
+            _ => (name.to_owned(), String::new()),
+        }
     }
 
     /// Edits that need fields: in the views that are named, or in the only view that has them.

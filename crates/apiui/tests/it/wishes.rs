@@ -152,6 +152,22 @@ fn wishes_that_name_everything() {
         ("allow editing", "readOnly false"),
         ("group books by genre", "groupBy Books genre"),
         ("Group the orders by status", "groupBy Orders status"),
+        // other words for the same
+        ("I don't want to see orders", "removeView Orders"),
+        ("paginate by 5", "pageSize 5"),
+        ("change \"Title\" to \"Name\" in books", "renameColumn Books title Name"),
+        ("rename status to State in the orders table", "renameColumn Orders status State"),
+        (
+            "reorder columns: price, title, id",
+            "moveColumn Books price 0; moveColumn Books title 1; moveColumn Books id 2",
+        ),
+        ("swap title and price", "moveColumn Books price 1; moveColumn Books title 2"),
+        ("swap price with id in books", "moveColumn Books price 0; moveColumn Books id 2"),
+        ("make it a table again", "layout default"),
+        ("can we have a darker look?", "theme dark"),
+        ("could we get a lighter background", "theme light"),
+        ("users should not be able to change anything", "readOnly true"),
+        ("nobody may edit data", "readOnly true"),
         // several at once
         ("use the dark theme and hide the isbn column", "theme dark; hideColumn Books isbn"),
         (
@@ -248,11 +264,28 @@ fn what_is_ambiguous_is_asked_and_the_answer_resolves_it() {
 }
 
 #[test]
+fn a_page_size_without_a_number_is_asked_about() {
+    let plan = bookshop();
+    for prompt in ["show more rows per page", "increase the page size", "fewer books on each page"] {
+        let Outcome::Clarify { question, options } = wish(&plan, prompt, &[]) else { panic!("{prompt}") };
+        assert_eq!(options[1], "25 rows per page");
+        let asked = [turn("user", prompt), turn("assistant", &question)];
+        for answer in ["25 rows per page", "25"] {
+            match wish(&plan, answer, &asked) {
+                Outcome::Edited { edits, .. } => assert_eq!(told(&edits), "pageSize 25", "“{answer}”"),
+                other => panic!("“{answer}” gave {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn what_does_not_exist_is_said_with_alternatives() {
     let plan = bookshop();
     for (prompt, word, alternative) in [
         ("hide the colour column", "colour", "Title"),
         ("sort books by wieght", "wieght", "ID"),
+        ("newest orders first", "date", "Status"),
         ("remove the invoices view", "invoices", "Books"),
         ("restore the orders view", "Orders", ""),
         ("add a filter for shoe size", "shoe size", "Genre"),
@@ -281,11 +314,16 @@ fn what_is_beyond_says_so_and_what_a_model_would_add() {
         "",
         "¿?",
         "why is the sky blue",
+        "remove all delete buttons",
     ] {
         match wish(&plan, prompt, &[]) {
             Outcome::Refused(refusal) => {
                 assert_eq!(refusal.kind, RefusalKind::Beyond, "“{prompt}”: {}", refusal.message);
                 assert!(refusal.message.contains("model") && !refusal.alternatives.is_empty());
+                for alternative in refusal.alternatives {
+                    let outcome = wish(&plan, &alternative, &[]);
+                    assert!(!matches!(outcome, Outcome::Refused(_)), "{alternative}: {outcome:?}");
+                }
             }
             other => panic!("“{prompt}” gave {other:?}"),
         }
