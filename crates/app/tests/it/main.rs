@@ -1,4 +1,5 @@
 //! The real binary from outside: ECA, ACP and threads over stdio, a fake model over HTTP, a sealed home.
+//! The real binary from outside: its protocols over stdio, its commands, a fake model over HTTP, a sealed home.
 
 #![allow(
     clippy::disallowed_methods,
@@ -11,6 +12,8 @@ mod acp_client;
 mod acp_editor;
 mod acp_lifetime;
 mod client;
+mod copilot;
+mod copilot_host;
 mod crash;
 mod eca_agent;
 mod eca_calls;
@@ -20,6 +23,7 @@ mod eca_mcp;
 mod eca_text;
 mod eca_today;
 mod embedded;
+mod generate;
 mod lifetime;
 mod lines;
 mod logs;
@@ -27,15 +31,15 @@ mod one_history;
 mod permissions;
 mod protocol_docs;
 mod providers;
-#[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
-#[path = "../../../proto-acp/tests/it/schema.rs"]
 mod schema;
-#[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
-#[path = "../../../proto-acp/tests/it/sdk.rs"]
 mod sdk;
 mod settings;
 mod stall;
 mod threads;
+#[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#[path = "../../../proto-acp/tests/it/schema.rs"]
+#[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#[path = "../../../proto-acp/tests/it/sdk.rs"]
 
 /// Randomised tests run a tenth of their full count at scale 1.
 pub fn scaled(full: usize) -> usize {

@@ -3,6 +3,7 @@
 mod chatting;
 mod codes;
 mod customizing;
+mod documented;
 mod generating;
 mod host;
 mod lifecycle;

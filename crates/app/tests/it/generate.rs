@@ -1,0 +1,291 @@
+//! `dragoman generate` and `dragoman spec check` from outside: files, stdin and addresses in; projects, modules and
+//! pages out; and what is there is never written over.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+
+use apiui::check::check;
+use serde_json::{Value, json};
+
+use crate::client::Home;
+use crate::copilot_host::{specification, two_tables};
+
+/// Exit code, stdout and stderr.
+struct Told {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn run_with(home: &Home, arguments: &[&str], input: &str) -> Told {
+    let pipes = &mut home.command(arguments);
+    let pipes = pipes.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().expect("stdin");
+    let input = input.to_owned();
+    // A program that does not read its stdin closes it early.
+    let writing = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
+    let output = child.wait_with_output().expect("the program ends");
+    writing.join().expect("written");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    Told { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+}
+
+fn run(home: &Home, arguments: &[&str]) -> Told {
+    run_with(home, arguments, "")
+}
+
+fn with_bookshop() -> Home {
+    let home = Home::new();
+    home.write("work/bookshop.yaml", &specification("bookshop.yaml"));
+    home
+}
+
+fn read(home: &Home, name: &str) -> String {
+    std::fs::read_to_string(home.workspace().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn files_below(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path.strip_prefix(folder).expect("inside").display().to_string());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_project_is_ready_to_install() {
+    let home = with_bookshop();
+    let told = run(&home, &["generate", "bookshop.yaml"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(told.out.is_empty(), "{}", told.out);
+    assert!(told.err.contains("cd bookshop-ui") && told.err.contains("npm install"), "{}", told.err);
+    let wanted = [
+        ".gitignore",
+        "README.md",
+        "index.html",
+        "package.json",
+        "src/App.jsx",
+        "src/main.jsx",
+        "vite.config.js",
+    ];
+    assert_eq!(files_below(&home.workspace().join("bookshop-ui")), wanted);
+    let package: Value = serde_json::from_str(&read(&home, "bookshop-ui/package.json")).expect("JSON");
+    assert_eq!((&package["name"], &package["scripts"]["dev"]), (&json!("bookshop-ui"), &json!("vite")));
+    for name in ["react", "react-dom"] {
+        assert!(package["dependencies"][name].is_string(), "{package}");
+    }
+    for name in ["vite", "@vitejs/plugin-react"] {
+        assert!(package["devDependencies"][name].is_string(), "{package}");
+    }
+    let page = read(&home, "bookshop-ui/index.html");
+    assert!(page.contains("<title>Bookshop</title>") && page.contains("/src/main.jsx"), "{page}");
+    let code = read(&home, "bookshop-ui/src/App.jsx");
+    check(&code).unwrap_or_else(|refusals| panic!("{}", refusals[0]));
+    assert_eq!(code, run(&home, &["generate", "bookshop.yaml", "--single-file"]).out, "the same module");
+}
+
+#[test]
+fn a_title_from_the_specification_is_only_text() {
+    let home = Home::new();
+    let mut spec = two_tables();
+    spec["info"]["title"] = json!("../../<script>alert(1)</script> & \"{{name}}\" `x`");
+    home.write("work/api.json", &spec.to_string());
+    assert_eq!(run(&home, &["generate", "api.json", "-o", "ui"]).code, 0);
+    let page = read(&home, "ui/index.html");
+    assert_eq!(page.matches("<script").count(), 1, "{page}");
+    let package: Value = serde_json::from_str(&read(&home, "ui/package.json")).expect("JSON");
+    assert_eq!(package["name"], "script-alert-1-script-name-x-ui");
+    assert_eq!(run(&home, &["generate", "api.json"]).code, 0);
+    assert!(home.workspace().join("script-alert-1-script-name-x-ui/src/App.jsx").is_file());
+}
+
+#[test]
+fn options_are_honoured() {
+    let home = with_bookshop();
+    let flags = ["--theme", "dark", "--layout", "cards", "--no-auth", "--no-pagination", "--single-file"];
+    let told = run(&home, &[&["generate", "bookshop.yaml"][..], &flags].concat());
+    let plan = apiui::print::plan_of(&told.out).unwrap_or_else(|reason| panic!("{reason}: {}", told.err));
+    assert_eq!(plan.theme, apiui::plan::Theme::Dark);
+    assert_eq!(plan.layout, apiui::plan::Layout::Cards);
+    assert!(!plan.auth && !plan.pagination);
+    for wrong in [["--theme", "pink"], ["--layout", "spiral"]] {
+        assert_eq!(run(&home, &["generate", "bookshop.yaml", wrong[0], wrong[1]]).code, 2);
+    }
+}
+
+#[test]
+fn stdin_files_and_folders() {
+    let home = with_bookshop();
+    let text = specification("bookshop.yaml");
+    let piped = run_with(&home, &["generate", "-", "--single-file"], &text);
+    assert_eq!(piped.code, 0, "{}", piped.err);
+    assert_eq!(run(&home, &["generate", "bookshop.yaml", "--single-file", "-o", "Shop.jsx"]).code, 0);
+    assert_eq!(run(&home, &["generate", "bookshop.yaml", "--single-file", "-o", "into/here"]).code, 0);
+    assert!(read(&home, "Shop.jsx") == piped.out && read(&home, "into/here/App.jsx") == piped.out);
+}
+
+#[test]
+fn nothing_that_is_there_is_written_over() {
+    let home = with_bookshop();
+    home.write("work/taken/notes.txt", "mine");
+    home.write("work/App.jsx", "mine");
+    for arguments in
+        [["-o", "taken"].as_slice(), &["--single-file", "-o", "App.jsx"], &["--single-file", "-o", "."]]
+    {
+        let told = run(&home, &[&["generate", "bookshop.yaml"], arguments].concat());
+        assert_eq!(told.code, 1, "{arguments:?}: {}", told.err);
+        assert!(told.err.contains("-o"), "it says what to do: {}", told.err);
+    }
+    assert_eq!(read(&home, "taken/notes.txt"), "mine");
+    assert_eq!(read(&home, "App.jsx"), "mine");
+    assert_eq!(files_below(&home.workspace()), ["App.jsx", "bookshop.yaml", "taken/notes.txt"]);
+    // An empty folder is nobody's; a second run into the same one is refused.
+    std::fs::create_dir(home.workspace().join("empty")).expect("a folder");
+    assert_eq!(run(&home, &["generate", "bookshop.yaml", "-o", "empty"]).code, 0);
+    assert_eq!(run(&home, &["generate", "bookshop.yaml", "-o", "empty"]).code, 1);
+}
+
+#[cfg(react_bundle)]
+#[test]
+fn a_page_opens_without_a_build_and_carries_its_policy() {
+    let home = with_bookshop();
+    assert_eq!(run(&home, &["generate", "bookshop.yaml", "--html", "-o", "shop.html"]).code, 0);
+    let page = read(&home, "shop.html");
+    assert!(page.starts_with("<!doctype html>") && page.contains("<title>Bookshop</title>"));
+    assert!(page.contains("Content-Security-Policy"));
+    assert!(page.contains("connect-src https://bookshop.example.com https://staging.bookshop.example.com;"));
+    assert!(!page.contains("src=\"http"), "nothing is loaded from elsewhere");
+    assert_eq!(run(&home, &["generate", "bookshop.yaml", "--html"]).out, page);
+}
+
+#[cfg(not(react_bundle))]
+#[test]
+fn without_the_bundle_a_page_says_what_is_missing() {
+    let home = with_bookshop();
+    let told = run(&home, &["generate", "bookshop.yaml", "--html"]);
+    assert_eq!(told.code, 1);
+    assert!(told.err.contains("React") && told.err.contains("`make`"), "{}", told.err);
+}
+
+/// Serves one document to everybody; gives its address.
+fn serve(document: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}/api.json", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.read(&mut [0; 4096]);
+            let length = document.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(document.as_bytes()));
+        }
+    });
+    address
+}
+
+#[test]
+fn the_network_is_reached_only_when_asked() {
+    let home = Home::new();
+    let address = serve(two_tables().to_string());
+    let told = run(&home, &["generate", &address, "--single-file"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(told.out.contains("data-operation=\"GET /orders\""));
+    // A reference to the network inside a file is none of the person's wishes.
+    let mut spec = two_tables();
+    let schema = json!({"$ref": format!("{address}#/components/schemas/User")});
+    spec["components"]["schemas"]["User"] = schema;
+    home.write("work/api.json", &spec.to_string());
+    let told = run(&home, &["spec", "check", "api.json"]);
+    assert!(told.out.contains("--fetch-refs"), "{}{}", told.out, told.err);
+    let told = run(&home, &["spec", "check", "api.json", "--fetch-refs"]);
+    assert!(told.code == 0 && !told.out.contains("--fetch-refs"), "{}{}", told.out, told.err);
+    let told = run(&home, &["generate", "http://127.0.0.1:9/none", "--single-file"]);
+    assert_eq!((told.code, told.out.as_str()), (1, ""), "{}", told.err);
+}
+
+/// `script` gives the program a terminal.
+#[cfg(target_os = "linux")]
+#[test]
+fn large_input_shows_its_progress_on_a_terminal_only() {
+    let home = Home::new();
+    let mut spec = two_tables();
+    spec["info"]["description"] = json!("long ".repeat(300_000));
+    home.write("work/large.json", &spec.to_string());
+    let command = format!("{} generate large.json -o ui", env!("CARGO_BIN_EXE_dragoman"));
+    let mut terminal = std::process::Command::new("script");
+    terminal.args(["-qec", &command, "/dev/null"]).current_dir(home.workspace()).env("HOME", home.path());
+    let output = terminal.stdin(Stdio::null()).output().expect("script");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    for step in ["] reading", "[##########          ] planning", "[####################] writing"] {
+        assert!(shown.contains(step), "{step}: {shown}");
+    }
+    let told = run(&home, &["generate", "large.json", "-o", "quiet"]);
+    assert!(told.code == 0 && !told.err.contains("[###"), "{}", told.err);
+}
+
+#[test]
+fn what_cannot_be_used_is_told_with_its_place() {
+    let home = Home::new();
+    home.write("work/comma.json", "{\n  \"openapi\": \"3.0.0\",,\n}");
+    home.write("work/old.raml", "#%RAML 1.0\ntitle: x\n");
+    home.write("work/empty.yaml", "");
+    for (file, says) in [
+        ("comma.json", "comma.json:2:22: error:"),
+        ("old.raml", "RAML"),
+        ("empty.yaml", "empty"),
+        ("missing.yaml", "missing.yaml cannot be read"),
+        (".", "not a file"),
+    ] {
+        for arguments in [["generate", file].as_slice(), &["spec", "check", file]] {
+            let told = run(&home, arguments);
+            assert_eq!(told.code, 1, "{arguments:?}");
+            let all = told.out + &told.err;
+            assert!(all.contains(says), "{arguments:?}: {all}");
+        }
+    }
+    assert_eq!(files_below(&home.workspace()), ["comma.json", "empty.yaml", "old.raml"], "nothing was begun");
+    assert_eq!(run(&home, &["generate"]).code, 2);
+    assert_eq!(run(&home, &["spec", "check"]).code, 2);
+}
+
+#[test]
+fn a_linter_for_people_and_for_scripts() {
+    let home = Home::new();
+    home.write("work/sloppy.yaml", &specification("sloppy.yaml"));
+    home.write("work/dangling.yaml", &specification("invalid/dangling.yaml"));
+    let told = run(&home, &["spec", "check", "sloppy.yaml"]);
+    assert_eq!(told.code, 0, "warnings are not errors: {}", told.out);
+    assert!(told.out.contains("sloppy.yaml#/") && told.out.contains(": warning: "), "{}", told.out);
+    assert!(told.out.contains("sloppy.yaml: usable, "), "{}", told.out);
+    let report = |file: &str, code: i32| -> Value {
+        let told = run(&home, &["spec", "check", file, "--json"]);
+        assert_eq!(told.code, code, "{}", told.err);
+        serde_json::from_str(&told.out).expect("JSON and nothing else")
+    };
+    let good = report("sloppy.yaml", 0);
+    assert_eq!(good["usable"], true);
+    let problems = good["problems"].as_array().expect("problems");
+    assert!(
+        !problems.is_empty() && problems.iter().all(|problem| problem["severity"] == "warning"),
+        "{good}"
+    );
+    let bad = report("dangling.yaml", 1);
+    assert_eq!((&bad["usable"], &bad["problems"][0]["severity"]), (&json!(false), &json!("error")), "{bad}");
+    let place = &bad["problems"][0]["place"];
+    assert!(place["pointer"].as_str().is_some_and(|pointer| pointer.starts_with('/')), "{bad}");
+    assert_eq!(run_with(&home, &["spec", "check", "-"], &specification("sloppy.yaml")).code, 0);
+}
