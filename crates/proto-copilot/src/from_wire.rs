@@ -4,7 +4,7 @@
 
 use apiui::customize::Turn;
 use apiui::plan::Options;
-use apiui::read::{LIMIT_BYTES, Reading, read_value};
+use apiui::read::{LIMIT_BYTES, Reading, read_bytes, read_value};
 use rpc::{Fault, Params};
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,9 +36,12 @@ pub fn spec(raw: Option<&RawValue>) -> Result<Reading, Fault> {
     if !is_text && !raw.get().starts_with('{') {
         return Err(Fault::invalid_params("spec is an object or a text."));
     }
-    // Numbers beyond every range are the one thing that the framing lets pass and this does not.
-    let value: Value = serde_json::from_str(raw.get()).map_err(Fault::invalid_params)?;
-    read_value(&value, None).map_err(|unusable| to_wire::unusable(&unusable))
+    let reading = match serde_json::from_str::<Value>(raw.get()) {
+        Ok(value) => read_value(&value, None),
+        // Too deep, or a number beyond every range: the framing lets that pass, and the reader tells its place.
+        Err(_) => read_bytes(raw.get().as_bytes(), None, None),
+    };
+    reading.map_err(|unusable| to_wire::unusable(&unusable))
 }
 
 /// Only React is written.

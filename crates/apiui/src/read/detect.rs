@@ -216,6 +216,14 @@ fn unsupported(name: &str) -> Problem {
 }
 
 fn not_a_specification(value: &Value) -> Problem {
+    if let Some(text) = value.as_str().filter(|text| is_a_place(text)) {
+        return Problem::error(
+            ProblemKind::UnsupportedFormat,
+            Place::pointer(""),
+            format!("This is where a specification is (“{}”), not the specification.", beginning(text)),
+            "Send what is there.",
+        );
+    }
     let found = match value {
         Value::Object(root) if root.is_empty() => "an empty object".to_owned(),
         Value::Object(root) => {
@@ -235,4 +243,13 @@ fn not_a_specification(value: &Value) -> Problem {
         ),
         SUPPORTED,
     )
+}
+
+/// An address, or the path of a file as specifications have.
+fn is_a_place(text: &str) -> bool {
+    let text = text.trim();
+    let lower = text.to_ascii_lowercase();
+    let is_address = ["http://", "https://", "file://"].iter().any(|start| lower.starts_with(start));
+    let is_file = [".json", ".yaml", ".yml", ".graphql", ".graphqls"].iter().any(|end| lower.ends_with(end));
+    !text.contains(char::is_whitespace) && (is_address || is_file)
 }

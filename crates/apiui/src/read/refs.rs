@@ -53,7 +53,11 @@ impl<'a> Documents<'a> {
                     continue;
                 }
                 let Some(load) = load.as_deref_mut() else { continue };
-                match fetch(load, &target) {
+                let read = match is_rooted(&this.locations[next], &reference) {
+                    true => Err(rooted()),
+                    false => fetch(load, &target),
+                };
+                match read {
                     Ok((value, size)) => {
                         bytes += size;
                         this.index.insert(target.clone(), this.files.len());
@@ -219,13 +223,27 @@ fn file_part(reference: &str) -> &str {
     reference.split_once('#').map_or(reference, |(file, _)| file)
 }
 
+/// A reference from the root of this machine's files: no neighbour of the specification.
+fn is_rooted(base: &str, reference: &str) -> bool {
+    !base.contains("://") && percent_decode(reference).starts_with('/')
+}
+
+fn rooted() -> Problem {
+    Problem::warning(
+        ProblemKind::DanglingReference,
+        Place::Document,
+        "only files beside the specification are read, and this reference starts at the root.",
+        "Write it relative to the file that holds it, or bundle the specification into one document.",
+    )
+}
+
 /// A relative location against the location of the file that names it.
 fn join(base: &str, relative: &str) -> String {
     let relative = percent_decode(relative);
     if relative.is_empty() {
         return base.to_owned();
     }
-    if relative.contains("://") || relative.starts_with('/') {
+    if relative.contains("://") {
         return relative;
     }
     let (origin, base_path) = match base.find("://") {
@@ -235,6 +253,10 @@ fn join(base: &str, relative: &str) -> String {
         },
         None => ("", base),
     };
+    if relative.starts_with('/') {
+        // On the server that the base is from, never on this machine.
+        return format!("{origin}{relative}");
+    }
     let directory = base_path.rsplit_once('/').map(|(directory, _)| directory);
     let mut parts: Vec<&str> = Vec::new();
     let absolute = base_path.starts_with('/') || !origin.is_empty();
@@ -287,6 +309,8 @@ mod tests {
         check("/a/b/c.yaml", "../../../d.yaml", "/d.yaml");
         check("https://x.test/a/b.yaml", "c.yaml", "https://x.test/a/c.yaml");
         check("https://x.test", "c.yaml", "https://x.test/c.yaml");
+        check("https://x.test/a/b.yaml", "/etc/passwd", "https://x.test/etc/passwd");
+        check("https://x.test/a/b.yaml", "../../../etc/passwd", "https://x.test/etc/passwd");
         check("a.yaml", "https://x.test/c.yaml", "https://x.test/c.yaml");
     }
 

@@ -22,8 +22,8 @@ async function visit(site, resource) {
   // By way of the overview, so that each flow begins with a view of its own.
   await page.locator(".dragoman-brand").click();
   await page.locator(`[data-ui-resource="${resource.id}"]`).click();
-  await page.locator("h1", { hasText: resource.title }).first().waitFor();
-  await loaded(page);
+  const isThere = (title) => document.querySelector("h1")?.textContent.includes(title) && document.querySelector('[data-testid="loading"]') === null;
+  await page.waitForFunction(isThere, resource.title);
 }
 
 async function loaded(page) {

@@ -31,11 +31,31 @@ fn browser() -> PathBuf {
     std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from)
 }
 
+/// Those of the shared folder that are used too where it is present, with the full counts.
+const SHARED: [&str; 6] = [
+    "openapi3/petstore.yaml",
+    "openapi3/spotify.yaml",
+    "openapi31/redocly-museum.yaml",
+    "swagger2/oai-uber.json",
+    "graphql/netflix-dgs-shows.graphqls",
+    "graphql/swapi.graphql",
+];
+
+fn specifications() -> Vec<PathBuf> {
+    let mut all = own_specifications();
+    let scale = std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|text| text.parse::<usize>().ok());
+    let is_full = scale.is_some_and(|scale| scale >= 10);
+    if let Some(shared) = crate::shared::folder().filter(|_| is_full) {
+        all.extend(SHARED.map(|name| shared.join(name)));
+    }
+    all
+}
+
 /// One folder per specification: its page, and what the mock is made from. The API has the page's own origin.
 fn write_jobs(jobs: &Path, bundle: &str) -> usize {
     let _ = std::fs::remove_dir_all(jobs);
     let mut count = 0;
-    for path in own_specifications() {
+    for path in specifications() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let spec = read_file(&path).unwrap().spec;
         if spec.operation_count() == 0 {

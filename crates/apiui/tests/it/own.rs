@@ -309,7 +309,7 @@ fn code_that_is_not_ours_is_told_apart() {
 }
 
 /// File, kind, words of its text.
-const INVALID: [(&str, ProblemKind, &[&str]); 29] = [
+const INVALID: [(&str, ProblemKind, &[&str]); 30] = [
     ("truncated.json", ProblemKind::Syntax, &["line 3", "ends too early"]),
     ("comma.json", ProblemKind::Syntax, &["line 1, column 21", "JSON"]),
     ("indent.yaml", ProblemKind::Syntax, &["line 4", "YAML"]),
@@ -322,6 +322,7 @@ const INVALID: [(&str, ProblemKind, &[&str]); 29] = [
     ("schema.json", ProblemKind::UnsupportedFormat, &["JSON Schema"]),
     ("service.proto", ProblemKind::UnsupportedFormat, &["Protocol Buffers"]),
     ("words.yaml", ProblemKind::UnsupportedFormat, &["just some words"]),
+    ("address.yaml", ProblemKind::UnsupportedFormat, &["where a specification is", "Send what is there"]),
     ("empty.yaml", ProblemKind::Structure, &["empty"]),
     ("version.json", ProblemKind::UnsupportedVersion, &["/openapi", "2.9.0"]),
     ("swagger1.json", ProblemKind::UnsupportedVersion, &["/swagger", "1.2"]),
@@ -410,4 +411,25 @@ fn too_large_is_said_at_once() {
     let unusable = read_bytes(&bytes, None, None).expect_err("too large");
     assert!(unusable.is_too_large());
     assert!(unusable.to_string().contains("50 MB"));
+}
+
+#[test]
+fn references_reach_no_file_from_the_root() {
+    let document = json!({"openapi": "3.0.0", "info": {"title": "x", "version": "1"}, "paths": {"/a": {"get": {
+        "responses": {"200": {"description": "", "content": {"application/json": {"schema": {"$ref": "/etc/secret.json"}}}}}}}}});
+    for (location, asked) in [
+        (Some("api.json"), vec![]),
+        (Some("/home/me/api.json"), vec![]),
+        (None, vec![]),
+        (Some("https://api.example/v1/api.json"), vec!["https://api.example/etc/secret.json".to_owned()]),
+    ] {
+        let mut loaded = Vec::new();
+        let mut load = |place: &str| {
+            loaded.push(place.to_owned());
+            Err("not there".to_owned())
+        };
+        let reading = read_bytes(document.to_string().as_bytes(), location, Some(&mut load)).expect("usable");
+        assert_eq!(loaded, asked, "{location:?}");
+        assert!(!reading.warnings.is_empty(), "{location:?}");
+    }
 }

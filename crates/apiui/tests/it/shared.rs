@@ -8,7 +8,7 @@ use apiui::read::{Reading, Unusable, read_bytes};
 use std::path::{Path, PathBuf};
 
 /// The folder of specifications, if this machine has it.
-fn folder() -> Option<PathBuf> {
+pub fn folder() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/specs");
     path.is_dir().then_some(path)
 }

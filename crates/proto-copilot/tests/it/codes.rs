@@ -73,6 +73,7 @@ async fn unusable_specifications_have_a_place_and_an_advice() {
         (json!("<definitions xmlns=\"http://schemas.xmlsoap.org/wsdl/\"/>"), "WSDL", "document"),
         (json!({"hello": 1}), "", ""),
         (json!(""), "empty", ""),
+        (json!("https://example.com/openapi.json"), "send what is there", "pointer"),
     ]) {
         let answer = host.call(id, "generate", json!({"spec": spec})).await;
         check(&answer, -32002, says);
@@ -80,6 +81,19 @@ async fn unusable_specifications_have_a_place_and_an_advice() {
         assert!(problem["advice"].as_str().is_some_and(|advice| !advice.is_empty()), "{answer}");
         assert!(place.is_empty() || problem["place"]["in"] == place, "{answer}");
     }
+}
+
+#[tokio::test]
+async fn a_specification_that_is_too_deep_is_a_specification_all_the_same() {
+    let mut host = Host::new().await;
+    let (open, close) = ("{\"a\":".repeat(5_000), "}".repeat(5_000));
+    let line = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"generate\",\"params\":{{\"spec\":{open}1{close}}}}}"
+    );
+    host.send_line(&line).await;
+    let (answer, _) = host.answer(1).await;
+    check(&answer, -32002, "levels deep");
+    assert_eq!(answer["error"]["data"]["problems"][0]["place"]["in"], "position", "{answer}");
 }
 
 #[tokio::test]
