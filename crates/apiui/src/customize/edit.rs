@@ -309,7 +309,11 @@ fn page_size(plan: &mut Plan, view: Option<&str>, size: u32) -> Result<String, N
         }
     }
     plan.pagination = true;
-    let place = only.map_or_else(|| format!("{changed} lists"), |index| plan.resources[index].title.clone());
+    let place = match only {
+        Some(index) => plan.resources[index].title.clone(),
+        None if changed == 1 => "the list".to_owned(),
+        None => format!("{changed} lists"),
+    };
     Ok(format!("Set {place} to {size} rows per page."))
 }
 

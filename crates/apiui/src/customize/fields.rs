@@ -14,7 +14,7 @@ pub(super) fn index(list: &List, title: &str, name: &str) -> Result<usize, NotPo
         let slip = nearest(name, labels.iter().map(String::as_str));
         let alternatives = match slip {
             Some(slip) => vec![slip.to_owned()],
-            None => labels.iter().take(12).cloned().collect(),
+            None => labels.iter().filter(|label| !label.is_empty()).take(12).cloned().collect(),
         };
         NotPossible {
             message: format!("{title} has no field “{}”.", crate::problem::excerpt(name)),

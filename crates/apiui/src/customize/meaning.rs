@@ -16,6 +16,18 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
+    /// By the words of a wish, in lower case.
+    pub(super) fn of(wish: &str) -> Self {
+        let has = |words: &[&str]| words.iter().any(|word| wish.contains(word));
+        if has(&["alphabet", "a to z", "a-z", "z to a", "z-a"]) {
+            Wanted::Name
+        } else if has(&["cheap", "expensive"]) {
+            Wanted::Price
+        } else {
+            Wanted::Date
+        }
+    }
+
     /// What it is called where it is missing.
     pub(super) fn name(self) -> &'static str {
         match self {

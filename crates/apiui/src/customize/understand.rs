@@ -208,25 +208,19 @@ impl Reader<'_> {
         for word in DIRECTIONS {
             field = field.replace(word, " ");
         }
-        let field = bare(&field.split_whitespace().collect::<Vec<_>>().join(" "));
+        let mut field = bare(&field.split_whitespace().collect::<Vec<_>>().join(" "));
         if field.is_empty() {
-            let wanted = if lower.contains("alphabet")
-                || lower.contains("a to z")
-                || lower.contains("a-z")
-                || lower.contains("z to a")
-            {
-                Wanted::Name
-            } else if lower.contains("cheap") || lower.contains("expensive") {
-                Wanted::Price
-            } else {
-                Wanted::Date
-            };
+            let wanted = Wanted::of(&lower);
             let has = |list: &List| wanted.field(list).is_some();
-            return self.in_views(&target, &[], "sort", &has, |view, list| {
-                // A view without such a field has the wish's word for it, so that the edit says so.
-                let field = wanted.field(list).unwrap_or_else(|| wanted.name().to_owned());
-                vec![PlanEdit::Sort { view, field, descending }]
-            });
+            let shown = self.plan.resources.iter().filter(|resource| !resource.removed);
+            if shown.filter_map(|resource| resource.list.as_ref()).any(has) {
+                return self.in_views(&target, &[], "sort", &has, |view, list| {
+                    // A view without such a field has the wish's word for it, so that the edit says so.
+                    let field = wanted.field(list).unwrap_or_else(|| wanted.name().to_owned());
+                    vec![PlanEdit::Sort { view, field, descending }]
+                });
+            }
+            field = wanted.name().to_owned();
         }
         self.with_fields(&field, &target, "sort", |view, fields| {
             fields
@@ -427,7 +421,8 @@ fn nowhere(wanted: &[String], lists: &[(usize, &List)]) -> Halt {
     let mut alternatives: Vec<String> = Vec::new();
     for (_, list) in lists {
         for column in list.columns.iter().filter(|column| !column.hidden) {
-            if alternatives.len() < 12 && !alternatives.contains(&column.label) {
+            let is_new = !column.label.is_empty() && !alternatives.contains(&column.label);
+            if alternatives.len() < 12 && is_new {
                 alternatives.push(column.label.clone());
             }
         }

@@ -305,6 +305,14 @@ fn what_does_not_exist_is_said_with_alternatives() {
 }
 
 #[test]
+fn an_order_that_no_table_can_have_is_said() {
+    let plan = plan(&crate::own::read("hostile.yaml").spec, &Options::default());
+    let Outcome::Refused(refusal) = wish(&plan, "newest first", &[]) else { panic!("no table has a date") };
+    assert!(refusal.message.contains("No table has “date”"), "{}", refusal.message);
+    assert!(!refusal.alternatives.is_empty() && refusal.alternatives.iter().all(|one| !one.is_empty()));
+}
+
+#[test]
 fn what_is_beyond_says_so_and_what_a_model_would_add() {
     let plan = bookshop();
     for prompt in [
