@@ -1,4 +1,3 @@
-//! The real binary from outside: ECA, ACP and threads over stdio, a fake model over HTTP, a sealed home.
 //! The real binary from outside: its protocols over stdio, its commands, a fake model over HTTP, a sealed home.
 
 #![allow(
@@ -31,15 +30,15 @@ mod one_history;
 mod permissions;
 mod protocol_docs;
 mod providers;
-mod schema;
-mod sdk;
 mod settings;
 mod stall;
 mod threads;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/schema.rs"]
+mod schema;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/sdk.rs"]
+mod sdk;
 
 /// Randomised tests run a tenth of their full count at scale 1.
 pub fn scaled(full: usize) -> usize {
