@@ -30,15 +30,15 @@ mod one_history;
 mod permissions;
 mod protocol_docs;
 mod providers;
-mod settings;
-mod stall;
-mod threads;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/schema.rs"]
 mod schema;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/sdk.rs"]
 mod sdk;
+mod settings;
+mod stall;
+mod threads;
 
 /// Randomised tests run a tenth of their full count at scale 1.
 pub fn scaled(full: usize) -> usize {
