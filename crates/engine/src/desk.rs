@@ -124,9 +124,10 @@ impl Desk {
             }
             // A chat may have servers of its own, and these prompts. Who asks does not join it.
             Command::SlashCommands { session: Some(session), query, reply } if self.is_live(&session) => {
-                let mailbox = self.sessions.get(&session).cloned();
-                let command = Command::SlashCommands { session: Some(session), query, reply };
-                let _ = mailbox.map(|mailbox| mailbox.send(Message { front: None, command }));
+                if let Some(mailbox) = self.sessions.get(&session) {
+                    let command = Command::SlashCommands { session: Some(session.clone()), query, reply };
+                    let _ = mailbox.send(Message { front: None, command });
+                }
             }
             Command::SlashCommands { query, reply, .. } => {
                 let _ = reply.send(Ok(commands::list(None, &surroundings, &query)));
