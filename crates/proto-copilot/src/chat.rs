@@ -40,11 +40,17 @@ pub async fn chat(
         return Err(to_wire::too_large(format!("The message is longer than {most} KB. Send a shorter one.")));
     }
     let context = params.context.unwrap_or_default();
+    // Thought of beforehand: once a model was too slow, there is no time left.
+    let own = params.message.clone();
+    let own = tokio::task::spawn_blocking(move || known(&own, context));
     let answered = match server.place(bytes, since, server.limits.chat).await {
         Some(job) => ask(server, &job, &params.message, context).await,
         None => None,
     };
-    let message = answered.unwrap_or_else(|| known(&params.message, context));
+    let message = match answered {
+        Some(message) => message,
+        None => own.await.map_err(|error| Fault::internal(error.to_string()))?,
+    };
     Ok(ChatResult { message, suggestions: suggestions(&params.message, context) })
 }
 

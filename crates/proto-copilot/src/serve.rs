@@ -31,6 +31,7 @@ pub struct Limits {
     pub waiting: usize,
     /// A host waits 60 s.
     pub generate: Duration,
+    /// This and the next: a second before the promise, for a machine that is busy.
     pub customize: Duration,
     pub chat: Duration,
 }
@@ -41,8 +42,8 @@ impl Default for Limits {
             running: 4,
             waiting: 100,
             generate: Duration::from_secs(55),
-            customize: Duration::from_millis(11_500),
-            chat: Duration::from_millis(7_500),
+            customize: Duration::from_secs(11),
+            chat: Duration::from_secs(7),
         }
     }
 }

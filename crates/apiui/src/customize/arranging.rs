@@ -36,6 +36,13 @@ impl Reader<'_> {
         })
     }
 
+    pub(super) fn order_columns(&self, phrase: &str, rest: &str) -> Result<Vec<PlanEdit>, Halt> {
+        self.with_fields(phrase, rest, "order the columns of", |view, fields| {
+            let place = |(position, field)| PlanEdit::MoveColumn { view: view.clone(), field, position };
+            fields.into_iter().enumerate().map(place).collect()
+        })
+    }
+
     pub(super) fn swap_columns(&self, phrase: &str, rest: &str) -> Result<Vec<PlanEdit>, Halt> {
         let phrase = phrase.replace(" with ", " and ").replace(" for ", " and ");
         self.with_fields(&phrase, rest, "swap the columns of", |view, fields| {

@@ -141,15 +141,7 @@ impl Reader<'_> {
             }
             Intent::MoveColumn { field, to } => self.move_column(&field, &to, rest),
             Intent::SwapColumns(phrase) => self.swap_columns(&phrase, rest),
-            Intent::OrderColumns(phrase) => {
-                self.with_fields(&phrase, rest, "order the columns of", |view, fields| {
-                    fields
-                        .into_iter()
-                        .enumerate()
-                        .map(|(position, field)| PlanEdit::MoveColumn { view: view.clone(), field, position })
-                        .collect()
-                })
-            }
+            Intent::OrderColumns(phrase) => self.order_columns(&phrase, rest),
             Intent::ShowOnly(phrase) => self.show_only(&phrase, rest),
             _ => self.in_views(rest, &[], "show all columns of", &any_list, |view, list| {
                 let hidden = list.columns.iter().filter(|column| column.hidden);
