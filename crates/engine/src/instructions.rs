@@ -44,7 +44,9 @@ pub fn make(shared: &Shared, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>>
         .and_then(|own| own.system_prompt.as_ref())
         .or(settings.prompts.chat.as_ref());
     let own = own.and_then(|own| own.known()).map(str::to_owned);
-    let base = own.unwrap_or_else(|| if behavior == "plan" { PLAN.to_owned() } else { AGENT.to_owned() });
+    let tools = crate::behavior::tools(shared, Some(behavior), model);
+    let has = |name: &str| tools.iter().any(|tool| tool.spec().server == "eca" && tool.spec().name == name);
+    let base = own.unwrap_or_else(|| filled(if behavior == "plan" { PLAN } else { AGENT }, has));
     let mut text = base.trim().to_owned();
     text.push_str("\n\nWorkspace:");
     for root in shared.roots.iter() {
@@ -65,6 +67,15 @@ pub fn make(shared: &Shared, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>>
         text.push_str(instructions.trim());
     }
     vec![text.into()]
+}
+
+/// A line of ours that begins with `{tool}` is there only with that tool.
+fn filled(template: &str, has: impl Fn(&str) -> bool) -> String {
+    let line = |line: &str| match line.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+        Some((tool, rest)) => has(tool).then(|| rest.to_owned()),
+        None => Some(line.to_owned()),
+    };
+    template.lines().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// AGENTS.md of the user and of each workspace folder, outermost first.

@@ -55,6 +55,7 @@ async fn a_read_runs_by_itself_and_its_result_goes_to_the_model() {
             (&json!("eca"), &json!("native"), &json!("read_file"))
         );
         assert_eq!(run["arguments"], json!({"path": "hello.txt"}));
+        assert_eq!(run["summary"], "Reading hello.txt");
         let prepared: String = contents
             .iter()
             .filter(|it| it["content"]["type"] == "toolCallPrepare")

@@ -72,6 +72,49 @@ async fn a_stop_is_heard_in_every_state_of_a_call() {
     check_results(&fake.last_request().body, 4);
 }
 
+/// The second diagram of seed 002, as clients see it today.
+#[tokio::test]
+async fn a_tool_turn_has_the_order_of_the_diagram() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    let write = json!({"path": "made", "content": "x"});
+    fake.answer(Answer::new().say("I will.").call("c", "eca__write_file", write))
+        .answer(Answer::text("Done."));
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
+    let mut messages = client.until(|it| is_content(it, "toolCallRun")).await;
+    let id = messages.last().expect("the call")["params"]["content"]["id"].clone();
+    client.notify("chat/toolCallApprove", json!({"chatId": "c", "toolCallId": id})).await;
+    messages.extend(client.until(is_finished).await);
+    let mut seen: Vec<String> = contents(&messages)
+        .iter()
+        .filter(|it| it["content"]["type"] != "metadata")
+        .map(|it| {
+            let content = &it["content"];
+            let text = if content["type"] == "progress" { &content["text"] } else { &Value::Null };
+            let state = content["state"].as_str().filter(|state| *state == "finished").unwrap_or_default();
+            let words = [it["role"].as_str(), content["type"].as_str(), text.as_str(), Some(state)];
+            words.into_iter().flatten().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    // What the model is doing is told at once, what happened once it is on the disk: status lines may overtake it.
+    seen.retain(|it| !it.ends_with("Waiting model") && !it.ends_with("Generating"));
+    seen.dedup();
+    let order = [
+        "user text",
+        "assistant text",
+        "assistant toolCallPrepare",
+        "system usage",
+        "assistant toolCallRun",
+        "assistant toolCallRunning",
+        "system progress Calling tool",
+        "assistant toolCalled",
+        "assistant text",
+        "system usage",
+        "system progress finished",
+    ];
+    assert_eq!(seen, order);
+}
+
 #[tokio::test]
 async fn every_call_of_an_answer_has_one_result_whatever_became_of_it() {
     let (home, fake) = (Home::new(), FakeModel::start().await);

@@ -238,3 +238,30 @@ async fn a_full_context_is_compacted_and_what_matters_is_kept() {
     let replayed = client.until(|it| it["id"] == json!(id) && it.get("method").is_none()).await;
     assert!(answer(&contents(&replayed)).contains("an old answer"));
 }
+
+#[tokio::test]
+async fn instructions_come_from_the_user_and_the_project() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    home.write(".config/dragoman/AGENTS.md", "the user's word\n");
+    home.write(".config/dragoman/rules/style.md", "a rule of the user\n");
+    home.write("AGENTS.md", "the word of the folder above\n");
+    home.write("work/AGENTS.md", "the project's word\n");
+    home.write("work/.dragoman/rules/evil.md", "a rule of a stranger\n");
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    for (parents, disabled) in [(false, false), (true, true)] {
+        config["includeParentAgentsFiles"] = json!(parents);
+        config["disabledTools"] = if disabled { json!(["shell_command"]) } else { json!([]) };
+        let mut client = Client::start(&home, &config).await;
+        fake.answer(Answer::text("ok"));
+        client.prompt(None, "hi").await;
+        let system = fake.last_request().system();
+        let place = |text: &str| system.find(text).unwrap_or_else(|| panic!("no {text} in {system}"));
+        assert!(place("the user's word") < place("the project's word"));
+        place("a rule of the user");
+        assert_eq!(system.contains("the word of the folder above"), parents);
+        assert!(!system.contains("a rule of a stranger"), "{system}");
+        // Nobody is told to run what is not offered.
+        assert_eq!(system.contains("the project's own checks"), !disabled, "{system}");
+        assert_eq!(fake.last_request().tools().contains(&"eca__shell_command".to_owned()), !disabled);
+    }
+}

@@ -46,9 +46,11 @@ fn a_repository_cannot_choose_for_the_user_until_trusted() {
     let write = json!({"path": "x", "content": "y"}).to_string();
     let decided = |arguments: &[&str]| run(&home, arguments, &[]).1;
     assert!(decided(&["explain-permission", "shell_command", &ask]).starts_with("ask"));
+    let denied = decided(&["explain-permission", "write_file", &write]);
+    assert!(denied.starts_with("deny"), "tightening always applies: {denied}");
     assert!(
-        decided(&["explain-permission", "write_file", &write]).starts_with("deny"),
-        "tightening always applies"
+        denied.contains("the rule for eca__write_file") && denied.contains(".dragoman/config.json"),
+        "{denied}"
     );
     let (_, shown, noted) = run(&home, &["config", "show"], &[]);
     assert!(!shown.contains("evil/model"), "{shown}");
