@@ -34,8 +34,9 @@ async fn one_kill(home: &Home, config: &Value, fake: &FakeModel, chat: &str, aft
     while let Ok(message) = tokio::time::timeout_at(deadline.into(), client.next()).await {
         shown.push((Instant::now(), message));
     }
-    client.child.kill().await.expect("kill -9");
+    // It is dead at this moment or later, however long the machine takes to say so.
     let killed = Instant::now();
+    client.child.kill().await.expect("kill -9");
     while let Some(message) = client.next_or_end().await {
         shown.push((killed, message));
     }
