@@ -60,7 +60,8 @@ pub unsafe fn quantise<S: Lanes>(row: &[f32], to: &mut Activations, first: usize
             let mut bytes = [0i8; GROUP];
             let (scale, halves) = quantise_group::<S>(from, &mut bytes);
             scales.add(group * width).write(scale);
-            sums.add(group * width).write(scale * (halves[0] + halves[1]) as f32);
+            // Numbers that are none (a damaged file) have sums that mean nothing.
+            sums.add(group * width).write(scale * halves[0].wrapping_add(halves[1]) as f32);
             half_sums.add(group * 2 * width).write(scale * halves[0] as f32);
             half_sums.add((group * 2 + 1) * width).write(scale * halves[1] as f32);
             for word in 0..GROUP / 4 {
