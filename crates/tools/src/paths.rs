@@ -133,6 +133,28 @@ impl Paths {
         Ok(resolved)
     }
 
+    /// For the review of a shell line: where its paths outside the workspace lead.
+    pub fn review_line(&self, line: &str, scope: &Scope, outside: &[PathBuf]) {
+        let mut reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
+        reviewed.retain(|(session, other, _)| *session != scope.session || other != line);
+        for path in outside {
+            if reviewed.len() >= MOST_REVIEWED {
+                reviewed.pop_front();
+            }
+            reviewed.push_back((scope.session.clone(), line.to_owned(), path.clone()));
+        }
+    }
+
+    /// For `run`: the line was approved with this path, or nobody was asked about any.
+    pub fn line_led_to(&self, line: &str, path: &Path, call: &Invocation) -> bool {
+        let reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = reviewed
+            .iter()
+            .filter(|(session, other, _)| *session == call.scope.session && other == line)
+            .peekable();
+        asked.peek().is_none() || asked.any(|(_, _, asked)| asked == path)
+    }
+
     /// For `run`: the path as it leads now, refused where the call was not approved with it.
     pub fn use_in(&self, text: &str, call: &Invocation) -> Result<Resolved, String> {
         self.check(text, self.resolve(text, &call.scope)?, call)

@@ -76,6 +76,7 @@ impl BuiltInTool for ShellCommand {
                 review.outside.push(path);
             }
         }
+        self.files.paths.review_line(&input.command, scope, &review.outside);
         review.keys = line.keys();
         review.commands = line.texts();
         let is_remembered = |key: &String| scope.remembered.contains(key);
@@ -96,7 +97,10 @@ impl BuiltInTool for ShellCommand {
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
         let folder = self.files.paths.use_in(&input.working_directory, &call)?;
         let (line, places) = self.look(&input.command, &folder, &call.scope);
-        if let Some(path) = places.outside.first().filter(|_| !call.outside_allowed) {
+        let approved = |path: &&std::path::PathBuf| {
+            call.outside_allowed && self.files.paths.line_led_to(&input.command, path, &call)
+        };
+        if let Some(path) = places.outside.iter().find(|path| !approved(path)) {
             return Err(format!(
                 "{} is outside the workspace and this call was not approved for it.",
                 path.display()

@@ -204,6 +204,20 @@ async fn a_repository_cannot_make_git_status_run_its_programs() {
     assert!(!mark.exists());
 }
 
+#[tokio::test]
+async fn an_approved_line_goes_only_where_it_led_when_it_was_approved() {
+    let mut bench = Bench::new();
+    bench.outside_allowed = true;
+    symlink("/etc/hosts", bench.root.join("link")).unwrap();
+    let input = json!({"command": "cat link"});
+    assert!(!bench.review("shell_command", input.clone()).unwrap().outside.is_empty());
+    std::fs::remove_file(bench.root.join("link")).unwrap();
+    symlink("/etc/passwd", bench.root.join("link")).unwrap();
+    assert!(bench.bad("shell_command", input.clone()).await.contains("/etc/passwd is outside"));
+    bench.review("shell_command", input.clone()).unwrap();
+    bench.good("shell_command", input).await;
+}
+
 /// A repository inside of the repository, as a clone can bring it along, and one with settings of its own.
 #[tokio::test]
 async fn a_repository_cannot_make_reading_git_run_its_programs() {
