@@ -1,7 +1,5 @@
 //! Slash commands: what `/name arguments` does in a chat. Each ends its turn like any other.
 
-use std::sync::Arc;
-
 use domain::command::{
     Accepted, AcceptedStatus, Settings, SlashArgument, SlashCommand, SlashOrigin, TurnLimits,
 };
@@ -11,6 +9,7 @@ use domain::{CancellationToken, Failure, Reply, TurnId};
 use serde_json::Value;
 
 use crate::compaction;
+use crate::fork;
 use crate::front::Front;
 use crate::instructions;
 use crate::prompting::{self, Launch};
@@ -28,7 +27,7 @@ const NATIVE: [(&str, &str, Option<&str>); 10] = [
     ("config", "The settings in force and where each comes from", None),
     ("doctor", "What is configured, reachable and missing", None),
     ("model", "Show the models, or switch to one", Some("provider/model")),
-    ("resume", "List earlier chats of this workspace", None),
+    ("resume", "List earlier chats of this workspace, or go on with one here", Some("number")),
     ("login", "How to sign in to a provider", Some("provider")),
     ("prompt-show", "The instructions the model is given", None),
     ("repo-map-show", "The tree of the workspace", None),
@@ -205,13 +204,17 @@ fn compact(
 async fn answer(actor: &mut Actor, turn: TurnId, text: String, slash: Slash, reply: Reply<Accepted>) {
     let model = actor.shared.state().settings.model.clone().unwrap_or_default();
     let _ = reply.send(Ok(Accepted { turn, model: model.clone(), status: AcceptedStatus::Prompting }));
-    let said = said(actor, &slash).await;
+    let said = match slash.arguments.first() {
+        Some(wanted) if slash.name == "resume" => fork::taken_over(actor, turn, wanted).await,
+        _ => said(actor, &slash).await.map(|output| (Vec::new(), output)),
+    };
     let shown = shown_only(actor, turn, text);
-    let (output, outcome) = match said {
-        Ok(output) => (output, Outcome::Done),
-        Err(failure) => (String::new(), Outcome::Failed { failure }),
+    let (taken_over, output, outcome) = match said {
+        Ok((taken_over, output)) => (taken_over, output, Outcome::Done),
+        Err(failure) => (Vec::new(), String::new(), Outcome::Failed { failure }),
     };
     let mut facts = vec![Fact::TurnStarted { turn, model }, Fact::ItemEnded { item: shown }];
+    facts.extend(taken_over);
     if !output.is_empty() {
         let item = actor.shared.item(turn, 0, ItemKind::SystemText { text: output });
         facts.push(Fact::ItemEnded { item });
@@ -235,7 +238,7 @@ async fn said(actor: &mut Actor, slash: &Slash) -> Result<String, Failure> {
         "doctor" => surroundings.texts.doctor().await,
         "login" => surroundings.texts.login(argument).await,
         "model" => return model(actor, argument).await,
-        "resume" => resume(&shared).await?,
+        "resume" => fork::listed(&shared).await?,
         "prompt-show" => {
             let info = prompting::choose_model(actor).map(|model| model.info()).unwrap_or_default();
             instructions::of(actor, &info).join("\n\n")
@@ -255,21 +258,6 @@ async fn model(actor: &mut Actor, name: Option<&str>) -> Result<String, Failure>
     models.find(name)?;
     actor.configure(Settings { model: Some(name.to_owned()), ..Settings::default() }).await?;
     Ok(format!("This chat now uses {name}."))
-}
-
-async fn resume(shared: &Arc<Shared>) -> Result<String, Failure> {
-    let filter = domain::store::ListFilter {
-        workspace: Some(shared.roots.to_vec()),
-        limit: Some(20),
-        ..Default::default()
-    };
-    let chats = shared.store.list(filter).await?;
-    let lines: Vec<String> = chats
-        .into_iter()
-        .filter(|chat| chat.id != shared.id)
-        .map(|chat| format!("- {} ({})", chat.title.unwrap_or_else(|| "untitled".into()), chat.id))
-        .collect();
-    Ok(if lines.is_empty() { "There are no other chats of this workspace.".into() } else { lines.join("\n") })
 }
 
 async fn mcp_prompt(shared: &Shared, slash: &Slash) -> Result<Vec<Part>, Failure> {

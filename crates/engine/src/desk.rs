@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::command::{Command, Settings, Workspace};
-use domain::event::{CatalogKind, EventBody, Fact};
+use domain::event::{CatalogKind, EventBody};
 use domain::link::Envelope;
-use domain::{Event, Failure, FrontId, ItemId, Recorded, Reply, SessionId, Store};
+use domain::{Event, Failure, FrontId, ItemId, Reply, SessionId, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::commands;
 use crate::complete;
+use crate::fork::forked;
 use crate::front::Front;
 use crate::refusal::refuse;
 use crate::session::{self, Create, Message, Start};
@@ -23,8 +24,6 @@ use crate::surroundings::{Surroundings, SurroundingsSource};
 
 /// How long shutdown waits for one session.
 const SHUTDOWN: Duration = Duration::from_millis(800);
-/// Facts read at a time for a fork.
-const PAGE: usize = 1024;
 
 pub struct Desk {
     pub store: Arc<dyn Store>,
@@ -390,43 +389,4 @@ fn resources(surroundings: &Surroundings, query: &str) -> Vec<domain::command::C
     })
     .map(domain::command::Context::McpResource)
     .collect()
-}
-
-/// The facts a fork begins with: whole items of the history as it stands, without the turns that made them.
-async fn forked(
-    store: &dyn Store,
-    session: &SessionId,
-    until: Option<ItemId>,
-    client: String,
-) -> Result<Create, Failure> {
-    let mut history = crate::history::History::default();
-    loop {
-        let page: Vec<Recorded> = store.read(session, history.newest, PAGE).await?;
-        if page.is_empty() {
-            break;
-        }
-        for recorded in &page {
-            history.fold(recorded);
-        }
-    }
-    if history.newest == 0 {
-        return Err(Failure::user(format!("There is no chat {session}.")));
-    }
-    let closing: Vec<Fact> = history.closing_facts();
-    for fact in closing {
-        let number = history.newest;
-        history.fold(&Recorded { number, at: 0, fact });
-    }
-    if let Some(until) = until {
-        let at = history
-            .items
-            .iter()
-            .position(|item| item.id == until)
-            .ok_or_else(|| Failure::user(format!("There is no {until} in this chat.")))?;
-        history.items.truncate(at + 1);
-    }
-    let mut settings = history.settings.clone();
-    settings.title = settings.title.map(|title| format!("{title} (fork)"));
-    let facts = history.items.iter().map(|item| Fact::ItemEnded { item: item.clone() }).collect();
-    Ok(Create { workspace: history.workspace, settings, parent: Some(session.clone()), client, facts })
 }

@@ -15,6 +15,7 @@ mod compaction;
 mod complete;
 mod costs;
 mod desk;
+mod fork;
 mod front;
 pub mod history;
 mod instructions;

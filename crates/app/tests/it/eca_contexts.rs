@@ -5,7 +5,7 @@ use testkit::fake_model::Usage;
 use testkit::{Answer, FakeModel};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::client::{Client, Home, answer, contents, fake_provider, is_finished, system_text};
+use crate::client::{Client, Home, answer, contents, fake_provider, is_finished, outline, system_text};
 
 /// The smallest PNG there is.
 const PIXEL: &str =
@@ -198,14 +198,24 @@ async fn prompts_of_servers_and_files_are_commands() {
 }
 
 #[tokio::test]
-async fn doctor_says_that_there_is_no_sandbox_and_resume_lists_chats() {
+async fn doctor_says_that_there_is_no_sandbox_and_resume_goes_on_with_a_chat() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
     client.prompt(Some("first"), "say 1 words").await;
     let (_, contents) = client.prompt(Some("c"), "/doctor").await;
     assert!(system_text(&contents).contains("no operating-system sandbox"), "{}", system_text(&contents));
     let (_, contents) = client.prompt(Some("c"), "/resume").await;
-    assert!(system_text(&contents).contains("say 1 words (first)"), "{}", system_text(&contents));
+    assert!(system_text(&contents).contains("1. say 1 words (first)"), "{}", system_text(&contents));
+    let (_, contents) = client.prompt(Some("c"), "/resume 7").await;
+    assert!(system_text(&contents).contains("no chat 7"), "{}", system_text(&contents));
+    let (_, contents) = client.prompt(Some("c"), "/resume 1").await;
+    assert!(outline(&contents).contains(&"user text: say 1 words\n".to_owned()), "{:?}", outline(&contents));
+    assert!(outline(&contents).contains(&"assistant text: word1 ".to_owned()), "{:?}", outline(&contents));
+    client.prompt(Some("c"), "and on").await;
+    let sent = fake.last_request().body.to_string();
+    assert!(sent.contains("say 1 words") && sent.contains("word1") && sent.contains("and on"), "{sent}");
+    let (_, contents) = client.prompt(Some("c"), "/resume 1").await;
+    assert!(system_text(&contents).contains("messages of its own"), "{}", system_text(&contents));
 }
 
 #[tokio::test]
