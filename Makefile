@@ -9,12 +9,12 @@ export DRAGOMAN_TEST_SCALE
 
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
-.PHONY: help run test test-full lint bench build
+.PHONY: help run test test-full lint bench build record
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-run: ## Start Dragoman
+run: ## Start a chat in this terminal (without one: ask one question)
 	@scripts/run
 
 test: ## Check format, lints, structure and run all tests
@@ -33,3 +33,6 @@ bench: ## Measure; prints a table with ratios
 build: ## The release binary
 	@scripts/setup build
 	@cargo build --release -p app
+
+record: ## Make the recording in the README anew
+	@scripts/record

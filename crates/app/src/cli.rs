@@ -12,7 +12,7 @@ use crate::commands;
 #[derive(Parser)]
 #[command(name = "dragoman", version, about, propagate_version = true)]
 #[command(
-    after_help = "Example:\n  dragoman server        an editor's ECA plugin starts this\n  dragoman config show   which settings are in force, and why"
+    after_help = "Example:\n  dragoman chat          talk to it in this terminal\n  dragoman run \"…\"      one answer, for scripts\n  dragoman server        an editor's ECA plugin starts this\n  dragoman doctor        what is missing, and how to fix it"
 )]
 pub struct Cli {
     /// How much is logged, to stderr and to the log file.
@@ -34,6 +34,9 @@ pub enum Level {
 
 #[derive(Subcommand)]
 pub enum Task {
+    /// Talk to it in this terminal.
+    #[command(after_help = CHAT_HELP)]
+    Chat(ChatArguments),
     /// Speak ECA on stdin and stdout: what editor plugins start.
     #[command(after_help = "Example (Emacs):\n  (setq eca-custom-command '(\"dragoman\" \"server\"))")]
     Server,
@@ -56,7 +59,7 @@ pub enum Task {
     )]
     Generate(GenerateArguments),
     /// API specifications.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  dragoman spec check openapi.yaml")]
     Spec(SpecTask),
     /// One turn for scripts: the answer on stdout, progress on stderr.
     #[command(after_help = RUN_HELP)]
@@ -83,8 +86,26 @@ pub enum Task {
     /// Forget what `login` kept.
     #[command(after_help = "Example:\n  dragoman logout anthropic")]
     Logout { provider: String },
+    /// Stored chats: list, show, export, import, delete.
+    #[command(
+        subcommand,
+        after_help = "Example:\n  dragoman chats list        those of this folder\n  dragoman chats show ID     one of them, as Markdown"
+    )]
+    Chats(ChatsTask),
+    /// What is configured, reachable and missing, and how to fix each. Asks the default model for one word.
+    #[command(
+        after_help = "Exit code 1: the default model cannot answer.\n\nExample:\n  dragoman doctor\n  dragoman doctor --json | jq '.checks[] | select(.state == \"broken\")'"
+    )]
+    Doctor {
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
     /// The settings in force.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  dragoman config show   which settings are in force, and why"
+    )]
     Config(ConfigTask),
     /// Let a folder's own configuration take full effect.
     #[command(
@@ -112,6 +133,109 @@ pub enum Task {
         /// As the plan behavior would see it.
         #[arg(long)]
         plan: bool,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the completion script of a shell.
+    #[command(
+        after_help = "Example:\n  dragoman completions bash > ~/.local/share/bash-completion/completions/dragoman\n  dragoman completions zsh > ~/.zfunc/_dragoman\n  dragoman completions fish > ~/.config/fish/completions/dragoman.fish"
+    )]
+    Completions { shell: clap_complete::Shell },
+    /// Print the manual page, or that of a command.
+    #[command(
+        after_help = "Example:\n  dragoman man | man -l -\n  dragoman man chats list | man -l -\n  dragoman man --dir ~/.local/share/man/man1"
+    )]
+    Man {
+        /// The command: `run`, or `chats list`.
+        command: Vec<String>,
+        /// Write all pages into this folder instead.
+        #[arg(long, value_name = "DIR", conflicts_with = "command")]
+        dir: Option<PathBuf>,
+    },
+}
+
+const CHAT_HELP: &str =
+    "Keys: Enter sends, Alt-Enter begins a new line, Esc or Ctrl-C stops (twice leaves), F1 shows the rest.
+An editor of yours (Ctrl-G) is $VISUAL or $EDITOR. NO_COLOR is honoured.
+
+Example:
+  dragoman chat                       a new chat in this folder
+  dragoman chat --continue            go on with the newest one
+  dragoman chat \"What is in here?\"   begin with a question";
+
+#[derive(Args)]
+pub struct ChatArguments {
+    /// What to ask first.
+    pub prompt: Vec<String>,
+    /// provider/model instead of the default one.
+    #[arg(long)]
+    pub model: Option<String>,
+    /// `agent`, `plan` or one of your own.
+    #[arg(long)]
+    pub behavior: Option<String>,
+    /// Go on with the newest chat of this folder.
+    #[arg(long = "continue", conflicts_with = "session")]
+    pub newest: bool,
+    /// Go on with this chat.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// For which background the colours are.
+    #[arg(long, value_enum, default_value_t = ThemeName::Auto)]
+    pub theme: ThemeName,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ThemeName {
+    /// As COLORFGBG says, else dark.
+    Auto,
+    Dark,
+    Light,
+}
+
+#[derive(Subcommand)]
+pub enum ChatsTask {
+    /// List the chats of this folder, newest first.
+    #[command(
+        after_help = "Example:\n  dragoman chats list\n  dragoman chats list --all --json | jq -r '.chats[].id'"
+    )]
+    List {
+        /// Those of all folders.
+        #[arg(long)]
+        all: bool,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a chat as Markdown.
+    #[command(after_help = "Example:\n  dragoman chats show 0198c2d4-… | less")]
+    Show {
+        id: String,
+        /// Its items, for scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a chat with everything in it, one JSON object a line.
+    #[command(after_help = "Example:\n  dragoman chats export 0198c2d4-… -o chat.jsonl")]
+    Export {
+        id: String,
+        /// The file, which must not be there yet; stdout where it is left out.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Take over an exported chat as one of this folder.
+    #[command(after_help = "Example:\n  dragoman chats import chat.jsonl")]
+    Import {
+        file: PathBuf,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Erase chats for good.
+    #[command(after_help = "Example:\n  dragoman chats delete 0198c2d4-…")]
+    Delete {
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        /// For scripts.
         #[arg(long)]
         json: bool,
     },
@@ -276,6 +400,11 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let level = cli.log_level;
     match cli.command {
+        Task::Chat(arguments) => commands::chat::run(arguments, level),
+        Task::Chats(task) => commands::chats::run(task),
+        Task::Doctor { json } => commands::doctor::run(json),
+        Task::Completions { shell } => commands::completions::run(shell),
+        Task::Man { command, dir } => commands::man::run(&command, dir.as_deref()),
         Task::Server => commands::server::run(level),
         Task::Models { json, refresh, task } => commands::models::run(task, json, refresh),
         Task::Acp => commands::acp::run(level),
@@ -293,5 +422,38 @@ pub fn run() -> ExitCode {
         Task::ExplainPermission { tool, input, plan, json } => {
             commands::explain_permission::run(&tool, &input, plan, json)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Every page, with the words that lead to it.
+    fn pages(command: &mut clap::Command, path: &str, found: &mut Vec<(String, String)>) {
+        found.push((path.to_owned(), command.render_long_help().to_string()));
+        for inner in command.get_subcommands_mut().filter(|inner| inner.get_name() != "help") {
+            let path = format!("{path} {}", inner.get_name());
+            pages(inner, &path, found);
+        }
+    }
+
+    #[test]
+    fn every_help_page_has_an_example() {
+        let mut found = Vec::new();
+        let mut command = Cli::command();
+        command.build();
+        pages(&mut command, "dragoman", &mut found);
+        assert!(found.len() > 20, "{} pages", found.len());
+        for (path, page) in found {
+            assert!(page.contains("Example"), "{path} --help shows no example:\n{page}");
+        }
+    }
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Cli::command().debug_assert();
     }
 }

@@ -1,4 +1,4 @@
-//! Logs: to stderr and to a file that is turned over when it grows; known secrets are masked on the way.
+//! Logs: to stderr (unless a screen is drawn there) and to a file that is turned over when it grows; known secrets are masked on the way.
 //!
 //! Invariant: nothing is opened before the first line is written; a log that cannot be written stops nothing.
 
@@ -27,6 +27,20 @@ pub fn redact_with(redactor: &Redactor) {
 }
 
 pub fn start(environment: &Environment, level: Option<Level>) {
+    begin(environment, level, true);
+}
+
+/// To the file alone: the terminal is drawn on.
+pub fn start_quietly(environment: &Environment, level: Option<Level>) {
+    begin(environment, level, false);
+}
+
+/// Where the log is.
+pub fn file(environment: &Environment) -> PathBuf {
+    environment.state_dir().join("dragoman.log")
+}
+
+fn begin(environment: &Environment, level: Option<Level>, stderr: bool) {
     let level = match level.unwrap_or(Level::Warn) {
         Level::Error => LevelFilter::ERROR,
         Level::Warn => LevelFilter::WARN,
@@ -34,7 +48,7 @@ pub fn start(environment: &Environment, level: Option<Level>) {
         Level::Debug => LevelFilter::DEBUG,
         Level::Trace => LevelFilter::TRACE,
     };
-    let log = Log { path: environment.state_dir().join("dragoman.log"), file: Arc::default() };
+    let log = Log { path: file(environment), file: Arc::default(), stderr };
     let started =
         tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(log).try_init();
     if started.is_err() {
@@ -47,6 +61,7 @@ pub fn start(environment: &Environment, level: Option<Level>) {
 struct Log {
     path: PathBuf,
     file: Arc<Mutex<Option<File>>>,
+    stderr: bool,
 }
 
 /// One line on its way.
@@ -79,7 +94,9 @@ impl Drop for Line {
         let text = String::from_utf8_lossy(&self.bytes).into_owned();
         let redactors = REDACTORS.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let text = redactors.iter().fold(text, |text, redactor| redactor.redact(&text).into_owned());
-        let _ = io::stderr().write_all(text.as_bytes());
+        if self.log.stderr {
+            let _ = io::stderr().write_all(text.as_bytes());
+        }
         let mut file = self.log.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.is_none() {
             *file = open(&self.log.path).ok();

@@ -4,6 +4,7 @@
 
 mod cli;
 mod commands;
+mod doctor;
 mod github;
 mod house;
 mod lifetime;

@@ -7,7 +7,7 @@ use config::{
     Resolved, SecretSource,
 };
 use domain::Failure;
-use domain::model::{ModelInfo, Models, Price};
+use domain::model::{ModelInfo, Price};
 use llm::vendors::{Auth, VENDORS, Vendor};
 use llm::{Api, Credential, Governor, KeySource, ModelConfig, Network, Patience, ProviderConfig, Registry};
 
@@ -269,22 +269,4 @@ fn model_config(name: &str, model: &ModelSettings, provider: &ProviderSettings) 
         headers: headers.collect(),
         variants: model.variants.iter().map(|(name, body)| (name.clone(), body.clone())).collect(),
     }
-}
-
-/// What is configured, as text for the chat.
-pub fn report(resolved: &Resolved, models: &dyn Models, problems: &[String], kept: &[String]) -> String {
-    let mut lines = vec![format!("Dragoman {}", env!("CARGO_PKG_VERSION"))];
-    lines.push(match models.default_model() {
-        Some(model) => format!("Default model: {model}"),
-        None => "Default model: none. Set a key, for instance ANTHROPIC_API_KEY or OPENAI_API_KEY.".into(),
-    });
-    let missing = |(_, state): &(String, &str)| *state != "missing";
-    lines.extend(keys(resolved, kept).into_iter().filter(missing).map(|(name, state)| {
-        let key = if state == "none needed" { "no key needed".to_owned() } else { format!("key {state}") };
-        format!("- {name}: {key}")
-    }));
-    lines.extend(problems.iter().map(|problem| format!("- {problem}")));
-    lines.extend(resolved.notices.iter().map(|notice| format!("- {}", notice.text)));
-    lines.push("There is no operating-system sandbox yet: approved commands run with your rights.".into());
-    lines.join("\n")
 }

@@ -66,8 +66,14 @@ impl Texts for HouseTexts {
 
     fn doctor(&self) -> BoxFuture<'_, String> {
         Box::pin(async move {
-            let kept = self.kept.providers();
-            providers::report(&self.resolved, self.models.as_ref(), &self.problems, &kept)
+            let subject = crate::doctor::Subject {
+                environment: &self.environment,
+                resolved: &self.resolved,
+                models: self.models.as_ref(),
+                kept: self.kept.providers(),
+                problems: self.problems.clone(),
+            };
+            crate::doctor::examine(&subject).await.text()
         })
     }
 

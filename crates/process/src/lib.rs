@@ -2,7 +2,7 @@
 //! purpose, hang, flood memory, or leave a zombie. It knows nothing of tools, servers or settings.
 //!
 //! Invariants:
-//! - Every child leads its own session and process group, and one long-lived thread (`keeper`) forks,
+//! - Every child (but one that has the user's terminal, `foreground`) leads its own session and process group, and one long-lived thread (`keeper`) forks,
 //!   ends and reaps all of them: Linux fires a parent-death signal when the *forking thread* ends.
 //! - Stopping, a passed deadline and dropping the handle all end the whole tree: SIGTERM, a short grace,
 //!   SIGKILL, also for descendants that left the group (`tree`).
@@ -12,6 +12,7 @@
 
 mod child;
 mod error;
+mod foreground;
 mod keeper;
 mod output;
 mod parent;
@@ -23,6 +24,7 @@ mod ward;
 
 pub use child::{Child, Exit};
 pub use error::ProcessError;
+pub use foreground::{foreground, suspend};
 pub use keeper::shutdown;
 pub use output::{Captured, OutputLimit};
 pub use parent::{ParentEnd, watch_parent};

@@ -2,7 +2,11 @@
 //!
 //! Knows only the link; nothing it shows comes from elsewhere.
 
+pub mod chat;
 pub mod run;
+pub mod text;
 pub mod wire;
 
+pub use chat::theme::Palette;
+pub use chat::{ChatOptions, Outside, chat};
 pub use run::{Exit, RunOptions, run};

@@ -16,7 +16,9 @@ use domain::store::ListFilter;
 use domain::tool_call::{RejectedBy, ToolCall, ToolState};
 use domain::{Abilities, Command, Event, Failure, FailureKind, Follower, ItemId, Link, Outcome, SessionId};
 use serde_json::Value;
+use tokio::time::Instant;
 
+use crate::text::clean;
 use crate::wire::{Line, VERSION};
 
 pub struct RunOptions {
@@ -35,6 +37,8 @@ pub struct RunOptions {
     pub json: bool,
     /// The answer must be JSON that fits.
     pub schema: Option<Value>,
+    /// The answer goes to a terminal, not to a pipe or a file: nothing in it may be obeyed there.
+    pub to_terminal: bool,
 }
 
 /// How a run went, as an exit code.
@@ -50,30 +54,33 @@ pub enum Exit {
 
 /// How long a stopped turn may take to end.
 const GRACE: Duration = Duration::from_secs(3);
+/// Where no time was set.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 pub async fn run(engine: Engine, options: RunOptions, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
-    let json = options.json;
+    let (json, to_terminal) = (options.json, options.to_terminal);
     let abilities = Abilities { client: "terminal".into(), grants: options.grants, ..Abilities::default() };
-    let begun = match engine.attach(abilities).await {
-        Ok(link) => begin(link, options).await,
-        Err(failure) => Err(failure),
+    let deadline = Instant::now() + options.timeout.unwrap_or(FOREVER);
+    let begun = async {
+        let link = engine.attach(abilities).await?;
+        begin(link, options, deadline).await
     };
-    match begun {
-        Ok(mut run) => run.follow(out, err).await,
-        Err(failure) => {
-            let exit = if failure.kind == FailureKind::User { Exit::Usage } else { Exit::Failed };
-            let mut printer = Printer { json, out, err };
-            if json {
-                printer.line(&Line::failed(exit as u8, &failure));
-            }
-            printer.say(&failure.to_string());
-            exit
-        }
+    let (exit, failure) = match tokio::time::timeout_at(deadline, begun).await {
+        Ok(Ok(mut run)) => return run.follow(out, err).await,
+        Ok(Err(failure)) if failure.kind == FailureKind::User => (Exit::Usage, failure),
+        Ok(Err(failure)) => (Exit::Failed, failure),
+        Err(_) => (Exit::Spent, Failure::user("The time is up.")),
+    };
+    let mut printer = Printer { json, to_terminal, hold: false, out, err };
+    if json {
+        printer.line(&Line::failed(exit as u8, &failure));
     }
+    printer.say(&failure.to_string());
+    exit
 }
 
 /// Opens the chat and sends the prompt.
-async fn begin(link: Link, options: RunOptions) -> Result<Run, Failure> {
+async fn begin(link: Link, options: RunOptions, deadline: Instant) -> Result<Run, Failure> {
     let commands = link.commands.clone();
     let workspace = Workspace { roots: vec![options.workspace.clone()], options: None };
     let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
@@ -118,6 +125,7 @@ async fn begin(link: Link, options: RunOptions) -> Result<Run, Failure> {
         session: info.id,
         model: accepted.model,
         notices,
+        deadline,
         shown: Shown::default(),
     })
 }
@@ -129,6 +137,7 @@ struct Run {
     session: SessionId,
     model: String,
     notices: Vec<String>,
+    deadline: Instant,
     shown: Shown,
 }
 
@@ -145,7 +154,9 @@ struct Shown {
 
 impl Run {
     async fn follow(&mut self, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
-        let mut printer = Printer { json: self.options.json, out, err };
+        let RunOptions { json, to_terminal, .. } = self.options;
+        let hold = self.options.schema.is_some() && !json;
+        let mut printer = Printer { json, to_terminal, hold, out, err };
         if printer.json {
             printer.line(&Line::Start {
                 version: VERSION,
@@ -157,15 +168,17 @@ impl Run {
             printer.notice(notice);
         }
         let outcome = self.turn(&mut printer).await;
-        let (exit, name, message) = self.judge(outcome);
-        if !printer.json && !self.shown.answer.is_empty() {
+        let Verdict { exit, name, message, result } = self.judge(outcome);
+        if hold {
+            let _ = result.iter().try_for_each(|result| writeln!(printer.out, "{result}"));
+        } else if !json && !self.shown.answer.is_empty() {
             let _ = writeln!(printer.out);
         }
         if let Some(message) = &message {
             printer.say(message);
         }
-        if printer.json {
-            printer.line(&Line::End { outcome: name, exit: exit as u8, message });
+        if json {
+            printer.line(&Line::End { outcome: name, exit: exit as u8, message, result });
         }
         let _ = printer.out.flush();
         exit
@@ -173,8 +186,7 @@ impl Run {
 
     /// `None`: the time is up, or the engine is gone.
     async fn turn(&mut self, printer: &mut Printer<'_>) -> Option<Outcome> {
-        let forever = Duration::from_secs(365 * 24 * 3600);
-        let deadline = tokio::time::Instant::now() + self.options.timeout.unwrap_or(forever);
+        let deadline = self.deadline;
         loop {
             let event = tokio::select! {
                 event = self.follower.next() => event?,
@@ -194,34 +206,50 @@ impl Run {
         }
     }
 
-    fn judge(&mut self, outcome: Option<Outcome>) -> (Exit, &'static str, Option<String>) {
+    fn judge(&mut self, outcome: Option<Outcome>) -> Verdict {
+        let said = |exit, name, message: &str| Verdict {
+            exit,
+            name,
+            message: Some(message.to_owned()),
+            result: None,
+        };
         match outcome {
-            None => (Exit::Spent, "timeout", Some("The time is up.".into())),
+            None => said(Exit::Spent, "timeout", "The time is up."),
             Some(Outcome::Done) => match self.options.schema.take() {
                 Some(schema) => match fits(&schema, &self.shown.answer) {
-                    Ok(()) => (Exit::Done, "done", None),
-                    Err(problem) => (Exit::Failed, "schema", Some(problem)),
+                    Ok(result) => {
+                        Verdict { exit: Exit::Done, name: "done", message: None, result: Some(result) }
+                    }
+                    Err(problem) => said(Exit::Failed, "schema", &problem),
                 },
-                None if self.shown.unasked => {
-                    let message = "A tool call needed approval, which nobody could give. See --approve.";
-                    (Exit::NeedsApproval, "needsApproval", Some(message.into()))
-                }
-                None => (Exit::Done, "done", None),
+                None if self.shown.unasked => said(
+                    Exit::NeedsApproval,
+                    "needsApproval",
+                    "A tool call needed approval, which nobody could give. See --approve.",
+                ),
+                None => Verdict { exit: Exit::Done, name: "done", message: None, result: None },
             },
-            Some(Outcome::MaxSteps) => (Exit::Spent, "maxSteps", Some("The step limit was reached.".into())),
+            Some(Outcome::MaxSteps) => said(Exit::Spent, "maxSteps", "The step limit was reached."),
             Some(Outcome::MaxTokens) => {
-                (Exit::Failed, "maxTokens", Some("The model reached its output limit.".into()))
+                said(Exit::Failed, "maxTokens", "The model reached its output limit.")
             }
-            Some(Outcome::Refused { reason }) => (Exit::Failed, "refused", Some(reason)),
-            Some(Outcome::Stopped | Outcome::Interrupted) => {
-                (Exit::Failed, "stopped", Some("Stopped.".into()))
-            }
+            Some(Outcome::Refused { reason }) => said(Exit::Failed, "refused", &reason),
+            Some(Outcome::Stopped | Outcome::Interrupted) => said(Exit::Failed, "stopped", "Stopped."),
             Some(Outcome::Failed { failure }) if failure.kind == FailureKind::Quota => {
-                (Exit::Spent, "spent", Some(failure.to_string()))
+                said(Exit::Spent, "spent", &failure.to_string())
             }
-            Some(Outcome::Failed { failure }) => (Exit::Failed, "failed", Some(failure.to_string())),
+            Some(Outcome::Failed { failure }) => said(Exit::Failed, "failed", &failure.to_string()),
         }
     }
+}
+
+/// How a run ended, in every form it is told.
+struct Verdict {
+    exit: Exit,
+    name: &'static str,
+    message: Option<String>,
+    /// The answer as JSON, where a schema asked for it.
+    result: Option<Value>,
 }
 
 fn ended(event: &Event) -> Option<Outcome> {
@@ -317,6 +345,9 @@ impl Shown {
 /// Where things go. A closed pipe is no reason to fail: the turn ends by itself.
 struct Printer<'a> {
     json: bool,
+    to_terminal: bool,
+    /// The answer is printed at the end, as the JSON it must be.
+    hold: bool,
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
 }
@@ -325,7 +356,8 @@ impl Printer<'_> {
     fn text(&mut self, text: &str) {
         if self.json {
             self.line(&Line::Text { text });
-        } else {
+        } else if !self.hold {
+            let text = if self.to_terminal { clean(text) } else { text.into() };
             let _ = self.out.write_all(text.as_bytes());
             let _ = self.out.flush();
         }
@@ -356,12 +388,12 @@ impl Printer<'_> {
     }
 
     fn say(&mut self, text: &str) {
-        let _ = writeln!(self.err, "{text}");
+        let _ = writeln!(self.err, "{}", clean(text));
     }
 }
 
-/// The answer, with or without a Markdown fence around it, is JSON of this schema.
-fn fits(schema: &Value, answer: &str) -> Result<(), String> {
+/// The answer, with or without a Markdown fence around it, as JSON of this schema.
+fn fits(schema: &Value, answer: &str) -> Result<Value, String> {
     let bare = answer.trim();
     let bare = bare.strip_prefix("```json").or_else(|| bare.strip_prefix("```")).unwrap_or(bare);
     let bare = bare.strip_suffix("```").unwrap_or(bare).trim();
@@ -369,9 +401,10 @@ fn fits(schema: &Value, answer: &str) -> Result<(), String> {
         serde_json::from_str(bare).map_err(|error| format!("The answer is not JSON: {error}."))?;
     let validator =
         jsonschema::validator_for(schema).map_err(|error| format!("The schema cannot be used: {error}."))?;
-    match validator.iter_errors(&value).next() {
-        None => Ok(()),
-        Some(error) => Err(format!("The answer does not fit the schema: {error}.")),
+    let problem = validator.iter_errors(&value).next().map(|error| error.to_string());
+    match problem {
+        None => Ok(value),
+        Some(problem) => Err(format!("The answer does not fit the schema: {problem}.")),
     }
 }
 

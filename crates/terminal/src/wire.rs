@@ -3,6 +3,7 @@
 use domain::Failure;
 use domain::event::SessionUsage;
 use serde::Serialize;
+use serde_json::Value;
 
 /// Raised when a member is removed or changes its meaning; additions do not count.
 pub const VERSION: u32 = 1;
@@ -46,6 +47,9 @@ pub enum Line<'a> {
         outcome: &'static str,
         exit: u8,
         message: Option<String>,
+        /// The answer, where `--output-schema` was given and it fits.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
     },
 }
 
@@ -56,6 +60,6 @@ impl<'a> Line<'a> {
 
     /// The end of a run that never began.
     pub fn failed(exit: u8, failure: &Failure) -> Line<'a> {
-        Line::End { outcome: "failed", exit, message: Some(failure.to_string()) }
+        Line::End { outcome: "failed", exit, message: Some(failure.to_string()), result: None }
     }
 }

@@ -1,7 +1,8 @@
 //! `dragoman server` from outside, beside the least a program can do (`echo-program`), in one run.
 //!
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, chunks per second and CPU, idle and peak
-//! memory, rounds of tool calls, the size of the first request, 200 chats at once, load of a 10,000-message chat.
+//! memory, rounds of tool calls, the size of the first request, 200 chats at once, load of a 10,000-message chat;
+//! and `dragoman run` for one word.
 
 #![allow(
     clippy::disallowed_methods,
@@ -38,6 +39,7 @@ fn main() {
     throughput_rows(&mut table, &fake);
     tool_rows(&mut table, &fake);
     many_chats_row(&mut table, &fake);
+    run_row(&mut table, &fake);
     runtime.block_on(long_chat::rows(&mut table, &fake));
     table.end();
 }
@@ -60,6 +62,18 @@ fn scripted(request: &Request) -> Answer {
         }
         _ => Answer::new().chunks(["ok"]),
     }
+}
+
+/// In a home of its own each time: nothing is warm but the disk.
+fn run_row(table: &mut Table, fake: &FakeModel) {
+    let mut samples = Vec::new();
+    for _ in 0..30 {
+        let home = Home::new();
+        let since = Instant::now();
+        assert_eq!(program::run(&home, fake, "hello"), b"ok\n");
+        samples.push(since.elapsed().as_secs_f64() * 1000.0);
+    }
+    table.row("run: a one-word answer, wall, median of 30", "ms", median(samples), 40.0);
 }
 
 fn start_rows(table: &mut Table, fake: &FakeModel) {

@@ -42,18 +42,34 @@ pub struct Server {
     next_id: u64,
 }
 
+/// One provider, the fake one.
+pub fn config(fake: &FakeModel) -> Value {
+    json!({
+        "defaultModel": "fake/m1",
+        "providers": {"fake": {"api": "openai-chat", "url": fake.url(), "key": "sk-benchmark", "models": {"m1": {}}}},
+    })
+}
+
+/// `dragoman run` from its start to its end; what it printed.
+pub fn run(home: &Home, fake: &FakeModel, prompt: &str) -> Vec<u8> {
+    let output = Command::new(dragoman())
+        .args(["run", prompt])
+        .env_clear()
+        .env("HOME", home.path())
+        .env("DRAGOMAN_CONFIG", config(fake).to_string())
+        .current_dir(home.path())
+        .output();
+    output.expect("the program").stdout
+}
+
 impl Server {
     pub fn start(program: &Path, home: &Home, fake: &FakeModel) -> Self {
-        let config = json!({
-            "defaultModel": "fake/m1",
-            "providers": {"fake": {"api": "openai-chat", "url": fake.url(), "key": "sk-benchmark", "models": {"m1": {}}}},
-        });
         let mut child = Command::new(program)
             .arg("server")
             .env_clear()
             .env("HOME", home.path())
             .env("MODEL", fake.url().trim_start_matches("http://"))
-            .env("DRAGOMAN_CONFIG", config.to_string())
+            .env("DRAGOMAN_CONFIG", config(fake).to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -9,9 +9,9 @@ pub fn show(json: bool) -> ExitCode {
     let inputs = Inputs { workspace_roots: crate::house::here(), ..Inputs::default() };
     let resolved = config::resolve(&environment, &inputs);
     if json {
-        println!("{:#}", resolved.show_json());
+        return super::print_bytes(format!("{:#}\n", resolved.show_json()).as_bytes());
     } else {
-        print!("{}", resolved.show_text());
+        super::print_bytes(resolved.show_text().as_bytes());
         for notice in &resolved.notices {
             eprintln!("note: {}", notice.text);
         }

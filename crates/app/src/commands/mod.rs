@@ -3,11 +3,16 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "commands talk to the person who typed them")]
 
 pub mod acp;
+pub mod chat;
+pub mod chats;
+pub mod completions;
 pub mod config;
 pub mod copilot;
+pub mod doctor;
 pub mod explain_permission;
 pub mod generate;
 pub mod login;
+pub mod man;
 pub mod models;
 pub mod run;
 pub mod server;
@@ -23,4 +28,15 @@ use domain::Failure;
 pub fn failed(failure: &Failure) -> ExitCode {
     eprintln!("dragoman: {failure}");
     ExitCode::FAILURE
+}
+
+/// To stdout; a reader that went away has seen enough.
+pub fn print_bytes(bytes: &[u8]) -> ExitCode {
+    use std::io::Write;
+    match std::io::stdout().lock().write_all(bytes) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            failed(&Failure::user(format!("stdout cannot be written: {error}.")))
+        }
+        _ => ExitCode::SUCCESS,
+    }
 }

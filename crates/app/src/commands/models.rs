@@ -38,7 +38,7 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     let _ = tokio::time::timeout(LOOK_FOR, models.discover()).await;
     let (list, default) = (models.list(), models.default_model());
     if json {
-        println!("{:#}", json!({"default": default, "models": list}));
+        super::print_bytes(format!("{:#}\n", json!({"default": default, "models": list})).as_bytes());
         return Ok(());
     }
     if list.is_empty() {
@@ -46,10 +46,10 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
         println!("Run `dragoman login anthropic`, set a key, or run `dragoman models pull smollm2`.");
         return Ok(());
     }
-    println!("{:<48} {:>10} {:>9}  $ in / out per million", "model", "context", "output");
-    for model in &list {
-        println!("{}", line(model, default.as_deref() == Some(model.id.as_str())));
-    }
+    let mut lines =
+        vec![format!("{:<48} {:>10} {:>9}  $ in / out per million", "model", "context", "output")];
+    lines.extend(list.iter().map(|model| line(model, default.as_deref() == Some(model.id.as_str()))));
+    super::print_bytes(format!("{}\n", lines.join("\n")).as_bytes());
     Ok(())
 }
 

@@ -72,6 +72,7 @@ fn options(arguments: RunArguments) -> Result<RunOptions, Failure> {
         timeout,
         json: arguments.json,
         schema,
+        to_terminal: std::io::stdout().is_terminal(),
     })
 }
 

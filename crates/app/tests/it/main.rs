@@ -30,15 +30,19 @@ mod one_history;
 mod permissions;
 mod protocol_docs;
 mod providers;
+mod run;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/schema.rs"]
 mod schema;
+mod screen;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/sdk.rs"]
 mod sdk;
 mod settings;
+mod small_commands;
 mod stall;
 mod threads;
+mod tmux;
 
 /// Randomised tests run a tenth of their full count at scale 1.
 pub fn scaled(full: usize) -> usize {

@@ -1,0 +1,269 @@
+//! `dragoman chats`: what is stored, without an engine: list, show, export, import, delete.
+//!
+//! Invariants: what is shown has no control characters; an imported chat gets no right it was not given here (its
+//! folder is the current one, and whatever it says about trust is left out).
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use config::Environment;
+use domain::store::{Lease, ListFilter, SessionSummary};
+use domain::{Fact, Failure, ItemKind, Recorded, SessionId, Store};
+use serde_json::{Value, json};
+use store::Journal;
+use terminal::text::{clean, clean_line, shorten};
+
+use super::failed;
+use crate::cli::ChatsTask;
+use crate::lifetime;
+
+/// The first member of an export's first line.
+const FORMAT: &str = "dragoman-chat";
+/// Raised when an older Dragoman could not read it any more.
+const VERSION: u64 = 1;
+/// Facts read or written at a time.
+const PAGE: usize = 512;
+/// One line of an import is at most this long.
+const LONGEST: u64 = 64 << 20;
+
+pub fn run(task: ChatsTask) -> ExitCode {
+    let environment = Environment::from_process();
+    let journal = match Journal::open(&environment.data_dir()) {
+        Ok(journal) => journal,
+        Err(failure) => return failed(&failure),
+    };
+    lifetime::run(async {
+        match task {
+            ChatsTask::List { all, json } => list(&journal, all, json).await,
+            ChatsTask::Show { id, json } => show(&journal, &id, json).await,
+            ChatsTask::Export { id, output } => export(&journal, &id, output.as_deref()).await,
+            ChatsTask::Import { file, json } => import(&journal, &file, json).await,
+            ChatsTask::Delete { ids, json } => delete(&journal, &ids, json).await,
+        }
+    })
+}
+
+async fn list(journal: &Journal, all: bool, json: bool) -> Result<(), Failure> {
+    let workspace = (!all).then(crate::house::here);
+    let chats = journal.list(ListFilter { workspace, ..ListFilter::default() }).await?;
+    if json {
+        return print(&format!("{:#}\n", json!({"chats": chats})));
+    }
+    if chats.is_empty() {
+        let hint = if all { "" } else { " `dragoman chats list --all` lists those of other folders." };
+        return print(&format!("There are no chats of this folder.{hint}\n"));
+    }
+    let lines: Vec<String> = chats.iter().map(line).collect();
+    print(&format!("{}\n", lines.join("\n")))
+}
+
+fn line(chat: &SessionSummary) -> String {
+    let title = chat.title.as_deref().map(clean_line).unwrap_or_else(|| "untitled".to_owned());
+    format!(
+        "{}  {}  {:>4} messages  {}",
+        clean_line(chat.id.as_str()),
+        day(chat.updated_at),
+        chat.message_count,
+        shorten(&title, 60)
+    )
+}
+
+/// `2026-11-15 05:33`, by the clock on the wall.
+fn day(millis: u64) -> String {
+    let time = i64::try_from(millis).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
+    let zone = jiff::tz::TimeZone::system();
+    time.map(|time| time.to_zoned(zone).strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+}
+
+async fn show(journal: &Journal, id: &str, json: bool) -> Result<(), Failure> {
+    let facts = domain::replay::effective(read(journal, id).await?.into_iter().map(Into::into).collect());
+    let items: Vec<&domain::Item> = facts
+        .iter()
+        .filter_map(|recorded| match &recorded.fact {
+            Fact::ItemEnded { item } => Some(item),
+            _ => None,
+        })
+        .collect();
+    if json {
+        return print(&format!("{:#}\n", json!({"id": id, "items": items})));
+    }
+    let mut text = String::new();
+    for item in items {
+        let (who, said) = match &item.kind {
+            ItemKind::UserMessage { text, .. } | ItemKind::Command { text } => ("## You", text.clone()),
+            ItemKind::AgentMessage { text, .. } => ("## Dragoman", text.clone()),
+            ItemKind::SystemText { text } => ("##", text.clone()),
+            ItemKind::ToolCall(call) => {
+                let what = if call.summary.is_empty() { &call.name } else { &call.summary };
+                ("", format!("- {}{}", clean_line(what), if call.error { " (failed)" } else { "" }))
+            }
+            _ => continue,
+        };
+        if !who.is_empty() {
+            text.push_str(&format!("\n{who}\n\n"));
+        }
+        text.push_str(clean(&said).trim_end());
+        text.push('\n');
+    }
+    print(text.trim_start())
+}
+
+async fn export(journal: &Journal, id: &str, output: Option<&Path>) -> Result<(), Failure> {
+    let facts = read(journal, id).await?;
+    let mut text = format!("{}\n", json!({"type": FORMAT, "version": VERSION, "id": id}));
+    for recorded in &facts {
+        let line = serde_json::to_string(recorded)
+            .map_err(|error| Failure::internal(format!("A fact cannot be written: {error}.")))?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    let Some(output) = output else { return print(&text) };
+    let told =
+        |error: std::io::Error| Failure::user(format!("{} cannot be written: {error}.", output.display()));
+    let mut file = std::fs::File::create_new(output).map_err(told)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(told)
+}
+
+async fn import(journal: &Journal, file: &Path, json: bool) -> Result<(), Failure> {
+    let (told_id, facts) = read_export(file)?;
+    let taken = journal.newest(&told_id).await?.is_some();
+    let id = if taken { fresh_id(journal, &told_id).await? } else { told_id };
+    match journal.lease(&id).await? {
+        Lease::Held => {}
+        Lease::HeldBy { holder } => {
+            return Err(Failure::user(format!("Another Dragoman writes this chat now: {holder}.")));
+        }
+    }
+    for page in facts.chunks(PAGE) {
+        if let Err(failure) = journal.append(&id, page.to_vec()).await {
+            let _ = journal.delete(&id).await;
+            return Err(failure);
+        }
+    }
+    journal.release(&id).await?;
+    if json {
+        return print(&format!("{}\n", json!({"id": id, "facts": facts.len()})));
+    }
+    print(&format!("Imported. To go on with it: dragoman chat --session {id}\n"))
+}
+
+async fn fresh_id(journal: &Journal, id: &SessionId) -> Result<SessionId, Failure> {
+    for number in 2..1000 {
+        let candidate = SessionId::new(format!("{id}-{number}"));
+        if journal.newest(&candidate).await?.is_none() {
+            return Ok(candidate);
+        }
+    }
+    Err(Failure::user("This chat was imported a thousand times already.").hint("Delete some of them."))
+}
+
+fn read_export(file: &Path) -> Result<(SessionId, Vec<Fact>), Failure> {
+    let shown = file.display();
+    let told = |error: std::io::Error| Failure::user(format!("{shown} cannot be read: {error}."));
+    let wrong = |line: usize, what: &str| {
+        Failure::user(format!("{shown}, line {line}: {what}."))
+            .hint("`dragoman chats export` makes such files.")
+    };
+    let mut reader = std::io::BufReader::new(std::fs::File::open(file).map_err(told)?);
+    let mut text = String::new();
+    read_line(&mut reader, &mut text).map_err(told)?;
+    let head: Value = serde_json::from_str(&text).map_err(|_| wrong(1, "this is no exported chat"))?;
+    if head["type"] != FORMAT {
+        return Err(wrong(1, "this is no exported chat"));
+    }
+    if head["version"].as_u64().is_none_or(|version| version > VERSION) {
+        return Err(wrong(1, "a newer Dragoman wrote this"));
+    }
+    let id =
+        head["id"].as_str().filter(|id| is_plain(id)).ok_or_else(|| wrong(1, "the id is missing or odd"))?;
+    let id = SessionId::new(id);
+    let mut facts = Vec::new();
+    for line in 2.. {
+        text.clear();
+        if read_line(&mut reader, &mut text).map_err(told)? == 0 {
+            break;
+        }
+        let recorded: Recorded = serde_json::from_str(&text)
+            .map_err(|error| wrong(line, &format!("this is no fact ({error})")))?;
+        facts.push(without_rights(recorded.fact));
+    }
+    match facts.first() {
+        Some(Fact::SessionOpened(_)) => Ok((id, facts)),
+        _ => Err(wrong(2, "a chat begins with its opening")),
+    }
+}
+
+fn read_line(reader: &mut impl BufRead, text: &mut String) -> std::io::Result<usize> {
+    let read = std::io::Read::take(&mut *reader, LONGEST).read_line(text)?;
+    if read as u64 == LONGEST {
+        return Err(std::io::Error::other("a line is longer than 64 MiB"));
+    }
+    Ok(read)
+}
+
+/// Letters, digits and a few signs: what our own ids and those of clients are made of.
+fn is_plain(id: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    !id.is_empty() && id.len() <= 200 && id.chars().all(plain)
+}
+
+/// Whoever wrote the file decides nothing about this machine.
+fn without_rights(fact: Fact) -> Fact {
+    match fact {
+        Fact::SessionOpened(mut opened) => {
+            opened.workspace = crate::house::here();
+            opened.settings.trust = None;
+            opened.parent = None;
+            Fact::SessionOpened(opened)
+        }
+        Fact::SessionChanged { mut change } => {
+            change.trust = None;
+            Fact::SessionChanged { change }
+        }
+        fact => fact,
+    }
+}
+
+async fn delete(journal: &Journal, ids: &[String], json: bool) -> Result<(), Failure> {
+    for id in ids {
+        let session = SessionId::new(id.as_str());
+        if journal.newest(&session).await?.is_none() {
+            return Err(unknown(id));
+        }
+        if let Lease::HeldBy { holder } = journal.lease(&session).await? {
+            return Err(Failure::user(format!("Another Dragoman writes {} now: {holder}.", clean_line(id)))
+                .hint("Close it there first."));
+        }
+        journal.delete(&session).await?;
+    }
+    if json {
+        return print(&format!("{}\n", json!({"deleted": ids})));
+    }
+    print(&format!("{} deleted.\n", if ids.len() == 1 { "One chat" } else { "The chats were" }))
+}
+
+/// All facts of a chat.
+async fn read(journal: &Journal, id: &str) -> Result<Vec<Recorded>, Failure> {
+    let session = SessionId::new(id);
+    let mut all: Vec<Recorded> = Vec::new();
+    loop {
+        let after = all.last().map_or(0, |last| last.number);
+        let page = journal.read(&session, after, PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        all.extend(page);
+    }
+    if all.is_empty() { Err(unknown(id)) } else { Ok(all) }
+}
+
+fn unknown(id: &str) -> Failure {
+    Failure::user(format!("There is no chat {}.", clean_line(id)))
+        .hint("`dragoman chats list --all` lists them.")
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    super::print_bytes(text.as_bytes());
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! `dragoman doctor`: the report, and whether the default model answers.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use config::{Environment, Inputs};
+use domain::model::{Entry, Models};
+use domain::{Failure, ModelEvent, Part, Prompt};
+use futures_util::StreamExt;
+
+use crate::doctor::{self, Report, State, Subject};
+use crate::lifetime;
+use crate::models::AllModels;
+use crate::providers::{self, Means};
+
+/// The default model must begin to answer within this; an embedded one reads its file first.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub fn run(json: bool) -> ExitCode {
+    let environment = Environment::from_process();
+    let inputs = Inputs { workspace_roots: crate::house::here(), ..Inputs::default() };
+    let resolved = config::resolve(&environment, &inputs);
+    let mut answers = false;
+    let ran = lifetime::run(async {
+        let means = Means::new(&environment);
+        let mut configured = providers::configured(&resolved, &means);
+        let problems = std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
+        let models = AllModels::new(configured, &environment);
+        let kept = means.kept.providers();
+        let subject =
+            Subject { environment: &environment, resolved: &resolved, models: &models, kept, problems };
+        let examined = async {
+            let (mut report, answer) = tokio::join!(doctor::examine(&subject), ask(&models));
+            answers = answer.is_ok();
+            tell(&mut report, answer);
+            report
+        };
+        let Some(report) = lifetime::until_signal(examined).await else { return Ok(()) };
+        let text = if json { format!("{:#}", report.json()) } else { report.text() };
+        super::print_bytes(format!("{}\n", resolved.redactor.redact(&text)).as_bytes());
+        Ok(())
+    });
+    if answers { ran } else { ExitCode::FAILURE }
+}
+
+/// One word of the default model: the only proof that it can answer.
+async fn ask(models: &AllModels) -> Result<Duration, Failure> {
+    let Some(name) = models.default_model() else {
+        return Err(Failure::auth("There is no model to ask."));
+    };
+    let model = models.find(&name)?;
+    let question = "Answer with the single word: ok".to_owned();
+    let prompt = Prompt {
+        entries: vec![Entry::User { parts: vec![Part::text(question)] }],
+        max_output: Some(16),
+        ..Prompt::default()
+    };
+    let since = Instant::now();
+    let first = async {
+        let mut stream = model.stream(prompt);
+        while let Some(event) = stream.next().await {
+            match event? {
+                ModelEvent::BlockDelta { .. } | ModelEvent::Ended { .. } => return Ok(since.elapsed()),
+                // A chat would wait and try again; who asks a doctor wants to know now.
+                ModelEvent::Waiting { text } => {
+                    return Err(Failure::provider(format!("{name} does not answer: {text}")));
+                }
+                _ => {}
+            }
+        }
+        Err(Failure::provider(format!("{name} gave no answer.")))
+    };
+    let slow =
+        || Err(Failure::provider(format!("{name} did not answer within {} seconds.", PATIENCE.as_secs())));
+    tokio::time::timeout(PATIENCE, first).await.unwrap_or_else(|_| slow())
+}
+
+fn tell(report: &mut Report, answer: Result<Duration, Failure>) {
+    match answer {
+        Ok(time) => {
+            let text = format!("It begins to answer after {} ms.", time.as_millis());
+            report.add("answer of the default model", State::Good, text, None);
+        }
+        Err(failure) => {
+            let fix = failure.hint.or_else(|| Some("The entries above say what to set.".to_owned()));
+            report.add("answer of the default model", State::Broken, failure.message, fix);
+        }
+    }
+}

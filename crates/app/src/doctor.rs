@@ -1,0 +1,266 @@
+//! What is configured, reachable and missing, and how to fix each: for `dragoman doctor` and for `/doctor` in a chat.
+//!
+//! Invariants: nothing secret is told; every look outside has a deadline.
+
+use std::time::Duration;
+
+use config::{Environment, McpTransport, ProviderSettings, Resolved};
+use domain::Failure;
+use domain::model::Models;
+use futures_util::future::join_all;
+use llm::vendors::vendor;
+use serde_json::{Value, json};
+
+/// How long a server may take to say anything at all.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// What is looked at.
+pub struct Subject<'a> {
+    pub environment: &'a Environment,
+    pub resolved: &'a Resolved,
+    pub models: &'a dyn Models,
+    /// Providers whose key `dragoman login` keeps.
+    pub kept: Vec<String>,
+    /// Providers that cannot be used, each with the reason.
+    pub problems: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    Good,
+    /// Worth knowing.
+    Note,
+    /// Not there; something can be done about it.
+    Missing,
+    /// There, and it does not work.
+    Broken,
+}
+
+pub struct Check {
+    pub name: String,
+    pub state: State,
+    pub text: String,
+    pub fix: Option<String>,
+}
+
+#[derive(Default)]
+pub struct Report {
+    pub checks: Vec<Check>,
+}
+
+impl Report {
+    pub fn add(&mut self, name: &str, state: State, text: impl Into<String>, fix: Option<String>) {
+        self.checks.push(Check { name: name.to_owned(), state, text: text.into(), fix });
+    }
+
+    /// Markdown: read as it is in a terminal, drawn in an editor.
+    pub fn text(&self) -> String {
+        let mut lines = vec![format!("Dragoman {}", env!("CARGO_PKG_VERSION")), String::new()];
+        for check in &self.checks {
+            let fix = check.fix.as_ref().map(|fix| format!(" {fix}")).unwrap_or_default();
+            lines.push(format!("- [{}] {}: {}{fix}", check.state.word(), check.name, check.text));
+        }
+        lines.join("\n")
+    }
+
+    pub fn json(&self) -> Value {
+        let checks: Vec<Value> = self
+            .checks
+            .iter()
+            .map(|check| {
+                json!({"name": check.name, "state": check.state.word(), "text": check.text, "fix": check.fix})
+            })
+            .collect();
+        json!({"version": env!("CARGO_PKG_VERSION"), "checks": checks})
+    }
+}
+
+impl State {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Note => "note",
+            Self::Missing => "missing",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// Everything but whether the default model answers, which costs a call.
+pub async fn examine(subject: &Subject<'_>) -> Report {
+    let mut report = Report::default();
+    default_model(subject, &mut report);
+    providers(subject, &mut report).await;
+    servers(subject, &mut report);
+    settings(subject, &mut report);
+    data(subject, &mut report);
+    report.add(
+        "sandbox",
+        State::Note,
+        "There is no operating-system sandbox yet: approved commands run with your rights.",
+        Some("Approve only what you would type yourself, or run Dragoman in a container.".to_owned()),
+    );
+    report
+}
+
+fn default_model(subject: &Subject<'_>, report: &mut Report) {
+    match subject.models.default_model() {
+        Some(model) if model.starts_with("local/") => report.add(
+            "default model",
+            State::Note,
+            format!("{model}, the embedded one: small, without tools, for want of another."),
+            Some("For real work run `dragoman login anthropic`, or set a key such as OPENAI_API_KEY.".to_owned()),
+        ),
+        Some(model) => report.add("default model", State::Good, model, None),
+        None => report.add(
+            "default model",
+            State::Missing,
+            "There is none.",
+            Some(
+                "Run `dragoman login anthropic`, set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or run \
+                 `dragoman models pull smollm2`."
+                    .to_owned(),
+            ),
+        ),
+    }
+}
+
+async fn providers(subject: &Subject<'_>, report: &mut Report) {
+    let settings = &subject.resolved.settings.providers;
+    let keys = crate::providers::keys(subject.resolved, &subject.kept);
+    // One that needs no key and that nobody named is not the user's business.
+    let used = keys
+        .iter()
+        .filter(|(name, key)| settings.contains_key(name) || !matches!(*key, "missing" | "none needed"));
+    let looks = used.map(|(name, key)| provider_check(subject, name, key));
+    report.checks.extend(join_all(looks).await);
+    for problem in &subject.problems {
+        report.add("providers", State::Broken, problem.clone(), None);
+    }
+    let without = keys.iter().filter(|(name, key)| *key == "missing" && !settings.contains_key(name));
+    let names: Vec<&str> = without.map(|(name, _)| name.as_str()).collect();
+    if !names.is_empty() {
+        let fix = format!("Each needs its key: `dragoman login {}`, for instance.", names[0]);
+        report.add(
+            "other providers",
+            State::Note,
+            format!("Not configured: {}.", names.join(", ")),
+            Some(fix),
+        );
+    }
+}
+
+async fn provider_check(subject: &Subject<'_>, name: &str, key: &str) -> Check {
+    let row = vendor(name);
+    let check = |state, text: String, fix: Option<String>| Check { name: name.to_owned(), state, text, fix };
+    if key == "missing" {
+        let variable = row.and_then(|row| row.keys.first().copied()).unwrap_or("its key");
+        let fix = format!("Run `dragoman login {name}`, or set {variable} or `providers.{name}.key`.");
+        return check(State::Missing, "It has no key.".to_owned(), Some(fix));
+    }
+    let provider = subject.resolved.settings.providers.get(name);
+    if let Some(Err(failure)) = look_up_key(provider).await {
+        return check(State::Broken, failure.message, failure.hint);
+    }
+    let url = match provider.and_then(|provider| provider.url.as_ref()) {
+        Some(url) => url.get().await.map(str::to_owned),
+        None => Ok(row.map(|row| row.url.to_owned()).unwrap_or_default()),
+    };
+    match url {
+        Err(failure) => check(State::Broken, failure.message, failure.hint),
+        Ok(url) if url.is_empty() => {
+            let fix = format!("Set `providers.{name}.url` in the configuration.");
+            check(State::Missing, "It has no address.".to_owned(), Some(fix))
+        }
+        Ok(url) => match reach(subject.resolved, &url).await {
+            Ok(()) => check(State::Good, format!("{url} can be reached; key: {key}."), None),
+            Err(problem) => {
+                let fix = "Start its server, or check the address, the network and the proxy.".to_owned();
+                check(State::Broken, format!("{url} cannot be reached: {problem}."), Some(fix))
+            }
+        },
+    }
+}
+
+/// A key that a command or a file tells is looked up; `None` where there is none to look up.
+async fn look_up_key(provider: Option<&ProviderSettings>) -> Option<Result<(), Failure>> {
+    let source = provider?.key.as_ref()?;
+    Some(
+        tokio::time::timeout(PATIENCE, source.get())
+            .await
+            .map_or_else(|_| Err(Failure::config("Its key did not come in time.")), |key| key.map(drop)),
+    )
+}
+
+/// Any answer will do: keys are not looked at here.
+async fn reach(resolved: &Resolved, url: &str) -> Result<(), String> {
+    let asked = async {
+        let network = crate::network::of(resolved).map_err(|failure| failure.message)?;
+        let client = network.client(url).await.map_err(|failure| failure.message)?;
+        client.head(url).send().await.map(drop).map_err(|error| cause(&error))
+    };
+    tokio::time::timeout(PATIENCE, asked)
+        .await
+        .unwrap_or_else(|_| Err(format!("no answer within {} seconds", PATIENCE.as_secs())))
+}
+
+/// The innermost reason, which is the one a person can do something about.
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
+fn servers(subject: &Subject<'_>, report: &mut Report) {
+    for (name, server) in &subject.resolved.settings.mcp_servers {
+        let name = format!("MCP server {name}");
+        match &server.transport {
+            _ if server.disabled => report.add(&name, State::Note, "It is switched off.", None),
+            McpTransport::Http { url, .. } => report.add(&name, State::Good, url.written().to_owned(), None),
+            McpTransport::Stdio { command, .. } => {
+                let written = command.written().to_owned();
+                if command.known().is_some_and(|command| !is_there(subject.environment, command)) {
+                    let fix = Some("Install it, or give its full path.".to_owned());
+                    report.add(&name, State::Missing, format!("There is no program `{written}`."), fix);
+                } else {
+                    report.add(&name, State::Good, written, None);
+                }
+            }
+        }
+    }
+}
+
+fn is_there(environment: &Environment, program: &str) -> bool {
+    if program.contains('/') {
+        return environment.expand_home(program).is_file();
+    }
+    let path = environment.var("PATH").unwrap_or_default();
+    std::env::split_paths(path).any(|folder| folder.join(program).is_file())
+}
+
+fn settings(subject: &Subject<'_>, report: &mut Report) {
+    let file = subject.environment.config_dir().join("config.json");
+    if file.is_file() {
+        report.add("configuration", State::Good, file.display().to_string(), None);
+    } else {
+        let text = format!("There is no {}; the defaults hold.", file.display());
+        report.add("configuration", State::Note, text, None);
+    }
+    for notice in &subject.resolved.notices {
+        let state = match notice.level {
+            domain::Level::Error => State::Broken,
+            domain::Level::Info | domain::Level::Warning => State::Note,
+        };
+        report.add("configuration", state, notice.text.clone(), None);
+    }
+}
+
+fn data(subject: &Subject<'_>, report: &mut Report) {
+    let folder = subject.environment.data_dir();
+    match store::Journal::open(&folder) {
+        Ok(_) => report.add("chats", State::Good, format!("They are kept in {}.", folder.display()), None),
+        Err(failure) => report.add("chats", State::Broken, failure.message, failure.hint),
+    }
+}

@@ -1,0 +1,481 @@
+//! `dragoman chat` on a real screen: keys sent, the screen compared.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Answer, FakeModel, Gate};
+
+use crate::client::{Home, fake_provider};
+use crate::tmux::{Screen, Start};
+
+struct Bench {
+    home: Home,
+    fake: FakeModel,
+    config: Value,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let (home, fake) = (Home::new(), FakeModel::start().await);
+        let mut config = fake_provider(fake.url(), "openai-chat");
+        config["providers"]["fake"]["models"]["m1"] = json!({"cost": {"input": 100, "output": 100}, "contextWindow": 1000, "limit": {"context": 1000, "output": 100}});
+        Self { home, fake, config }
+    }
+
+    fn screen(&self) -> Screen {
+        self.screen_with(&Start::default())
+    }
+
+    fn screen_with(&self, start: &Start<'_>) -> Screen {
+        Screen::start(&self.home, &self.config, start)
+    }
+
+    fn wants(&self, command: &str) {
+        let call = Answer::tool_call("c1", "eca__shell_command", json!({"command": command}));
+        self.fake.answer(call).answer(Answer::text("That is all."));
+    }
+}
+
+type Test = tokio::task::JoinHandle<()>;
+
+/// Screens are watched from a thread of their own; the fake model lives on this one.
+fn watch(test: impl FnOnce() + Send + 'static) -> Test {
+    tokio::task::spawn_blocking(test)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_start_says_what_to_do() {
+    let bench = Bench::new().await;
+    watch(move || {
+        let screen = bench.screen();
+        let shown = screen.until("fake/m1");
+        assert!(shown.contains("Dragoman") && shown.contains("/ shows commands"), "{shown}");
+        assert!(shown.lines().any(|line| line.starts_with('>')), "{shown}");
+        screen.keys(&["F1"]);
+        screen.until("Esc, Ctrl-C");
+        screen.keys(&["Escape"]);
+        screen.until("Ask something");
+        screen.keys(&["C-c"]);
+        screen.until("Once more leaves");
+        screen.keys(&["C-c"]);
+        screen.until_left(0);
+        assert!(bench.fake.requests().is_empty());
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_streams_as_markdown() {
+    let bench = Bench::new().await;
+    let gate = Gate::new();
+    let text = "# Title\n\nSome **bold** words\x1b[31m.\n\n```rust\nfn main() {}\n```\n\n- one\n";
+    bench.fake.answer(Answer::new().chunks([text]).gate(&gate).chunks(["- two"]));
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.say("go");
+        let shown = screen.until("• one");
+        assert!(shown.contains("Some bold words."), "no markup and no control characters:\n{shown}");
+        assert!(shown.contains("Esc stops") && !shown.contains("two"), "{shown}");
+        // Typing does not wait for the model.
+        screen.text("typed meanwhile");
+        screen.until("> typed meanwhile");
+        let coloured = screen.coloured();
+        let code = coloured.lines().find(|line| line.contains("main")).expect("the code");
+        assert!(code.contains("38;5;5mfn"), "keywords have a colour: {code:?}");
+        assert!(!coloured.contains("\x1b[31m."), "the model's colours do not reach the terminal");
+        gate.open();
+        screen.until("• two");
+        let shown = screen.until_gone("Esc stops");
+        assert!(shown.contains("15 tokens") && shown.contains("$0.0015"), "{shown}");
+        screen.keys(&["C-c", "C-c", "C-c"]);
+        screen.until_left(0);
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_key_approves_and_it_can_be_for_the_session() {
+    let bench = Bench::new().await;
+    bench.wants("touch one.txt");
+    bench.wants("touch two.txt");
+    bench.wants("touch two.txt");
+    watch(move || {
+        let screen = bench.screen();
+        let made = |name: &str| bench.home.workspace().join(name).exists();
+        screen.until("Ask something");
+        screen.say("make one");
+        let shown = screen.until("y once");
+        assert!(shown.contains("touch one.txt") && shown.contains("n no"), "{shown}");
+        assert!(!made("one.txt"));
+        screen.keys(&["y"]);
+        screen.until("That is all.");
+        assert!(made("one.txt"));
+        screen.say("make two");
+        screen.until("y once");
+        screen.keys(&["a"]);
+        screen.until_it("two answers", |shown| shown.matches("That is all.").count() == 2);
+        assert!(made("two.txt"));
+        std::fs::remove_file(bench.home.workspace().join("two.txt")).expect("removed");
+        // Allowed for the session: not asked again.
+        screen.say("make it again");
+        screen.until_it("three answers", |shown| shown.matches("That is all.").count() == 3);
+        assert!(made("two.txt"));
+        // A call is one line that opens.
+        let shown = screen.shown();
+        assert!(!shown.contains("│"), "{shown}");
+        screen.keys(&["C-o"]);
+        screen.until("│ touch two.txt");
+        screen.keys(&["C-o"]);
+        screen.until_gone("│ touch two.txt");
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_can_say_why() {
+    let bench = Bench::new().await;
+    bench.wants("touch one.txt");
+    bench.wants("touch two.txt");
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.say("make one");
+        screen.until("y once");
+        screen.keys(&["r"]);
+        screen.until("Why not?");
+        screen.text("put it into docs");
+        screen.until("> put it into docs");
+        screen.keys(&["Enter"]);
+        screen.until("That is all.");
+        let sent = bench.fake.last_request().body.to_string();
+        assert!(sent.contains("put it into docs"), "the model is told: {sent}");
+        screen.say("make two");
+        screen.until("y once");
+        screen.keys(&["n"]);
+        let shown = screen.until_it("two answers", |shown| shown.matches("That is all.").count() == 2);
+        assert!(shown.contains("refused by you"), "{shown}");
+        for name in ["one.txt", "two.txt"] {
+            assert!(!bench.home.workspace().join(name).exists());
+        }
+    })
+    .await
+    .expect("the screen");
+}
+
+/// Whoever is in the middle of a line does not approve by typing on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn typing_on_approves_nothing() {
+    let bench = Bench::new().await;
+    let gate = Gate::new();
+    let call = json!({"command": "touch one.txt"});
+    bench.fake.answer(Answer::new().chunks(["Let me."]).gate(&gate).call("c1", "eca__shell_command", call));
+    bench.fake.answer(Answer::text("That is all."));
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.say("make one");
+        screen.until("Let me.");
+        screen.text("wa");
+        screen.until("> wa");
+        gate.open();
+        screen.until("Tab: answer");
+        screen.text("y");
+        screen.until("> way");
+        assert!(!bench.home.workspace().join("one.txt").exists());
+        screen.keys(&["Tab"]);
+        screen.until("y once");
+        screen.keys(&["y"]);
+        screen.until("That is all.");
+        assert!(bench.home.workspace().join("one.txt").exists());
+        assert!(screen.shown().contains("> way"), "what was typed stays");
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_diff_is_shown_in_colours_before_it_is_approved() {
+    let bench = Bench::new().await;
+    bench.home.write("work/a.txt", "old line\nkept\n");
+    let input = json!({"path": "a.txt", "original_content": "old line", "new_content": "new line"});
+    bench.fake.answer(Answer::tool_call("c1", "eca__edit_file", input)).answer(Answer::text("That is all."));
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.say("edit it");
+        screen.until("y once");
+        let coloured = screen.coloured();
+        let line =
+            |text: &str| coloured.lines().find(|line| line.contains(text)).unwrap_or_default().to_owned();
+        assert!(line("-old line").contains("38;5;1m"), "{coloured}");
+        assert!(line("+new line").contains("38;5;2m"), "{coloured}");
+        screen.keys(&["y"]);
+        screen.until("That is all.");
+        let text = std::fs::read_to_string(bench.home.workspace().join("a.txt")).expect("the file");
+        assert_eq!(text, "new line\nkept\n");
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn escape_stops_and_twice_leaves() {
+    let bench = Bench::new().await;
+    bench.fake.answer(Answer::new().chunks(["Half an answer"]).silence());
+    bench.fake.answer(Answer::text("Whole."));
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.say("go");
+        screen.until("Half an answer");
+        screen.keys(&["Escape"]);
+        screen.until("Stopped.");
+        assert!(screen.shown().contains("Half an answer"), "what was said stays");
+        screen.say("again");
+        screen.until("Whole.");
+        screen.until_gone("Esc stops");
+        screen.keys(&["Escape"]);
+        screen.until("Once more leaves");
+        screen.keys(&["Escape"]);
+        let shown = screen.until_left(0);
+        assert!(shown.contains("dragoman chat --session"), "{shown}");
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_chat_goes_on_where_it_was() {
+    let bench = Bench::new().await;
+    let gate = Gate::new();
+    bench.fake.answer(Answer::new().chunks(["Remember this number: 4711. "]).gate(&gate));
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.say("give me a number");
+        screen.until("4711");
+        // What was shown for a quarter of a second is safe.
+        std::thread::sleep(Duration::from_millis(300));
+        screen.kill("-KILL");
+        screen.until("left with 137");
+        drop(screen);
+        let screen = bench.screen_with(&Start { arguments: &["--continue"], ..Start::default() });
+        let shown = screen.until("4711");
+        assert!(shown.contains("› give me a number"), "{shown}");
+        bench.fake.answer(Answer::text("It was 4711, as I said."));
+        screen.say("which number?");
+        screen.until("as I said");
+        let sent = bench.fake.last_request().body.to_string();
+        assert!(sent.contains("Remember this number: 4711."), "{sent}");
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_resize_draws_everything_anew() {
+    let bench = Bench::new().await;
+    let words: String = (1..=40).map(|number| format!("word{number} ")).collect();
+    bench.fake.answer(Answer::text(&words));
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.say("go");
+        screen.until("word40");
+        screen.text("half a prompt");
+        screen.until("> half a prompt");
+        for (columns, rows) in [(50, 30), (120, 12), (30, 20), (12, 5), (80, 24)] {
+            screen.resize(columns, rows);
+            let fits = |shown: &str| {
+                let all: Vec<&str> = shown.lines().collect();
+                let typed = shown.replace('\n', "").contains("half");
+                typed && (rows < 12 || shown.contains("word40")) && all.len() <= usize::from(rows)
+            };
+            screen.until_it(&format!("{columns} × {rows}"), fits);
+        }
+        let shown = screen.until("half a prompt");
+        assert!(shown.contains("word1 word2 word3"), "{shown}");
+        assert_eq!(shown.matches("word40").count(), 1, "nothing is left of other sizes:\n{shown}");
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forty_columns_are_enough() {
+    let bench = Bench::new().await;
+    bench.fake.answer(Answer::text(
+        "A table:\n\n| name | description |\n|---|---|\n| alpha | the first letter of the Greek alphabet |\n\nAnd a-very-long-word-that-does-not-fit-into-forty-columns.",
+    ));
+    bench.wants("touch a-file-with-a-rather-long-name-for-forty-columns.txt");
+    watch(move || {
+        let screen = bench.screen_with(&Start { columns: 40, rows: 20, ..Start::default() });
+        let shown = screen.until("fake/m1");
+        assert!(shown.contains("Ask something"), "{shown}");
+        screen.say("a table please");
+        let shown = screen.until("columns.");
+        assert!(shown.contains("name: alpha"), "a table that does not fit is a list:\n{shown}");
+        assert!(shown.contains("$0.00"), "{shown}");
+        screen.say("touch");
+        let shown = screen.until("y once");
+        assert!(shown.contains("forty-columns.txt"), "all of what is approved is seen:\n{shown}");
+        screen.keys(&["n"]);
+        screen.until("That is all.");
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_files_and_models_are_completed() {
+    let mut bench = Bench::new().await;
+    bench.config["providers"]["fake"]["models"]["m2"] = json!({});
+    bench.home.write("work/src/engine_room.rs", "fn engine_room_code() {}\n");
+    bench.fake.answer(Answer::text("Seen."));
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.text("/co");
+        let shown = screen.until("/compact");
+        assert!(shown.contains("/costs") && shown.contains("/config"), "{shown}");
+        screen.keys(&["C-u"]);
+        screen.until_gone("/compact");
+        screen.say("/nosuchthing");
+        screen.until("There is no command");
+        screen.keys(&["C-u"]);
+        screen.text("/model");
+        screen.until("Choose the model");
+        screen.keys(&["Enter"]);
+        screen.until("type to narrow");
+        screen.text("m2");
+        screen.until_gone("fake/m1  now");
+        screen.keys(&["Enter"]);
+        screen.until_gone("type to narrow");
+        screen.keys(&["BTab"]);
+        screen.until("Behavior: plan");
+        screen.text("look at @engine_r");
+        screen.until("@src/engine_room.rs");
+        screen.keys(&["Tab"]);
+        screen.until("> look at @src/engine_room.rs");
+        screen.keys(&["Enter"]);
+        screen.until("Seen.");
+        let sent = bench.fake.last_request().body;
+        assert_eq!(sent["model"], "m2");
+        assert!(sent.to_string().contains("engine_room_code"), "the file is sent along: {sent}");
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn chats_are_listed_resumed_and_forked() {
+    let bench = Bench::new().await;
+    bench.fake.respond_with(|request| Answer::text(&format!("Answer to {}.", request.last_user_text())));
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.say("alpha");
+        screen.until("Answer to alpha.");
+        screen.until_gone("Esc stops");
+        screen.say("/new");
+        screen.until("Ask something");
+        screen.say("beta");
+        screen.until("Answer to beta.");
+        screen.until_gone("Esc stops");
+        screen.keys(&["C-r"]);
+        let shown = screen.until("Chats of this folder");
+        assert!(shown.contains("alpha") && shown.contains("2 messages"), "{shown}");
+        screen.keys(&["Enter"]);
+        let shown = screen.until("Answer to alpha.");
+        assert!(!shown.contains("Answer to beta."), "{shown}");
+        screen.say("gamma");
+        screen.until("Answer to gamma.");
+        screen.until_gone("Esc stops");
+        screen.say("/fork");
+        screen.until("The whole chat");
+        screen.text("alpha");
+        screen.keys(&["Enter"]);
+        screen.until_gone("Answer to gamma.");
+        screen.say("delta");
+        screen.until("Answer to delta.");
+        let sent = bench.fake.last_request().body.to_string();
+        assert!(sent.contains("alpha") && !sent.contains("gamma"), "{sent}");
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_lines_can_be_pasted_typed_and_edited() {
+    let bench = Bench::new().await;
+    bench.fake.respond_with(|_| Answer::text("Taken."));
+    let editor =
+        bench.home.write("editor.sh", "#!/bin/sh\nsleep 0.2\nprintf 'from the editor\\n' >> \"$1\"\n");
+    std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    watch(move || {
+        let path = editor.display().to_string();
+        let screen = bench.screen_with(&Start { environment: &[("EDITOR", &path)], ..Start::default() });
+        screen.until("Ask something");
+        screen.paste("one\ntwo\nthree");
+        let shown = screen.until("three");
+        assert!(bench.fake.requests().is_empty(), "a paste sends nothing:\n{shown}");
+        screen.keys(&["M-Enter"]);
+        screen.text("four\\");
+        screen.keys(&["Enter"]);
+        screen.text("five");
+        screen.until("  five");
+        screen.keys(&["C-g"]);
+        screen.until("from the editor");
+        screen.keys(&["Enter"]);
+        screen.until("Taken.");
+        let sent = bench.fake.last_request().last_user_text();
+        assert_eq!(sent, "one\ntwo\nthree\nfour\nfivefrom the editor");
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_terminal_is_restored_after_a_panic_and_a_signal() {
+    let bench = Bench::new().await;
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.text("/panic");
+        screen.keys(&["Enter", "Enter"]);
+        let shown = screen.until_left(1);
+        assert!(shown.contains("a mistake of ours"), "{shown}");
+        drop(screen);
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.kill("-TERM");
+        screen.until_left(0);
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_colours_there_are_none() {
+    let bench = Bench::new().await;
+    bench.fake.answer(Answer::text("# Head\n\n`code` and [link](http://x)\n\n```rust\nfn main() {}\n```"));
+    watch(move || {
+        let screen = bench.screen_with(&Start { environment: &[("NO_COLOR", "1")], ..Start::default() });
+        screen.until("Ask something");
+        screen.say("go");
+        screen.until("main");
+        let coloured = screen.coloured();
+        let has_colour = |code: &str| {
+            code.split(';').any(|it| matches!(it.parse::<u32>(), Ok(30..=38 | 40..=48 | 90..=97 | 100..=107)))
+        };
+        let codes = coloured.split("\x1b[").skip(1).filter_map(|it| it.split('m').next());
+        assert_eq!(codes.filter(|code| has_colour(code)).count(), 0, "{coloured:?}");
+    })
+    .await
+    .expect("the screen");
+}

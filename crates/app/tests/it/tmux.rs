@@ -1,0 +1,170 @@
+//! A terminal for tests: the real program in tmux, keys sent, the screen read. Waits poll, with a deadline.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::client::Home;
+
+/// No test waits longer than this for the screen to show something.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+pub struct Screen {
+    socket: PathBuf,
+}
+
+/// How the program is started.
+pub struct Start<'a> {
+    pub arguments: &'a [&'a str],
+    pub environment: &'a [(&'a str, &'a str)],
+    pub columns: u16,
+    pub rows: u16,
+}
+
+impl Default for Start<'_> {
+    fn default() -> Self {
+        Self { arguments: &[], environment: &[], columns: 80, rows: 24 }
+    }
+}
+
+impl Screen {
+    /// `dragoman chat`; when it has left, the terminal says how and what state it is in.
+    pub fn start(home: &Home, config: &Value, start: &Start<'_>) -> Self {
+        // A server that is still ending must not be met again.
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let socket = home.path().join(format!("tmux-{}", STARTED.fetch_add(1, Ordering::Relaxed)));
+        let screen = Self { socket };
+        let config = home.write("config-of-the-test.json", &config.to_string());
+        let extra: Vec<String> =
+            start.environment.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        let arguments: Vec<String> = start.arguments.iter().map(|argument| quoted(argument)).collect();
+        let line = format!(
+            "cd {}; env -i PATH={} HOME={} TERM=\"$TERM\" DRAGOMAN_CONFIG=\"$(cat {})\" {} {} chat {}; \
+             echo \"left with $?\"; stty -a; exec sleep 600",
+            quoted(&home.workspace().display().to_string()),
+            quoted(&std::env::var("PATH").unwrap_or_default()),
+            quoted(&home.path().display().to_string()),
+            quoted(&config.display().to_string()),
+            extra.join(" "),
+            env!("CARGO_BIN_EXE_dragoman"),
+            arguments.join(" "),
+        );
+        let size = [start.columns.to_string(), start.rows.to_string()];
+        let started =
+            screen.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &size[0], "-y", &size[1], &line]);
+        assert!(started.status.success(), "tmux: {}", String::from_utf8_lossy(&started.stderr));
+        screen
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(&self.socket).args(arguments).env_remove("TMUX");
+        command.output().expect("tmux is installed (scripts/setup does it)")
+    }
+
+    /// Named keys: `Enter`, `Escape`, `C-c`, `y`.
+    pub fn keys(&self, keys: &[&str]) {
+        let sent = self.tmux(&[&["send-keys"], keys].concat());
+        assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    }
+
+    /// Text as if it were typed.
+    pub fn text(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]);
+    }
+
+    /// A prompt: typed, seen, sent.
+    pub fn say(&self, text: &str) {
+        self.text(text);
+        let end: String = text.chars().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect();
+        self.until(&end);
+        self.keys(&["Enter"]);
+    }
+
+    pub fn paste(&self, text: &str) {
+        self.tmux(&["set-buffer", text]);
+        self.tmux(&["paste-buffer", "-p"]);
+    }
+
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let sizes = [columns.to_string(), rows.to_string()];
+        self.tmux(&["resize-window", "-x", &sizes[0], "-y", &sizes[1]]);
+    }
+
+    /// What is on the screen.
+    pub fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p"]).stdout).into_owned()
+    }
+
+    /// The same with colours.
+    pub fn coloured(&self) -> String {
+        String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p", "-e"]).stdout).into_owned()
+    }
+
+    /// Waits until this is on the screen.
+    pub fn until(&self, text: &str) -> String {
+        self.until_it(&format!("“{text}” on the screen"), |shown| shown.contains(text))
+    }
+
+    pub fn until_gone(&self, text: &str) -> String {
+        self.until_it(&format!("“{text}” off the screen"), |shown| !shown.contains(text))
+    }
+
+    pub fn until_it(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let shown = self.shown();
+            if fits(&shown) {
+                return shown;
+            }
+            assert!(Instant::now() < deadline, "waited for {what}; there was:\n{shown}");
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// The process of the chat.
+    pub fn pid(&self) -> u32 {
+        let pane = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
+        let shell = String::from_utf8_lossy(&pane.stdout).trim().to_owned();
+        let children = Command::new("ps").args(["-o", "pid=,comm=", "--ppid", &shell]).output().expect("ps");
+        let text = String::from_utf8_lossy(&children.stdout).into_owned();
+        let line = text.lines().find(|line| line.contains("dragoman")).expect("the chat runs");
+        line.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("a pid")
+    }
+
+    pub fn kill(&self, signal: &str) {
+        Command::new("kill").args([signal, &self.pid().to_string()]).status().expect("kill");
+    }
+
+    /// The program has left with this code and the terminal is as it was: lines are edited and echoed again.
+    pub fn until_left(&self, code: i32) -> String {
+        let shown = self
+            .until_it("the end of the chat", |shown| shown.contains("left with") && shown.contains("echok"));
+        assert!(shown.contains(&format!("left with {code}")), "{shown}");
+        for mode in [" icanon", " echo ", " isig", " opost"] {
+            assert!(
+                shown.replace('\n', " ").contains(mode),
+                "the terminal is not restored ({mode}):\n{shown}"
+            );
+        }
+        let screen =
+            self.tmux(&["display-message", "-p", "#{alternate_on} #{bracket_paste_flag} #{cursor_flag}"]);
+        let screen = String::from_utf8_lossy(&screen.stdout).trim().to_owned();
+        assert!(screen.starts_with('0') && screen.ends_with('1'), "alternate screen or cursor: {screen}");
+        shown
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

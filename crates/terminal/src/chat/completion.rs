@@ -1,0 +1,156 @@
+//! What is offered while a person types `/` at the beginning or `@` anywhere: commands and files, from the engine.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use domain::command::{Context, SlashCommand};
+
+use crate::text::clean_line;
+
+/// Rows of the list.
+pub const ROWS: usize = 8;
+
+/// Commands that the terminal carries out itself: name and description.
+pub const OWN: [(&str, &str); 9] = [
+    ("chats", "List earlier chats and go on with one"),
+    ("new", "Begin a new chat"),
+    ("fork", "Go on in a copy of this chat, from any of its messages"),
+    ("model", "Choose the model"),
+    ("behavior", "Choose the behavior (Shift-Tab: the next one)"),
+    ("editor", "Write the prompt in $VISUAL or $EDITOR (Ctrl-G)"),
+    ("help", "Keys and commands (F1)"),
+    ("stop", "Stop the answer (Esc)"),
+    ("quit", "Leave (Ctrl-D)"),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Command,
+    File,
+}
+
+/// The word at the cursor that can be completed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Word {
+    pub kind: Kind,
+    /// With its `/` or `@`.
+    pub range: Range<usize>,
+    /// Without it.
+    pub query: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// What is put into the line, with its `/` or `@`.
+    pub text: String,
+    pub detail: String,
+    pub context: Option<Context>,
+}
+
+pub struct Completion {
+    pub word: Word,
+    pub offers: Vec<Offer>,
+    pub chosen: usize,
+}
+
+impl Completion {
+    pub fn move_by(&mut self, down: bool) {
+        let count = self.offers.len().max(1);
+        self.chosen = (self.chosen + if down { 1 } else { count - 1 }) % count;
+    }
+}
+
+/// What stands before the cursor, where it can be completed.
+pub fn word_at(text: &str, cursor: usize) -> Option<Word> {
+    let before = text.get(..cursor)?;
+    if let Some(query) = before.strip_prefix('/').filter(|rest| !rest.contains(char::is_whitespace)) {
+        return Some(Word { kind: Kind::Command, range: 0..cursor, query: query.to_owned() });
+    }
+    let start = before
+        .rfind(char::is_whitespace)
+        .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+    let query = before[start..].strip_prefix('@')?;
+    Some(Word { kind: Kind::File, range: start..cursor, query: query.to_owned() })
+}
+
+/// Ours first; an engine's command of the same name is the same to a person.
+pub fn commands(query: &str, found: Vec<SlashCommand>) -> Vec<Offer> {
+    let own = OWN.iter().filter(|(name, _)| name.contains(query));
+    let mut offers: Vec<Offer> =
+        own.map(|(name, detail)| offer(format!("/{name}"), (*detail).to_owned())).collect();
+    for command in found {
+        let text = format!("/{}", clean_line(&command.name));
+        if offers.iter().all(|known| known.text != text) && command.name != "resume" {
+            offers.push(offer(text, clean_line(&command.description)));
+        }
+    }
+    offers.sort_by_key(|offer| !offer.text[1..].starts_with(query));
+    offers
+}
+
+fn offer(text: String, detail: String) -> Offer {
+    Offer { text, detail, context: None }
+}
+
+pub fn contexts(found: Vec<Context>, roots: &[PathBuf]) -> Vec<Offer> {
+    let offers = found.into_iter().filter_map(|context| {
+        let (text, detail) = match &context {
+            Context::File { path, .. } => (relative(path, roots), ""),
+            Context::Directory { path } => (format!("{}/", relative(path, roots)), "folder"),
+            Context::RepoMap => ("repo-map".to_owned(), "the tree of the workspace"),
+            Context::McpResource(resource) => (resource.name.replace(char::is_whitespace, "-"), "resource"),
+            Context::Web { url } => (url.clone(), "page"),
+            _ => return None,
+        };
+        let text = clean_line(&text);
+        // A name with spaces could not be found again in the line.
+        let fits = !text.is_empty() && !text.contains(char::is_whitespace);
+        fits.then(|| Offer { text: format!("@{text}"), detail: detail.to_owned(), context: Some(context) })
+    });
+    offers.take(50).collect()
+}
+
+fn relative(path: &Path, roots: &[PathBuf]) -> String {
+    let inside = roots.iter().find_map(|root| path.strip_prefix(root).ok());
+    inside.unwrap_or(path).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_at_the_cursor() {
+        for (text, expected) in [
+            ("/mo", Some((Kind::Command, 0..3, "mo"))),
+            ("/", Some((Kind::Command, 0..1, ""))),
+            ("/model x", None),
+            ("look at @src/ma", Some((Kind::File, 8..15, "src/ma"))),
+            ("é @a", Some((Kind::File, 3..5, "a"))),
+            ("mail a@b", None),
+            ("a / b", None),
+            ("", None),
+        ] {
+            let found = word_at(text, text.len());
+            let expected = expected.map(|(kind, range, query)| Word { kind, range, query: query.to_owned() });
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn commands_that_begin_so_come_first() {
+        let offers = commands("co", Vec::new());
+        assert!(offers.is_empty());
+        let found = |name: &str| SlashCommand {
+            name: name.to_owned(),
+            description: String::new(),
+            origin: domain::command::SlashOrigin::Native,
+            arguments: Vec::new(),
+        };
+        let offers = commands("co", vec![found("icons"), found("compact"), found("model")]);
+        assert_eq!(
+            offers.iter().map(|it| it.text.as_str()).collect::<Vec<_>>(),
+            ["/compact", "/icons", "/model"]
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! A unified diff in colours.
+
+use ratatui::text::{Line, Span};
+
+use super::theme::Theme;
+use super::wrap::{self, Indent};
+use crate::text::clean;
+
+/// Rows of a diff that are drawn; more is told as a number.
+const MOST: usize = 2000;
+
+pub fn render(diff: &str, columns: usize, theme: &Theme, indent: &Indent) -> Vec<Line<'static>> {
+    let diff = clean(diff);
+    let all: Vec<&str> =
+        diff.lines().filter(|line| !line.starts_with("--- ") && !line.starts_with("+++ ")).collect();
+    let mut rows = Vec::new();
+    for line in all.iter().take(MOST) {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => theme.added,
+            Some(b'-') => theme.removed,
+            Some(b'@') => theme.hunk,
+            _ => theme.dim,
+        };
+        rows.extend(wrap::hard(&[Span::styled((*line).to_owned(), style)], columns, indent));
+    }
+    if let Some(more) = all.len().checked_sub(MOST).filter(|more| *more > 0) {
+        rows.extend(wrap::words(&[Span::styled(format!("… {more} more lines"), theme.dim)], columns, indent));
+    }
+    rows
+}

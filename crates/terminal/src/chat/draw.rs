@@ -1,0 +1,295 @@
+//! The screen as cells: the chat, what is asked, the line being typed, the status.
+//!
+//! Invariant: nothing is drawn outside the area, however small it is; only what is seen is laid out.
+
+use domain::AskKind;
+use domain::item::ItemKind;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::completion::{Kind, ROWS};
+use super::input::Input;
+use super::keys::HELP;
+use super::picker::Picker;
+use super::screen::{Overlay, Screen};
+use super::status;
+use super::theme::Theme;
+use super::tool;
+use super::wrap::{self, Indent};
+use crate::text::{clean, clean_line, shorten, width};
+
+/// What stands before the typed line.
+const PROMPT: &str = "> ";
+const NO_MODEL: &str = "No model can be used yet. Set a key, for instance ANTHROPIC_API_KEY or OPENAI_API_KEY, or run \
+    `dragoman models pull smollm2` for a small embedded one. /doctor says more.";
+
+/// Draws everything; tells where the cursor is.
+pub fn draw(screen: &mut Screen, buffer: &mut Buffer) -> Option<Position> {
+    let area = buffer.area;
+    if area.width == 0 || area.height == 0 {
+        return None;
+    }
+    let theme = screen.theme;
+    let columns = usize::from(area.width);
+    let mut rest = area;
+    let status = cut_bottom(&mut rest, 1);
+    put(buffer, status, 0, &status::line(screen, columns));
+    let most = (area.height / 3).max(1);
+    let typed_rows =
+        u16::try_from(active_input(screen).rows(columns.saturating_sub(2)).len()).unwrap_or(u16::MAX);
+    let typed = cut_bottom(&mut rest, typed_rows.min(most));
+    let cursor = draw_input(screen, buffer, typed);
+    if rest.height > 4 {
+        let rule = cut_bottom(&mut rest, 1);
+        put(buffer, rule, 0, &Line::from(Span::styled("─".repeat(columns), theme.dim)));
+    }
+    for block in [ask_rows(screen, columns), steering_rows(screen, columns), completion_rows(screen, columns)]
+    {
+        let height = u16::try_from(block.len()).unwrap_or(u16::MAX).min(rest.height.saturating_sub(1));
+        let place = cut_bottom(&mut rest, height);
+        for (at, row) in (0..height).zip(&block) {
+            put(buffer, place, at, row);
+        }
+    }
+    match &screen.overlay {
+        None => {
+            draw_chat(screen, buffer, rest);
+            cursor
+        }
+        Some(overlay) => {
+            for (at, row) in (0..rest.height).zip(overlay_rows(overlay, columns, rest.height.into(), &theme))
+            {
+                put(buffer, rest, at, &row);
+            }
+            None
+        }
+    }
+}
+
+fn cut_bottom(rest: &mut Rect, height: u16) -> Rect {
+    let height = height.min(rest.height);
+    rest.height -= height;
+    Rect { x: rest.x, y: rest.y + rest.height, width: rest.width, height }
+}
+
+fn put(buffer: &mut Buffer, area: Rect, row: u16, line: &Line<'_>) {
+    if row < area.height {
+        buffer.set_line(area.x, area.y + row, line, area.width);
+    }
+}
+
+fn draw_chat(screen: &mut Screen, buffer: &mut Buffer, area: Rect) {
+    let theme = screen.theme;
+    if screen.transcript.is_empty() {
+        for (at, row) in (0..area.height).zip(welcome(screen, area.width.into())) {
+            put(buffer, area, at, &row);
+        }
+        return;
+    }
+    for (at, seen) in (0..area.height).zip(screen.transcript.view(area.width, area.height, &theme)) {
+        put(buffer, area, at, seen.line);
+        if seen.selected && !seen.line.spans.is_empty() {
+            let row = Rect { y: area.y + at, height: 1, ..area };
+            buffer.set_style(row, theme.chosen);
+        }
+    }
+}
+
+fn welcome(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
+    let theme = &screen.theme;
+    let mut rows = Vec::new();
+    let mut say = |text: &str, style: Style| {
+        for line in clean(text).trim().split('\n') {
+            rows.extend(wrap::words(&[Span::styled(line.to_owned(), style)], columns, &Indent::default()));
+        }
+    };
+    say(&screen.catalog.welcome, theme.heading);
+    say("", theme.dim);
+    say("Ask something. / shows commands, @ adds files, F1 shows the keys, Ctrl-R earlier chats.", theme.dim);
+    if screen.model().is_none() {
+        say("", theme.dim);
+        say(NO_MODEL, theme.warning);
+    }
+    for notice in &screen.catalog.notices {
+        say("", theme.dim);
+        say(&notice.text, theme.warning);
+    }
+    rows
+}
+
+/// The line that takes keys: the prompt, or the reason of a refusal.
+fn active_input(screen: &mut Screen) -> &mut Input {
+    match &mut screen.asks.reason {
+        Some(reason) => reason,
+        None => &mut screen.input,
+    }
+}
+
+fn draw_input(screen: &mut Screen, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+    let theme = screen.theme;
+    let room = usize::from(area.width).saturating_sub(width(PROMPT));
+    let input = active_input(screen);
+    let (row, column) = input.place(room);
+    let rows: Vec<(usize, usize)> = input.rows(room).to_vec();
+    // The cursor's row is always seen.
+    let first = (row + 1).saturating_sub(area.height.into());
+    let text = input.text().to_owned();
+    for (at, (start, end)) in (0..area.height).zip(rows.iter().skip(first)) {
+        let mark = if first == 0 && at == 0 { PROMPT } else { "  " };
+        let typed = text.get(*start..*end).unwrap_or_default().to_owned();
+        let line = Line::from(vec![Span::styled(mark, theme.accent), Span::styled(typed, theme.text)]);
+        put(buffer, area, at, &line);
+    }
+    let x = u16::try_from(width(PROMPT) + column).unwrap_or(u16::MAX).min(area.width.saturating_sub(1));
+    let y = u16::try_from(row.saturating_sub(first)).unwrap_or(0);
+    (area.height > 0).then(|| Position::new(area.x + x, area.y + y.min(area.height - 1)))
+}
+
+fn ask_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
+    let Some(ask) = screen.asks.first() else { return Vec::new() };
+    let theme = &screen.theme;
+    let mut rows = Vec::new();
+    let mut say = |text: &str, style: Style| {
+        for line in clean(text).trim().split('\n') {
+            rows.extend(wrap::words(&[Span::styled(line.to_owned(), style)], columns, &Indent::default()));
+        }
+    };
+    match &ask.kind {
+        AskKind::Approval { reason, keys } => {
+            let call = screen.asks.item().and_then(|item| screen.transcript.item(item));
+            let title = match call.map(|item| &item.kind) {
+                Some(ItemKind::ToolCall(call)) => tool::title(call),
+                _ => "a tool call".to_owned(),
+            };
+            let more = match screen.asks.count() {
+                1 => String::new(),
+                count => format!(" (1 of {count})"),
+            };
+            say(&format!("Allow this?{more}  {}", shorten(&title, columns.saturating_mul(3))), theme.warning);
+            say(reason, theme.dim);
+            say(&approval_keys(screen, keys), theme.accent);
+        }
+        AskKind::Question { text, options, freeform } => {
+            say(text, theme.warning);
+            for (at, option) in options.iter().enumerate() {
+                let detail = option.description.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
+                let chosen = if at == screen.asks.option { "→" } else { " " };
+                say_option(&mut say, &format!("{chosen} {} {}{detail}", at + 1, option.label), theme);
+            }
+            let typed = if *freeform { ", or type an answer" } else { "" };
+            let pick = if options.is_empty() { "Type an answer" } else { "A number or Enter" };
+            say(&format!("{pick}{}", if options.is_empty() { "" } else { typed }), theme.accent);
+        }
+        AskKind::Form { text, .. } => say(text, theme.warning),
+    }
+    rows
+}
+
+/// Options keep the space before those that are not chosen.
+fn say_option(say: &mut impl FnMut(&str, Style), text: &str, theme: &Theme) {
+    say(&text.replacen("  ", "\u{a0} ", 1), theme.text);
+}
+
+fn approval_keys(screen: &Screen, keys: &[String]) -> String {
+    if screen.asks.reason.is_some() {
+        return "Why not? Enter refuses and tells the model, Esc goes back.".to_owned();
+    }
+    if !screen.asks.focused {
+        return "Tab: answer (what you typed stays)".to_owned();
+    }
+    if !screen.asks.is_armed(screen.now) {
+        return "…".to_owned();
+    }
+    let what = match keys {
+        [] => String::new(),
+        keys => format!(" ({})", clean_line(&keys.join(", "))),
+    };
+    format!("y once · a this session{what} · n no · r no, and say why")
+}
+
+fn steering_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
+    let Some(text) = &screen.steering else { return Vec::new() };
+    let text = format!("» {} (said at the next step)", clean_line(text));
+    vec![Line::from(Span::styled(shorten(&text, columns), screen.theme.dim))]
+}
+
+fn completion_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
+    let Some(completion) = &screen.completion else { return Vec::new() };
+    let theme = &screen.theme;
+    let first = (completion.chosen + 1).saturating_sub(ROWS);
+    let offers = completion.offers.iter().enumerate().skip(first).take(ROWS);
+    let wide = offers.clone().map(|(_, offer)| width(&offer.text)).max().unwrap_or(0).min(columns / 2);
+    let row = |(at, offer): (usize, &super::completion::Offer)| {
+        // A path is told by its end.
+        let text = match completion.word.kind {
+            Kind::File => keep_end(&offer.text, columns.saturating_sub(2)),
+            Kind::Command => shorten(&offer.text, columns.saturating_sub(2)),
+        };
+        let space = " ".repeat(wide.saturating_sub(width(&text)) + 2);
+        let room = columns.saturating_sub(width(&text) + space.len() + 2);
+        let style = if at == completion.chosen { theme.chosen } else { theme.accent };
+        let detail = format!("{space}{}", shorten(&offer.detail, room));
+        Line::from(vec![Span::raw("  "), Span::styled(text, style), Span::styled(detail, theme.dim)])
+    };
+    offers.map(row).collect()
+}
+
+fn keep_end(text: &str, columns: usize) -> String {
+    let wide = width(text);
+    if wide <= columns {
+        return text.to_owned();
+    }
+    let mut end: String = text.chars().rev().take(columns.saturating_sub(1)).collect();
+    end = end.chars().rev().collect();
+    format!("…{end}")
+}
+
+fn overlay_rows(overlay: &Overlay, columns: usize, height: usize, theme: &Theme) -> Vec<Line<'static>> {
+    match overlay {
+        Overlay::Help => help_rows(columns, theme),
+        Overlay::Picker(picker) => picker_rows(picker, columns, height, theme),
+    }
+}
+
+fn help_rows(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut rows =
+        vec![Line::from(Span::styled("Keys (any key closes this)", theme.heading)), Line::default()];
+    let widest = HELP.iter().map(|(keys, _)| width(keys)).max().unwrap_or(0) + 2;
+    for (keys, meaning) in HELP {
+        let spans = if columns >= widest + 30 {
+            let space = " ".repeat(widest - width(keys));
+            vec![Span::styled(keys, theme.accent), Span::raw(space), Span::styled(meaning, theme.text)]
+        } else {
+            vec![Span::styled(keys, theme.accent), Span::raw(": "), Span::styled(meaning, theme.text)]
+        };
+        rows.extend(wrap::hard(&spans, columns, &Indent::default()));
+    }
+    rows
+}
+
+fn picker_rows(picker: &Picker, columns: usize, height: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let shown = picker.shown();
+    let mut head = vec![Span::styled(picker.title, theme.heading)];
+    let hint =
+        if picker.filter.is_empty() { "type to narrow, Enter takes, Esc closes" } else { &picker.filter };
+    head.push(Span::styled(format!("  {hint}"), theme.dim));
+    let mut rows = vec![Line::from(head)];
+    if shown.is_empty() {
+        rows.push(Line::from(Span::styled("Nothing there.", theme.dim)));
+    }
+    let room = height.saturating_sub(1).max(1);
+    let first = (picker.chosen + 1).saturating_sub(room);
+    for (at, row) in shown.iter().enumerate().skip(first).take(room) {
+        let detail = if row.detail.is_empty() { String::new() } else { format!("  {}", row.detail) };
+        let text = shorten(&row.text, columns.saturating_sub(2 + width(&detail)).max(columns / 2));
+        let style = if at == picker.chosen { theme.chosen } else { theme.text };
+        rows.push(Line::from(vec![
+            Span::raw("  "),
+            Span::styled(text, style),
+            Span::styled(detail, theme.dim),
+        ]));
+    }
+    rows
+}

@@ -1,0 +1,283 @@
+//! The line (or lines) a person types: text, cursor, and what was sent before.
+//!
+//! Invariant: the cursor stands between two characters a person would call one; the text holds no control character
+//! but the newline.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::text::{clean, width};
+
+/// Earlier prompts that are kept.
+const REMEMBERED: usize = 500;
+
+#[derive(Default)]
+pub struct Input {
+    text: String,
+    /// A byte offset.
+    cursor: usize,
+    earlier: Vec<String>,
+    /// Which earlier prompt is shown, and what was being typed meanwhile.
+    recalled: Option<(usize, String)>,
+    /// Byte ranges of the rows at a width; dropped when the text changes.
+    rows: Option<(usize, Vec<(usize, usize)>)>,
+}
+
+impl Input {
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    pub fn set(&mut self, text: &str) {
+        self.text = clean(text).into_owned();
+        self.cursor = self.text.len();
+        self.rows = None;
+    }
+
+    /// What stands there, to be sent; remembered.
+    pub fn take(&mut self) -> String {
+        let text = std::mem::take(&mut self.text);
+        self.cursor = 0;
+        self.rows = None;
+        self.remember(&text);
+        text
+    }
+
+    pub fn clear(&mut self) {
+        self.set("");
+        self.recalled = None;
+    }
+
+    pub fn remember(&mut self, text: &str) {
+        self.recalled = None;
+        if !text.trim().is_empty() && self.earlier.last().is_none_or(|last| last != text) {
+            self.earlier.push(text.to_owned());
+            let too_many = self.earlier.len().saturating_sub(REMEMBERED);
+            self.earlier.drain(..too_many);
+        }
+    }
+
+    pub fn insert(&mut self, text: &str) {
+        let text = clean(text);
+        self.text.insert_str(self.cursor, &text);
+        self.cursor += text.len();
+        self.rows = None;
+    }
+
+    /// Puts `text` where `range` stood and the cursor behind it.
+    pub fn replace(&mut self, range: std::ops::Range<usize>, text: &str) {
+        if self.text.get(range.clone()).is_none() {
+            return;
+        }
+        self.text.replace_range(range.clone(), text);
+        self.cursor = range.start + text.len();
+        self.rows = None;
+    }
+
+    pub fn backspace(&mut self) {
+        let from = self.before();
+        self.replace(from..self.cursor, "");
+    }
+
+    pub fn delete(&mut self) {
+        let (at, to) = (self.cursor, self.after());
+        self.replace(at..to, "");
+    }
+
+    pub fn delete_word(&mut self) {
+        let from = self.word_before();
+        self.replace(from..self.cursor, "");
+    }
+
+    pub fn delete_to_start(&mut self) {
+        let from = self.line_start();
+        self.replace(from..self.cursor, "");
+    }
+
+    pub fn delete_to_end(&mut self) {
+        let (at, to) = (self.cursor, self.line_end());
+        self.replace(at..to.max(at), "");
+    }
+
+    pub fn left(&mut self) {
+        self.cursor = self.before();
+    }
+
+    pub fn right(&mut self) {
+        self.cursor = self.after();
+    }
+
+    pub fn word_left(&mut self) {
+        self.cursor = self.word_before();
+    }
+
+    pub fn word_right(&mut self) {
+        let rest = &self.text[self.cursor..];
+        let word = rest.find(|c: char| c.is_alphanumeric()).unwrap_or(rest.len());
+        let end = rest[word..].find(|c: char| !c.is_alphanumeric()).map_or(rest.len(), |at| word + at);
+        self.cursor += end;
+    }
+
+    pub fn home(&mut self) {
+        self.cursor = self.line_start();
+    }
+
+    pub fn end(&mut self) {
+        self.cursor = self.line_end();
+    }
+
+    /// A line up, or the prompt before; false where there is none.
+    pub fn up(&mut self) -> bool {
+        let start = self.line_start();
+        if start > 0 {
+            let column = width(&self.text[start..self.cursor]);
+            let above = self.text[..start - 1].rfind('\n').map_or(0, |at| at + 1);
+            self.cursor = above + crate::text::take_columns(&self.text[above..start - 1], column).len();
+            return true;
+        }
+        let at = self.recalled.as_ref().map_or(self.earlier.len(), |(at, _)| *at);
+        let Some(before) = at.checked_sub(1) else { return false };
+        let typed = self.recalled.take().map_or_else(|| self.text.clone(), |(_, typed)| typed);
+        let text = self.earlier[before].clone();
+        self.set(&text);
+        self.recalled = Some((before, typed));
+        true
+    }
+
+    /// A line down, or the prompt after.
+    pub fn down(&mut self) -> bool {
+        let end = self.line_end();
+        if end < self.text.len() {
+            let column = width(&self.text[self.line_start()..self.cursor]);
+            let below = end + 1;
+            let to = self.text[below..].find('\n').map_or(self.text.len(), |at| below + at);
+            self.cursor = below + crate::text::take_columns(&self.text[below..to], column).len();
+            return true;
+        }
+        let Some((at, typed)) = self.recalled.take() else { return false };
+        match self.earlier.get(at + 1).cloned() {
+            Some(text) => {
+                self.set(&text);
+                self.recalled = Some((at + 1, typed));
+            }
+            None => self.set(&typed),
+        }
+        true
+    }
+
+    /// The rows of the text at a width, as byte ranges.
+    pub fn rows(&mut self, columns: usize) -> &[(usize, usize)] {
+        if self.rows.as_ref().is_none_or(|(at, _)| *at != columns) {
+            self.rows = Some((columns, break_rows(&self.text, columns.max(1))));
+        }
+        self.rows.as_ref().map_or(&[], |(_, rows)| rows)
+    }
+
+    /// Row and column of the cursor at a width.
+    pub fn place(&mut self, columns: usize) -> (usize, usize) {
+        let cursor = self.cursor;
+        let rows = self.rows(columns);
+        let row = rows.iter().rposition(|(start, _)| *start <= cursor).unwrap_or(0);
+        let start = rows.get(row).map_or(0, |(start, _)| *start);
+        (row, width(&self.text[start..cursor]))
+    }
+
+    fn before(&self) -> usize {
+        self.text[..self.cursor].grapheme_indices(true).next_back().map_or(0, |(at, _)| at)
+    }
+
+    fn after(&self) -> usize {
+        self.text[self.cursor..].graphemes(true).next().map_or(self.cursor, |it| self.cursor + it.len())
+    }
+
+    fn word_before(&self) -> usize {
+        let text = self.text[..self.cursor].trim_end_matches(|c: char| !c.is_alphanumeric());
+        text.trim_end_matches(char::is_alphanumeric).len()
+    }
+
+    fn line_start(&self) -> usize {
+        self.text[..self.cursor].rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    fn line_end(&self) -> usize {
+        self.text[self.cursor..].find('\n').map_or(self.text.len(), |at| self.cursor + at)
+    }
+}
+
+/// A row that is full leaves room for the cursor behind it by starting another.
+fn break_rows(text: &str, columns: usize) -> Vec<(usize, usize)> {
+    let mut rows = Vec::new();
+    let (mut start, mut used) = (0, 0);
+    for (at, grapheme) in text.grapheme_indices(true) {
+        if grapheme == "\n" {
+            rows.push((start, at));
+            (start, used) = (at + 1, 0);
+            continue;
+        }
+        let wide = width(grapheme);
+        if used + wide > columns && used > 0 {
+            rows.push((start, at));
+            (start, used) = (at, 0);
+        }
+        used += wide;
+    }
+    rows.push((start, text.len()));
+    if used >= columns {
+        rows.push((text.len(), text.len()));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_and_moving() {
+        let mut input = Input::default();
+        input.insert("hello wörld");
+        input.word_left();
+        input.insert("big ");
+        assert_eq!(input.text(), "hello big wörld");
+        input.end();
+        input.backspace();
+        input.delete_word();
+        assert_eq!(input.text(), "hello big ");
+        input.insert("\x1b[31mred\x07");
+        assert_eq!(input.text(), "hello big red");
+        input.delete_to_start();
+        assert!(input.is_empty());
+    }
+
+    #[test]
+    fn lines_and_earlier_prompts() {
+        let mut input = Input::default();
+        input.insert("first");
+        assert_eq!(input.take(), "first");
+        input.insert("two\nlines");
+        assert!(input.up());
+        assert_eq!(input.cursor(), 3);
+        assert!(input.up());
+        assert_eq!(input.text(), "first");
+        assert!(input.down());
+        assert_eq!(input.text(), "two\nlines");
+        assert!(!input.down());
+    }
+
+    #[test]
+    fn the_cursor_has_a_place() {
+        let mut input = Input::default();
+        input.insert("abcdef");
+        assert_eq!(input.place(6), (1, 0));
+        assert_eq!(input.place(4), (1, 2));
+        input.insert("\nx");
+        assert_eq!(input.place(4), (2, 1));
+    }
+}

@@ -1,0 +1,399 @@
+//! What each key does. One table for the keys, one for the help page.
+
+use domain::command::Settings;
+use domain::{Answer, AskKind};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::asks::Asks;
+use super::picker::{Choice, Picker};
+use super::screen::{Deed, Overlay, Screen, TWICE};
+
+/// The help page: keys and what they do.
+pub const HELP: [(&str, &str); 17] = [
+    ("Enter", "send; while an answer comes: say it at the next step"),
+    ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
+    ("Esc, Ctrl-C", "stop the answer; twice: leave"),
+    ("y  a  n  r", "allow once, for this session, refuse, refuse and say why"),
+    ("Tab", "complete; or to and from a question"),
+    ("/", "commands"),
+    ("@", "add a file or folder to the prompt"),
+    ("Up, Down", "earlier prompts"),
+    ("PgUp, PgDn, Ctrl-Home, Ctrl-End", "scroll"),
+    ("Ctrl-Up, Ctrl-Down", "choose a tool call (also Alt-Up, Alt-Down)"),
+    ("Ctrl-O", "open or close it (the last one where none is chosen)"),
+    ("Shift-Tab", "the next behavior"),
+    ("Ctrl-T", "choose the model"),
+    ("Ctrl-R", "earlier chats"),
+    ("Ctrl-N", "a new chat"),
+    ("Ctrl-G", "write in your editor"),
+    ("Ctrl-D, Ctrl-Z", "leave, suspend"),
+];
+
+impl Screen {
+    pub fn key(&mut self, key: KeyEvent) {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let quits = key.code == KeyCode::Esc || (control && key.code == KeyCode::Char('c'));
+        if !quits {
+            self.leaving = None;
+            self.end_flash();
+        }
+        match key.code {
+            KeyCode::Char('c') if control => self.interrupt(true),
+            KeyCode::Esc => self.interrupt(false),
+            _ if self.overlay.is_some() => self.overlay_key(key),
+            _ if self.asks.reason.is_some() => self.reason_key(key),
+            _ if self.completion.is_some() && self.completion_key(key) => {}
+            _ if self.ask_key(key) => {}
+            _ if control => self.control_key(key),
+            _ => self.plain_key(key),
+        }
+    }
+
+    /// Terminals send the ends of pasted lines as the key Enter would be.
+    pub fn paste(&mut self, text: &str) {
+        let text = &text.replace("\r\n", "\n").replace('\r', "\n");
+        if let Some(Overlay::Picker(picker)) = &mut self.overlay {
+            return picker.type_in(text);
+        }
+        match &mut self.asks.reason {
+            Some(reason) => reason.insert(text),
+            None => {
+                self.input.insert(text);
+                self.asks.focused = false;
+                self.completion = None;
+            }
+        }
+    }
+
+    /// Closes what is open, else stops, else leaves.
+    fn interrupt(&mut self, control_c: bool) {
+        if self.overlay.take().is_some()
+            || self.asks.reason.take().is_some()
+            || self.completion.take().is_some()
+        {
+            return;
+        }
+        if self.transcript.is_selecting() {
+            return self.transcript.go_to_end();
+        }
+        let again = self.leaving.is_some_and(|since| self.now.duration_since(since) < TWICE);
+        if again {
+            return self.ask_for(Deed::Leave);
+        }
+        if control_c && self.busy.is_none() && !self.input.is_empty() {
+            return self.input.clear();
+        }
+        self.leaving = Some(self.now);
+        if self.busy.is_some() {
+            self.stopping = true;
+            self.ask_for(Deed::Cancel);
+            self.flash("Stopping. Once more leaves.");
+        } else {
+            self.flash("Once more leaves; the chat is kept.");
+        }
+    }
+
+    fn overlay_key(&mut self, key: KeyEvent) {
+        let Some(Overlay::Picker(picker)) = &mut self.overlay else {
+            self.overlay = None;
+            return;
+        };
+        match key.code {
+            KeyCode::Up => picker.move_by(-1),
+            KeyCode::Down | KeyCode::Tab => picker.move_by(1),
+            KeyCode::PageUp => picker.move_by(-10),
+            KeyCode::PageDown => picker.move_by(10),
+            KeyCode::Backspace => picker.erase(),
+            KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+                picker.type_in(character.encode_utf8(&mut [0; 4]));
+            }
+            KeyCode::Enter => {
+                if let Some(choice) = picker.choice() {
+                    self.overlay = None;
+                    self.choose(choice);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn choose(&mut self, choice: Choice) {
+        match choice {
+            Choice::Model(model) => self.configure(Settings { model: Some(model), ..Settings::default() }),
+            Choice::Behavior(behavior) => {
+                self.configure(Settings { behavior: Some(behavior), ..Settings::default() });
+            }
+            Choice::Chat(session) => self.ask_for(Deed::Load(session)),
+            Choice::Fork(until) => self.ask_for(Deed::Fork(until)),
+        }
+    }
+
+    pub(super) fn configure(&mut self, change: Settings) {
+        self.settings.apply(&change);
+        if self.session.is_some() {
+            self.ask_for(Deed::Configure(change));
+        }
+    }
+
+    fn reason_key(&mut self, key: KeyEvent) {
+        let Some(reason) = &mut self.asks.reason else { return };
+        match key.code {
+            KeyCode::Enter => {
+                let text = reason.take();
+                let reason = Some(text.trim().to_owned()).filter(|reason| !reason.is_empty());
+                self.answer(Answer::Deny { remember: false, reason });
+            }
+            KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+                reason.insert(character.encode_utf8(&mut [0; 4]));
+            }
+            KeyCode::Backspace => reason.backspace(),
+            KeyCode::Left => reason.left(),
+            KeyCode::Right => reason.right(),
+            KeyCode::Home => reason.home(),
+            KeyCode::End => reason.end(),
+            _ => {}
+        }
+    }
+
+    /// False: the key is not the list's.
+    fn completion_key(&mut self, key: KeyEvent) -> bool {
+        let Some(completion) = &mut self.completion else { return false };
+        match key.code {
+            KeyCode::Up => completion.move_by(false),
+            KeyCode::Down => completion.move_by(true),
+            KeyCode::Tab => self.accept_offer(),
+            KeyCode::Enter if key.modifiers.is_empty() => {
+                // What is written out already needs no second Enter.
+                let whole = completion.offers.iter().any(|offer| offer.text == self.input.text());
+                if whole {
+                    self.completion = None;
+                    return false;
+                }
+                let is_command = completion.word.kind == super::completion::Kind::Command;
+                self.accept_offer();
+                if is_command
+                    && super::completion::OWN
+                        .iter()
+                        .any(|(own, _)| self.input.text().trim() == format!("/{own}"))
+                {
+                    self.submit();
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        if let Some((ask, answer)) = self.asks.answer(answer, self.now) {
+            self.ask_for(Deed::Answer { ask, answer });
+            self.transcript.go_to_end();
+        }
+    }
+
+    /// Keys that answer what the engine asks. False: not one of them.
+    fn ask_key(&mut self, key: KeyEvent) -> bool {
+        let Some(ask) = self.asks.first() else { return false };
+        let approval = matches!(ask.kind, AskKind::Approval { .. });
+        match key.code {
+            KeyCode::Tab => {
+                self.asks.focused = !self.asks.focused;
+                true
+            }
+            KeyCode::Char(character)
+                if approval && key.modifiers.difference(KeyModifiers::SHIFT).is_empty() =>
+            {
+                if !self.asks.is_armed(self.now) {
+                    // Typed ahead of the question: it belongs to the line.
+                    self.asks.focused = false;
+                    return false;
+                }
+                match Asks::approval(character) {
+                    Some(answer) => self.answer(answer),
+                    None if character.eq_ignore_ascii_case(&'r') => {
+                        self.asks.reason = Some(super::input::Input::default());
+                    }
+                    None => self.flash("y, a, n or r; Tab to type something else"),
+                }
+                true
+            }
+            _ if approval => false,
+            _ => self.question_key(key),
+        }
+    }
+
+    fn question_key(&mut self, key: KeyEvent) -> bool {
+        if !self.input.is_empty() {
+            let sends = key.code == KeyCode::Enter && key.modifiers.is_empty();
+            if sends {
+                let text = self.input.take();
+                self.answer(Answer::Text { text });
+            }
+            return sends;
+        }
+        let count = self.asks.options();
+        match key.code {
+            KeyCode::Up if count > 0 => self.asks.option = (self.asks.option + count - 1) % count,
+            KeyCode::Down if count > 0 => self.asks.option = (self.asks.option + 1) % count,
+            KeyCode::Enter if count > 0 => {
+                if let Some(text) = self.asks.option_text(self.asks.option) {
+                    self.answer(Answer::Text { text });
+                }
+            }
+            KeyCode::Char(digit @ '1'..='9') if self.asks.is_armed(self.now) => {
+                let at = digit as usize - '1' as usize;
+                match self.asks.option_text(at) {
+                    Some(text) => self.answer(Answer::Text { text }),
+                    None => return false,
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn control_key(&mut self, key: KeyEvent) {
+        match key.code {
+            KeyCode::Char('d') if self.input.is_empty() => self.ask_for(Deed::Leave),
+            KeyCode::Char('d') => self.input.delete(),
+            KeyCode::Char('z') => self.ask_for(Deed::Suspend),
+            KeyCode::Char('j') => self.input.insert("\n"),
+            KeyCode::Char('g') => self.ask_for(Deed::Edit(self.input.text().to_owned())),
+            KeyCode::Char('o') => self.transcript.toggle(&self.theme),
+            KeyCode::Char('r') => self.run("chats", ""),
+            KeyCode::Char('t') => self.run("model", ""),
+            KeyCode::Char('n') => self.run("new", ""),
+            KeyCode::Char('a') => self.input.home(),
+            KeyCode::Char('e') => self.input.end(),
+            KeyCode::Char('b') => self.input.left(),
+            KeyCode::Char('f') => self.input.right(),
+            KeyCode::Char('u') => self.input.delete_to_start(),
+            KeyCode::Char('k') => self.input.delete_to_end(),
+            KeyCode::Char('w' | 'h') | KeyCode::Backspace => self.input.delete_word(),
+            KeyCode::Left => self.input.word_left(),
+            KeyCode::Right => self.input.word_right(),
+            KeyCode::Up => self.transcript.select(true, &self.theme),
+            KeyCode::Down => self.transcript.select(false, &self.theme),
+            KeyCode::Home => self.transcript.go_to_start(&self.theme),
+            KeyCode::End => self.transcript.go_to_end(),
+            _ => return,
+        }
+        self.look_up();
+    }
+
+    fn plain_key(&mut self, key: KeyEvent) {
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        let shift = key.modifiers.contains(KeyModifiers::SHIFT);
+        let selecting = self.transcript.is_selecting() && self.input.is_empty();
+        match key.code {
+            KeyCode::Enter if alt || shift => self.input.insert("\n"),
+            KeyCode::Enter | KeyCode::Char(' ') if selecting => return self.transcript.toggle(&self.theme),
+            KeyCode::Enter if self.input.text()[..self.input.cursor()].ends_with('\\') => {
+                self.input.backspace();
+                self.input.insert("\n");
+            }
+            KeyCode::Enter => return self.submit(),
+            KeyCode::Char('?') if self.input.is_empty() => self.overlay = Some(Overlay::Help),
+            KeyCode::F(1) => self.overlay = Some(Overlay::Help),
+            KeyCode::BackTab => return self.next_behavior(),
+            KeyCode::Up if alt => self.transcript.select(true, &self.theme),
+            KeyCode::Down if alt => self.transcript.select(false, &self.theme),
+            KeyCode::Left if alt => self.input.word_left(),
+            KeyCode::Right if alt => self.input.word_right(),
+            KeyCode::Char('b') if alt => self.input.word_left(),
+            KeyCode::Char('f') if alt => self.input.word_right(),
+            KeyCode::Backspace if alt => self.input.delete_word(),
+            KeyCode::Char(_) if alt => return,
+            KeyCode::Char(character) => self.input.insert(character.encode_utf8(&mut [0; 4])),
+            KeyCode::Backspace => self.input.backspace(),
+            KeyCode::Delete => self.input.delete(),
+            KeyCode::Left => self.input.left(),
+            KeyCode::Right => self.input.right(),
+            KeyCode::Home => self.input.home(),
+            KeyCode::End => self.input.end(),
+            KeyCode::Up => drop(self.input.up()),
+            KeyCode::Down => drop(self.input.down()),
+            KeyCode::PageUp => self.scroll(false),
+            KeyCode::PageDown => self.scroll(true),
+            _ => return,
+        }
+        if matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete) {
+            self.look_up();
+        } else {
+            self.completion = None;
+        }
+    }
+
+    fn scroll(&mut self, down: bool) {
+        let page = self.transcript.page();
+        self.transcript.scroll(if down { page } else { -page }, &self.theme);
+    }
+
+    fn next_behavior(&mut self) {
+        let all = &self.catalog.behaviors;
+        let now = all.iter().position(|behavior| behavior == self.behavior());
+        let next = now.map_or(0, |at| (at + 1) % all.len().max(1));
+        if let Some(behavior) = all.get(next).cloned() {
+            self.flash(format!("Behavior: {behavior}"));
+            self.configure(Settings { behavior: Some(behavior), ..Settings::default() });
+        }
+    }
+
+    fn submit(&mut self) {
+        let text = self.input.text().trim().to_owned();
+        if text.is_empty() {
+            return self.input.clear();
+        }
+        self.completion = None;
+        if let Some(line) = text.strip_prefix('/') {
+            let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            if self.is_own(name, rest) {
+                self.input.take();
+                return self.run(name, rest.trim());
+            }
+            if self.unknown_command.as_deref() == Some(line) && !line.contains('/') {
+                return self.flash(format!("There is no command /{line}. Type / to see them."));
+            }
+        }
+        self.input.take();
+        self.prompt(text);
+    }
+
+    fn is_own(&self, name: &str, rest: &str) -> bool {
+        let own = super::completion::OWN.iter().any(|(own, _)| *own == name);
+        let hidden = matches!((name, rest), ("resume" | "exit" | "panic", ""));
+        (own && (rest.trim().is_empty() || matches!(name, "model" | "behavior"))) || hidden
+    }
+
+    /// A command of our own.
+    fn run(&mut self, name: &str, rest: &str) {
+        let switches = matches!(name, "chats" | "resume" | "new" | "fork");
+        if switches && self.busy.is_some() {
+            return self.flash("An answer is coming. Stop it first (Esc).");
+        }
+        match (name, rest) {
+            ("chats" | "resume", _) => self.ask_for(Deed::ListChats),
+            ("new", _) => self.ask_for(Deed::New),
+            ("fork", _) if self.session.is_none() => self.flash("There is nothing to fork yet."),
+            ("fork", _) => self.overlay = Some(Overlay::Picker(Picker::forks(&self.transcript))),
+            ("model", "") => {
+                let models = self.catalog.models.iter().map(|model| model.id.clone());
+                self.overlay = Some(Overlay::Picker(Picker::models(models, self.model())));
+            }
+            ("model", model) => self.choose(Choice::Model(model.to_owned())),
+            ("behavior", "") => {
+                let picker = Picker::behaviors(&self.catalog.behaviors, Some(self.behavior()));
+                self.overlay = Some(Overlay::Picker(picker));
+            }
+            ("behavior", behavior) => self.choose(Choice::Behavior(behavior.to_owned())),
+            ("editor", _) => self.ask_for(Deed::Edit(String::new())),
+            ("help", _) => self.overlay = Some(Overlay::Help),
+            ("stop", _) if self.busy.is_some() => self.ask_for(Deed::Cancel),
+            ("quit" | "exit", _) => self.ask_for(Deed::Leave),
+            // How the terminal looks after a mistake of ours must be seen to be believed.
+            #[cfg(debug_assertions)]
+            ("panic", _) => panic!("asked for by /panic"),
+            _ => {}
+        }
+    }
+}

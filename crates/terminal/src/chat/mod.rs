@@ -1,0 +1,449 @@
+//! `dragoman chat`: the loop between a terminal, the screen's state and the link.
+//!
+//! Owns no decision: keys, events and replies go into [`screen::Screen`], what it wants done is done here.
+//! Invariants: nothing that is shown comes from elsewhere than the link; the loop never waits for a model, a tool or a
+//! query; the terminal is given back however the loop ends.
+
+mod asks;
+mod completion;
+mod diff;
+pub mod draw;
+mod entry;
+mod highlight;
+mod input;
+mod keys;
+mod markdown;
+mod picker;
+pub mod screen;
+mod status;
+mod table;
+pub mod theme;
+mod tool;
+mod transcript;
+mod tty;
+mod wrap;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use domain::command::{ContextQuery, SessionInfo, Settings, UserPrompt, Workspace};
+use domain::event::Level;
+use domain::host::HostRequest;
+use domain::link::{Commands, Engine};
+use domain::store::ListFilter;
+use domain::{Abilities, BoxFuture, Command, Event, Failure, Follower, SessionId};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use ratatui::crossterm::event::{Event as TerminalEvent, EventStream, KeyEventKind};
+use tokio::sync::{mpsc, oneshot};
+
+use screen::{Deed, Screen, Told};
+use theme::{Palette, Theme};
+use tty::Tty;
+
+/// Between two frames.
+const FRAME: Duration = Duration::from_millis(16);
+/// A chat that is being read from the journal is drawn this often.
+const READING: Duration = Duration::from_millis(250);
+/// Chats in the list.
+const LISTED: usize = 200;
+
+pub struct ChatOptions {
+    pub workspace: PathBuf,
+    pub model: Option<String>,
+    pub behavior: Option<String>,
+    pub session: Option<SessionId>,
+    /// Go on with the newest chat of the workspace.
+    pub newest: bool,
+    /// Asked at once.
+    pub prompt: Option<String>,
+    pub palette: Palette,
+}
+
+/// What the terminal cannot do by the link.
+pub struct Outside {
+    /// Has a text written in the user's editor, which has the terminal meanwhile.
+    pub edit: Box<dyn Fn(String) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>,
+    /// Stops this process until the shell brings it back.
+    pub suspend: Box<dyn Fn() + Send + Sync>,
+}
+
+/// Runs until the user leaves; tells the chat that was open, where one was.
+pub async fn chat(
+    engine: Engine,
+    options: ChatOptions,
+    outside: Outside,
+) -> Result<Option<SessionId>, Failure> {
+    let mut face = Face::begin(engine, options, outside).await?;
+    let ended = face.run().await;
+    face.tty.leave();
+    let session = face.screen.session.clone();
+    let _ = face.commands.send(Command::Detach).await;
+    ended.map(|()| session).map_err(|error| Failure::internal(format!("The terminal is gone: {error}.")))
+}
+
+/// What to do with a reply, on the loop's own task.
+type Then = Box<dyn FnOnce(&mut Face) + Send>;
+
+struct Face {
+    screen: Screen,
+    tty: Tty,
+    keys: Option<EventStream>,
+    commands: Commands,
+    follower: Follower,
+    host: mpsc::Receiver<HostRequest>,
+    pending: FuturesUnordered<BoxFuture<'static, Then>>,
+    /// In order; sent at the end of each round.
+    outbox: Vec<Command>,
+    outside: Outside,
+    drawn: Instant,
+    dirty: bool,
+    over: bool,
+}
+
+enum Happened {
+    Key(Option<std::io::Result<TerminalEvent>>),
+    Reply(Then),
+    Host(HostRequest),
+    Event(Option<Event>),
+    Frame,
+    Woke,
+}
+
+impl Face {
+    async fn begin(engine: Engine, options: ChatOptions, outside: Outside) -> Result<Self, Failure> {
+        let abilities =
+            Abilities { client: "terminal".into(), approvals: true, questions: true, ..Abilities::default() };
+        let link = engine.attach(abilities).await?;
+        let (commands, roots) = (link.commands, vec![options.workspace]);
+        let workspace = Workspace { roots: roots.clone(), options: None };
+        let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
+        let session = match options.session {
+            None if options.newest => newest(&commands, &roots).await?,
+            session => session,
+        };
+        let loaded = match session {
+            Some(session) => Some(load(&commands, session).await?),
+            None => None,
+        };
+        let tty = Tty::take().map_err(|error| {
+            Failure::user(format!("This is not a terminal that can be drawn on: {error}."))
+                .hint("`dragoman run` needs none.")
+        })?;
+        let settings = Settings { model: options.model, behavior: options.behavior, ..Settings::default() };
+        let theme = Theme::new(options.palette);
+        let mut screen = Screen::new(theme, roots, settings.clone(), Instant::now(), clock());
+        screen.told(Told::Catalog(catalog));
+        let mut face = Self {
+            screen,
+            tty,
+            keys: Some(EventStream::new()),
+            follower: Follower::new(commands.clone(), link.events),
+            commands,
+            host: link.host,
+            pending: FuturesUnordered::new(),
+            outbox: Vec::new(),
+            outside,
+            drawn: Instant::now().checked_sub(READING).unwrap_or_else(Instant::now),
+            dirty: true,
+            over: false,
+        };
+        if let Some(info) = loaded {
+            // The page that shows them otherwise is not seen.
+            let notices = &face.screen.catalog.notices;
+            if let Some(text) = notices.iter().find(|it| it.level != Level::Info).map(|it| it.text.clone()) {
+                face.screen.flash(text);
+            }
+            face.show(info);
+            if !settings.is_empty() {
+                face.carry_out(Deed::Configure(settings)).await;
+            }
+        }
+        if let Some(text) = options.prompt {
+            face.carry_out(Deed::Prompt(Box::new(UserPrompt { text, ..UserPrompt::default() }))).await;
+        }
+        Ok(face)
+    }
+
+    async fn run(&mut self) -> std::io::Result<()> {
+        while !self.over {
+            let happened = self.wait().await;
+            self.screen.now = Instant::now();
+            self.screen.clock = clock();
+            self.dirty = true;
+            match happened {
+                Happened::Key(None) => return Ok(()),
+                Happened::Key(Some(key)) => self.key(key?),
+                Happened::Reply(then) => then(self),
+                Happened::Host(request) => {
+                    let _ = request.reply.send(Err(Failure::user("A terminal cannot do that.")));
+                }
+                Happened::Event(None) => return Ok(()),
+                Happened::Event(Some(event)) => self.screen.happened(&event),
+                Happened::Woke => {}
+                Happened::Frame => self.draw()?,
+            }
+            for deed in self.screen.take_deeds() {
+                self.carry_out(deed).await;
+            }
+            for command in self.outbox.drain(..) {
+                let _ = self.commands.send(command).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self) -> std::io::Result<()> {
+        self.tty.draw(&mut self.screen)?;
+        self.drawn = Instant::now();
+        self.dirty = false;
+        Ok(())
+    }
+
+    async fn wait(&mut self) -> Happened {
+        let pause = if self.follower.is_caught_up() { FRAME } else { READING };
+        let frame = (self.drawn + pause).into();
+        let wakes = self.screen.wakes_at();
+        let Self { keys, pending, host, follower, dirty, .. } = self;
+        tokio::select! {
+            biased;
+            key = next_key(keys) => Happened::Key(key),
+            () = tokio::time::sleep_until(frame), if *dirty => Happened::Frame,
+            Some(then) = pending.next(), if !pending.is_empty() => Happened::Reply(then),
+            Some(request) = host.recv() => Happened::Host(request),
+            event = follower.next() => Happened::Event(event),
+            () = sleep_until(wakes) => Happened::Woke,
+        }
+    }
+
+    fn key(&mut self, event: TerminalEvent) {
+        match event {
+            TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => self.screen.key(key),
+            TerminalEvent::Paste(text) => self.screen.paste(&text),
+            _ => {}
+        }
+    }
+
+    async fn carry_out(&mut self, deed: Deed) {
+        match deed {
+            Deed::Prompt(prompt) => self.prompt(*prompt),
+            Deed::Steer(text) => self.steer(text),
+            Deed::TakeBack => {
+                self.on_chat(|session, reply| Command::Steer { session, text: None, reply });
+            }
+            Deed::Cancel => self.tell(|session| Command::Cancel { session }),
+            Deed::Answer { ask, answer } => {
+                self.tell(|session| Command::Answer { session, ask, answer });
+            }
+            Deed::Configure(change) => {
+                self.on_chat(|session, reply| Command::Configure { session: Some(session), change, reply });
+            }
+            Deed::Load(session) => {
+                self.ask(|reply| Command::Load { session, servers: Vec::new(), reply }, Self::show_or_say);
+            }
+            Deed::Fork(until) => {
+                let Some(session) = self.screen.session.clone() else { return };
+                self.ask(|reply| Command::Fork { session, until, reply }, Self::show_or_say);
+            }
+            Deed::New => {
+                self.let_go();
+                self.screen.start_anew();
+            }
+            Deed::ListChats => self.list(),
+            Deed::Commands { query } => self.look_up_commands(query),
+            Deed::Contexts { query } => self.look_up_contexts(query),
+            Deed::Catalog => self.ask(
+                |reply| Command::Catalog { reply },
+                |face, catalog| match catalog {
+                    Ok(catalog) => face.screen.told(Told::Catalog(catalog)),
+                    Err(failure) => face.screen.told(Told::Failed(failure)),
+                },
+            ),
+            Deed::Edit(text) => self.edit(text).await,
+            Deed::Suspend => self.suspend(),
+            Deed::Leave => self.over = true,
+        }
+    }
+
+    fn prompt(&mut self, prompt: UserPrompt) {
+        let text = prompt.text.clone();
+        let not_sent = |text: String| {
+            move |face: &mut Face, failure: Failure| face.screen.told(Told::NotSent(text, failure))
+        };
+        if let Some(session) = self.screen.session.clone() {
+            return self.ask(
+                |reply| Command::Prompt { session, prompt, reply },
+                move |face, accepted| {
+                    if let Err(failure) = accepted {
+                        not_sent(text)(face, failure);
+                    }
+                },
+            );
+        }
+        let settings = self.screen.settings.clone();
+        self.ask(
+            |reply| Command::Open { id: None, workspace: None, settings, servers: Vec::new(), reply },
+            move |face, opened| match opened {
+                Ok(info) => {
+                    face.show(info);
+                    face.prompt(prompt);
+                }
+                Err(failure) => not_sent(text)(face, failure),
+            },
+        );
+    }
+
+    fn steer(&mut self, text: String) {
+        let Some(session) = self.screen.session.clone() else { return };
+        let said = text.clone();
+        self.ask(
+            |reply| Command::Steer { session, text: Some(said), reply },
+            move |face, steered| {
+                if steered.is_err() {
+                    face.screen.told(Told::NotSteered(text));
+                }
+            },
+        );
+    }
+
+    fn list(&mut self) {
+        let workspace = Some(self.screen.roots.clone());
+        let filter = ListFilter { workspace, limit: Some(LISTED), ..ListFilter::default() };
+        self.ask(
+            |reply| Command::List { filter, reply },
+            |face, chats| match chats {
+                Ok(chats) => face.screen.told(Told::Chats(chats)),
+                Err(failure) => face.screen.told(Told::Failed(failure)),
+            },
+        );
+    }
+
+    fn look_up_commands(&mut self, query: String) {
+        let (session, asked) = (self.screen.session.clone(), query.clone());
+        self.ask(
+            |reply| Command::SlashCommands { session, query: asked, reply },
+            |face, found| face.screen.told(Told::Commands { query, found: found.unwrap_or_default() }),
+        );
+    }
+
+    fn look_up_contexts(&mut self, query: String) {
+        let (session, asked) = (self.screen.session.clone(), query.clone());
+        self.ask(
+            |reply| Command::Contexts { session, query: asked, kind: ContextQuery::All, reply },
+            |face, found| face.screen.told(Told::Contexts { query, found: found.unwrap_or_default() }),
+        );
+    }
+
+    async fn edit(&mut self, text: String) {
+        self.keys = None;
+        self.tty.leave();
+        let edited = (self.outside.edit)(text).await;
+        self.take_back();
+        self.screen.told(Told::Edited(edited));
+    }
+
+    fn suspend(&mut self) {
+        self.keys = None;
+        self.tty.leave();
+        (self.outside.suspend)();
+        self.take_back();
+    }
+
+    fn take_back(&mut self) {
+        self.over |= self.tty.enter().is_err();
+        self.keys = Some(EventStream::new());
+    }
+
+    fn show_or_say(&mut self, info: Result<SessionInfo, Failure>) {
+        match info {
+            Ok(info) => self.show(info),
+            Err(failure) => self.screen.told(Told::Failed(failure)),
+        }
+    }
+
+    /// This chat from its first fact on.
+    fn show(&mut self, info: SessionInfo) {
+        if self.screen.session.as_ref() != Some(&info.id) {
+            self.let_go();
+        }
+        let session = info.id.clone();
+        self.screen.told(Told::Opened(Box::new(info)));
+        self.follower.follow(session, 0);
+    }
+
+    /// The chat that was shown is put away.
+    fn let_go(&mut self) {
+        if let Some(session) = self.screen.session.clone() {
+            self.follower.forget(&session);
+            self.ask(|reply| Command::Close { session, reply }, |_, _| {});
+        }
+    }
+
+    fn tell(&mut self, make: impl FnOnce(SessionId) -> Command) {
+        self.outbox.extend(self.screen.session.clone().map(make));
+    }
+
+    /// A command to the open chat of which only a failure is told.
+    fn on_chat<T: Send + 'static>(&mut self, make: impl FnOnce(SessionId, domain::Reply<T>) -> Command) {
+        let Some(session) = self.screen.session.clone() else { return };
+        self.ask(
+            |reply| make(session, reply),
+            |face, done| {
+                if let Err(failure) = done {
+                    face.screen.told(Told::Failed(failure));
+                }
+            },
+        );
+    }
+
+    /// Sends a command after those before it; `then` gets its reply on this task.
+    fn ask<T: Send + 'static>(
+        &mut self,
+        make: impl FnOnce(domain::Reply<T>) -> Command,
+        then: impl FnOnce(&mut Face, Result<T, Failure>) + Send + 'static,
+    ) {
+        let (reply, answer) = oneshot::channel();
+        self.outbox.push(make(reply));
+        self.later(async move { answer.await.unwrap_or_else(|_| Err(Failure::closed())) }, then);
+    }
+
+    fn later<T: Send + 'static>(
+        &mut self,
+        work: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(&mut Face, T) + Send + 'static,
+    ) {
+        self.pending.push(Box::pin(async move {
+            let done = work.await;
+            Box::new(move |face: &mut Face| then(face, done)) as Then
+        }));
+    }
+}
+
+async fn load(commands: &Commands, session: SessionId) -> Result<SessionInfo, Failure> {
+    commands.call(|reply| Command::Load { session, servers: Vec::new(), reply }).await
+}
+
+async fn newest(commands: &Commands, roots: &[PathBuf]) -> Result<Option<SessionId>, Failure> {
+    let filter = ListFilter { workspace: Some(roots.to_vec()), limit: Some(1), ..ListFilter::default() };
+    let chats = commands.call(|reply| Command::List { filter, reply }).await?;
+    Ok(chats.into_iter().next().map(|chat| chat.id))
+}
+
+async fn next_key(keys: &mut Option<EventStream>) -> Option<std::io::Result<TerminalEvent>> {
+    match keys {
+        Some(keys) => keys.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn clock() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,130 @@
+//! The last line of the screen: what runs, which model, what was used. Pieces give way by their weight where the
+//! line is narrow.
+
+use domain::event::SessionUsage;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::screen::Screen;
+use crate::text::{clean_line, shorten, width};
+
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+struct Piece {
+    /// The lightest piece goes first.
+    weight: u8,
+    text: String,
+    style: Style,
+}
+
+pub fn line(screen: &Screen, columns: usize) -> Line<'static> {
+    if let Some(text) = screen.flash_text() {
+        return Line::from(Span::styled(shorten(&clean_line(text), columns), screen.theme.warning));
+    }
+    let mut pieces = pieces(screen);
+    let wide = |pieces: &[Piece]| {
+        pieces.iter().map(|piece| width(&piece.text)).sum::<usize>() + 3 * pieces.len().saturating_sub(1)
+    };
+    while pieces.len() > 1 && wide(&pieces) > columns {
+        let lightest = pieces.iter().map(|piece| piece.weight).min();
+        pieces.retain(|piece| Some(piece.weight) != lightest);
+    }
+    let mut spans = Vec::new();
+    for piece in pieces {
+        if !spans.is_empty() {
+            spans.push(Span::styled(" · ", screen.theme.dim));
+        }
+        spans.push(Span::styled(shorten(&piece.text, columns), piece.style));
+    }
+    Line::from(spans)
+}
+
+fn pieces(screen: &Screen) -> Vec<Piece> {
+    let theme = &screen.theme;
+    let mut pieces = Vec::new();
+    let mut put = |weight, text: String, style| {
+        if !text.is_empty() {
+            pieces.push(Piece { weight, text, style });
+        }
+    };
+    if let Some(since) = screen.busy {
+        put(9, doing(screen, since), theme.accent);
+    } else if !screen.transcript.follows() {
+        put(9, "Ctrl-End: to the end".to_owned(), theme.accent);
+    }
+    let model = screen.model().map_or_else(|| "no model".to_owned(), clean_line);
+    put(6, model, theme.text);
+    put(5, clean_line(screen.behavior()), theme.dim);
+    put(7, context(&screen.usage), theme.dim);
+    put(4, tokens(&screen.usage), theme.dim);
+    put(8, screen.usage.session_cost.map(money).unwrap_or_default(), theme.dim);
+    put(2, screen.settings.title.as_deref().map(clean_line).unwrap_or_default(), theme.dim);
+    if screen.busy.is_none() && screen.usage.last.all() == 0 {
+        put(1, "F1: keys".to_owned(), theme.dim);
+    }
+    pieces
+}
+
+fn doing(screen: &Screen, since: std::time::Instant) -> String {
+    let passed = screen.now.duration_since(since);
+    let frame = usize::try_from(passed.as_millis() / 120).unwrap_or(0) % SPINNER.len();
+    let what = match (screen.stopping, screen.asks.count()) {
+        (true, _) => "Stopping".to_owned(),
+        (false, 0) if screen.progress.is_empty() => "Working".to_owned(),
+        (false, 0) => clean_line(&screen.progress),
+        (false, _) => "Waits for you".to_owned(),
+    };
+    format!("{} {what} {} s, Esc stops", SPINNER[frame], passed.as_secs())
+}
+
+fn context(usage: &SessionUsage) -> String {
+    let used = usage.last.all();
+    match usage.context_limit.filter(|limit| *limit > 0) {
+        Some(limit) if used * 100 < limit && used > 0 => format!("<1 % of {}", short(limit)),
+        Some(limit) if used > 0 => format!("{} % of {}", used * 100 / limit, short(limit)),
+        _ => String::new(),
+    }
+}
+
+fn tokens(usage: &SessionUsage) -> String {
+    match usage.total.all() {
+        0 => String::new(),
+        all => format!("{} tokens", short(all)),
+    }
+}
+
+fn money(dollars: f64) -> String {
+    if dollars == 0.0 || dollars >= 0.1 { format!("${dollars:.2}") } else { format!("${dollars:.4}") }
+}
+
+/// `950`, `12.3k`, `200k`, `1.2M`.
+pub fn short(number: u64) -> String {
+    let (value, unit) = match number {
+        0..1000 => return number.to_string(),
+        1000..1_000_000 => (number as f64 / 1e3, "k"),
+        _ => (number as f64 / 1e6, "M"),
+    };
+    let text = if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") };
+    format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (12_345, "12.3k"),
+            (200_000, "200k"),
+            (1_000_000, "1M"),
+            (1_250_000, "1.2M"),
+        ] {
+            assert_eq!(short(number), text);
+        }
+        assert_eq!(money(0.0123), "$0.0123");
+        assert_eq!(money(1.5), "$1.50");
+    }
+}

@@ -1,0 +1,75 @@
+//! Colours by meaning. Only the terminal's own palette is used, so that a user's scheme stays a user's scheme.
+//!
+//! Invariant: with `Palette::Plain` no colour is set anywhere; meaning is then carried by signs and attributes.
+
+use ratatui::style::{Color, Modifier, Style};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Palette {
+    Dark,
+    Light,
+    /// `NO_COLOR`, or a terminal that has none.
+    Plain,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Theme {
+    pub text: Style,
+    pub dim: Style,
+    pub user: Style,
+    pub accent: Style,
+    pub heading: Style,
+    pub code: Style,
+    pub link: Style,
+    pub good: Style,
+    pub bad: Style,
+    pub warning: Style,
+    pub added: Style,
+    pub removed: Style,
+    pub hunk: Style,
+    pub chosen: Style,
+    pub keyword: Style,
+    pub string: Style,
+    pub number: Style,
+    pub comment: Style,
+    pub name: Style,
+}
+
+impl Theme {
+    pub fn new(palette: Palette) -> Self {
+        let plain = palette == Palette::Plain;
+        let light = palette == Palette::Light;
+        let colour = |dark: Color, on_light: Color| match (plain, light) {
+            (true, _) => Style::new(),
+            (false, true) => Style::new().fg(on_light),
+            (false, false) => Style::new().fg(dark),
+        };
+        let quiet = Style::new().add_modifier(Modifier::DIM);
+        let dim = if plain { quiet } else { colour(Color::DarkGray, Color::DarkGray) };
+        Self {
+            text: Style::new(),
+            dim,
+            user: colour(Color::Cyan, Color::Blue).add_modifier(Modifier::BOLD),
+            accent: colour(Color::Cyan, Color::Blue),
+            heading: colour(Color::Magenta, Color::Magenta).add_modifier(Modifier::BOLD),
+            code: if plain {
+                Style::new().add_modifier(Modifier::ITALIC)
+            } else {
+                colour(Color::Yellow, Color::Magenta)
+            },
+            link: colour(Color::Blue, Color::Blue).add_modifier(Modifier::UNDERLINED),
+            good: colour(Color::Green, Color::Green),
+            bad: colour(Color::Red, Color::Red).add_modifier(Modifier::BOLD),
+            warning: colour(Color::Yellow, Color::Magenta),
+            added: colour(Color::Green, Color::Green),
+            removed: colour(Color::Red, Color::Red),
+            hunk: colour(Color::Cyan, Color::Cyan),
+            chosen: Style::new().add_modifier(Modifier::REVERSED),
+            keyword: colour(Color::Magenta, Color::Magenta),
+            string: colour(Color::Green, Color::Green),
+            number: colour(Color::Yellow, Color::Red),
+            comment: dim.add_modifier(Modifier::ITALIC),
+            name: colour(Color::Blue, Color::Blue),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The chat as a list of entries and the part of it that is seen.
+//!
+//! Invariant: only what is seen is laid out, so a frame costs the same in a chat of ten and of ten thousand messages.
+//! The place on the screen belongs to an entry, not to a row number: a resize or a growing answer does not move it.
+
+use std::collections::HashMap;
+
+use domain::event::{Channel, Level};
+use domain::item::Item;
+use domain::{ItemId, ItemKind, TurnId};
+use ratatui::text::Line;
+
+use super::entry::{Body, Entry};
+use super::theme::Theme;
+
+#[derive(Default)]
+pub struct Transcript {
+    entries: Vec<Entry>,
+    places: HashMap<ItemId, usize>,
+    /// The entry and its row at the top of the screen; `None`: the end is shown, and followed.
+    top: Option<(usize, usize)>,
+    selected: Option<usize>,
+    /// Columns and rows of the last frame.
+    size: (u16, u16),
+    blank: Line<'static>,
+}
+
+/// A row on the screen.
+pub struct Seen<'a> {
+    pub line: &'a Line<'static>,
+    pub selected: bool,
+}
+
+impl Transcript {
+    pub fn put(&mut self, item: Item, ended: bool) {
+        match self.places.get(&item.id) {
+            Some(&at) => self.entries[at].replace(item, ended),
+            None => {
+                self.places.insert(item.id, self.entries.len());
+                self.entries.push(Entry::item(item, ended));
+            }
+        }
+    }
+
+    pub fn note(&mut self, level: Level, text: impl Into<String>) {
+        self.entries.push(Entry::note(level, text.into()));
+    }
+
+    pub fn grow(&mut self, item: ItemId, channel: Channel, offset: u64, text: &str) {
+        if let Some(&at) = self.places.get(&item) {
+            self.entries[at].grow(channel, offset, text);
+        }
+    }
+
+    /// The history now ends with this item.
+    pub fn keep(&mut self, last: Option<ItemId>) {
+        let length = match last {
+            None => 0,
+            Some(last) => self.places.get(&last).map_or(self.entries.len(), |at| at + 1),
+        };
+        self.entries.truncate(length);
+        self.places.retain(|_, at| *at < length);
+        self.selected = None;
+        self.top = None;
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self { size: self.size, ..Self::default() };
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn item(&self, id: ItemId) -> Option<&Item> {
+        match &self.entries.get(*self.places.get(&id)?)?.body {
+            Body::Item(item) => Some(item),
+            Body::Note { .. } => None,
+        }
+    }
+
+    /// What the user said, with the turn of each, oldest first.
+    pub fn user_messages(&self) -> Vec<(TurnId, &str)> {
+        self.items()
+            .filter_map(|item| match &item.kind {
+                ItemKind::UserMessage { text, .. } => Some((item.turn, text.as_str())),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The last item of a turn.
+    pub fn end_of(&self, turn: TurnId) -> Option<ItemId> {
+        self.items().filter(|item| item.turn == turn).last().map(|item| item.id)
+    }
+
+    fn items(&self) -> impl Iterator<Item = &Item> {
+        self.entries.iter().filter_map(|entry| match &entry.body {
+            Body::Item(item) => Some(item),
+            Body::Note { .. } => None,
+        })
+    }
+
+    /// The end is on the screen.
+    pub fn follows(&self) -> bool {
+        self.top.is_none()
+    }
+
+    pub fn go_to_end(&mut self) {
+        self.top = None;
+        self.selected = None;
+    }
+
+    pub fn go_to_start(&mut self, theme: &Theme) {
+        self.top = Some((0, 0));
+        self.settle(theme);
+    }
+
+    /// A page less two rows.
+    pub fn page(&self) -> isize {
+        isize::try_from(self.size.1.saturating_sub(2).max(1)).unwrap_or(1)
+    }
+
+    /// Down where `rows` is positive.
+    pub fn scroll(&mut self, rows: isize, theme: &Theme) {
+        let (mut entry, mut row) = self.top_place(theme);
+        if rows < 0 {
+            let mut left = rows.unsigned_abs();
+            while left > row && entry > 0 {
+                left -= row;
+                entry -= 1;
+                row = self.height(entry, theme);
+            }
+            row = row.saturating_sub(left);
+        } else {
+            row += rows.unsigned_abs();
+            while entry < self.entries.len() && row >= self.height(entry, theme) {
+                row -= self.height(entry, theme);
+                entry += 1;
+            }
+        }
+        self.top = Some((entry, row));
+        self.settle(theme);
+    }
+
+    /// The next entry that opens, upwards or downwards.
+    pub fn select(&mut self, up: bool, theme: &Theme) {
+        let opens = |at: &usize| self.entries[*at].opens();
+        let found = match (self.selected, up) {
+            (None, true) => (0..self.entries.len()).rev().find(opens),
+            (None, false) => None,
+            (Some(now), true) => (0..now).rev().find(opens).or(Some(now)),
+            (Some(now), false) => (now + 1..self.entries.len()).find(opens),
+        };
+        self.selected = found;
+        match found {
+            None => self.top = None,
+            Some(at) => self.show(at, theme),
+        }
+    }
+
+    pub fn is_selecting(&self) -> bool {
+        self.selected.is_some()
+    }
+
+    pub fn deselect(&mut self) {
+        self.selected = None;
+    }
+
+    /// Opens or closes the selected entry, or the last one that opens.
+    pub fn toggle(&mut self, theme: &Theme) {
+        let last = || (0..self.entries.len()).rev().find(|at| self.entries[*at].opens());
+        if let Some(at) = self.selected.or_else(last) {
+            let place = self.top_place(theme);
+            self.entries[at].toggle();
+            if self.entries[at].is_open() {
+                // Its first line stays where it was.
+                self.top = Some(place);
+                self.show(at, theme);
+            }
+        }
+    }
+
+    /// Lays out what is seen and hands it out.
+    pub fn view(&mut self, columns: u16, rows: u16, theme: &Theme) -> Vec<Seen<'_>> {
+        self.size = (columns, rows);
+        let (entry, row) = self.top_place(theme);
+        let mut left = usize::from(rows);
+        let mut last = entry;
+        let mut skip = row;
+        while last < self.entries.len() && left > 0 {
+            left = left.saturating_sub(self.height(last, theme).saturating_sub(skip));
+            skip = 0;
+            last += 1;
+        }
+        let seen = self.entries[entry.min(last)..last].iter().zip(entry..).flat_map(|(it, at)| {
+            let gap = self.has_gap(at).then_some(&self.blank);
+            let selected = self.selected == Some(at);
+            it.known_rows().iter().chain(gap).map(move |line| Seen { line, selected })
+        });
+        seen.skip(row).take(rows.into()).collect()
+    }
+
+    fn height(&mut self, at: usize, theme: &Theme) -> usize {
+        let (columns, gap) = (self.size.0, usize::from(self.has_gap(at)));
+        self.entries.get_mut(at).map_or(0, |entry| entry.rows(columns, theme).len() + gap)
+    }
+
+    /// A line of a call stands apart from the text after it.
+    fn has_gap(&self, at: usize) -> bool {
+        let one_line = |at: usize| self.entries.get(at).map(Entry::is_one_line);
+        one_line(at) == Some(true) && one_line(at + 1) == Some(false)
+    }
+
+    /// Where the screen begins now.
+    fn top_place(&mut self, theme: &Theme) -> (usize, usize) {
+        if let Some((entry, row)) = self.top {
+            let height = self.height(entry, theme);
+            return (entry.min(self.entries.len()), row.min(height));
+        }
+        let mut left = usize::from(self.size.1);
+        let mut entry = self.entries.len();
+        while entry > 0 {
+            let height = self.height(entry - 1, theme);
+            entry -= 1;
+            if height >= left {
+                return (entry, height - left);
+            }
+            left -= height;
+        }
+        (0, 0)
+    }
+
+    /// Follows the end again where nothing is below the screen.
+    fn settle(&mut self, theme: &Theme) {
+        let Some((entry, row)) = self.top else { return };
+        let mut below = 0;
+        for at in entry..self.entries.len() {
+            below += self.height(at, theme);
+            if below > row + usize::from(self.size.1) {
+                return;
+            }
+        }
+        self.top = None;
+    }
+
+    /// Scrolls as little as needed to have the head of an entry on the screen.
+    fn show(&mut self, at: usize, theme: &Theme) {
+        let (entry, row) = self.top_place(theme);
+        if at < entry || (at == entry && row > 0) {
+            self.top = Some((at, 0));
+        } else {
+            let mut before = 0;
+            for between in entry..at {
+                before += self.height(between, theme);
+                if before.saturating_sub(row) + 1 >= usize::from(self.size.1) {
+                    self.top = Some((at, 0));
+                    break;
+                }
+            }
+        }
+        self.settle(theme);
+    }
+}

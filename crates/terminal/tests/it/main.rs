@@ -1,0 +1,3 @@
+//! The terminal front-end from outside: events, keys and sizes in, what a person would see out.
+
+mod screen;

@@ -1,0 +1,348 @@
+//! The screen without a terminal: events and keys in, text and deeds out.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use domain::ask::{Ask, AskKind};
+use domain::command::{Catalog, Settings};
+use domain::event::{Channel, EventBody, Fact, ItemDelta, Recorded, SessionUsage};
+use domain::model::Tokens;
+use domain::tool_call::{Details, FileChange, Origin, ToolCall, ToolState};
+use domain::{Answer, AskId, Event, Item, ItemId, ItemKind, Outcome, SessionId, TurnId};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use terminal::Palette;
+use terminal::chat::draw::draw;
+use terminal::chat::screen::{Deed, Screen, Told};
+use terminal::chat::theme::Theme;
+
+struct Bench {
+    screen: Screen,
+    number: u64,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let theme = Theme::new(Palette::Plain);
+        let mut screen = Screen::new(theme, vec!["/w".into()], Settings::default(), Instant::now(), 0);
+        screen.session = Some(SessionId::new("s"));
+        screen.told(Told::Catalog(Catalog {
+            default_model: Some("fake/m1".into()),
+            default_behavior: "agent".into(),
+            behaviors: vec!["agent".into(), "plan".into()],
+            ..Catalog::default()
+        }));
+        Self { screen, number: 0 }
+    }
+
+    fn fact(&mut self, fact: Fact) {
+        self.number += 1;
+        let recorded = Arc::new(Recorded { number: self.number, at: 0, fact });
+        self.screen.happened(&Event::fact(SessionId::new("s"), recorded));
+    }
+
+    fn started(&mut self) {
+        self.fact(Fact::TurnStarted { turn: TurnId(1), model: "fake/m1".into() });
+    }
+
+    fn delta(&mut self, item: u64, offset: u64, text: &str) {
+        let delta = ItemDelta { item: ItemId(item), channel: Channel::Text, offset, text: text.into() };
+        self.screen.happened(&Event { session: Some(SessionId::new("s")), body: EventBody::Delta(delta) });
+    }
+
+    fn key(&mut self, code: KeyCode) {
+        self.screen.key(KeyEvent::new(code, KeyModifiers::NONE));
+    }
+
+    fn text(&mut self, text: &str) {
+        text.chars().for_each(|character| self.key(KeyCode::Char(character)));
+    }
+
+    fn later(&mut self, time: Duration) {
+        self.screen.now += time;
+    }
+
+    /// What is on a screen of this size.
+    fn seen(&mut self, columns: u16, rows: u16) -> String {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
+        draw(&mut self.screen, &mut buffer);
+        let cells = buffer.content().chunks(columns.max(1).into());
+        let lines = cells.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>());
+        lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Deeds other than look-ups.
+    fn deeds(&mut self) -> Vec<Deed> {
+        let mut deeds = self.screen.take_deeds();
+        deeds.retain(|deed| !matches!(deed, Deed::Commands { .. } | Deed::Contexts { .. }));
+        deeds
+    }
+}
+
+fn item(id: u64, kind: ItemKind) -> Item {
+    Item { id: ItemId(id), turn: TurnId(1), step: 0, parent: None, kind }
+}
+
+fn said(text: &str) -> ItemKind {
+    ItemKind::AgentMessage { text: text.into(), interrupted: false, provider: None }
+}
+
+fn user(text: &str) -> ItemKind {
+    ItemKind::UserMessage { text: text.into(), parts: Vec::new() }
+}
+
+fn call(state: ToolState) -> ItemKind {
+    ItemKind::ToolCall(Box::new(ToolCall {
+        call_id: "c".into(),
+        name: "edit_file".into(),
+        server: "eca".into(),
+        origin: Origin::Native,
+        input_text: String::new(),
+        input: None,
+        state,
+        summary: "Editing a.txt\x1b]0;evil\x07".into(),
+        details: Some(Details::FileChange(FileChange {
+            path: "a.txt".into(),
+            diff: "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\x1b[2J\n".into(),
+            lines_added: 1,
+            lines_removed: 1,
+            old_text: None,
+            new_text: None,
+        })),
+        manual_approval: true,
+        live_output: String::new(),
+        result: Vec::new(),
+        error: false,
+        millis: 0,
+        locations: Vec::new(),
+        provider: None,
+    }))
+}
+
+fn approval(id: u64, item: u64) -> Fact {
+    let kind = AskKind::Approval { reason: "It changes a file.".into(), keys: Vec::new() };
+    Fact::AskRaised { ask: Ask { id: AskId(id), turn: TurnId(1), item: Some(ItemId(item)), kind } }
+}
+
+/// Deltas, the journal and the end tell the same text; it is shown once, however they overlap.
+#[test]
+fn an_answer_is_shown_once() {
+    let mut bench = Bench::new();
+    bench.started();
+    bench.fact(Fact::ItemStarted { item: item(1, said("")) });
+    bench.delta(1, 0, "Hello ");
+    bench.delta(1, 6, "wor");
+    bench.delta(1, 0, "Hello wor");
+    bench.fact(Fact::ItemGrew {
+        item: ItemId(1),
+        channel: Channel::Text,
+        offset: 0,
+        text: "Hello world".into(),
+    });
+    bench.delta(1, 400, "from the future");
+    let seen = bench.seen(40, 10);
+    assert!(seen.contains("Hello world") && !seen.contains("future"), "{seen}");
+    bench.fact(Fact::ItemEnded { item: item(1, said("Hello world, whole.")) });
+    let seen = bench.seen(40, 10);
+    assert_eq!(seen.matches("Hello").count(), 1, "{seen}");
+    assert!(seen.contains("Hello world, whole."), "{seen}");
+}
+
+/// A growing text looks the same at its end, whichever way it came.
+#[test]
+fn a_streamed_answer_looks_like_a_loaded_one() {
+    let text = "# One\n\nSome text with `code`.\n\n- a\n- b\n\n  more of b\n\n```rust\nfn x() {}\n\nfn y() {}\n```\n\n\
+        | a | b |\n|---|---|\n| 1 | 2 |\n\n> quoted\n> twice\n\nThe end.";
+    let mut loaded = Bench::new();
+    loaded.fact(Fact::ItemEnded { item: item(1, said(text)) });
+    let expected = loaded.seen(60, 40);
+    for step in [1, 3, 7, 50] {
+        let mut bench = Bench::new();
+        bench.fact(Fact::ItemStarted { item: item(1, said("")) });
+        for (at, piece) in text.as_bytes().chunks(step).enumerate() {
+            bench.delta(1, (at * step) as u64, std::str::from_utf8(piece).expect("ASCII"));
+            bench.seen(60, 40);
+        }
+        assert_eq!(bench.seen(60, 40), expected, "{step} bytes at a time");
+    }
+}
+
+#[test]
+fn nothing_a_terminal_obeys_is_drawn() {
+    let mut bench = Bench::new();
+    let evil = "a\x1b[2Jb\x1b]0;t\x07c\u{9b}d\u{202e}e\x08";
+    bench.fact(Fact::ItemEnded { item: item(1, user(evil)) });
+    bench.fact(Fact::ItemEnded { item: item(2, said(evil)) });
+    bench.fact(Fact::ItemEnded { item: item(3, call(ToolState::Waiting { ask: AskId(1) })) });
+    bench.fact(approval(1, 3));
+    bench.fact(Fact::SessionChanged { change: Settings { title: Some(evil.into()), ..Settings::default() } });
+    bench.screen.paste(evil);
+    let seen = bench.seen(80, 30);
+    assert!(seen.chars().all(|c| c == '\n' || (!c.is_control() && c != '\u{202e}')), "{seen:?}");
+    assert!(!seen.contains("evil") && !seen.contains("[2J"), "{seen}");
+}
+
+#[test]
+fn one_key_answers_once_it_can_be_read() {
+    for (key, answer) in [
+        ('y', Answer::Allow { remember: false }),
+        ('a', Answer::Allow { remember: true }),
+        ('n', Answer::Deny { remember: false, reason: None }),
+    ] {
+        let mut bench = Bench::new();
+        bench.started();
+        bench.fact(Fact::ItemStarted { item: item(1, call(ToolState::Waiting { ask: AskId(7) })) });
+        bench.fact(approval(7, 1));
+        let seen = bench.seen(80, 24);
+        assert!(seen.contains("-old") && seen.contains("+new"), "what is approved is seen:\n{seen}");
+        bench.later(Duration::from_millis(500));
+        assert!(bench.seen(80, 24).contains("y once"));
+        bench.key(KeyCode::Char(key));
+        assert_eq!(bench.deeds(), [Deed::Answer { ask: AskId(7), answer }]);
+        assert!(!bench.seen(80, 24).contains("y once"));
+    }
+}
+
+#[test]
+fn a_key_on_its_way_answers_nothing() {
+    let mut bench = Bench::new();
+    bench.started();
+    bench.fact(Fact::ItemStarted { item: item(1, call(ToolState::Waiting { ask: AskId(7) })) });
+    bench.fact(approval(7, 1));
+    bench.later(Duration::from_millis(100));
+    bench.key(KeyCode::Char('y'));
+    bench.later(Duration::from_secs(5));
+    bench.key(KeyCode::Char('y'));
+    assert_eq!(bench.deeds(), []);
+    assert_eq!(bench.screen.input.text(), "yy");
+}
+
+#[test]
+fn the_first_escape_stops_and_the_second_leaves() {
+    let mut bench = Bench::new();
+    bench.started();
+    bench.key(KeyCode::Esc);
+    assert_eq!(bench.deeds(), [Deed::Cancel]);
+    bench.key(KeyCode::Esc);
+    assert_eq!(bench.deeds(), [Deed::Leave]);
+    let mut bench = Bench::new();
+    bench.key(KeyCode::Esc);
+    bench.later(Duration::from_secs(10));
+    bench.key(KeyCode::Esc);
+    assert_eq!(bench.deeds(), [], "two that are far apart are two first ones");
+}
+
+#[test]
+fn what_was_not_said_comes_back() {
+    let mut bench = Bench::new();
+    bench.started();
+    bench.text("also this");
+    bench.key(KeyCode::Enter);
+    assert_eq!(bench.deeds(), [Deed::Steer("also this".into())]);
+    assert!(bench.seen(80, 24).contains("» also this"));
+    bench.fact(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Stopped });
+    assert_eq!(bench.deeds(), [Deed::TakeBack]);
+    assert_eq!(bench.screen.input.text(), "also this");
+}
+
+#[test]
+fn the_status_line_gives_way() {
+    let mut bench = Bench::new();
+    let usage = SessionUsage {
+        last: Tokens { input: 40_000, output: 10_000, ..Tokens::default() },
+        total: Tokens { input: 123_456, ..Tokens::default() },
+        session_cost: Some(1.234),
+        context_limit: Some(200_000),
+        ..SessionUsage::default()
+    };
+    bench.fact(Fact::UsageChanged { usage });
+    let last = |seen: String| seen.lines().last().unwrap_or_default().to_owned();
+    assert_eq!(last(bench.seen(80, 10)), "fake/m1 · agent · 25 % of 200k · 123k tokens · $1.23");
+    assert_eq!(last(bench.seen(30, 10)), "fake/m1 · 25 % of 200k · $1.23");
+    assert_eq!(last(bench.seen(10, 10)), "$1.23");
+}
+
+#[test]
+fn a_rollback_takes_what_came_after() {
+    let mut bench = Bench::new();
+    for id in 1..=4 {
+        bench.fact(Fact::ItemEnded { item: item(id, said(&format!("message {id}"))) });
+    }
+    bench.fact(Fact::HistoryReplaced { keep: Some(ItemId(2)) });
+    bench.fact(Fact::ItemEnded { item: item(5, said("message 5")) });
+    let seen = bench.seen(40, 20);
+    let shown: Vec<&str> = seen.lines().filter(|line| line.starts_with("message")).collect();
+    assert_eq!(shown, ["message 1", "message 2", "message 5"]);
+}
+
+/// The place on the screen is kept while an answer grows below it; the end is followed again once it is reached.
+#[test]
+fn scrolling_stays_where_it_is() {
+    let mut bench = Bench::new();
+    for id in 1..=100 {
+        bench.fact(Fact::ItemEnded { item: item(id, said(&format!("message {id}"))) });
+    }
+    assert!(bench.seen(40, 20).contains("message 100"));
+    bench.key(KeyCode::PageUp);
+    let before = bench.seen(40, 20);
+    assert!(!before.contains("message 100"));
+    bench.fact(Fact::ItemEnded { item: item(101, said("message 101")) });
+    let first = |seen: &str| seen.lines().next().unwrap_or_default().to_owned();
+    assert_eq!(first(&bench.seen(40, 20)), first(&before));
+    for _ in 0..3 {
+        bench.key(KeyCode::PageDown);
+        bench.seen(40, 20);
+    }
+    bench.fact(Fact::ItemEnded { item: item(102, said("message 102")) });
+    assert!(bench.seen(40, 20).contains("message 102"));
+}
+
+/// Any screen, any size, any key: nothing breaks and nothing is drawn outside.
+#[test]
+fn every_size_and_every_key_are_survived() {
+    let mut bench = Bench::new();
+    bench.fact(Fact::ItemEnded { item: item(1, user("日本語 🎉 question")) });
+    bench.fact(Fact::ItemEnded {
+        item: item(2, said("| a | b |\n|---|---|\n| 日本語 | x |\n\n- 🎉 item\n  - inner")),
+    });
+    bench.started();
+    bench.fact(Fact::ItemStarted { item: item(3, call(ToolState::Waiting { ask: AskId(1) })) });
+    bench.fact(approval(1, 3));
+    let codes = [
+        KeyCode::Tab,
+        KeyCode::BackTab,
+        KeyCode::Enter,
+        KeyCode::Esc,
+        KeyCode::Up,
+        KeyCode::Down,
+        KeyCode::Left,
+        KeyCode::Right,
+        KeyCode::Home,
+        KeyCode::End,
+        KeyCode::PageUp,
+        KeyCode::PageDown,
+        KeyCode::Backspace,
+        KeyCode::Delete,
+        KeyCode::F(1),
+        KeyCode::Char('r'),
+        KeyCode::Char('/'),
+        KeyCode::Char('é'),
+        KeyCode::Char('\\'),
+        KeyCode::Char('o'),
+        KeyCode::Char('t'),
+        KeyCode::Char('k'),
+    ];
+    let modifiers = [KeyModifiers::NONE, KeyModifiers::CONTROL, KeyModifiers::ALT, KeyModifiers::SHIFT];
+    let mut state = 0x2545_F491_u32;
+    for round in 0..4000_u32 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let pick = |count: usize, shift: u32| ((state >> shift) as usize) % count;
+        bench.screen.key(KeyEvent::new(codes[pick(codes.len(), 8)], modifiers[pick(4, 16)]));
+        bench.later(Duration::from_millis(200));
+        bench.screen.take_deeds();
+        if round.is_multiple_of(3) {
+            bench.seen((state >> 4) as u16 % 90, (state >> 12) as u16 % 40);
+        }
+    }
+}
