@@ -96,8 +96,8 @@ impl<'a> Writer<'a> {
             }
             Event::InlineMath(text) | Event::DisplayMath(text) => self.push(&text, self.theme.code),
             Event::Html(text) | Event::InlineHtml(text) => self.push(&text, self.theme.dim),
-            Event::SoftBreak => self.push(" ", self.style()),
-            Event::HardBreak => self.push("\n", self.style()),
+            // A line that was written as one is shown as one, as most chats do.
+            Event::SoftBreak | Event::HardBreak => self.push("\n", self.style()),
             Event::Rule => {
                 self.gap();
                 let rule = "─".repeat(self.columns.min(40));

@@ -148,21 +148,26 @@ impl Face {
             dirty: true,
             over: false,
         };
+        face.first(loaded, settings, options.prompt).await;
+        Ok(face)
+    }
+
+    /// What was asked for on the command line.
+    async fn first(&mut self, loaded: Option<SessionInfo>, settings: Settings, prompt: Option<String>) {
         if let Some(info) = loaded {
             // The page that shows them otherwise is not seen.
-            let notices = &face.screen.catalog.notices;
+            let notices = &self.screen.catalog.notices;
             if let Some(text) = notices.iter().find(|it| it.level != Level::Info).map(|it| it.text.clone()) {
-                face.screen.flash(text);
+                self.screen.flash(text);
             }
-            face.show(info);
+            self.show(info);
             if !settings.is_empty() {
-                face.carry_out(Deed::Configure(settings)).await;
+                self.carry_out(Deed::Configure(settings)).await;
             }
         }
-        if let Some(text) = options.prompt {
-            face.carry_out(Deed::Prompt(Box::new(UserPrompt { text, ..UserPrompt::default() }))).await;
+        if let Some(text) = prompt {
+            self.carry_out(Deed::Prompt(Box::new(UserPrompt { text, ..UserPrompt::default() }))).await;
         }
-        Ok(face)
     }
 
     async fn run(&mut self) -> std::io::Result<()> {
