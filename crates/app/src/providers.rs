@@ -116,6 +116,7 @@ fn provider_config(
         headers: headers.collect(),
         silence: None,
         catalogue: provider.fetch_models != Some(false),
+        ask: provider.fetch_models,
         concurrency: provider.concurrency.and_then(|most| usize::try_from(most).ok()),
     })
 }

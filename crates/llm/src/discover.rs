@@ -23,6 +23,15 @@ const MOST_ASKED: usize = 64;
 /// Servers that are looked for on this machine, by the name of their vendor's row.
 pub const LOCAL: [&str; 3] = ["ollama", "lmstudio", "llama.cpp"];
 
+/// Whether anything listens at the host and port of a url without TLS.
+pub(crate) async fn listens(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return true };
+    let host = rest.split('/').next().unwrap_or(rest);
+    let address = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
+    let connecting = tokio::net::TcpStream::connect(address);
+    tokio::time::timeout(DEADLINE, connecting).await.is_ok_and(|connected| connected.is_ok())
+}
+
 /// The models a server says it has; nothing where it does not answer or is something else.
 pub(crate) async fn models(endpoint: &Endpoint) -> Option<Vec<Known>> {
     match (endpoint.vendor.api, endpoint.vendor.name) {

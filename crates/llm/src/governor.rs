@@ -13,6 +13,9 @@ use domain::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// Milliseconds.
+const ASK_EVERY: i64 = 1000;
+
 /// Where the processes of a machine tell each other when a provider may be asked again: milliseconds since 1970.
 pub trait SharedResets: Send + Sync {
     fn get<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Option<i64>>;
@@ -24,6 +27,8 @@ pub trait SharedResets: Send + Sync {
 pub struct Governor {
     slots: Mutex<HashMap<String, Arc<Semaphore>>>,
     resets: Mutex<HashMap<String, i64>>,
+    /// When the other processes were last asked about a provider, in milliseconds since 1970.
+    asked: Mutex<HashMap<String, i64>>,
     shared: Option<Arc<dyn SharedResets>>,
 }
 
@@ -57,12 +62,30 @@ impl Governor {
 
     /// How long the provider must not be asked.
     pub(crate) async fn wait(&self, provider: &str) -> Option<Duration> {
-        let mut until = locked(&self.resets).get(provider).copied();
-        if let Some(shared) = &self.shared {
-            until = until.max(shared.get(provider).await);
+        let now = Timestamp::now().as_millisecond();
+        if let Some(shared) = &self.shared
+            && self.is_time_to_ask(provider, now)
+            && let Some(until) = shared.get(provider).await
+        {
+            let mut resets = locked(&self.resets);
+            let known = resets.entry(provider.to_owned()).or_insert(until);
+            *known = until.max(*known);
         }
-        let left = until? - Timestamp::now().as_millisecond();
+        let left = locked(&self.resets).get(provider).copied()? - now;
         u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_millis)
+    }
+
+    /// The rounds of one turn need not each ask the other processes.
+    fn is_time_to_ask(&self, provider: &str, now: i64) -> bool {
+        let mut asked = locked(&self.asked);
+        match asked.get_mut(provider) {
+            Some(last) if now - *last < ASK_EVERY => false,
+            Some(last) => {
+                *last = now;
+                true
+            }
+            None => asked.insert(provider.to_owned(), now).is_none(),
+        }
     }
 
     /// The provider said when it may be asked again.

@@ -30,6 +30,8 @@ pub struct ProviderConfig {
     pub silence: Option<Duration>,
     /// List the catalogue's models of this provider as well.
     pub catalogue: bool,
+    /// Ask the server which models it has; by default where none are configured.
+    pub ask: Option<bool>,
     /// Requests at once, where it differs from the others.
     pub concurrency: Option<usize>,
 }

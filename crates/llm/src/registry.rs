@@ -34,6 +34,8 @@ struct Provider {
     endpoint: Arc<Endpoint>,
     models: Vec<ModelConfig>,
     catalogue: bool,
+    /// The server is asked which models it has.
+    ask: bool,
     /// What the server said it has.
     found: RwLock<Vec<Known>>,
 }
@@ -84,6 +86,10 @@ impl Registry {
 
     /// A server of this machine, if it is there.
     async fn look(&self, vendor: &str, url: &str) -> Option<Provider> {
+        // Most machines have none of them, and need no HTTP client to find that out.
+        if !discover::listens(url).await {
+            return None;
+        }
         let provider = self.unconfigured(vendor, url)?;
         provider.ask().await.then_some(provider)
     }
@@ -151,7 +157,8 @@ impl Provider {
             governor,
         };
         let (models, catalogue) = (config.models, config.catalogue);
-        Ok(Self { endpoint: Arc::new(endpoint), models, catalogue, found: RwLock::default() })
+        let ask = config.ask.unwrap_or(catalogue && models.is_empty());
+        Ok(Self { endpoint: Arc::new(endpoint), models, catalogue, ask, found: RwLock::default() })
     }
 
     /// Asks the server for its models; `true` when the answer is new.
@@ -170,7 +177,8 @@ impl Provider {
     /// Vendors with rows in the catalogue list embeddings, voices and pictures among their models.
     fn is_worth_asking(&self) -> bool {
         let vendor = &self.endpoint.vendor;
-        self.catalogue && self.is_ready() && (vendor.name.is_empty() || vendor.auth == Auth::Optional)
+        let may_tell = vendor.name.is_empty() || vendor.auth == Auth::Optional;
+        self.ask && self.is_ready() && may_tell
     }
 
     /// A key is there, or none is needed.

@@ -33,7 +33,7 @@ fn main() {
         row(&format!("append, {CHATS} chats at once"), appends_together(directory.path()).await);
         fill(directory.path()).await;
         row("open an existing database, first read", opens(directory.path()).await);
-        row(&format!("load a chat of {MESSAGES} messages"), loads(directory.path()).await);
+        row(&format!("load a chat of {MESSAGES} messages (target < 100)"), loads(directory.path()).await);
         row(&format!("list {} chats", CHATS + 2), lists(directory.path()).await);
         row("delete a chat of 100 messages", deletes(directory.path()).await);
     });
