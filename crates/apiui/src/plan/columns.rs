@@ -1,6 +1,7 @@
 //! The columns of a list, from the model of its items.
 //!
-//! Owns their order and which are in view at first. All are in the plan, so that any can be shown later.
+//! Owns their order and which are in view at first. All are in the plan, so that any can be shown later. The first
+//! column leads to its item, so it says which one that is.
 
 use super::models::Models;
 use super::words::{humanise, line};
@@ -40,6 +41,9 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
             }
         }
     }
+    if let Some(index) = leader(&columns) {
+        columns[index].0 = 0;
+    }
     // A stable sort keeps the order of the document within a rank.
     columns.sort_by_key(|(rank, _)| *rank);
     let mut shown = 0;
@@ -50,6 +54,24 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
         shown += usize::from(!column.hidden);
     }
     columns.into_iter().map(|(_, column)| column).collect()
+}
+
+/// The column that stands in for an id or a name where no field is called so: one that a folded object has, or else
+/// the first of the document that may tell rows apart (a state or a flag is the same in many).
+fn leader(columns: &[(u8, Column)]) -> Option<usize> {
+    let shown = || columns.iter().enumerate().filter(|(_, (_, column))| !column.hidden);
+    if shown().any(|(_, (rank, _))| *rank <= NAME) {
+        return None;
+    }
+    let is_inner_name = |(rank, column): &(u8, Column)| *rank == NAME + 1 && column.field.contains('.');
+    let tells = |(rank, column): &(u8, Column)| {
+        use Display::*;
+        matches!(column.display, Text | Number | Email | Date | Datetime) && *rank != STATE && *rank < LINK
+    };
+    let first = |fits: &dyn Fn(&(u8, Column)) -> bool| {
+        shown().find(|(_, column)| fits(column)).map(|(index, _)| index)
+    };
+    first(&is_inner_name).or_else(|| first(&tells))
 }
 
 /// Fields that a GraphQL document of ours leaves out.
@@ -65,21 +87,25 @@ fn is_simple(display: Display) -> bool {
     !matches!(display, Display::Object | Display::List)
 }
 
+const NAME: u8 = 1;
+const STATE: u8 = 2;
+const LINK: u8 = 7;
+
 /// Who it is, then what state it is in, then the rest, dates and structures last.
 fn rank(name: &str, display: Display) -> u8 {
     let lower = name.to_lowercase();
     match lower.as_str() {
         "id" | "key" | "number" => 0,
         "name" | "title" | "label" | "login" | "username" | "displayname" | "display_name" | "full_name"
-        | "fullname" => 1,
-        "status" | "state" | "type" | "kind" => 2,
+        | "fullname" => NAME,
+        "status" | "state" | "type" | "kind" => STATE,
         "email" | "price" | "amount" | "quantity" | "total" => 3,
         "description" | "summary" => 5,
         _ => match display {
             Display::Object | Display::List => 9,
-            Display::Link => 7,
+            Display::Link => LINK,
             Display::Date | Display::Datetime => 6,
-            _ if lower.ends_with("_url") || lower.ends_with("url") => 7,
+            _ if lower.ends_with("_url") || lower.ends_with("url") => LINK,
             _ => 4,
         },
     }

@@ -21,7 +21,7 @@ fn planned(name: &str) -> Plan {
     plan(&read(name).spec, &Options::default())
 }
 
-pub const VALID: [&str; 18] = [
+pub const VALID: [&str; 19] = [
     "bookshop.yaml",
     "parcels.json",
     "clinic.yaml",
@@ -40,6 +40,7 @@ pub const VALID: [&str; 18] = [
     "hostile.yaml",
     "webhooks.yaml",
     "sloppy.yaml",
+    "pool.yaml",
 ];
 
 #[test]
@@ -109,6 +110,24 @@ fn paging_is_detected() {
     assert_eq!(style("links.json", "Planets"), Some(PagingStyle::Link));
     assert_eq!(style("links.json", "Charges"), Some(PagingStyle::Cursor));
     assert_eq!(style("library.graphql", "Books"), Some(PagingStyle::Connection));
+}
+
+#[test]
+fn the_first_column_tells_which_row_it_is() {
+    for (name, title, field) in [
+        ("bookshop.yaml", "Books", "id"),
+        ("links.json", "Planets", "name"),
+        ("bookshop.yaml", "Reviews", "stars"),
+        ("pool.yaml", "Hours", "date"),
+        ("pool.yaml", "Readings", "takenAt"),
+        ("pool.yaml", "Pumps", "metadata.name"),
+        ("pool.yaml", "Lockers", "lockerCode"),
+    ] {
+        let plan = planned(name);
+        let resource = plan.resources.iter().find(|resource| resource.title == title).expect(title);
+        let columns = &resource.list.as_ref().expect(title).columns;
+        assert_eq!((columns[0].field.as_str(), columns[0].hidden), (field, false), "{name}: {title}");
+    }
 }
 
 #[test]
