@@ -302,10 +302,18 @@ fn page_size(plan: &mut Plan, view: Option<&str>, size: u32) -> Result<String, N
     }
     let only = view.map(|view| views::named(plan, view, false)).transpose()?;
     let mut changed = 0;
+    let (mut longest, mut limited) = (0, Vec::new());
     for (index, resource) in plan.resources.iter_mut().enumerate() {
         if let Some(list) = resource.list.as_mut().filter(|_| only.is_none_or(|only| only == index)) {
-            list.page_size = size;
+            list.page_size = list.largest_page(&plan.operations).map_or(size, |most| most.min(size));
             changed += 1;
+            longest = longest.max(list.page_size);
+            if list.page_size < size {
+                limited.push(format!(
+                    " {} has {}, the most that its API sends.",
+                    resource.title, list.page_size
+                ));
+            }
         }
     }
     plan.pagination = true;
@@ -314,7 +322,7 @@ fn page_size(plan: &mut Plan, view: Option<&str>, size: u32) -> Result<String, N
         None if changed == 1 => "the list".to_owned(),
         None => format!("{changed} lists"),
     };
-    Ok(format!("Set {place} to {size} rows per page."))
+    Ok(format!("Set {place} to {longest} rows per page.{}", limited.concat()))
 }
 
 fn set_layout(plan: &mut Plan, view: Option<&str>, layout: Layout) -> Result<String, NotPossible> {

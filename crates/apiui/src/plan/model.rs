@@ -183,6 +183,16 @@ pub struct List {
     pub layout: Option<Layout>,
 }
 
+impl List {
+    /// The most rows that the API sends at a time, where it says so.
+    pub fn largest_page(&self, operations: &[Operation]) -> Option<u32> {
+        let name = &self.paging.as_ref()?.size_parameter;
+        let input = operations.get(self.operation)?.inputs.iter().find(|input| input.name == *name)?;
+        // The cast ends at the largest number there is.
+        input.maximum.filter(|maximum| *maximum >= 1.0).map(|maximum| maximum as u32)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Sort {

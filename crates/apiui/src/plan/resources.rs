@@ -100,22 +100,17 @@ fn list<'s>(
 ) -> List {
     let response = spec.endpoints.get(index).and_then(success);
     let (paging, total) = paging::detect(models, &all[index], found, response);
-    let maximum = paging.as_ref().and_then(|paging| {
-        let input = all[index].inputs.iter().find(|input| input.name == paging.size_parameter)?;
-        input.maximum.filter(|maximum| *maximum >= 1.0)
-    });
-    // The cast is of a number between 1 and the default.
-    let page_size =
-        maximum.map_or(DEFAULT_PAGE_SIZE, |maximum| maximum.min(f64::from(DEFAULT_PAGE_SIZE)) as u32);
-    List {
+    let mut list = List {
         operation: index,
         items: found.items.clone(),
         total,
         columns: columns::columns(models, found.item),
-        page_size,
+        page_size: DEFAULT_PAGE_SIZE,
         paging,
         ..List::default()
-    }
+    };
+    list.page_size = list.largest_page(all).map_or(DEFAULT_PAGE_SIZE, |most| most.min(DEFAULT_PAGE_SIZE));
+    list
 }
 
 /// For each parameter of an operation on one item: the field of the item that fills it.

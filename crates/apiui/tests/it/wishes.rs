@@ -280,6 +280,21 @@ fn a_page_size_without_a_number_is_asked_about() {
 }
 
 #[test]
+fn a_page_is_no_longer_than_the_api_sends() {
+    let plan = plan(&crate::own::read("pool.yaml").spec, &Options::default());
+    let Outcome::Edited { plan, description, .. } = wish(&plan, "show 100 rows per page", &[]) else {
+        panic!("a page size can be wished for")
+    };
+    let sizes: Vec<(&str, u32)> = plan
+        .resources
+        .iter()
+        .filter_map(|one| Some((one.title.as_str(), one.list.as_ref()?.page_size)))
+        .collect();
+    assert_eq!(sizes, [("Hours", 30), ("Readings", 100), ("Pumps", 100), ("Lockers", 100)]);
+    assert!(description.contains("Hours has 30, the most that its API sends"), "{description}");
+}
+
+#[test]
 fn what_does_not_exist_is_said_with_alternatives() {
     let plan = bookshop();
     for (prompt, word, alternative) in [

@@ -39,6 +39,11 @@ function nextMark(paging, pageSize, mark, state, items) {
   return more === undefined && paging.fromLast !== undefined && items.length < pageSize ? undefined : { index, cursor };
 }
 
+/** The most rows that the API sends at a time, where it says so. */
+function largestPage(operation, paging) {
+  return (operation.inputs ?? []).find((input) => input.name === paging.sizeParameter)?.maximum;
+}
+
 function pagingNames(list) {
   return list.paging === undefined || !PLAN.pagination ? [] : [list.paging.parameter, list.paging.sizeParameter].filter((name) => name !== undefined);
 }
@@ -103,7 +108,7 @@ function ItemList({ ui, resource, known }) {
       {state.phase === "failed" ? <FailureState ui={ui} operation={operation} state={state} whenRetried={() => setTurn(turn + 1)} /> : null}
       {state.phase === "done" ? <ItemBrowser ui={ui} resource={resource} operation={operation} items={items} known={knownValues(operation, applied)} isPaged={isPaged} pageSize={pageSize} /> : null}
       {isPaged && (state.phase === "done" || state.phase === "loading") ? (
-        <Pager page={mark.index} total={totalOf(list, state)} count={items.length} pageSize={pageSize} signature={operation.signature} canGoOn={nextMark(list.paging, pageSize, mark, state, items) !== undefined} whenBack={() => setMarks(marks.slice(0, -1))} whenNext={() => setMarks([...marks, nextMark(list.paging, pageSize, mark, state, items)])} whenSized={list.paging.sizeParameter === undefined ? undefined : (size) => {
+        <Pager page={mark.index} total={totalOf(list, state)} count={items.length} pageSize={pageSize} largest={largestPage(operation, list.paging)} signature={operation.signature} canGoOn={nextMark(list.paging, pageSize, mark, state, items) !== undefined} whenBack={() => setMarks(marks.slice(0, -1))} whenNext={() => setMarks([...marks, nextMark(list.paging, pageSize, mark, state, items)])} whenSized={list.paging.sizeParameter === undefined ? undefined : (size) => {
           setPageSize(size);
           restart();
         }} />
@@ -145,8 +150,9 @@ function ItemBrowser({ ui, resource, operation, items, known, isPaged, pageSize 
   const [size, setSize] = useState(pageSize);
   const active = ownEntries(filters).filter(([, text]) => text !== "");
   const found = items.filter((item) => {
-    const isFound = wanted.trim() === "" || (list.search ?? []).some((field) => includesText(fieldOf(item, field), wanted));
-    return isFound && active.every(([field, text]) => includesText(fieldOf(item, field), text));
+    const has = (field, text) => includesText(fieldOf(item, field), columnOf(list, field).display, text);
+    const isFound = wanted.trim() === "" || (list.search ?? []).some((field) => has(field, wanted));
+    return isFound && active.every(([field, text]) => has(field, text));
   });
   const direction = order.descending === true ? -1 : 1;
   const sorted = order.field === undefined ? found : found.toSorted((first, second) => direction * compareValues(fieldOf(first, order.field), fieldOf(second, order.field)));
@@ -160,20 +166,22 @@ function ItemBrowser({ ui, resource, operation, items, known, isPaged, pageSize 
   };
   const open = (item) => ui.goTo({ kind: "item", resource: resource.id, item, known: withAll(known, keysOf(resource, item)) });
   const sortBy = (field) => setOrder(order.field !== field ? { field } : order.descending === true ? { field: undefined } : { field, descending: true });
+  // A table that nothing matches keeps its head: the filters are in it.
   return (
     <>
       <BrowserBar list={list} hasTable={layout !== "cards"} items={items} wanted={wanted} filters={filters} isFiltering={isFiltering} whenSearched={(text) => {
         setPage(0);
         setWanted(text);
       }} whenFiltered={(field, text) => setFilter(field, text)} whenToggled={() => setIsFiltering(!isFiltering)} count={found.length} />
-      {shown.length === 0 ? (
-        <EmptyState title={items.length === 0 ? `No ${resource.title.toLowerCase()}` : "Nothing matches"} text={items.length === 0 ? "The API sent an empty list." : "Change or clear the search and the filters."}>
-          <Button label="Load again" signature={operation.signature} whenPressed={() => ui.refresh()} />
-        </EmptyState>
-      ) : layout === "cards" ? (
+      {items.length === 0 ? null : layout === "cards" ? (
         <CardGrid resource={resource} items={shown} whenOpened={(item) => open(item)} signature={detailSignature(resource)} />
       ) : (
         <ItemTable resource={resource} items={shown} order={order} filters={filters} isFiltering={isFiltering} whenSorted={(field) => sortBy(field)} whenFiltered={(field, text) => setFilter(field, text)} whenOpened={(item) => open(item)} isCompact={layout === "compact"} signature={detailSignature(resource)} />
+      )}
+      {shown.length > 0 ? null : (
+        <EmptyState title={items.length === 0 ? `No ${resource.title.toLowerCase()}` : "Nothing matches"} text={items.length === 0 ? "The API sent an empty list." : "Change or clear the search and the filters."}>
+          <Button label="Load again" signature={operation.signature} whenPressed={() => ui.refresh()} />
+        </EmptyState>
       )}
       {PLAN.pagination && !isPaged && sorted.length > Math.min(size, list.pageSize) ? <Pager page={at} total={sorted.length} count={shown.length} pageSize={size} canGoOn={at + 1 < pages} whenBack={() => setPage(at - 1)} whenNext={() => setPage(at + 1)} whenSized={(next) => {
         setSize(next);
@@ -288,7 +296,7 @@ function ItemTable({ resource, items, order, filters, isFiltering, whenSorted, w
                   <td key={column.field} className={column.display === "number" && position > 0 ? "dragoman-number" : ""}>
                     {position === 0 ? (
                       <button type="button" className="dragoman-rowlink" data-operation={signature} onClick={() => whenOpened(item)}>
-                        {textOf(fieldOf(item, column.field)) || "Open"}
+                        {shownText(fieldOf(item, column.field), column.display) || "Open"}
                       </button>
                     ) : (
                       <Cell value={fieldOf(item, column.field)} display={column.display} />
@@ -315,7 +323,7 @@ function CardGrid({ resource, items, whenOpened, signature }) {
           <li key={index} className="dragoman-card">
             <h3>
               <button type="button" className="dragoman-rowlink" data-operation={signature} onClick={() => whenOpened(item)}>
-                {head === undefined ? "Open" : textOf(fieldOf(item, head.field)) || "Open"}
+                {head === undefined ? "Open" : shownText(fieldOf(item, head.field), head.display) || "Open"}
               </button>
             </h3>
             <dl className="dragoman-pairs">
@@ -337,11 +345,12 @@ function CardGrid({ resource, items, whenOpened, signature }) {
   ));
 }
 
-function Pager({ page, total, count, pageSize, canGoOn, signature, whenBack, whenNext, whenSized }) {
+function Pager({ page, total, count, pageSize, largest, canGoOn, signature, whenBack, whenNext, whenSized }) {
   const id = useId();
   const first = page * pageSize + 1;
   const range = count === 0 ? "" : total === undefined ? `${first}–${first + count - 1}` : `${first}–${first + count - 1} of ${total}`;
-  const sizes = [...new Set([10, 20, 50, 100, pageSize])].toSorted((a, b) => a - b);
+  const usual = [10, 20, 50, 100].filter((size) => largest === undefined || size <= largest);
+  const sizes = [...new Set([...usual, pageSize])].toSorted((a, b) => a - b);
   return (
     <nav className="dragoman-pager" aria-label="Pages">
       <Button label="Previous" isSmall isBusy={page === 0} signature={signature} whenPressed={() => whenBack()} />

@@ -81,7 +81,7 @@ function Cell({ value, display }) {
   if (value === null || value === undefined || value === "") return <span className="dragoman-hint">–</span>;
   if (display === "choice") return <Badge text={textOf(value)} tone={toneOf(value)} />;
   if (display === "boolean" || typeof value === "boolean") return <Badge text={value === true ? "Yes" : "No"} tone={value === true ? "good" : "plain"} />;
-  if (display === "date" || display === "datetime") return <time dateTime={textOf(value)}>{dateOf(value, display === "datetime")}</time>;
+  if (display === "date" || display === "datetime") return <time dateTime={textOf(value)}>{shownText(value, display)}</time>;
   const address = display === "email" ? safeUrl(`mailto:${value}`) : typeof value === "string" ? safeUrl(value) : undefined;
   if (address !== undefined) {
     return (

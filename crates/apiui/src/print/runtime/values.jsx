@@ -62,7 +62,15 @@ function jsonOf(value) {
 function dateOf(value, withTime) {
   const date = new Date(typeof value === "number" && value < 100000000000 ? value * 1000 : value);
   if (Number.isNaN(date.getTime())) return textOf(value);
+  // A day without a time is the same day everywhere; it is read as midnight UTC.
+  if (/^\d{4}-\d{2}-\d{2}$/.test(textOf(value))) return date.toLocaleDateString(undefined, { dateStyle: "medium", timeZone: "UTC" });
   return withTime ? date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : date.toLocaleDateString(undefined, { dateStyle: "medium" });
+}
+
+/** The text that a column shows for a value. */
+function shownText(value, display) {
+  const isDate = (display === "date" || display === "datetime") && textOf(value) !== "";
+  return isDate ? dateOf(value, display === "datetime") : textOf(value);
 }
 
 /** Orders two values: numbers as numbers, everything else as text; what is missing comes last. */
@@ -73,7 +81,8 @@ function compareValues(first, second) {
   return textOf(first).localeCompare(textOf(second), undefined, { numeric: true });
 }
 
-function includesText(value, wanted) {
-  const text = value !== null && typeof value === "object" ? JSON.stringify(value) : textOf(value);
-  return String(text).toLowerCase().includes(wanted.trim().toLowerCase());
+/** Whether a text is in a value as it is sent or as its column shows it. */
+function includesText(value, display, wanted) {
+  const sent = value !== null && typeof value === "object" ? JSON.stringify(value) : textOf(value);
+  return [String(sent), shownText(value, display)].some((text) => text.toLowerCase().includes(wanted.trim().toLowerCase()));
 }
