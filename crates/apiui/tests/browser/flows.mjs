@@ -22,7 +22,7 @@ async function visit(site, resource) {
   // By way of the overview, so that each flow begins with a view of its own.
   await page.locator(".dragoman-brand").click();
   await page.locator(`[data-ui-resource="${resource.id}"]`).click();
-  const isThere = (title) => document.querySelector("h1")?.textContent.includes(title) && document.querySelector('[data-testid="loading"]') === null;
+  const isThere = (title) => document.querySelector("h1")?.textContent === title && document.querySelector('[data-testid="loading"]') === null;
   await page.waitForFunction(isThere, resource.title);
 }
 
@@ -82,8 +82,14 @@ async function list(site) {
   if (resource === undefined) return NOT_HERE;
   const signature = site.plan.operations[resource.list.operation].signature;
   expect(asked(site.mock, signature).length > 0, `${signature} was not called`);
-  const text = (await rows(site.page).first().textContent()).trim();
-  expect(text !== "", "the first row has no text");
+  const texts = (await rows(site.page).allTextContents()).map((text) => text.trim());
+  expect(texts[0] !== "", "the first row has no text");
+  expect(new Set(texts).size > 1 || texts.length < 2, `each row is called “${texts[0]}”`);
+  // A day is the same day wherever the page is read. The mock's first is the first of January.
+  const [leading] = resource.list.columns.filter((column) => column.hidden !== true);
+  expect(leading.display !== "date" || texts[0] === "Jan 1, 2026", `the first day is shown as ${texts[0]}`);
+  const days = await site.page.locator("tbody tr").first().locator('time[datetime="2026-01-01"]').allTextContents();
+  expect(days.every((day) => day === "Jan 1, 2026"), `the first day is shown as ${days.join(", ")}`);
   return undefined;
 }
 
@@ -109,9 +115,15 @@ async function filter(site) {
   } else {
     const wanted = (await cells.first().textContent()).trim();
     await page.getByRole("button", { name: "Filter", exact: true }).click();
-    await page.locator('thead input[aria-label^="Filter by"]').first().fill(wanted);
-    await page.waitForFunction((count) => document.querySelectorAll(".dragoman-rowlink").length < count, before);
-    await page.locator('thead input[aria-label^="Filter by"]').first().fill("");
+    const input = page.locator('thead input[aria-label^="Filter by"]').first();
+    await input.fill("nothing is called so");
+    await page.getByTestId("empty").waitFor();
+    await input.fill(wanted);
+    await page.waitForFunction((count) => {
+      const left = document.querySelectorAll(".dragoman-rowlink").length;
+      return left > 0 && left < count;
+    }, before);
+    await input.fill("");
   }
   await page.waitForFunction((count) => document.querySelectorAll(".dragoman-rowlink").length === count, before);
   return undefined;
@@ -162,7 +174,21 @@ async function turnPages(site, resource) {
   await bar.getByRole("button", { name: "Previous" }).click();
   await bar.getByText("Page 1").waitFor();
   await firstRow(page, true, first);
+  await enlarge(page, bar);
   return true;
+}
+
+/** The longest page that is offered is one that the API sends. */
+async function enlarge(page, bar) {
+  const sizes = bar.locator("select");
+  if ((await sizes.count()) === 0) return;
+  const before = await rows(page).count();
+  const largest = Math.max(...(await sizes.locator("option").allTextContents()).map(Number));
+  if (largest <= before) return;
+  await sizes.selectOption(String(largest));
+  const isLonger = (count) => document.querySelector('[data-testid="failure"]') !== null || document.querySelectorAll(".dragoman-rowlink").length > count;
+  await page.waitForFunction(isLonger, before);
+  expect((await page.getByTestId("failure").count()) === 0, `a page of ${largest} rows was refused`);
 }
 
 /** A row leads to its item. */
@@ -210,6 +236,12 @@ async function fill(form) {
   }
 }
 
+/** Closes what was told, unless it has gone by itself. */
+async function dismiss(page) {
+  await page.evaluate(() => document.querySelector(".dragoman-toast button")?.click());
+  await page.locator(".dragoman-toast").waitFor({ state: "detached" });
+}
+
 /** A form with its required entries makes an item. */
 async function create(site) {
   const { page, plan, mock } = site;
@@ -223,12 +255,18 @@ async function create(site) {
   await form.waitFor();
   await fill(form);
   await form.locator('button[type="submit"]').click();
-  await page.waitForFunction(() => document.querySelector(".dragoman-toast") !== null || document.querySelector(".dragoman-form .dragoman-problem:not(.dragoman-hidden)") !== null || document.querySelector('[data-testid="failure"]') !== null);
-  const problems = await page.locator(".dragoman-field .dragoman-problem, [data-testid=failure]").allTextContents();
+  // What was told goes away by itself after a while: it is read at the moment when it is there.
+  const outcome = await page.waitForFunction(() => {
+    const texts = (selector) => [...document.querySelectorAll(selector)].map((one) => one.textContent);
+    const told = texts(".dragoman-toast");
+    const problems = texts('.dragoman-form .dragoman-problem:not(.dragoman-hidden), [data-testid="failure"]');
+    return told.length + problems.length > 0 && { told: told.join(" "), problems };
+  });
+  const { told, problems } = await outcome.jsonValue();
   expect(problems.length === 0, `the form was refused: ${problems.join("; ")}`);
   expect(asked(mock, signature).length > calls, `${signature} was not called`);
-  expect(/created/i.test(await page.locator(".dragoman-toast").textContent()), "nothing was told");
-  await page.locator(".dragoman-toast button").click();
+  expect(/created/i.test(told), "nothing was told");
+  await dismiss(page);
   return undefined;
 }
 
@@ -316,7 +354,7 @@ async function change(site) {
   await page.getByRole("alertdialog").getByRole("button", { name: "Delete" }).click();
   await page.locator(".dragoman-toast", { hasText: "deleted" }).waitFor();
   expect(asked(mock, plan.operations[resource.deletes].signature).length > 0, "the deletion was not sent");
-  await page.locator(".dragoman-toast button").click();
+  await dismiss(page);
   return undefined;
 }
 
@@ -334,6 +372,7 @@ async function signIn(site) {
   if (!plan.auth || !(operation.security ?? []).some((all) => all.length > 0 && all.every(isUsable))) return "shown";
   await page.getByTestId("sign-in").getByRole("button", { name: "Sign in" }).click();
   const panel = page.getByRole("dialog", { name: "Sign in" });
+  await panel.waitFor();
   for (const field of await panel.locator('input[type="password"]').all()) await field.fill("secret-of-the-test");
   await panel.getByRole("button", { name: "Done" }).click();
   if (resource === undefined) {

@@ -74,6 +74,8 @@ export function mockApi(spec, plan, prefix) {
   function listAnswer(list, entry, whole, status, given = entry.query) {
     const paging = list.paging;
     const size = Number(given[paging?.sizeParameter] ?? (paging === undefined ? TOTAL : 20));
+    const { maximum } = plan.operations[list.operation].inputs?.find((input) => input.name === paging?.sizeParameter) ?? {};
+    if (size > (maximum ?? size)) return json(400, { message: `The mock sends at most ${maximum} at a time.` });
     const mover = paging?.parameter ?? "from";
     const token = paging === undefined ? undefined : given[mover];
     const start = paging === undefined ? 0 : { page: (Number(token ?? paging.first ?? 0) - (paging.first ?? 0)) * size, offset: Number(token ?? 0) }[paging.style] ?? (token === undefined ? 0 : cursorStart(list, whole, token));

@@ -55,7 +55,8 @@ const browser = await chromium.launch({
 /** One page through all flows. */
 async function use(name, site) {
   // A window of its own: tabs behind another are not drawn, and wait.
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce" });
+  // It is read where midnight UTC is still the day before.
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", locale: "en-US", timezoneId: "America/New_York" });
   context.setDefaultTimeout(WAIT);
   const page = await context.newPage();
   const problems = [];

@@ -1,12 +1,48 @@
 // Values that fit a model of the normalised specification: the same for the same model and number, different for
 // different numbers, so that rows can be told apart.
 
+const ROWS = 100;
+const ATTEMPTS = 5_000;
+
+/** Texts of a pattern, the example first: its digits count on (or its letters, where it has no digits). */
+function allLike(pattern, example) {
+  let expression;
+  try {
+    expression = new RegExp(pattern, "u");
+  } catch {
+    return [example];
+  }
+  const [places, symbols] = /[0-9]/.test(example) ? [/[0-9]/g, "0123456789"] : [/[a-z]/g, "abcdefghijklmnopqrstuvwxyz"];
+  const base = BigInt(symbols.length);
+  const digits = example.match(places) ?? [];
+  const start = digits.reduce((sum, digit) => sum * base + BigInt(symbols.indexOf(digit)), 0n);
+  const found = new Set([example]);
+  for (let step = 1n; step < ATTEMPTS && found.size < ROWS; step += 1n) {
+    let rest = start + step;
+    const next = digits.map(() => {
+      const digit = symbols[Number(rest % base)];
+      rest /= base;
+      return digit;
+    });
+    const text = example.replace(places, () => next.pop());
+    if (expression.test(text)) found.add(text);
+  }
+  return [...found];
+}
+
+const alike = new Map();
+function likeExample(pattern, example, number) {
+  const key = JSON.stringify([pattern, example]);
+  if (!alike.has(key)) alike.set(key, allLike(pattern, example));
+  return alike.get(key)[number % alike.get(key).length];
+}
+
 export function sampler(spec) {
   const models = new Map(spec.models.map((model) => [model.name, model]));
 
   function text(model, name, number) {
-    // What must look a certain way is taken from the specification.
-    if (model.limits?.pattern !== undefined && typeof model.example === "string") return model.example;
+    // What must look a certain way is like the specification's example.
+    if (model.limits?.pattern !== undefined && typeof model.example === "string") return likeExample(model.limits.pattern, model.example, number);
     switch (model.format) {
       case "date-time":
         return new Date(Date.UTC(2026, 0, 1 + (number % 300), 12)).toISOString();
