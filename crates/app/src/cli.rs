@@ -246,7 +246,7 @@ const RUN_HELP: &str = "Exit codes:
   1  failed; with --output-schema also: the answer does not fit
   2  wrong usage
   3  a tool call needed approval, which nobody could give (see --approve)
-  4  budget, steps or time spent
+  4  budget, steps or time spent, or a limit of the provider's
 
 Example:
   dragoman run \"What does this project do?\"

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use config::{Environment, McpTransport, ProviderSettings, Resolved};
 use domain::Failure;
+use domain::Store;
 use domain::model::Models;
+use domain::store::ListFilter;
 use futures_util::future::join_all;
 use llm::vendors::vendor;
 use serde_json::{Value, json};
@@ -93,7 +95,7 @@ pub async fn examine(subject: &Subject<'_>) -> Report {
     providers(subject, &mut report).await;
     servers(subject, &mut report);
     settings(subject, &mut report);
-    data(subject, &mut report);
+    data(subject, &mut report).await;
     report.add(
         "sandbox",
         State::Note,
@@ -257,9 +259,14 @@ fn settings(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-fn data(subject: &Subject<'_>, report: &mut Report) {
+async fn data(subject: &Subject<'_>, report: &mut Report) {
     let folder = subject.environment.data_dir();
-    match store::Journal::open(&folder) {
+    // The file is opened by its first use.
+    let used = match store::Journal::open(&folder) {
+        Ok(journal) => journal.list(ListFilter { limit: Some(1), ..ListFilter::default() }).await,
+        Err(failure) => Err(failure),
+    };
+    match used {
         Ok(_) => report.add("chats", State::Good, format!("They are kept in {}.", folder.display()), None),
         Err(failure) => report.add("chats", State::Broken, failure.message, failure.hint),
     }

@@ -78,18 +78,12 @@ fn day(millis: u64) -> String {
 
 async fn show(journal: &Journal, id: &str, json: bool) -> Result<(), Failure> {
     let facts = domain::replay::effective(read(journal, id).await?.into_iter().map(Into::into).collect());
-    let items: Vec<&domain::Item> = facts
-        .iter()
-        .filter_map(|recorded| match &recorded.fact {
-            Fact::ItemEnded { item } => Some(item),
-            _ => None,
-        })
-        .collect();
+    let items = items(&facts);
     if json {
         return print(&format!("{:#}\n", json!({"id": id, "items": items})));
     }
     let mut text = String::new();
-    for item in items {
+    for item in &items {
         let (who, said) = match &item.kind {
             ItemKind::UserMessage { text, .. } | ItemKind::Command { text } => ("## You", text.clone()),
             ItemKind::AgentMessage { text, .. } => ("## Dragoman", text.clone()),
@@ -107,6 +101,30 @@ async fn show(journal: &Journal, id: &str, json: bool) -> Result<(), Failure> {
         text.push('\n');
     }
     print(text.trim_start())
+}
+
+/// Whole items, and those that a dead process left open, as far as they came.
+fn items(facts: &[std::sync::Arc<Recorded>]) -> Vec<domain::Item> {
+    let mut items: Vec<domain::Item> = Vec::new();
+    for recorded in facts {
+        match &recorded.fact {
+            Fact::ItemStarted { item } | Fact::ItemChanged { item } | Fact::ItemEnded { item } => {
+                match items.iter_mut().rev().find(|known| known.id == item.id) {
+                    Some(known) => *known = item.clone(),
+                    None => items.push(item.clone()),
+                }
+            }
+            Fact::ItemGrew { item, channel, offset, text } => {
+                let known = items.iter_mut().rev().find(|known| known.id == *item);
+                let whole = known.and_then(|known| known.channel_text_mut(*channel));
+                if let Some(whole) = whole.filter(|whole| whole.len() as u64 == *offset) {
+                    whole.push_str(text);
+                }
+            }
+            _ => {}
+        }
+    }
+    items
 }
 
 async fn export(journal: &Journal, id: &str, output: Option<&Path>) -> Result<(), Failure> {
@@ -226,11 +244,14 @@ fn without_rights(fact: Fact) -> Fact {
 }
 
 async fn delete(journal: &Journal, ids: &[String], json: bool) -> Result<(), Failure> {
+    // All of them are there, or none is deleted.
     for id in ids {
-        let session = SessionId::new(id.as_str());
-        if journal.newest(&session).await?.is_none() {
+        if journal.newest(&SessionId::new(id.as_str())).await?.is_none() {
             return Err(unknown(id));
         }
+    }
+    for id in ids {
+        let session = SessionId::new(id.as_str());
         if let Lease::HeldBy { holder } = journal.lease(&session).await? {
             return Err(Failure::user(format!("Another Dragoman writes {} now: {holder}.", clean_line(id)))
                 .hint("Close it there first."));

@@ -175,3 +175,24 @@ async fn a_chat_without_a_terminal_says_so() {
     assert_eq!(code, Some(2));
     assert!(err.contains("dragoman run"), "{err}");
 }
+
+#[tokio::test]
+async fn what_a_killed_process_had_said_is_shown_and_no_chat_is_deleted_by_half() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let mut command: tokio::process::Command = home.command(&["run", "slow 60"]).into();
+    command.env("DRAGOMAN_CONFIG", config.to_string()).kill_on_drop(true);
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    fake.wait_for_requests(1).await;
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    child.kill().await.expect("kill -9");
+    let (_, out, _) = run(&home, &config, &["chats", "list", "--json"]).await;
+    let listed: Value = serde_json::from_str(&out).expect("JSON");
+    let id = listed["chats"][0]["id"].as_str().expect("a chat").to_owned();
+    let (_, out, _) = run(&home, &config, &["chats", "show", &id]).await;
+    assert!(out.contains("slow 60") && out.contains("word1 word2"), "{out}");
+    let (code, _, err) = run(&home, &config, &["chats", "delete", &id, "zzz"]).await;
+    assert_eq!(code, Some(1), "{err}");
+    let (_, out, _) = run(&home, &config, &["chats", "list"]).await;
+    assert!(out.contains(&id), "{out}");
+}
