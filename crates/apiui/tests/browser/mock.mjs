@@ -10,7 +10,7 @@ export function mockApi(spec, plan, prefix) {
   const details = new Map(plan.resources.filter((resource) => resource.detail !== undefined).map((resource) => [plan.operations[resource.detail].signature, resource]));
   const routes = spec.endpoints.map((endpoint) => ({ endpoint, pattern: patternOf(endpoint.path), literal: endpoint.path.replace(/\{[^}]*\}/g, "").length }));
   routes.sort((a, b) => b.literal - a.literal);
-  const mock = { log: [], failWith: 0, needsCredentials: false, isAttacked: false, answer };
+  const mock = { log: [], failWith: 0, refusals: 0, needsCredentials: false, isAttacked: false, answer };
 
   function answer({ method, url, headers, body }) {
     const address = new URL(url, "http://mock");
@@ -18,9 +18,15 @@ export function mockApi(spec, plan, prefix) {
     const query = Object.fromEntries(address.searchParams);
     const entry = { method, path, query, headers, body, signature: undefined };
     mock.log.push(entry);
-    if (mock.failWith !== 0) return json(mock.failWith, { message: "The mock was told to fail." });
-    if (mock.needsCredentials && !hasCredentials(entry)) return json(401, { message: "The mock wants credentials." });
+    if (mock.failWith !== 0) return refuse(mock.failWith, "The mock was told to fail.");
+    if (mock.needsCredentials && !hasCredentials(entry)) return refuse(401, "The mock wants credentials.");
     return plan.graphql ? graphAnswer(entry) : restAnswer(entry);
+  }
+
+  /** An answer that is meant to be an error. */
+  function refuse(status, message) {
+    mock.refusals += 1;
+    return json(status, { message });
   }
 
   function hasCredentials({ headers, query }) {
