@@ -12,9 +12,9 @@ async fn a_list_is_filtered_and_newest_first() {
     let directory = tempfile::tempdir().unwrap();
     let journal = journal(directory.path());
     let chats: [(&str, &str, &[&str]); 4] = [
-        ("one", "Fix the Überlauf", &["/work/a"]),
-        ("two", "Read the docs", &["/work/b"]),
-        ("three", "fix TESTS", &["/work/b", "/work/a"]),
+        ("one", "Fix the Überlauf", &["/projects/a"]),
+        ("two", "Read the docs", &["/projects/b"]),
+        ("three", "fix TESTS", &["/projects/b", "/projects/a"]),
         ("four", "Plan", &[]),
     ];
     for (name, title, workspace) in chats {
@@ -35,11 +35,11 @@ async fn a_list_is_filtered_and_newest_first() {
         (ListFilter { text: Some("FIX".to_owned()), ..all() }, vec!["one", "three"]),
         (ListFilter { text: Some("überl".to_owned()), ..all() }, vec!["one"]),
         (ListFilter { text: Some("%".to_owned()), ..all() }, vec![]),
-        (ListFilter { workspace: folders(&["/work/a"]), ..all() }, vec!["one", "three"]),
-        (ListFilter { workspace: folders(&["/work/b", "/none"]), offset: 1, ..all() }, vec!["two"]),
+        (ListFilter { workspace: folders(&["/projects/a"]), ..all() }, vec!["one", "three"]),
+        (ListFilter { workspace: folders(&["/projects/b", "/none"]), offset: 1, ..all() }, vec!["two"]),
         (ListFilter { workspace: folders(&["/work"]), ..all() }, vec![]),
         (
-            ListFilter { workspace: folders(&["/work/a"]), text: Some("tests".to_owned()), ..all() },
+            ListFilter { workspace: folders(&["/projects/a"]), text: Some("tests".to_owned()), ..all() },
             vec!["three"],
         ),
     ];
