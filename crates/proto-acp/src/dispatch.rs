@@ -9,12 +9,12 @@ use std::sync::Arc;
 use domain::command::{Catalog, SessionInfo, Settings, Workspace};
 use domain::store::{ListFilter, SessionSummary};
 use domain::{Command, Failure, FailureKind, Recorded, SessionId};
-use rpc::{Fault, Responder};
+use rpc::{Fault, Inbound, Responder};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json, value::to_raw_value};
 
 use crate::from_wire::{self, invalid};
-use crate::serve::{Inbound, Server};
+use crate::serve::Server;
 use crate::wire::{acp, method};
 use crate::{options, sessions, to_wire};
 

@@ -6,7 +6,6 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use domain::command::Catalog;
@@ -16,12 +15,11 @@ use domain::link::{Commands, Engine};
 use domain::{BoxFuture, Command, Event, Failure, Follower, ItemId, Reply, SessionId};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use rpc::{End, Handler, NotSent, Outgoing, Params, Peer, Responder, Settings, Transport};
+use rpc::{End, Inbound, NotSent, Outgoing, Peer, Responder, Settings, Transport};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::PollSender;
 
 use crate::sessions::{Chat, ask};
 use crate::to_wire;
@@ -40,8 +38,8 @@ pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> 
         cancel: Some(rpc::CancelMethod { method: method::CANCEL_REQUEST, parameter: "requestId" }),
         ..Settings::newline()
     };
-    let (sender, inbox) = mpsc::channel(INBOX);
-    let peer = Peer::start(settings, transport, |_| Intake { inbox: PollSender::new(sender) })?;
+    let (intake, inbox) = rpc::inbox(INBOX);
+    let peer = Peer::start(settings, transport, |_| intake)?;
     let mut server = Server {
         engine,
         outgoing: peer.outgoing(),
@@ -61,40 +59,6 @@ pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> 
     let _ = tokio::time::timeout(LAST_WORDS, peer.answered()).await;
     peer.close(FLUSH).await;
     Ok(())
-}
-
-/// A message as it came.
-pub struct Inbound {
-    pub method: String,
-    pub params: Option<Box<RawValue>>,
-    /// `None`: a notification.
-    pub responder: Option<Responder>,
-}
-
-struct Intake {
-    inbox: PollSender<Inbound>,
-}
-
-impl Intake {
-    fn pass(&mut self, method: &str, params: Params<'_>, responder: Option<Responder>) {
-        let params = params.raw().map(ToOwned::to_owned);
-        // `poll_ready` reserved the place; a closed inbox means that we are ending.
-        let _ = self.inbox.send_item(Inbound { method: method.to_owned(), params, responder });
-    }
-}
-
-impl Handler for Intake {
-    fn on_request(&mut self, method: &str, params: Params<'_>, responder: Responder) {
-        self.pass(method, params, Some(responder));
-    }
-
-    fn on_notification(&mut self, method: &str, params: Params<'_>) {
-        self.pass(method, params, None);
-    }
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.inbox.poll_reserve(context).map(|_| ())
-    }
 }
 
 /// What to do with a reply of the engine or the client, on the connection's own task.

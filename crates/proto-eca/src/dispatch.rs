@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use domain::command::Workspace;
 use domain::tool::ServerAction;
 use domain::{Abilities, Answer, Command, Failure, FailureKind, ItemId, SessionId};
-use rpc::{Fault, Responder};
+use rpc::{Fault, Inbound, Responder};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::chats;
 use crate::from_wire;
 use crate::prompting;
 use crate::queries;
-use crate::serve::{Inbound, Server};
+use crate::serve::Server;
 use crate::wire::{self, ChatParams, InitializeParams, method};
 
 /// ECA has no code of its own for refused requests.

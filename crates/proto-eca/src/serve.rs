@@ -4,7 +4,6 @@
 //! (replies are looked at before events); a client that does not read stops nothing but its own output.
 
 use std::collections::{HashMap, VecDeque};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use domain::command::{Catalog, Workspace};
@@ -16,11 +15,10 @@ use domain::{
 };
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use rpc::{End, Handler, NotSent, Outgoing, Params, Peer, Responder, Settings, Transport};
+use rpc::{End, Inbound, NotSent, Outgoing, Peer, Responder, Settings, Transport};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::PollSender;
 
 use crate::draft::DraftProjection;
 use crate::from_wire;
@@ -46,8 +44,8 @@ pub async fn serve(engine: Engine, transport: Transport, outside: Outside) -> st
         cancel: Some(rpc::CancelMethod { method: "$/cancelRequest", parameter: "id" }),
         ..Settings::header()
     };
-    let (sender, inbox) = mpsc::channel(INBOX);
-    let peer = Peer::start(settings, transport, |_| Intake { inbox: PollSender::new(sender) })?;
+    let (intake, inbox) = rpc::inbox(INBOX);
+    let peer = Peer::start(settings, transport, |_| intake)?;
     let mut server = Server {
         engine,
         outgoing: peer.outgoing(),
@@ -66,40 +64,6 @@ pub async fn serve(engine: Engine, transport: Transport, outside: Outside) -> st
     let _ = tokio::time::timeout(LAST_WORDS, peer.answered()).await;
     peer.close(LAST_WORDS).await;
     Ok(())
-}
-
-/// A message as it came.
-pub struct Inbound {
-    pub method: String,
-    pub params: Option<Box<RawValue>>,
-    /// `None`: a notification.
-    pub responder: Option<Responder>,
-}
-
-struct Intake {
-    inbox: PollSender<Inbound>,
-}
-
-impl Intake {
-    fn pass(&mut self, method: &str, params: Params<'_>, responder: Option<Responder>) {
-        let params = params.raw().map(ToOwned::to_owned);
-        // `poll_ready` reserved the place; a closed inbox means that we are ending.
-        let _ = self.inbox.send_item(Inbound { method: method.to_owned(), params, responder });
-    }
-}
-
-impl Handler for Intake {
-    fn on_request(&mut self, method: &str, params: Params<'_>, responder: Responder) {
-        self.pass(method, params, Some(responder));
-    }
-
-    fn on_notification(&mut self, method: &str, params: Params<'_>) {
-        self.pass(method, params, None);
-    }
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.inbox.poll_reserve(context).map(|_| ())
-    }
 }
 
 /// What to do with a reply of the engine, on the connection's own task.

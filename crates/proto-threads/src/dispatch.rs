@@ -3,10 +3,10 @@
 //! Invariants: every request is answered; the first call tells who drives; where that is fixed, the methods of the
 //! other reading are unknown.
 
-use rpc::{Fault, Responder};
+use rpc::{Fault, Inbound, Responder};
 use serde::de::DeserializeOwned;
 
-use crate::serve::{Driver, Inbound, Server};
+use crate::serve::{Driver, Server};
 use crate::wire::method;
 use crate::{agent_drives, editor_drives, files};
 

@@ -7,7 +7,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use domain::command::Workspace;
@@ -16,10 +15,8 @@ use domain::link::{Commands, Engine};
 use domain::{Abilities, BoxFuture, Command, Event, Failure, Follower, Reply, SessionId, TurnId};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use rpc::{End, Handler, Outgoing, Params, Peer, RequestError, Responder, Settings, Transport};
-use serde_json::value::RawValue;
+use rpc::{End, Inbound, Outgoing, Peer, RequestError, Responder, Settings, Transport};
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::PollSender;
 
 use crate::agent_drives::Conversation;
 use crate::to_wire::{Out, Projection};
@@ -61,8 +58,8 @@ pub struct Options {
 /// Serves until the input ends.
 pub async fn serve(engine: Engine, transport: Transport, options: Options) -> std::io::Result<()> {
     let settings = Settings { version_member: false, ..Settings::newline() };
-    let (sender, inbox) = mpsc::channel(INBOX);
-    let peer = Peer::start(settings, transport, |_| Intake { inbox: PollSender::new(sender) })?;
+    let (intake, inbox) = rpc::inbox(INBOX);
+    let peer = Peer::start(settings, transport, |_| intake)?;
     let abilities = Abilities {
         client: "threads".to_owned(),
         read_text: true,
@@ -94,40 +91,6 @@ pub async fn serve(engine: Engine, transport: Transport, options: Options) -> st
     let _ = tokio::time::timeout(LAST_WORDS, peer.answered()).await;
     peer.close(FLUSH).await;
     Ok(())
-}
-
-/// A message as it came.
-pub struct Inbound {
-    pub method: String,
-    pub params: Option<Box<RawValue>>,
-    /// `None`: it has no id, so that nobody waits for an answer.
-    pub responder: Option<Responder>,
-}
-
-struct Intake {
-    inbox: PollSender<Inbound>,
-}
-
-impl Intake {
-    fn pass(&mut self, method: &str, params: Params<'_>, responder: Option<Responder>) {
-        let params = params.raw().map(ToOwned::to_owned);
-        // `poll_ready` reserved the place; a closed inbox means that we are ending.
-        let _ = self.inbox.send_item(Inbound { method: method.to_owned(), params, responder });
-    }
-}
-
-impl Handler for Intake {
-    fn on_request(&mut self, method: &str, params: Params<'_>, responder: Responder) {
-        self.pass(method, params, Some(responder));
-    }
-
-    fn on_notification(&mut self, method: &str, params: Params<'_>) {
-        self.pass(method, params, None);
-    }
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.inbox.poll_reserve(context).map(|_| ())
-    }
 }
 
 /// What to do with a reply of the engine or the client, on the connection's own task.

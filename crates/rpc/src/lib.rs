@@ -63,6 +63,7 @@
 //! `result` nor `error` to a request of ours counts as `result: null` (JavaScript drops undefined members).
 
 pub mod framing;
+mod inbox;
 mod message;
 mod outgoing;
 mod peer;
@@ -73,6 +74,7 @@ mod shared;
 mod transport;
 
 pub use framing::Framing;
+pub use inbox::{Inbound, Intake, inbox};
 pub use message::{Fault, Id, Params};
 pub use outgoing::{NotSent, Outgoing, Request, RequestError};
 pub use peer::{Handler, Peer};

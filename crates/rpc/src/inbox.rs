@@ -1,0 +1,50 @@
+//! Messages for a connection that works them off on a task of its own: owned, in the order they came, and bounded.
+//!
+//! It must not know what they say. Invariant: while the inbox is full, the peer is not read.
+
+use crate::{Handler, Params, Responder};
+use serde_json::value::RawValue;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+use tokio_util::sync::PollSender;
+
+/// A message as it came.
+pub struct Inbound {
+    pub method: String,
+    pub params: Option<Box<RawValue>>,
+    /// `None`: a notification, nobody waits for an answer.
+    pub responder: Option<Responder>,
+}
+
+/// The handler that fills an inbox.
+pub struct Intake {
+    inbox: PollSender<Inbound>,
+}
+
+/// A handler for [`crate::Peer::start`] and the messages it takes, at most `limit` of them waiting.
+pub fn inbox(limit: usize) -> (Intake, mpsc::Receiver<Inbound>) {
+    let (sender, messages) = mpsc::channel(limit);
+    (Intake { inbox: PollSender::new(sender) }, messages)
+}
+
+impl Intake {
+    fn pass(&mut self, method: &str, params: Params<'_>, responder: Option<Responder>) {
+        let params = params.raw().map(ToOwned::to_owned);
+        // `poll_ready` reserved the place; a closed inbox means that we are ending.
+        let _ = self.inbox.send_item(Inbound { method: method.to_owned(), params, responder });
+    }
+}
+
+impl Handler for Intake {
+    fn on_request(&mut self, method: &str, params: Params<'_>, responder: Responder) {
+        self.pass(method, params, Some(responder));
+    }
+
+    fn on_notification(&mut self, method: &str, params: Params<'_>) {
+        self.pass(method, params, None);
+    }
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.inbox.poll_reserve(context).map(|_| ())
+    }
+}
