@@ -4,14 +4,23 @@
 //! with exit code 0.
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use domain::link::Engine;
 use domain::{Abilities, Command, Failure};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
+
+use crate::memory;
 
 /// What the engine may take to stop turns and flush.
 const LAST_WORK: Duration = Duration::from_millis(700);
+
+/// When what only the start needed can go.
+const STARTED: Duration = Duration::from_millis(20);
+/// How long nothing happens before a burst is over: longer than a person takes between two prompts in a row.
+const REST: Duration = Duration::from_secs(10);
 
 /// Runs async work on a runtime of few threads and ends without waiting for threads that block.
 pub fn run(work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
@@ -34,7 +43,7 @@ pub async fn serve(
     served: impl Future<Output = std::io::Result<()>>,
     mut parents: mpsc::UnboundedReceiver<u32>,
 ) {
-    let mut served = std::pin::pin!(served);
+    let mut served = std::pin::pin!(giving_back(served));
     let signal = process::shutdown_signal();
     let parent = async move {
         match parents.recv().await {
@@ -54,6 +63,37 @@ pub async fn serve(
         () = parent => tracing::info!("the client is gone"),
     }
     end(engine).await;
+}
+
+/// Does the work; memory is given back soon after its start, and whenever it rests. A server at rest is not woken.
+async fn giving_back<T>(work: impl Future<Output = T>) -> T {
+    let pulse = Arc::new(Pulse::default());
+    tokio::spawn(at_rest(pulse.clone()));
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(move |context| {
+        pulse.works.store(true, Ordering::Relaxed);
+        pulse.begun.notify_waiters();
+        work.as_mut().poll(context)
+    })
+    .await
+}
+
+/// Whether the work was polled.
+#[derive(Default)]
+struct Pulse {
+    works: AtomicBool,
+    begun: Notify,
+}
+
+async fn at_rest(pulse: Arc<Pulse>) {
+    tokio::time::sleep(STARTED).await;
+    loop {
+        let _ = tokio::task::spawn_blocking(memory::give_back).await;
+        pulse.begun.notified().await;
+        while pulse.works.swap(false, Ordering::Relaxed) {
+            tokio::time::sleep(REST).await;
+        }
+    }
 }
 
 /// `None`: a signal came first.

@@ -9,6 +9,7 @@ mod github;
 mod house;
 mod lifetime;
 mod logging;
+mod memory;
 mod models;
 mod network;
 mod providers;

@@ -1,4 +1,4 @@
-//! How the program ends: EOF, exit, SIGTERM, a dead parent; and what it never writes to stdout.
+//! How the program ends: EOF, exit, SIGTERM, a dead parent; and that it gives memory back while it waits.
 
 use std::time::{Duration, Instant};
 
@@ -68,4 +68,28 @@ async fn before_initialize_there_is_only_an_error() {
     assert!(response["error"]["code"].is_i64());
     // A client that never says hello ends like any other.
     assert!(client.end().await.success());
+}
+
+/// A start maps megabytes of code that nobody needs again; an editor stays open for days.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_only_the_start_needed_is_given_back() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    let pid = client.child.id().expect("a running child");
+    let kibibytes = |name: &str| -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a status");
+        let line = status.lines().find(|line| line.starts_with(name)).expect("a line");
+        line.split_whitespace().nth(1).and_then(|it| it.parse().ok()).expect("a number")
+    };
+    let given_back = async {
+        while kibibytes("RssFile:") > kibibytes("VmHWM:") / 2 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), given_back).await.expect("most of the code is unmapped");
+
+    fake.answer(Answer::new().chunks(["still here"]));
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
+    client.until(|it| it["params"]["content"]["text"] == "still here").await;
 }
