@@ -1,136 +1,49 @@
-//! The decision table: what policy says about a call, through the real tools' reviews. A row is a line of a shell or a
-//! call, and its columns are situations; each column of each row is one decision.
+//! The decision table (`permissions.txt`): what policy says about a shell line, through the real tool's review. A row is
+//! a line, its columns are situations; each column of each row is one decision.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use config::{Environment, Inputs};
+use config::{ApprovalRules, Environment, Inputs};
 use domain::SessionId;
 use domain::host::Grants;
 use domain::tool::{Review, Scope, Tool, ToolSource, ToolSpec};
 use engine::approval::{self, Case, Decision, Remembered};
 use serde_json::{Value, json};
 
-/// `a` allow, `?` ask, `-` deny. Columns: agent · plan · after `git status`, `cargo test` and `ls` were remembered ·
-/// with the rule "allow git .*" · with the rule "deny .*rm.*" in a trusted chat.
-const SHELL: &str = r#"
-aaaaa | ls
-aaaaa | ls -la src
-aaaaa | cat README.md
-aaaaa | head -n 5 README.md
-aaaaa | wc -l README.md
-aaaaa | pwd
-aaaaa | git status
-aaaaa | git log --oneline -5
-aaaaa | git diff
-aaaaa | git show HEAD
-aaaaa | grep -rn todo src
-aaaaa | ls && git status
-aaaaa | git status; ls
-aaaaa | cat README.md | head
-?-aaa | git commit -m x
-?-?aa | git push
-?-?aa | git push --force
-?-??a | git status && git push; curl x
-?-??a | git status | tee out
-?-a?a | cargo test
-?-??a | cargo test && cargo publish
-?-??a | cargo publish
-?-??a | make
-?-??a | npm install
-?-??a | touch x
-?-??- | rm x
-?-??- | rm -rf /
-?-??- | /bin/rm x
-?-??- | \rm x
-?-??- | r'm' x
-?-??- | "rm" x
-?-??- | cd x && rm y
-?-??- | ls; rm y
-?-??- | ls | xargs rm
-?-??- | env rm x
-?-??- | env A=1 rm x
-?-??- | A=1 rm x
-?-??- | sh -c 'rm x'
-?-??- | bash -c "rm x"
-?-??- | eval rm x
-?-??- | $(echo rm) x
-?-??- | `echo rm` x
-?-??- | find . -exec rm {} \;
-?-??- | find . -delete -name rm
-?-??- | nohup rm x &
-?-??- | time rm x
-?-??- | sudo rm x
-?-??- | command rm x
-?-??- | exec rm x
-?-??- | xargs rm < list
-?-??a | ls > out
-?-??a | ls >> out
-?-??a | git status > out
-?-??a | git log --output=out
-?-??a | git -c core.pager=x log
-?-??a | git -c alias.x='!sh' x
-?-??a | git --exec-path=. status
-?-??a | GIT_PAGER=x git log
-?-??a | git log $(touch x)
-?-??a | ls `touch x`
-?-??a | ls <(touch x)
-?-??a | find . -name '*.rs' -exec touch {} +
-?-??a | find . -fprint out
-?-??a | sort -o out in
-?-??a | ls &
-?-??a | curl https://example.org
-?-??a | wget https://example.org
-?-??a | ssh host ls
-?-??a | python3 -c 'print(1)'
-?-??a | perl -e 1
-?-??a | node -e 1
-?-??a | awk 'BEGIN{system("x")}'
-?-??a | sed -i s/a/b/ f
-?-??a | tee out
-?-??a | dd if=a of=b
-?-??a | chmod +x f
-?-??a | mv a b
-?-??a | cp a b
-?-??a | ln -s a b
-?-??a | kill 1
-?-??a | ls; touch x
-?-??a | ls || touch x
-"#;
+const TABLE: &str = include_str!("permissions.txt");
 
 #[test]
 fn every_row_of_the_table_is_decided_as_it_says() {
     let shell = Shell::new();
     let allow_git = json!({"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["git .*"]}}}}}});
     let deny_rm = json!({"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": [".*rm.*"]}}}}}});
-    let mut remembered = Remembered::default();
+    let (none, mut remembered) = (Remembered::default(), Remembered::default());
     for line in ["git status", "cargo test", "ls", "git commit -m x"] {
-        let (spec, review) = shell.review(line, false);
+        let (spec, review) = shell.review(line, false, &none);
         remembered.allow(&spec, &review);
     }
-    let none = Remembered::default();
     let situations = [
-        (json!({}), false, &none, false),
-        (json!({}), true, &none, false),
-        (json!({}), false, &remembered, false),
-        (allow_git, false, &none, false),
-        (deny_rm, false, &none, true),
+        (shell.rules(&json!({}), false), false, &none, false),
+        (shell.rules(&json!({}), true), true, &none, false),
+        (shell.rules(&json!({}), false), false, &remembered, false),
+        (shell.rules(&allow_git, false), false, &none, false),
+        (shell.rules(&deny_rm, false), false, &none, true),
     ];
     let mut wrong = Vec::new();
-    let mut rows = 0;
-    for line in SHELL.lines().filter(|line| !line.is_empty()) {
+    let rows: Vec<&str> = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    for line in &rows {
         let (expected, command) = line.split_once(" | ").expect("columns | line");
-        for (column, (config, plan, remembered, trust)) in situations.iter().enumerate() {
-            rows += 1;
+        for (column, (rules, plan, remembered, trust)) in situations.iter().enumerate() {
             let want = expected.as_bytes()[column] as char;
-            let got = shell.decide(command, config, *plan, remembered, *trust);
+            let got = shell.decide(command, rules, *plan, remembered, *trust);
             if got != want {
                 wrong.push(format!("column {column}: {command:?} is {got}, not {want}"));
             }
         }
     }
-    assert!(rows >= 300, "{rows} rows");
-    assert!(wrong.is_empty(), "{} of {rows} rows:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(rows.len() >= 300, "{} rows", rows.len());
+    assert!(wrong.is_empty(), "{} wrong decisions:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// A rule holds for what a call does, however it is spelt.
@@ -268,7 +181,7 @@ fn no_spelling_gets_around_a_rule() {
     let careful = by("ask", "shell_command", "command", "git push .*--force.*");
     let mut remembered = Remembered::default();
     let shell = Shell::new();
-    let (spec, review) = shell.review("git push", false);
+    let (spec, review) = shell.review("git push", false, &none);
     remembered.allow(&spec, &review);
     for (line, expected) in [("git push", Decision::Allow), ("git push --force", Decision::Ask)] {
         let got = decide(&careful, "shell_command", json!({"command": line}), false, &remembered);
@@ -284,7 +197,12 @@ struct Shell {
 impl Shell {
     fn new() -> Self {
         let home = tempfile::tempdir().expect("a home");
-        std::fs::create_dir_all(home.path().join("work/src")).expect("a workspace");
+        let work = home.path().join("work");
+        std::fs::create_dir_all(work.join("src")).expect("a workspace");
+        std::fs::create_dir_all(home.path().join("elsewhere")).expect("a folder outside");
+        for link in ["link", "src/link"] {
+            std::os::unix::fs::symlink(home.path().join("elsewhere"), work.join(link)).expect("a link");
+        }
         let tools = tools::BuiltIn::new(tools::Options::default()).tools();
         let tool = tools.into_iter().find(|tool| tool.spec().name == "shell_command").expect("shell_command");
         Self { home, tool }
@@ -294,32 +212,35 @@ impl Shell {
         vec![self.home.path().join("work").canonicalize().expect("a workspace")]
     }
 
-    fn review(&self, command: &str, plan: bool) -> (ToolSpec, Review) {
+    fn review(&self, command: &str, plan: bool, remembered: &Remembered) -> (ToolSpec, Review) {
         let scope = Scope {
             session: SessionId::new("s"),
             roots: self.roots().into(),
             plan,
-            remembered: Arc::from([]),
+            remembered: remembered.commands().into(),
         };
         let review = self.tool.review(&json!({"command": command}), &scope).expect("a review");
         (self.tool.spec().clone(), review)
     }
 
+    fn rules(&self, config: &Value, plan: bool) -> ApprovalRules {
+        let environment = Environment::new(self.home.path(), [("DRAGOMAN_CONFIG", config.to_string())]);
+        let inputs = Inputs { workspace_roots: self.roots(), ..Inputs::default() };
+        let resolved = config::resolve(&environment, &inputs);
+        approval::rules_for(&resolved.settings, if plan { "plan" } else { "agent" })
+    }
+
     fn decide(
         &self,
         command: &str,
-        config: &Value,
+        rules: &ApprovalRules,
         plan: bool,
         remembered: &Remembered,
         trust: bool,
     ) -> char {
-        let environment = Environment::new(self.home.path(), [("DRAGOMAN_CONFIG", config.to_string())]);
-        let inputs = Inputs { workspace_roots: self.roots(), ..Inputs::default() };
-        let resolved = config::resolve(&environment, &inputs);
-        let (spec, review) = self.review(command, plan);
-        let rules = approval::rules_for(&resolved.settings, if plan { "plan" } else { "agent" });
+        let (spec, review) = self.review(command, plan, remembered);
         let verdict = approval::decide(&Case {
-            rules: &rules,
+            rules,
             spec: &spec,
             input: &json!({"command": command}),
             review: &review,

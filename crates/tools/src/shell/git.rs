@@ -76,19 +76,27 @@ pub fn reasons(arguments: &[&str]) -> Vec<String> {
     if let Some(option) = rest.iter().find(|word| risky::is_risky("git", word) || is_interactive(word)) {
         reasons.push(format!("`git {sub} {option}` can run or write something"));
     }
+    if asks_for_signatures(rest) {
+        reasons.push("A format with signatures makes git run a program".to_owned());
+    }
     if rest.iter().any(|word| word.contains("::")) {
         reasons.push("An address with `::` makes git run a program".to_owned());
     }
     reasons
 }
 
-/// Opens an editor or a dialogue, which nobody can answer, or sets what git runs.
+/// Opens an editor or a dialogue, which nobody can answer, or sets what git runs. git takes options shortened.
 fn is_interactive(word: &str) -> bool {
-    word.starts_with("--config")
-        || matches!(
-            word,
-            "--interactive" | "--edit" | "--template" | "--show-signature" | "--separate-git-dir"
-        )
+    const OPTIONS: &[&str] = &["edit", "interactive", "separate-git-dir", "show-signature", "template"];
+    let Some(option) = word.strip_prefix("--") else { return false };
+    let option = option.split('=').next().unwrap_or_default();
+    option.starts_with("config")
+        || (option.len() >= 3 && OPTIONS.iter().any(|known| known.starts_with(option)))
+}
+
+/// Formats with the state of signatures make git run gpg.
+pub fn asks_for_signatures(arguments: &[&str]) -> bool {
+    arguments.iter().any(|word| word.contains("%G") || word.contains("%(signature"))
 }
 
 /// The options of git itself, and the subcommand with what follows it.

@@ -34,7 +34,8 @@ pub fn places(line: &Line, from: &Path, scope: &Scope, home: Option<&Path>) -> P
         if command.read_only && keys::name(&name.text) == "git" {
             look.repositories(arguments);
         }
-        if name.text.contains('/') {
+        // The system's own programs are what their bare names stand for.
+        if keys::name(&name.text).contains('/') {
             if look.folders.len() > 1 && !name.text.starts_with('/') {
                 look.because("It runs a program by its path after changing the folder");
             }

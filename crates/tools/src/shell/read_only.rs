@@ -219,8 +219,7 @@ fn git_reads(arguments: &[&str]) -> bool {
             _ => return false,
         }
     }
-    // Formats with `%G` make git run gpg.
-    if rest.iter().any(|word| word.contains("%G") || word.contains("%(signature")) {
+    if git::asks_for_signatures(rest) {
         return false;
     }
     match rest {
