@@ -259,13 +259,16 @@ pub struct RunArguments {
     /// provider/model instead of the default one.
     #[arg(long)]
     pub model: Option<String>,
+    /// `agent`, `plan` or one of your own.
+    #[arg(long)]
+    pub behavior: Option<String>,
     /// Go on with this model when one fails; may be given several times.
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub failover: Vec<String>,
     /// What may run without asking. Deny rules hold all the same.
     #[arg(long, value_enum, default_value_t = Approve::None)]
     pub approve: Approve,
-    /// Stop before the next request once this much was spent.
+    /// Stop before the next request once this much was spent. Refused where the model has no price.
     #[arg(long, value_name = "DOLLARS")]
     pub max_cost: Option<f64>,
     /// Answers of the model, at most.

@@ -15,7 +15,7 @@ use domain::model::Models;
 use domain::tool::ToolSource;
 use domain::{BoxFuture, Failure, Store};
 use engine::{Surroundings, SurroundingsSource};
-use llm::{Governor, SharedResets};
+use llm::{Governor, Patience, SharedResets};
 
 use crate::logging;
 use crate::models::{self, AllModels};
@@ -49,6 +49,7 @@ impl House {
         let means = Means {
             kept: Arc::new(CredentialFile::new(&environment)),
             governor: Arc::new(Governor::new(Arc::new(MachineResets(store.clone())))),
+            attempts: Patience::default().attempts,
         };
         let house = Arc::new(House { environment: Arc::new(environment), changes, means, chosen });
         Ok(engine::start(store, house, receiver))

@@ -12,8 +12,7 @@ use crate::providers::Configured;
 
 /// Said once, when nothing better is there.
 pub const SMALL: &str = "No provider is configured, so the embedded model answers: it is small, has no tools and makes \
-    mistakes. For real work set a key, for instance ANTHROPIC_API_KEY or OPENAI_API_KEY, or add a provider to the \
-    configuration.";
+    mistakes. For real work run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY.";
 
 /// Where a newer list of models is kept.
 pub fn cached_list(environment: &Environment) -> PathBuf {

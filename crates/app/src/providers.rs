@@ -18,12 +18,14 @@ use crate::network;
 pub struct Means {
     pub kept: Arc<dyn Credentials>,
     pub governor: Arc<Governor>,
+    /// How often a call is tried.
+    pub attempts: u32,
 }
 
 impl Means {
-    /// For a command that is alone.
+    /// For a command that is alone, and wants to know at once what does not work.
     pub fn new(environment: &Environment) -> Self {
-        Self { kept: Arc::new(CredentialFile::new(environment)), governor: Arc::default() }
+        Self { kept: Arc::new(CredentialFile::new(environment)), governor: Arc::default(), attempts: 1 }
     }
 }
 
@@ -38,7 +40,8 @@ pub struct Configured {
 pub fn configured(resolved: &Resolved, means: &Means) -> Configured {
     let settings = &resolved.settings;
     let concurrency = usize::try_from(settings.concurrency).unwrap_or(1).max(1);
-    let patience = Patience { silence: settings.stream_silence, concurrency, ..Patience::default() };
+    let (silence, attempts) = (settings.stream_silence, means.attempts);
+    let patience = Patience { silence, attempts, concurrency, ..Patience::default() };
     let mut problems = Vec::new();
     let network = network::of(resolved).unwrap_or_else(|failure| {
         problems.push(failure);

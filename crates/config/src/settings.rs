@@ -321,7 +321,9 @@ fn default_behavior(cursor: &Cursor, behaviors: &IndexMap<String, BehaviorSettin
     if behaviors.get(name).is_some_and(|behavior| behavior.primary) {
         return name.to_owned();
     }
-    cursor.wrong("names no behavior that can be chosen");
+    let known: Vec<&str> =
+        behaviors.iter().filter(|(_, behavior)| behavior.primary).map(|(name, _)| name.as_str()).collect();
+    cursor.wrong(&format!("names no behavior that can be chosen ({} can)", known.join(", ")));
     "agent".to_owned()
 }
 

@@ -1,12 +1,14 @@
 //! The resolved settings for people: every value with its origin, secrets masked. Makes text and JSON;
 //! printing is the caller's.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
 use crate::approval::{Approval, ApprovalRules, Rule};
 use crate::dynamic::closing;
+use crate::layer::{Layer, Standing};
 use crate::origin::Origin;
 use crate::resolve::Resolved;
 use crate::secret::MASK;
@@ -26,7 +28,7 @@ impl Resolved {
         let mut text = String::new();
         for leaf in self.leaves() {
             let key = dotted(leaf.path.iter().copied());
-            let _ = writeln!(text, "{key} = {}    ({})", mask(&leaf.path, leaf.value), leaf.origin);
+            let _ = writeln!(text, "{key} = {}    ({})", mask(&leaf.path, &leaf.value), leaf.origin);
         }
         for (name, rules) in self.rules() {
             let default = rules.by_default.map(word).unwrap_or("(as for all behaviors)");
@@ -85,13 +87,29 @@ impl Resolved {
         leaves
     }
 
+    /// The highest layer that names a key.
+    fn origin_of(&self, path: &[&str]) -> &Origin {
+        let names = |layer: &&Layer| {
+            let (first, rest) = path.split_first()?;
+            rest.iter().try_fold(layer.values.get(*first)?, |value, key| value.get(*key)).map(drop)
+        };
+        let full = self.layers.iter().rev().filter(|layer| layer.standing == Standing::Full);
+        let layer = full.into_iter().find(|layer| names(layer).is_some());
+        layer.map_or(&Origin::Default, |layer| &layer.origin)
+    }
+
     fn collect<'a>(&'a self, node: &'a Node, path: &mut Vec<&'a str>, leaves: &mut Vec<Leaf<'a>>) {
         match node {
             // Rules are not merged like other settings, so the tree does not tell what holds.
             _ if is_approval(path) => {}
             Node::Leaf { value, layer } => {
                 let origin = self.layers.get(*layer).map_or(&Origin::Default, |layer| &layer.origin);
-                leaves.push(Leaf { path: path.clone(), value, origin });
+                leaves.push(Leaf { path: path.clone(), value: Cow::Borrowed(value), origin });
+            }
+            // `"models": {"m": {}}` says that there is an m.
+            Node::Branch(branch) if branch.is_empty() && !path.is_empty() => {
+                let value = Cow::Owned(json!({}));
+                leaves.push(Leaf { path: path.clone(), value, origin: self.origin_of(path) });
             }
             Node::Branch(branch) => {
                 for (key, node) in branch {
@@ -106,7 +124,7 @@ impl Resolved {
 
 struct Leaf<'a> {
     path: Vec<&'a str>,
-    value: &'a Value,
+    value: Cow<'a, Value>,
     origin: &'a Origin,
 }
 

@@ -338,6 +338,15 @@ pub struct Catalog {
     pub notices: Vec<crate::event::Notice>,
 }
 
+/// Refuses a behavior that is not among those that can be chosen, and names these. `code` means `agent`.
+pub fn known_behavior(name: &str, known: &[String]) -> Result<(), Failure> {
+    if known.iter().any(|known| known == name || (known == "agent" && name == "code")) {
+        return Ok(());
+    }
+    Err(Failure::user(format!("There is no behavior {name:?}."))
+        .hint(format!("Choose one of these: {}.", known.join(", "))))
+}
+
 /// An MCP server that a client hands over with a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerSpec {

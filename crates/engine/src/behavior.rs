@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use config::Settings;
+use domain::Failure;
+use domain::command::{Settings as Change, known_behavior};
 use domain::model::ModelInfo;
 use domain::tool::Tool;
 
@@ -34,6 +36,13 @@ pub fn names(settings: &Settings) -> Vec<String> {
 
 pub fn default_name(settings: &Settings) -> String {
     canonical(&settings.default_behavior).to_owned()
+}
+
+/// Gives the behavior of a change its one name, and refuses one that cannot be chosen; `now` may always stay.
+pub fn settle(change: &mut Change, now: Option<&str>, settings: &Settings) -> Result<(), Failure> {
+    let Some(name) = &mut change.behavior else { return Ok(()) };
+    *name = canonical(name).to_owned();
+    if now == Some(name.as_str()) { Ok(()) } else { known_behavior(name, &names(settings)) }
 }
 
 pub fn welcome(settings: &Settings) -> String {

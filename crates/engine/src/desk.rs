@@ -72,12 +72,7 @@ impl Desk {
             }
             Command::Fork { session, until, reply } => self.fork(front, session, until, reply),
             Command::Configure { session: None, change, reply } => {
-                let front = self.fronts.get_mut(&front);
-                let defaults = front.map(|front| {
-                    front.defaults.apply(&change);
-                    front.defaults.clone()
-                });
-                let _ = reply.send(defaults.ok_or_else(Failure::closed));
+                let _ = reply.send(self.set_defaults(front, change));
             }
             Command::Shutdown { reply } => self.shutdown(reply),
             Command::Close { session, reply } if !self.sessions.contains_key(&session) => {
@@ -165,38 +160,55 @@ impl Desk {
         front: FrontId,
         id: Option<SessionId>,
         workspace: Option<Vec<PathBuf>>,
-        settings: Settings,
+        mut settings: Settings,
         servers: Vec<domain::command::ServerSpec>,
         reply: Reply<domain::command::SessionInfo>,
     ) {
         let id = id.unwrap_or_else(|| SessionId::new(uuid::Uuid::now_v7().to_string()));
-        if let Some(roots) = &workspace {
+        let create = match self.create(front, workspace.as_deref(), &mut settings) {
+            Ok(create) => create,
+            Err(failure) => {
+                let _ = reply.send(Err(failure));
+                return;
+            }
+        };
+        let start = self.start_of(front, id.clone(), &servers, Some(create));
+        let command = Command::Open { id: Some(id.clone()), workspace, settings, servers, reply };
+        self.send(front, &id, command, start);
+    }
+
+    /// How a chat begins that is not there yet.
+    fn create(
+        &mut self,
+        front: FrontId,
+        workspace: Option<&[PathBuf]>,
+        settings: &mut Settings,
+    ) -> Result<Create, Failure> {
+        if let Some(roots) = workspace {
+            must_be_folders(roots)?;
             // A front-end that names a workspace per session works there from now on.
-            let workspace = Workspace { roots: roots.clone(), options: None };
-            let surroundings = self.surroundings(workspace);
+            let surroundings = self.surroundings(Workspace { roots: roots.to_vec(), options: None });
             if let Some(front) = self.fronts.get_mut(&front) {
                 front.surroundings = Some(surroundings);
             }
         }
-        let surroundings = self.surroundings_of(front);
-        let (client, mut all) = match self.fronts.get(&front) {
-            Some(front) => (front.abilities.client.clone(), front.defaults.clone()),
-            None => (String::new(), Settings::default()),
-        };
-        all.apply(&settings);
-        let create = surroundings.as_ref().ok().map(|surroundings| {
-            all.behavior = Some(
-                crate::behavior::canonical(
-                    all.behavior.as_deref().unwrap_or(&crate::behavior::default_name(&surroundings.settings)),
-                )
-                .to_owned(),
-            );
-            let workspace = surroundings.roots.clone();
-            Create { workspace, settings: all, parent: None, client, facts: Vec::new() }
-        });
-        let start = self.start_of(front, id.clone(), &servers, create);
-        let command = Command::Open { id: Some(id.clone()), workspace, settings, servers, reply };
-        self.send(front, &id, command, start);
+        let surroundings = self.surroundings_of(front)?;
+        crate::behavior::settle(settings, None, &surroundings.settings)?;
+        let front = self.fronts.get(&front).ok_or_else(Failure::closed)?;
+        let (client, mut all) = (front.abilities.client.clone(), front.defaults.clone());
+        all.apply(settings);
+        all.behavior.get_or_insert_with(|| crate::behavior::default_name(&surroundings.settings));
+        let workspace = surroundings.roots.clone();
+        Ok(Create { workspace, settings: all, parent: None, client, facts: Vec::new() })
+    }
+
+    /// What new chats of a front-end begin with.
+    fn set_defaults(&mut self, front: FrontId, mut change: Settings) -> Result<Settings, Failure> {
+        let surroundings = self.surroundings_of(front)?;
+        crate::behavior::settle(&mut change, None, &surroundings.settings)?;
+        let front = self.fronts.get_mut(&front).ok_or_else(Failure::closed)?;
+        front.defaults.apply(&change);
+        Ok(front.defaults.clone())
     }
 
     fn start_of(
@@ -308,6 +320,15 @@ impl Desk {
             let _ = tokio::time::timeout(SHUTDOWN, futures_util::future::join_all(ends)).await;
             let _ = reply.send(Ok(()));
         });
+    }
+}
+
+/// A chat in a folder that is not there could do nothing but fail.
+fn must_be_folders(roots: &[PathBuf]) -> Result<(), Failure> {
+    match roots.iter().find(|root| !root.is_dir()) {
+        None => Ok(()),
+        Some(root) => Err(Failure::user(format!("There is no folder {}.", root.display()))
+            .hint("Open the chat in a folder that exists.")),
     }
 }
 

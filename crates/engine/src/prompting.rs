@@ -16,6 +16,7 @@ use crate::instructions;
 use crate::port::Port;
 use crate::session::Actor;
 use crate::shared::Shared;
+use crate::spending;
 use crate::title;
 use crate::turn::Turn;
 
@@ -37,6 +38,11 @@ pub async fn begin(actor: &mut Actor, front: Option<Front>, prompt: UserPrompt, 
         Ok(model) => model,
         Err(failure) => return refuse(actor, id, text, failure, reply),
     };
+    if let Some(failure) = spending::unpriced(&limits, &model.info()) {
+        let _ = reply.send(Err(failure));
+        return;
+    }
+    let unheld = spending::unheld(&actor.shared.surroundings.settings.budget, &model.info());
     let model_id = model.info().id;
     let accepted = Accepted { turn: id, model: model_id.clone(), status: AcceptedStatus::Prompting };
     let _ = reply.send(Ok(accepted));
@@ -53,6 +59,9 @@ pub async fn begin(actor: &mut Actor, front: Option<Front>, prompt: UserPrompt, 
     }
     if first {
         title::start(&actor.shared, &text, &model_id);
+        if let Some(notice) = unheld {
+            actor.shared.journal.note(Fact::Notice { notice });
+        }
     }
 }
 
@@ -136,8 +145,10 @@ pub fn choose_model(actor: &Actor) -> Result<Arc<dyn Model>, Failure> {
     let models = &actor.shared.surroundings.models;
     let chosen = actor.shared.state().settings.model.clone();
     let name = chosen.or_else(|| models.default_model()).ok_or_else(|| {
-        Failure::auth("No model is configured.")
-            .hint("Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or add a provider to the configuration.")
+        Failure::auth("No model is configured.").hint(
+            "Run `dragoman login anthropic`, set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or fetch a small \
+             model that runs here: `dragoman models pull smollm2`.",
+        )
     })?;
     models.find(&name)
 }
@@ -154,6 +165,8 @@ pub fn refuse(actor: &mut Actor, turn: TurnId, text: String, failure: Failure, r
         if failure.kind == FailureKind::Auth { AcceptedStatus::Login } else { AcceptedStatus::Error };
     let model = actor.shared.state().settings.model.clone().unwrap_or_default();
     let _ = reply.send(Ok(Accepted { turn, model: model.clone(), status }));
+    // A list of chats must tell it from others.
+    title::name(&actor.shared, title::by_rule(&text));
     let parts = vec![Part::text(text.clone())];
     let item = actor.shared.item(turn, 0, ItemKind::UserMessage { text, parts });
     if let Some(history) = &mut actor.history {

@@ -402,9 +402,8 @@ impl Actor {
     }
 
     pub(crate) async fn configure(&mut self, mut change: Settings) -> Result<Settings, Failure> {
-        if let Some(behavior) = &mut change.behavior {
-            *behavior = crate::behavior::canonical(behavior).to_owned();
-        }
+        let now = self.shared.state().settings.behavior.clone();
+        crate::behavior::settle(&mut change, now.as_deref(), &self.shared.surroundings.settings)?;
         let changed = {
             let mut state = self.shared.state();
             let before = state.settings.clone();

@@ -5,8 +5,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use config::Budget;
 use domain::command::TurnLimits;
-use domain::event::{Fact, PrefixBreak, SessionUsage, Spent};
+use domain::event::{Fact, Level, Notice, PrefixBreak, SessionUsage, Spent};
 use domain::model::{ModelInfo, Price, Prompt, Tokens};
 use domain::{Failure, FailureKind, Store};
 
@@ -194,6 +195,29 @@ pub async fn refused(shared: &Shared, limits: &TurnLimits, before: f64) -> Optio
         let message = format!("{what} has used ${spent:.4} of ${cap:.4}.");
         Some(Failure::new(FailureKind::Quota, message).hint(format!("Raise {setting} to go on.")))
     })
+}
+
+/// A cap that cannot hold is no cap: what a model without a price costs is never known.
+pub fn unpriced(limits: &TurnLimits, model: &ModelInfo) -> Option<Failure> {
+    limits.max_cost.filter(|_| model.price.is_none())?;
+    let failure = Failure::user(format!("--max-cost cannot hold, because {} has no price.", model.id));
+    Some(failure.hint(format!("{}, or leave --max-cost out.", set_price(model))))
+}
+
+/// The same of caps in the settings, which hold for other models: it is only said.
+pub fn unheld(budget: &Budget, model: &ModelInfo) -> Option<Notice> {
+    budget.run.or(budget.chat).or(budget.day).filter(|_| model.price.is_none())?;
+    let text =
+        format!("`budget` does not count {}, because it has no price. {}.", model.id, set_price(model));
+    Some(Notice { level: Level::Warning, text })
+}
+
+fn set_price(model: &ModelInfo) -> String {
+    let (provider, name) = model.id.split_once('/').unwrap_or(("PROVIDER", &model.id));
+    format!(
+        "Set `providers.{provider}.models.{name}.cost` to {{\"input\": …, \"output\": …}}, in dollars per million tokens (0 \
+         where it is free)"
+    )
 }
 
 #[cfg(test)]

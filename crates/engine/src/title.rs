@@ -20,7 +20,7 @@ pub fn start(shared: &Arc<Shared>, text: &str, model: &str) {
     }
     let rule = by_rule(text);
     let Some(small) = shared.surroundings.models.small_model(model) else {
-        set(shared, rule);
+        name(shared, rule);
         return;
     };
     let (shared, text) = (shared.clone(), text.to_owned());
@@ -41,14 +41,13 @@ pub fn start(shared: &Arc<Shared>, text: &str, model: &str) {
             spending::beside(&shared, "title", model, *tokens, *cost);
         }
         let title = made.map(|completed| by_rule(&completed.text)).ok().filter(|title| !title.is_empty());
-        if shared.state().settings.title.is_none() {
-            set(&shared, title.unwrap_or(rule));
-        }
+        name(&shared, title.unwrap_or(rule));
     });
 }
 
-fn set(shared: &Shared, title: String) {
-    if title.is_empty() {
+/// A title for a chat that has none.
+pub fn name(shared: &Shared, title: String) {
+    if title.is_empty() || shared.state().settings.title.is_some() {
         return;
     }
     let change = Settings { title: Some(title), ..Settings::default() };

@@ -183,7 +183,8 @@ impl Turn {
         let list = if own.is_empty() { &self.shared.surroundings.settings.failover } else { own };
         let models = &self.shared.surroundings.models;
         let mut left = list.iter().filter(|name| !self.failed.contains(name));
-        let Some(next) = left.find_map(|name| models.find(name).ok()) else { return false };
+        let usable = |model: &Arc<dyn Model>| spending::unpriced(&self.limits, &model.info()).is_none();
+        let Some(next) = left.find_map(|name| models.find(name).ok().filter(usable)) else { return false };
         let text = format!("{failed} failed: {failure} Going on with {}.", next.info().id);
         tracing::warn!(session = %self.shared.id, failed, next = next.info().id, "going on with another model");
         self.shared.journal.note(Fact::Notice { notice: Notice { level: Level::Warning, text } });

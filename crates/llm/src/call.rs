@@ -216,7 +216,8 @@ impl Call {
         let (provider, patience) = (&connection.endpoint.name, &connection.endpoint.patience);
         if self.began {
             tracing::warn!(model = self.connection.id, fault = fault.message, "the answer was cut off");
-            let message = format!("The answer of {provider} broke off: {}", fault.message);
+            let why = fault.message.trim_end_matches('.');
+            let message = format!("The answer of {provider} broke off: {why}.");
             self.ready.push_back(ModelEvent::Ended { reason: StopReason::Cut { message } });
             return None;
         }

@@ -23,6 +23,14 @@ const MOST_ASKED: usize = 64;
 /// Servers that are looked for on this machine, by the name of their vendor's row.
 pub const LOCAL: [&str; 3] = ["ollama", "lmstudio", "llama.cpp"];
 
+/// Whether a url leads to this machine.
+pub(crate) fn is_here(url: &str) -> bool {
+    let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let host = host.unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
 /// Whether anything listens at the host and port of a url without TLS.
 pub(crate) async fn listens(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http://") else { return true };

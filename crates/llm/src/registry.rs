@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use domain::model::{Model, ModelInfo, Models};
+use domain::model::{Model, ModelInfo, Models, Price};
 use domain::{Failure, FailureKind};
 
 use crate::catalogue::{self, Known};
@@ -194,6 +194,7 @@ impl Provider {
         let mut info =
             config.info.or_else(|| known.as_ref().map(|known| known.info.clone())).unwrap_or_else(unlisted);
         info.id = id.clone();
+        info.price = info.price.or_else(|| self.free(&info.id));
         if !config.variants.is_empty() {
             info.variants = config.variants.iter().map(|(name, _)| name.clone()).collect();
         }
@@ -221,6 +222,13 @@ impl Provider {
         }
     }
 
+    /// Whoever runs a model on this machine pays nobody for it. A gateway here, or a model elsewhere, may cost.
+    fn free(&self, id: &str) -> Option<Price> {
+        let endpoint = &self.endpoint;
+        let here = discover::is_here(&endpoint.url) && discover::LOCAL.contains(&endpoint.vendor.name);
+        (here && !id.ends_with("cloud")).then(Price::default)
+    }
+
     /// The catalogue's row; behind a gateway a model has the abilities it has at home, but not the price.
     fn known(&self, name: &str, wire_name: &str) -> Option<Known> {
         let catalogue = catalogue::current();
@@ -244,9 +252,10 @@ impl Provider {
         } else {
             Vec::new()
         };
-        for known in listed.into_iter().chain(self.found()) {
-            if list.iter().all(|info| info.id != known.info.id) {
-                list.push(known.info);
+        for Known { mut info, .. } in listed.into_iter().chain(self.found()) {
+            if list.iter().all(|listed| listed.id != info.id) {
+                info.price = info.price.or_else(|| self.free(&info.id));
+                list.push(info);
             }
         }
         list

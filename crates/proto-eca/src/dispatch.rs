@@ -224,10 +224,19 @@ async fn configure(server: &mut Server, params: ChatParams, responder: Option<Re
             |reply| Command::Configure { session, change, reply },
             |server, done| match done {
                 Ok(_) => server.respond(responder, wire::empty()),
-                Err(failure) => fail(responder, fault(&failure)),
+                Err(failure) => refused(server, responder, &failure),
             },
         )
         .await;
+}
+
+/// A person reads it, also where the client did not wait for an answer.
+fn refused(server: &mut Server, responder: Option<Responder>, failure: &Failure) {
+    if responder.is_none() {
+        let message = json!({"type": "error", "message": failure.to_string()});
+        server.notify(method::SHOW_MESSAGE, &message);
+    }
+    fail(responder, fault(failure));
 }
 
 async fn delete(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
@@ -299,13 +308,7 @@ async fn server_action(
             |reply| Command::ServerAction { name, action, reply },
             |server, done| match done {
                 Ok(()) => server.respond(responder, wire::empty()),
-                Err(failure) => {
-                    if responder.is_none() {
-                        let message = json!({"type": "error", "message": failure.to_string()});
-                        server.notify(method::SHOW_MESSAGE, &message);
-                    }
-                    fail(responder, fault(&failure));
-                }
+                Err(failure) => refused(server, responder, &failure),
             },
         )
         .await;

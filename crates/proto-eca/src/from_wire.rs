@@ -87,7 +87,7 @@ fn percent_decode(text: &str) -> String {
 
 /// The behavior a client means by either of its two fields.
 pub fn behavior(behavior: Option<String>, agent: Option<String>) -> Option<String> {
-    let name = agent.or(behavior)?;
+    let name = agent.or(behavior).filter(|name| !name.is_empty())?;
     Some(if name == "code" { "agent".to_owned() } else { name })
 }
 

@@ -1,8 +1,8 @@
 //! `chat/prompt`: the chat is opened where it must be, the prompt sent, and whatever goes wrong said as contents.
 
-use domain::command::{AcceptedStatus, Settings, TurnLimits, UserPrompt};
+use domain::command::{AcceptedStatus, Settings, TurnLimits, UserPrompt, known_behavior};
 use domain::{Command, Failure, FailureKind, SessionId};
-use rpc::Responder;
+use rpc::{Fault, Responder};
 use serde_json::{Value, json};
 
 use crate::dispatch::{decode, fail, turn_to_draft};
@@ -17,6 +17,11 @@ pub async fn prompt(server: &mut Server, value: Value, responder: Option<Respond
         Ok(params) => params,
         Err(fault) => return fail(responder, fault),
     };
+    let has_contexts = params.contexts.iter().chain(&params.context).any(|contexts| !contexts.is_empty());
+    if params.message.trim().is_empty() && !has_contexts {
+        let sentence = "The prompt is empty: send a message, or contexts to look at.";
+        return fail(responder, Fault::new(Fault::INVALID_PARAMS, sentence));
+    }
     if speaks_draft {
         turn_to_draft(server).await;
     }
@@ -30,6 +35,12 @@ pub async fn prompt(server: &mut Server, value: Value, responder: Option<Respond
         trust: params.trust,
         title: None,
     };
+    // Said before a chat is opened for it, which would be left behind.
+    let known = &server.catalog.behaviors;
+    let behavior = change.behavior.as_deref().filter(|_| !known.is_empty());
+    if let Some(Err(failure)) = behavior.map(|name| known_behavior(name, known)) {
+        return prompted(server, session, Err(failure), responder);
+    }
     let contexts = params.contexts.or(params.context).unwrap_or_default();
     let prompt = UserPrompt {
         text: params.message,

@@ -7,11 +7,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::command::{Settings, TurnLimits, UserPrompt, Workspace};
+use domain::command::{AcceptedStatus, Settings, TurnLimits, UserPrompt, Workspace};
 use domain::event::{Channel, EventBody, Fact};
 use domain::host::Grants;
 use domain::item::{Item, ItemKind};
-use domain::link::Engine;
+use domain::link::{Commands, Engine};
 use domain::store::ListFilter;
 use domain::tool_call::{RejectedBy, ToolCall, ToolState};
 use domain::{Abilities, Command, Event, Failure, FailureKind, Follower, ItemId, Link, Outcome, SessionId};
@@ -25,6 +25,7 @@ pub struct RunOptions {
     pub prompt: String,
     pub workspace: PathBuf,
     pub model: Option<String>,
+    pub behavior: Option<String>,
     pub session: Option<SessionId>,
     /// Go on with the newest chat of the workspace.
     pub newest: bool,
@@ -62,6 +63,7 @@ pub async fn run(engine: Engine, options: RunOptions, out: &mut dyn Write, err: 
     let abilities = Abilities { client: "terminal".into(), grants: options.grants, ..Abilities::default() };
     let deadline = Instant::now() + options.timeout.unwrap_or(FOREVER);
     let begun = async {
+        options.schema.as_ref().map_or(Ok(()), can_be_used)?;
         let link = engine.attach(abilities).await?;
         begin(link, options, deadline).await
     };
@@ -84,21 +86,11 @@ async fn begin(link: Link, options: RunOptions, deadline: Instant) -> Result<Run
     let commands = link.commands.clone();
     let workspace = Workspace { roots: vec![options.workspace.clone()], options: None };
     let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
-    let change = Settings { model: options.model.clone(), ..Settings::default() };
-    let session = match (&options.session, options.newest) {
-        (Some(session), _) => Some(session.clone()),
-        (None, true) => {
-            let filter = ListFilter {
-                workspace: Some(vec![options.workspace.clone()]),
-                limit: Some(1),
-                ..ListFilter::default()
-            };
-            let newest = commands.call(|reply| Command::List { filter, reply }).await?;
-            newest.into_iter().next().map(|chat| chat.id)
-        }
-        (None, false) => None,
-    };
-    let info = match session {
+    let change =
+        Settings { model: options.model.clone(), behavior: options.behavior.clone(), ..Settings::default() };
+    let stored = stored(&commands, &options).await?;
+    let is_new = stored.is_none();
+    let info = match stored {
         Some(session) => commands.call(|reply| Command::Load { session, servers: Vec::new(), reply }).await?,
         None => {
             let settings = change.clone();
@@ -116,7 +108,12 @@ async fn begin(link: Link, options: RunOptions, deadline: Instant) -> Result<Run
     };
     let prompt = UserPrompt { text: options.prompt.clone(), change, limits, ..UserPrompt::default() };
     let session = info.id.clone();
-    let accepted = commands.call(|reply| Command::Prompt { session, prompt, reply }).await?;
+    let accepted = commands.call(|reply| Command::Prompt { session, prompt, reply }).await;
+    if is_new && accepted.is_err() {
+        erase(&commands, info.id.clone()).await;
+    }
+    let accepted = accepted?;
+    let vain = is_new && accepted.status != AcceptedStatus::Prompting;
     let notices = catalog.notices.into_iter().map(|notice| notice.text).collect();
     Ok(Run {
         link: commands,
@@ -126,18 +123,38 @@ async fn begin(link: Link, options: RunOptions, deadline: Instant) -> Result<Run
         model: accepted.model,
         notices,
         deadline,
+        vain,
         shown: Shown::default(),
     })
 }
 
+/// The chat to go on with.
+async fn stored(commands: &Commands, options: &RunOptions) -> Result<Option<SessionId>, Failure> {
+    if options.session.is_some() || !options.newest {
+        return Ok(options.session.clone());
+    }
+    let workspace = Some(vec![options.workspace.clone()]);
+    let filter = ListFilter { workspace, limit: Some(1), ..ListFilter::default() };
+    let newest = commands.call(|reply| Command::List { filter, reply }).await?;
+    Ok(newest.into_iter().next().map(|chat| chat.id))
+}
+
+/// A chat in which no model was ever asked is no chat to go on with.
+async fn erase(commands: &Commands, session: SessionId) {
+    let erased = commands.call(|reply| Command::Delete { session, reply });
+    let _ = tokio::time::timeout(GRACE, erased).await;
+}
+
 struct Run {
-    link: domain::link::Commands,
+    link: Commands,
     follower: Follower,
     options: RunOptions,
     session: SessionId,
     model: String,
     notices: Vec<String>,
     deadline: Instant,
+    /// The chat was opened for a prompt that no model will be asked.
+    vain: bool,
     shown: Shown,
 }
 
@@ -181,6 +198,9 @@ impl Run {
             printer.line(&Line::End { outcome: name, exit: exit as u8, message, result });
         }
         let _ = printer.out.flush();
+        if self.vain {
+            erase(&self.link, self.session.clone()).await;
+        }
         exit
     }
 
@@ -390,6 +410,14 @@ impl Printer<'_> {
     fn say(&mut self, text: &str) {
         let _ = writeln!(self.err, "{}", clean(text));
     }
+}
+
+/// Known before a model is asked and paid.
+fn can_be_used(schema: &Value) -> Result<(), Failure> {
+    jsonschema::validator_for(schema).map(drop).map_err(|error| {
+        Failure::user(format!("This is no JSON schema: {}.", error.to_string().trim_end_matches('.')))
+            .hint("Mend the file of --output-schema.")
+    })
 }
 
 /// The answer, with or without a Markdown fence around it, as JSON of this schema.

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 use config::Environment;
-use domain::{BoxFuture, Failure, SessionId};
+use domain::{BoxFuture, Failure, FailureKind, SessionId};
 use futures_util::FutureExt;
 use process::ShutdownSignal;
 use terminal::{ChatOptions, Outside, Palette};
@@ -38,7 +38,8 @@ pub fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
         newest: arguments.newest,
         prompt: Some(arguments.prompt.join(" ")).filter(|prompt| !prompt.trim().is_empty()),
     };
-    lifetime::run(async {
+    let mut usage = false;
+    let ran = lifetime::run(async {
         let log = logging::file(&environment);
         let outside = outside(&environment);
         let engine = House::open(environment)?;
@@ -47,20 +48,23 @@ pub fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
         lifetime::end(engine).await;
         match ended {
             None => Ok(()),
-            Some(Ok(Ok(session))) => {
-                if let Some(session) = session {
-                    let text = format!("To go on with this chat: dragoman chat --session {session}\n");
-                    super::print_bytes(text.as_bytes());
-                }
+            Some(Ok(Ok(None))) => Ok(()),
+            Some(Ok(Ok(Some(session)))) => {
+                let text = format!("To go on with this chat: dragoman chat --session {session}\n");
+                super::print_bytes(text.as_bytes());
                 Ok(())
             }
-            Some(Ok(Err(failure))) => Err(failure),
+            Some(Ok(Err(failure))) => {
+                usage = failure.kind == FailureKind::User;
+                Err(failure)
+            }
             Some(Err(_)) => {
                 Err(Failure::internal("Dragoman broke off because of a mistake of ours; the chat is kept.")
                     .hint(format!("{} says more. `dragoman chat --continue` goes on.", log.display())))
             }
         }
-    })
+    });
+    if usage { ExitCode::from(2) } else { ran }
 }
 
 /// Ends by itself, or by SIGTERM or SIGHUP. SIGINT is not ours: Ctrl-C is a key here, and in an editor that runs

@@ -60,13 +60,10 @@ async fn list(journal: &Journal, all: bool, json: bool) -> Result<(), Failure> {
 
 fn line(chat: &SessionSummary) -> String {
     let title = chat.title.as_deref().map(clean_line).unwrap_or_else(|| "untitled".to_owned());
-    format!(
-        "{}  {}  {:>4} messages  {}",
-        clean_line(chat.id.as_str()),
-        day(chat.updated_at),
-        chat.message_count,
-        shorten(&title, 60)
-    )
+    let id = clean_line(chat.id.as_str());
+    let (day, count) = (day(chat.updated_at), chat.message_count);
+    let unit = if count == 1 { "message " } else { "messages" };
+    format!("{id}  {day}  {count:>4} {unit}  {}", shorten(&title, 60))
 }
 
 /// `2026-11-15 05:33`, by the clock on the wall.
@@ -137,10 +134,19 @@ async fn export(journal: &Journal, id: &str, output: Option<&Path>) -> Result<()
         text.push('\n');
     }
     let Some(output) = output else { return print(&text) };
-    let told =
-        |error: std::io::Error| Failure::user(format!("{} cannot be written: {error}.", output.display()));
-    let mut file = std::fs::File::create_new(output).map_err(told)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(told)
+    write_whole(output, text.as_bytes())
+        .map_err(|error| Failure::user(format!("{} cannot be written: {error}.", output.display())))
+}
+
+/// The whole file or none, for its owner's eyes alone: a chat holds what was said and read. Nothing is written over.
+fn write_whole(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Such files have mode 0600.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)?;
+    std::fs::File::open(folder)?.sync_all()
 }
 
 async fn import(journal: &Journal, file: &Path, json: bool) -> Result<(), Failure> {

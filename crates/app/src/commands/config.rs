@@ -8,13 +8,6 @@ pub fn show(json: bool) -> ExitCode {
     let environment = Environment::from_process();
     let inputs = Inputs { workspace_roots: crate::house::here(), ..Inputs::default() };
     let resolved = config::resolve(&environment, &inputs);
-    if json {
-        return super::print_bytes(format!("{:#}\n", resolved.show_json()).as_bytes());
-    } else {
-        super::print_bytes(resolved.show_text().as_bytes());
-        for notice in &resolved.notices {
-            eprintln!("note: {}", notice.text);
-        }
-    }
-    ExitCode::SUCCESS
+    let text = if json { format!("{:#}\n", resolved.show_json()) } else { resolved.show_text() };
+    super::print_bytes(text.as_bytes())
 }

@@ -33,6 +33,10 @@ pub fn run(tool: &str, input: &str, plan: bool, json: bool) -> ExitCode {
 fn explain(name: &str, input: &str, plan: bool) -> Result<(&'static str, String), Failure> {
     let input: Value = serde_json::from_str(input)
         .map_err(|error| Failure::user(format!("The arguments are not JSON: {error}.")))?;
+    if !input.is_object() {
+        return Err(Failure::user("The arguments are not a JSON object.")
+            .hint(r#"Write them like this: '{"command": "git push"}'."#));
+    }
     let environment = Environment::from_process();
     let roots = crate::house::here();
     let resolved =

@@ -11,10 +11,10 @@ use crate::cli::Cli;
 
 pub fn run(names: &[String], directory: Option<&Path>) -> ExitCode {
     let mut command = Cli::command();
-    command.build();
     if let Some(directory) = directory {
         return write_all(command, directory);
     }
+    command.build();
     match find(command, names).and_then(page) {
         Ok(page) => super::print_bytes(&page),
         Err(failure) => {
@@ -47,6 +47,7 @@ fn page(command: Command) -> Result<Vec<u8>, Failure> {
     Ok(page)
 }
 
+/// The command must not be built yet: then it has a `help` for each command, and each of these would be a page.
 fn write_all(command: Command, directory: &Path) -> ExitCode {
     let written =
         std::fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(command, directory));

@@ -63,6 +63,7 @@ fn options(arguments: RunArguments) -> Result<RunOptions, Failure> {
         workspace: workspace
             .ok_or_else(|| Failure::user("The current folder is gone. Change to another one."))?,
         model: arguments.model,
+        behavior: arguments.behavior,
         failover: arguments.failover,
         session: arguments.session.map(SessionId::new),
         newest: arguments.newest,

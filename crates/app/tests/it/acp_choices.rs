@@ -87,6 +87,28 @@ async fn what_is_chosen_holds_and_is_found_again() {
 }
 
 #[tokio::test]
+async fn a_session_begins_in_a_folder_that_is_there() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let file = home.write("work/a.txt", "a");
+    let mut editor = Editor::start(&home, &config(&fake), json!({})).await;
+    let there = home.workspace();
+    for (cwd, more, sentence) in [
+        (there.join("gone"), vec![], "There is no folder"),
+        (file, vec![], "There is no folder"),
+        (there.clone(), vec![there.join("gone")], "There is no folder"),
+        ("work".into(), vec![], "not an absolute path"),
+    ] {
+        let new = json!({"cwd": cwd, "additionalDirectories": more, "mcpServers": []});
+        let (code, said) = editor.client.refused("session/new", new.clone()).await;
+        assert!(code == -32602 && said.contains(sentence), "{new}: {code} {said}");
+    }
+    // The connection and its other session go on.
+    fake.answer(Answer::text("ok"));
+    assert_eq!(editor.say("hi").await, "end_turn");
+    assert!(editor.client.end().await.success());
+}
+
+#[tokio::test]
 async fn turns_end_with_every_stop_reason() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let mut editor = Editor::start(&home, &config(&fake), json!({})).await;

@@ -148,6 +148,9 @@ async fn a_missing_key_says_what_to_set_and_the_turn_ends() {
     assert_eq!(result["status"], "login", "{result}");
     let said = system_text(&contents);
     assert!(said.contains("ANTHROPIC_API_KEY"), "{said}");
+    // What was typed is kept, under a name that tells it from others.
+    let listed = client.request("chat/list", json!({})).await;
+    assert_eq!(listed["chats"][0]["title"], "Hi", "{listed}");
 }
 
 #[tokio::test]
@@ -199,8 +202,39 @@ async fn bad_messages_are_answered_and_the_connection_goes_on() {
     assert_eq!(unknown["error"]["code"], -32601);
     let wrong = client.response("chat/prompt", json!({"message": 5})).await;
     assert_eq!(wrong["error"]["code"], -32602);
+    for empty in [json!({}), json!({"message": " \n"}), json!({"chatId": "c", "message": "", "contexts": []})]
+    {
+        let wrong = client.response("chat/prompt", empty.clone()).await;
+        assert_eq!(wrong["error"]["code"], -32602, "{empty}");
+        assert!(wrong["error"]["message"].as_str().expect("a sentence").contains("empty"), "{wrong}");
+    }
+    assert!(fake.requests().is_empty());
     let (_, contents) = client.prompt(None, "say 1 words").await;
     assert!(answer(&contents).contains("word1"));
+}
+
+#[tokio::test]
+async fn an_unknown_behavior_is_refused_and_the_known_ones_are_named() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    let known = "\"nonsense\". Choose one of these: agent, plan.";
+    for field in ["behavior", "agent"] {
+        let prompt = json!({"chatId": "c", "message": "hi", field: "nonsense"});
+        let (result, contents) = client.prompt_with(prompt).await;
+        assert_eq!(result["status"], "error", "{result}");
+        assert!(system_text(&contents).contains(known), "{contents:?}");
+    }
+    let listed = client.request("chat/list", json!({})).await;
+    assert_eq!(listed["chats"], json!([]), "nothing is left of it");
+    // Said to a person also where a client does not wait for an answer.
+    client.notify("chat/selectedAgentChanged", json!({"agent": "nonsense"})).await;
+    let said = client.until(|it| it["method"] == "$/showMessage").await.pop().expect("a message");
+    assert!(said["params"]["message"].as_str().expect("text").contains(known), "{said}");
+    let wrong = client.response("chat/selectedAgentChanged", json!({"agent": "nonsense"})).await;
+    assert_eq!(wrong["error"]["code"], -32602);
+    assert!(fake.requests().is_empty());
+    let (_, contents) = client.prompt(Some("c"), "say 1 words").await;
+    assert!(answer(&contents).contains("word1"), "the chat's name is not used up");
 }
 
 #[tokio::test]

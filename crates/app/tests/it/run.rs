@@ -125,6 +125,80 @@ async fn wrong_usage_is_2_and_reaches_no_model() {
     assert!(bench.fake.requests().is_empty());
 }
 
+/// Refused before a model is asked and paid, with what to do about it; no chat is left of it.
+#[tokio::test]
+async fn what_cannot_work_is_refused_before_any_call() {
+    let mut bench = Bench::new().await;
+    bench.config["agent"] = json!({"careful": {}});
+    for (name, schema) in [("type.json", r#"{"type": "nonsense"}"#), ("number.json", "3")] {
+        bench.home.write(&format!("work/{name}"), schema);
+    }
+    let known = "Choose one of these: agent, plan, careful.";
+    for (arguments, code, words) in [
+        (["--behavior", "nonsense"], 2, ["\"nonsense\"", known]),
+        (["--output-schema", "type.json"], 2, ["no JSON schema", "Mend the file of --output-schema."]),
+        (["--output-schema", "number.json"], 2, ["no JSON schema", "Mend the file of --output-schema."]),
+        (["--max-cost", "1"], 2, ["fake/m1 has no price", "`providers.fake.models.m1.cost`"]),
+        (["--model", "nobody/m"], 1, ["nobody", "Configured are: fake"]),
+        (["--model", "openai/gpt-5"], 1, ["OPENAI_API_KEY", "`dragoman login openai`"]),
+    ] {
+        let ran = bench.run(&[&arguments[..], &["x"]].concat()).await;
+        assert_eq!((ran.code, ran.out.as_str()), (Some(code), ""), "{arguments:?}: {}", ran.err);
+        assert!(words.iter().all(|words| ran.err.contains(words)), "{arguments:?}: {}", ran.err);
+    }
+    let nothing = finish({
+        let mut command = bench.command(&["x"]);
+        command.env("DRAGOMAN_CONFIG", "{}");
+        command
+    });
+    let err = nothing.await.err;
+    for way in ["`dragoman login anthropic`", "ANTHROPIC_API_KEY", "`dragoman models pull smollm2`"] {
+        assert!(err.contains(way), "{err}");
+    }
+    assert!(bench.fake.requests().is_empty());
+    let list: Command = bench.home.command(&["chats", "list", "--all", "--json"]).into();
+    let listed: Value = serde_json::from_str(&finish(list).await.out).expect("JSON");
+    assert_eq!(listed["chats"], json!([]));
+}
+
+#[tokio::test]
+async fn a_behavior_can_be_named() {
+    let bench = Bench::new().await;
+    for (behavior, writes) in [("plan", false), ("agent", true), ("code", true)] {
+        bench.fake.answer(Answer::text("ok"));
+        let ran = bench.run(&["--behavior", behavior, "hi"]).await;
+        assert_eq!(ran.code, Some(0), "{behavior}: {}", ran.err);
+        let tools = bench.fake.last_request().body["tools"].to_string();
+        assert_eq!(tools.contains("eca__write_file"), writes, "{behavior}");
+    }
+    // One in the settings that is not there is no reason to fail, and is said.
+    let mut bench = bench;
+    bench.config["defaultBehavior"] = json!("gone");
+    bench.fake.answer(Answer::text("ok"));
+    let ran = bench.run(&["hi"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.err.contains("`defaultAgent` names no behavior that can be chosen (agent, plan can)"),
+        "{}",
+        ran.err
+    );
+    assert!(bench.fake.last_request().body["tools"].to_string().contains("eca__write_file"));
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_1_with_what_came_and_one_sentence_after_another() {
+    let bench = Bench::new().await;
+    bench.fake.answer(Answer::text("half an ans").cut());
+    let ran = bench.run(&["hi"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "half an ans\n"), "{}", ran.err);
+    let said = ran.err.lines().last().unwrap_or_default();
+    assert!(
+        said.starts_with("The answer of fake broke off: ") && said.ends_with(". Ask to continue."),
+        "{said}"
+    );
+    assert!(!said.contains(".."), "{said}");
+}
+
 #[tokio::test]
 async fn json_is_one_event_a_line_with_a_version() {
     let mut bench = Bench::new().await;
@@ -232,6 +306,19 @@ async fn money_steps_and_time_end_with_4() {
     let ran = bench.run(&["--max-cost", "0.01", "go"]).await;
     assert_eq!(ran.code, Some(4), "{}", ran.err);
     assert_eq!(bench.fake.requests().len(), 1, "no request after the money is gone");
+
+    // A model without a price is none to go on with under a cap; a cap of the settings says that it does not hold.
+    let mut bench = Bench::new().await;
+    bench.config["providers"]["fake"]["models"] =
+        json!({"m1": {"cost": {"input": 1, "output": 1}}, "m2": {}});
+    bench.fake.answer(Answer::status(401));
+    let ran = bench.run(&["--max-cost", "1", "--failover", "fake/m2", "go"]).await;
+    assert_eq!((ran.code, bench.fake.requests().len()), (Some(1), 1), "{}", ran.err);
+    bench.config["budget"] = json!({"day": 5});
+    bench.fake.answer(Answer::text("ok"));
+    let ran = bench.run(&["--model", "fake/m2", "go"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("`budget` does not count fake/m2"), "{}", ran.err);
 
     let bench = Bench::new().await;
     bench.home.write("work/a.txt", "content of a");

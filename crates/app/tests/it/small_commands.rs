@@ -1,5 +1,6 @@
 //! The small commands from outside: doctor, chats, completions, man.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 use std::time::Duration;
 
@@ -61,6 +62,8 @@ async fn the_doctor_says_what_is_wrong_and_how_to_fix_it() {
     assert_eq!(code, Some(1), "{out}");
     let report: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(check(&report, "fake")["state"], "broken");
+    let answer = check(&report, "answer of the default model").to_string();
+    assert!(answer.contains("could not be reached") && !answer.contains("rying again"), "{answer}");
     // Nothing is configured; a program of an MCP server is missing.
     let config = json!({"mcpServers": {"gone": {"command": "no-such-program-anywhere"}}});
     let (code, out, _) = run(&home, &config, &["doctor", "--json"]).await;
@@ -94,8 +97,17 @@ async fn chats_are_listed_shown_exported_imported_and_deleted() {
 
     let (code, _, err) = run(&home, &config, &["chats", "export", &id, "-o", "chat.jsonl"]).await;
     assert_eq!(code, Some(0), "{err}");
+    let exported = home.workspace().join("chat.jsonl");
+    let mode = std::fs::metadata(&exported).expect("the file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "what was said is its owner's");
+    std::fs::write(&exported, "mine").expect("written");
     let (code, _, err) = run(&home, &config, &["chats", "export", &id, "-o", "chat.jsonl"]).await;
     assert_eq!(code, Some(1), "nothing is written over: {err}");
+    assert_eq!(std::fs::read_to_string(&exported).expect("the file"), "mine");
+    std::fs::remove_file(&exported).expect("removed");
+    let (code, _, err) = run(&home, &config, &["chats", "export", &id, "-o", "chat.jsonl"]).await;
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(std::fs::read_dir(home.workspace()).expect("a folder").count(), 1, "nothing else is left");
     let (code, out, _) = run(&home, &config, &["chats", "delete", &id]).await;
     assert_eq!((code, out.as_str()), (Some(0), "One chat deleted.\n"));
     let (code, _, err) = run(&home, &config, &["chats", "show", &id]).await;
@@ -166,7 +178,12 @@ async fn completions_and_manual_come_from_the_definitions() {
     assert_eq!(code, Some(2), "{err}");
     let (code, _, _) = run(&home, &config, &["man", "--dir", "pages"]).await;
     assert_eq!(code, Some(0));
-    assert!(home.workspace().join("pages/dragoman-run.1").is_file());
+    let pages = std::fs::read_dir(home.workspace().join("pages")).expect("the pages").flatten();
+    let pages: Vec<String> = pages.map(|page| page.file_name().to_string_lossy().into_owned()).collect();
+    for page in ["dragoman.1", "dragoman-run.1", "dragoman-chats-list.1"] {
+        assert!(pages.iter().any(|name| name == page), "{page} in {pages:?}");
+    }
+    assert!(!pages.iter().any(|name| name.contains("help")), "{pages:?}");
 }
 
 #[tokio::test]

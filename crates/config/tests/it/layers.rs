@@ -133,7 +133,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "{\"defaultAgent\": \"nobody\"}",
-        "line 1, column 18: `defaultAgent` names no behavior that can be chosen; the default is used instead.",
+        "line 1, column 18: `defaultAgent` names no behavior that can be chosen (agent, plan can); the default is used instead.",
     ),
     (
         "{\"logLevel\": \"loud\"}",

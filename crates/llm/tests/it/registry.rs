@@ -50,6 +50,30 @@ async fn servers_of_this_machine_are_found_by_themselves() {
     assert_eq!(ids(&registry), Vec::<String>::new());
 }
 
+/// Who runs a model on this machine pays nobody; whoever only passes it on from here may.
+#[test]
+fn models_of_this_machine_are_free() {
+    let at = |name: &str, url: &str| ProviderConfig {
+        name: name.into(),
+        url: Some(url.to_owned()),
+        ..ProviderConfig::default()
+    };
+    for (provider, url, model, free) in [
+        ("ollama", "http://localhost:11434", "qwen3", true),
+        ("ollama", "http://127.0.0.2:1", "qwen3", true),
+        ("ollama", "http://[::1]:1", "qwen3", true),
+        ("lmstudio", "http://localhost:1234/v1", "m", true),
+        ("ollama", "https://ollama.com", "qwen3", false),
+        ("ollama", "http://localhost.evil.example", "qwen3", false),
+        ("ollama", "http://localhost:11434", "qwen3-coder:480b-cloud", false),
+        ("litellm", "http://localhost:4000/v1", "m", false),
+        ("vllm", "http://10.0.0.1:8000/v1", "m", false),
+    ] {
+        let info = registry(vec![at(provider, url)]).find(&format!("{provider}/{model}")).unwrap().info();
+        assert_eq!(info.price.is_some_and(|price| price.input == 0.0), free, "{provider} {url} {model}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_not_such_a_server_is_not_believed_and_not_waited_for() {
     // Another program on the port: one that says nothing, one that has no models, none at all.
