@@ -167,6 +167,68 @@ async fn a_refusal_can_say_why() {
     .expect("the screen");
 }
 
+/// A form of an MCP server, while one of its calls runs: filled in, then declined.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_asks_by_a_form() {
+    let mut bench = Bench::new().await;
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
+    bench.config["mcpServers"] = json!({"scripted": {"command": "python3", "args": [script]}});
+    for _ in 0..2 {
+        bench.fake.answer(Answer::tool_call("c1", "scripted__ask", json!({})));
+        bench.fake.answer(Answer::text("That is all."));
+    }
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        // Servers start beside the chat; the commands tell when this one is there.
+        for _ in 0..200 {
+            screen.keys(&["C-u"]);
+            screen.text("/scripted");
+            std::thread::sleep(Duration::from_millis(50));
+            if screen.shown().contains("greet") {
+                break;
+            }
+        }
+        screen.keys(&["C-u"]);
+        for (answers, keys) in [(1, "Enter"), (2, "Escape")] {
+            screen.say("ask me");
+            screen.until("y once");
+            screen.keys(&["y"]);
+            let shown = screen.until("Esc declines");
+            assert!(shown.contains("The MCP server scripted asks: Which color?"), "{shown}");
+            screen.text("green");
+            screen.until("→ color: green");
+            screen.keys(&[keys]);
+            screen.until_it("the answer", |shown| shown.matches("That is all.").count() == answers);
+        }
+        let results: Vec<String> = bench.fake.requests().iter().flat_map(|it| it.tool_results()).collect();
+        assert!(results[0].contains("accept") && results[0].contains("green"), "{results:?}");
+        assert!(results[1].contains("decline") && !results[1].contains("green"), "{results:?}");
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_behavior_is_named_before_anything_is_drawn() {
+    let bench = Bench::new().await;
+    watch(move || {
+        let screen = bench.screen_with(&Start { arguments: &["--behavior", "nonsense"], ..Start::default() });
+        let shown = screen.until("left with");
+        assert!(
+            shown.contains("left with 2") && shown.contains("Choose one of these: agent, plan."),
+            "{shown}"
+        );
+        let screen = bench.screen_with(&Start { arguments: &["--behavior", "code"], ..Start::default() });
+        screen.until("Ask something");
+        screen.say("/behavior nonsense");
+        screen.until("There is no behavior");
+        assert!(!screen.shown().contains("nonsense ·"), "it is not taken");
+    })
+    .await
+    .expect("the screen");
+}
+
 /// Whoever is in the middle of a line does not approve by typing on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn typing_on_approves_nothing() {

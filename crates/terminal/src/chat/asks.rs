@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use domain::ask::{Answer, Ask, AskKind};
 use domain::{AskId, ItemId};
 
+use super::form::Form;
 use super::input::Input;
 
 /// Keys count from so long after a question appeared: whoever types does not answer by accident.
@@ -25,6 +26,8 @@ pub struct Asks {
     pub reason: Option<Input>,
     /// Which option of a question is chosen.
     pub option: usize,
+    /// The form that is filled in.
+    pub form: Option<Form>,
 }
 
 impl Asks {
@@ -107,10 +110,19 @@ impl Asks {
         }
     }
 
+    /// The form that has the keys.
+    pub fn open_form(&mut self) -> Option<&mut Form> {
+        self.form.as_mut().filter(|_| self.focused)
+    }
+
     fn show(&mut self, focused: bool, now: Instant) {
         self.focused = focused && !self.waiting.is_empty();
         self.since = (!self.waiting.is_empty()).then_some(now);
         self.reason = None;
         self.option = 0;
+        self.form = match self.waiting.front().map(|ask| &ask.kind) {
+            Some(AskKind::Form { schema, .. }) => Form::read(schema),
+            _ => None,
+        };
     }
 }

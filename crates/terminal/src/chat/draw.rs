@@ -10,6 +10,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::completion::{Kind, ROWS};
+use super::form::{self, Form};
 use super::input::Input;
 use super::keys::HELP;
 use super::picker::Picker;
@@ -22,8 +23,8 @@ use crate::text::{clean, clean_line, shorten, width};
 
 /// What stands before the typed line.
 const PROMPT: &str = "> ";
-const NO_MODEL: &str = "No model can be used yet. Set a key, for instance ANTHROPIC_API_KEY or OPENAI_API_KEY, or run \
-    `dragoman models pull smollm2` for a small embedded one. /doctor says more.";
+const NO_MODEL: &str = "No model can be used yet. Run `dragoman login anthropic`, set a key such as ANTHROPIC_API_KEY or \
+    OPENAI_API_KEY, or run `dragoman models pull smollm2` for a small embedded one. /doctor says more.";
 
 /// Draws everything; tells where the cursor is.
 pub fn draw(screen: &mut Screen, buffer: &mut Buffer) -> Option<Position> {
@@ -119,12 +120,12 @@ fn welcome(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
     rows
 }
 
-/// The line that takes keys: the prompt, or the reason of a refusal.
+/// The line that takes keys: the prompt, the reason of a refusal, or a field of a form.
 fn active_input(screen: &mut Screen) -> &mut Input {
-    match &mut screen.asks.reason {
-        Some(reason) => reason,
-        None => &mut screen.input,
-    }
+    let Screen { asks, input, .. } = screen;
+    let focused = asks.focused;
+    let field = asks.form.as_mut().filter(|_| focused).and_then(Form::input);
+    asks.reason.as_mut().or(field).unwrap_or(input)
 }
 
 fn draw_input(screen: &mut Screen, buffer: &mut Buffer, area: Rect) -> Option<Position> {
@@ -182,9 +183,55 @@ fn ask_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
             let pick = if options.is_empty() { "Type an answer" } else { "A number or Enter" };
             say(&format!("{pick}{}", if options.is_empty() { "" } else { typed }), theme.accent);
         }
-        AskKind::Form { text, .. } => say(text, theme.warning),
+        AskKind::Form { text, .. } => {
+            say(text, theme.warning);
+            if let Some(form) = &screen.asks.form {
+                form_rows(screen, form, &mut say);
+            }
+        }
     }
     rows
+}
+
+fn form_rows(screen: &Screen, form: &Form, say: &mut impl FnMut(&str, Style)) {
+    let theme = &screen.theme;
+    for (at, field) in form.fields.iter().enumerate() {
+        let mark = if at == form.at { "→" } else { " " };
+        let optional = if field.required { "" } else { " (optional)" };
+        let value = match &field.kind {
+            form::Kind::Choice { options, chosen } => {
+                let option = |(at, (_, name)): (usize, &(_, String))| match Some(at) == *chosen {
+                    true => format!("[{name}]"),
+                    false => name.clone(),
+                };
+                options.iter().enumerate().map(option).collect::<Vec<_>>().join(" · ")
+            }
+            form::Kind::Text | form::Kind::Number => field.input.text().to_owned(),
+        };
+        say_option(say, &format!("{mark} {}{optional}: {value}", field.title), theme);
+        if let Some(description) = field.description.as_ref().filter(|_| at == form.at) {
+            say(&format!("\u{a0}\u{a0}{description}"), theme.dim);
+        }
+    }
+    if let Some(problem) = &form.problem {
+        say(problem, theme.bad);
+    }
+    say(&form_keys(screen, form), theme.accent);
+}
+
+fn form_keys(screen: &Screen, form: &Form) -> String {
+    if !screen.asks.focused {
+        return "Tab: answer (what you typed stays)".to_owned();
+    }
+    if !screen.asks.is_armed(screen.now) {
+        return "…".to_owned();
+    }
+    let chooses =
+        matches!(form.fields.get(form.at).map(|field| &field.kind), Some(form::Kind::Choice { .. }));
+    let choose = if chooses { "← → choose · " } else { "" };
+    let enter = if form.is_at_end() { "Enter sends" } else { "Enter: next" };
+    let others = if form.fields.len() > 1 { " · ↑ ↓ another field" } else { "" };
+    format!("{choose}{enter}{others} · Esc declines")
 }
 
 /// Options keep the space before those that are not chosen.

@@ -1,6 +1,6 @@
 //! What each key does. One table for the keys, one for the help page.
 
-use domain::command::Settings;
+use domain::command::{Settings, known_behavior};
 use domain::{Answer, AskKind};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -9,10 +9,11 @@ use super::picker::{Choice, Picker};
 use super::screen::{Deed, Overlay, Screen, TWICE};
 
 /// The help page: keys and what they do.
-pub const HELP: [(&str, &str); 17] = [
+pub const HELP: [(&str, &str); 18] = [
     ("Enter", "send; while an answer comes: say it at the next step"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
     ("Esc, Ctrl-C", "stop the answer; twice: leave"),
+    ("↑ ↓ ← →, Esc", "in a form: another field, choose; decline"),
     ("y  a  n  r", "allow once, for this session, refuse, refuse and say why"),
     ("Tab", "complete; or to and from a question"),
     ("/", "commands"),
@@ -55,6 +56,9 @@ impl Screen {
         if let Some(Overlay::Picker(picker)) = &mut self.overlay {
             return picker.type_in(text);
         }
+        if let Some(form) = self.asks.open_form() {
+            return form.paste(text);
+        }
         match &mut self.asks.reason {
             Some(reason) => reason.insert(text),
             None => {
@@ -75,6 +79,10 @@ impl Screen {
         }
         if self.transcript.is_selecting() {
             return self.transcript.go_to_end();
+        }
+        if !control_c && self.asks.open_form().is_some() {
+            self.flash("Declined.");
+            return self.answer(Answer::Deny { remember: false, reason: None });
         }
         let again = self.leaving.is_some_and(|since| self.now.duration_since(since) < TWICE);
         if again {
@@ -218,8 +226,27 @@ impl Screen {
                 true
             }
             _ if approval => false,
+            _ if self.asks.form.is_some() => self.form_key(key),
             _ => self.question_key(key),
         }
+    }
+
+    fn form_key(&mut self, key: KeyEvent) -> bool {
+        let types = matches!(key.code, KeyCode::Char(_));
+        if types && !self.asks.is_armed(self.now) {
+            // Typed ahead of the form: it belongs to the line.
+            self.asks.focused = false;
+        }
+        let scrolls = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown | KeyCode::F(_));
+        if !self.asks.focused || scrolls || key.modifiers.contains(KeyModifiers::CONTROL) {
+            return false;
+        }
+        let armed = self.asks.is_armed(self.now);
+        let data = self.asks.open_form().filter(|_| armed).and_then(|form| form.key(key));
+        if let Some(data) = data {
+            self.answer(Answer::Form { data });
+        }
+        true
     }
 
     fn question_key(&mut self, key: KeyEvent) -> bool {
@@ -385,7 +412,10 @@ impl Screen {
                 let picker = Picker::behaviors(&self.catalog.behaviors, Some(self.behavior()));
                 self.overlay = Some(Overlay::Picker(picker));
             }
-            ("behavior", behavior) => self.choose(Choice::Behavior(behavior.to_owned())),
+            ("behavior", behavior) => match known_behavior(behavior, &self.catalog.behaviors) {
+                Ok(()) => self.choose(Choice::Behavior(behavior.to_owned())),
+                Err(failure) => self.flash(failure.to_string()),
+            },
             ("editor", _) => self.ask_for(Deed::Edit(String::new())),
             ("help", _) => self.overlay = Some(Overlay::Help),
             ("stop", _) if self.busy.is_some() => self.ask_for(Deed::Cancel),

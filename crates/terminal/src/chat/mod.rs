@@ -9,6 +9,7 @@ mod completion;
 mod diff;
 pub mod draw;
 mod entry;
+mod form;
 mod highlight;
 mod input;
 mod keys;
@@ -26,7 +27,7 @@ mod wrap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use domain::command::{ContextQuery, SessionInfo, Settings, UserPrompt, Workspace};
+use domain::command::{ContextQuery, SessionInfo, Settings, UserPrompt, Workspace, known_behavior};
 use domain::event::Level;
 use domain::host::HostRequest;
 use domain::link::{Commands, Engine};
@@ -112,12 +113,11 @@ enum Happened {
 
 impl Face {
     async fn begin(engine: Engine, options: ChatOptions, outside: Outside) -> Result<Self, Failure> {
-        let abilities =
-            Abilities { client: "terminal".into(), approvals: true, questions: true, ..Abilities::default() };
-        let link = engine.attach(abilities).await?;
+        let link = engine.attach(abilities()).await?;
         let (commands, roots) = (link.commands, vec![options.workspace]);
         let workspace = Workspace { roots: roots.clone(), options: None };
         let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
+        options.behavior.as_deref().map_or(Ok(()), |name| known_behavior(name, &catalog.behaviors))?;
         let session = match options.session {
             None if options.newest => newest(&commands, &roots).await?,
             session => session,
@@ -421,6 +421,16 @@ impl Face {
             let done = work.await;
             Box::new(move |face: &mut Face| then(face, done)) as Then
         }));
+    }
+}
+
+fn abilities() -> Abilities {
+    Abilities {
+        client: "terminal".into(),
+        approvals: true,
+        questions: true,
+        forms: true,
+        ..Abilities::default()
     }
 }
 

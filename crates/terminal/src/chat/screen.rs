@@ -11,10 +11,11 @@ use domain::command::{Catalog, Context, SessionInfo, Settings, SlashCommand, Use
 use domain::event::{CatalogKind, EventBody, Fact, Level, SessionUsage};
 use domain::item::ItemKind;
 use domain::store::SessionSummary;
-use domain::{Answer, AskId, Event, Failure, ItemId, Outcome, SessionId};
+use domain::{Answer, Ask, AskId, AskKind, Event, Failure, ItemId, Outcome, SessionId};
 
 use super::asks::Asks;
 use super::completion::{self, Completion, Kind, Offer, Word};
+use super::form::Form;
 use super::input::Input;
 use super::picker::Picker;
 use super::theme::Theme;
@@ -234,10 +235,7 @@ impl Screen {
                 self.transcript.grow(*item, *channel, *offset, text);
             }
             Fact::HistoryReplaced { keep } => self.transcript.keep(*keep),
-            Fact::AskRaised { ask } => {
-                let typing = self.is_typing();
-                self.asks.raise(ask.clone(), typing, self.now);
-            }
+            Fact::AskRaised { ask } => self.asked(ask),
             Fact::AskSettled { id, .. } => {
                 let typing = self.is_typing();
                 self.asks.settle(*id, typing, self.now);
@@ -245,6 +243,19 @@ impl Screen {
             Fact::UsageChanged { usage } => self.usage = usage.clone(),
             Fact::Notice { notice } => self.transcript.note(notice.level, &notice.text),
         }
+    }
+
+    fn asked(&mut self, ask: &Ask) {
+        if let AskKind::Form { text, schema } = &ask.kind
+            && Form::read(schema).is_none()
+        {
+            let text = format!("{text}\nThis form cannot be shown in a terminal, so it was declined.");
+            self.transcript.note(Level::Warning, text);
+            let answer = Answer::Deny { remember: false, reason: None };
+            return self.ask_for(Deed::Answer { ask: ask.id, answer });
+        }
+        let typing = self.is_typing();
+        self.asks.raise(ask.clone(), typing, self.now);
     }
 
     fn turn_over(&mut self) {

@@ -12,6 +12,10 @@ pub enum Palette {
     Plain,
 }
 
+/// What terminals call green and cyan cannot be read on white.
+const DARK_GREEN: Color = Color::Indexed(28);
+const TEAL: Color = Color::Indexed(30);
+
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
     pub text: Style,
@@ -58,15 +62,15 @@ impl Theme {
                 colour(Color::Yellow, Color::Magenta)
             },
             link: colour(Color::Blue, Color::Blue).add_modifier(Modifier::UNDERLINED),
-            good: colour(Color::Green, Color::Green),
+            good: colour(Color::Green, DARK_GREEN),
             bad: colour(Color::Red, Color::Red).add_modifier(Modifier::BOLD),
             warning: colour(Color::Yellow, Color::Magenta),
-            added: colour(Color::Green, Color::Green),
+            added: colour(Color::Green, DARK_GREEN),
             removed: colour(Color::Red, Color::Red),
-            hunk: colour(Color::Cyan, Color::Cyan),
+            hunk: colour(Color::Cyan, TEAL),
             chosen: Style::new().add_modifier(Modifier::REVERSED),
             keyword: colour(Color::Magenta, Color::Magenta),
-            string: colour(Color::Green, Color::Green),
+            string: colour(Color::Green, DARK_GREEN),
             number: colour(Color::Yellow, Color::Red),
             comment: dim.add_modifier(Modifier::ITALIC),
             name: colour(Color::Blue, Color::Blue),

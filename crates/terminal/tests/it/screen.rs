@@ -1,17 +1,20 @@
 //! The screen without a terminal: events and keys in, text and deeds out.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use domain::ask::{Ask, AskKind};
 use domain::command::{Catalog, Settings};
-use domain::event::{Channel, EventBody, Fact, ItemDelta, Recorded, SessionUsage};
+use domain::event::{Channel, EventBody, Fact, ItemDelta, Level, Notice, Recorded, SessionUsage};
 use domain::model::Tokens;
 use domain::tool_call::{Details, FileChange, Origin, ToolCall, ToolState};
 use domain::{Answer, AskId, Event, Item, ItemId, ItemKind, Outcome, SessionId, TurnId};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Color;
+use serde_json::{Value, json};
 use terminal::Palette;
 use terminal::chat::draw::draw;
 use terminal::chat::screen::{Deed, Screen, Told};
@@ -24,7 +27,11 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let theme = Theme::new(Palette::Plain);
+        Self::with(Palette::Plain)
+    }
+
+    fn with(palette: Palette) -> Self {
+        let theme = Theme::new(palette);
         let mut screen = Screen::new(theme, vec!["/w".into()], Settings::default(), Instant::now(), 0);
         screen.session = Some(SessionId::new("s"));
         screen.told(Told::Catalog(Catalog {
@@ -216,6 +223,189 @@ fn a_key_on_its_way_answers_nothing() {
     bench.key(KeyCode::Char('y'));
     assert_eq!(bench.deeds(), []);
     assert_eq!(bench.screen.input.text(), "yy");
+}
+
+fn form(id: u64, schema: Value) -> Fact {
+    let kind = AskKind::Form { text: "The MCP server files asks: Where\x1b[2J to?".into(), schema };
+    Fact::AskRaised { ask: Ask { id: AskId(id), turn: TurnId(1), item: Some(ItemId(1)), kind } }
+}
+
+/// Every kind of field, by the keys a person would press; what is wrong is said and not sent.
+#[test]
+fn a_form_of_a_server_is_filled_in() {
+    let mut bench = Bench::new();
+    bench.started();
+    bench.fact(form(
+        7,
+        json!({
+            "type": "object",
+            "properties": {
+                "a": {"type": "string", "title": "Folder", "description": "Where it is kept", "minLength": 3},
+                "b": {"type": "integer", "title": "Copies", "minimum": 1, "maximum": 9, "default": 2},
+                "c": {"type": "boolean", "title": "Overwrite"},
+                "d": {"type": "string", "title": "Kind", "enum": ["x", "y"], "enumNames": ["big", "small"]},
+                "e": {"type": "number", "title": "Share"},
+                "f": {"type": "string", "title": "Colour", "oneOf": [{"const": "r", "title": "red"}, {"const": "g", "title": "green"}]},
+            },
+            "required": ["a", "b", "c"],
+        }),
+    ));
+    bench.later(Duration::from_millis(500));
+    let seen = bench.seen(80, 24);
+    for part in [
+        "The MCP server files asks: Where to?",
+        "→ Folder:",
+        "Where it is kept",
+        "Copies: 2",
+        "Overwrite: yes · no",
+    ] {
+        assert!(seen.contains(part), "{part}:\n{seen}");
+    }
+    assert!(seen.contains("Share (optional):") && seen.contains("Esc declines"), "{seen}");
+    bench.key(KeyCode::Enter);
+    assert!(bench.seen(80, 24).contains("Folder is needed."));
+    bench.text("do");
+    bench.key(KeyCode::Enter);
+    assert!(bench.seen(80, 24).contains("→ Copies: 2"));
+    bench.key(KeyCode::Backspace);
+    bench.text("many");
+    bench.key(KeyCode::Enter);
+    assert!(bench.seen(80, 24).contains("Copies is no number."));
+    (0..4).for_each(|_| bench.key(KeyCode::Backspace));
+    bench.text("3");
+    bench.key(KeyCode::Enter);
+    bench.key(KeyCode::Left);
+    assert!(bench.seen(80, 24).contains("yes · [no]"));
+    bench.key(KeyCode::Enter);
+    bench.key(KeyCode::Char('2'));
+    assert!(bench.seen(80, 24).contains("big · [small]"));
+    bench.key(KeyCode::Enter);
+    bench.screen.paste("0.5");
+    bench.key(KeyCode::Enter);
+    assert!(bench.seen(80, 24).contains("Enter sends"));
+    bench.key(KeyCode::Enter);
+    // Too short for the schema: back to the field, nothing sent.
+    assert_eq!(bench.deeds(), []);
+    let seen = bench.seen(80, 24);
+    assert!(seen.contains("→ Folder: do") && seen.contains("shorter"), "{seen}");
+    bench.text("cs");
+    bench.key(KeyCode::Up);
+    bench.key(KeyCode::Enter);
+    let data = json!({"a": "docs", "b": 3, "c": false, "d": "y", "e": 0.5});
+    assert_eq!(bench.deeds(), [Deed::Answer { ask: AskId(7), answer: Answer::Form { data } }]);
+    assert!(!bench.seen(80, 24).contains("Folder"));
+}
+
+/// Esc declines and stops nothing; what was being typed is not taken for an answer; what cannot be shown is declined.
+#[test]
+fn a_form_can_be_declined() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let declined =
+        |id| Deed::Answer { ask: AskId(id), answer: Answer::Deny { remember: false, reason: None } };
+    let mut bench = Bench::new();
+    bench.started();
+    bench.fact(form(1, schema.clone()));
+    bench.later(Duration::from_millis(500));
+    bench.text("half");
+    bench.key(KeyCode::Esc);
+    assert_eq!(bench.deeds(), [declined(1)]);
+    bench.text("my line");
+    bench.fact(form(2, schema.clone()));
+    bench.later(Duration::from_millis(500));
+    bench.text(" goes on");
+    let seen = bench.seen(80, 24);
+    assert!(seen.contains("> my line goes on") && seen.contains("Tab: answer"), "{seen}");
+    bench.key(KeyCode::Tab);
+    bench.text("docs");
+    bench.key(KeyCode::Enter);
+    let answer = Answer::Form { data: json!({"a": "docs"}) };
+    assert_eq!(bench.deeds(), [Deed::Answer { ask: AskId(2), answer }]);
+    assert!(bench.seen(80, 24).contains("> my line goes on"));
+    for (id, odd) in [
+        (3, json!({"type": "object", "properties": {"a": {"type": "object", "properties": {}}}})),
+        (4, json!({"type": "object", "properties": {}})),
+        (5, json!({"type": "object", "properties": {"a": {"type": "string", "enum": []}}})),
+        (6, json!(3)),
+    ] {
+        bench.fact(form(id, odd));
+        assert_eq!(bench.deeds(), [declined(id)]);
+        let seen = bench.seen(80, 24);
+        assert!(seen.contains("server files asks") && seen.contains("declined"), "{seen}");
+    }
+}
+
+/// Everything that has a colour, on a white background: nothing is drawn in what cannot be read there.
+#[test]
+fn the_light_palette_can_be_read_on_white() {
+    let mut bench = Bench::with(Palette::Light);
+    bench.started();
+    bench.fact(Fact::ItemEnded { item: item(1, user("a question")) });
+    let code = "# One\n\n**bold** `code` [link](https://e.org)\n\n> quote\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n\
+        ```rust\n// comment\nfn main() { let x = \"text\"; let y = 42; call(x); }\n```\n\n```diff\n@@ -1 +1 @@\n-old\n+new\n```\n";
+    bench.fact(Fact::ItemEnded { item: item(2, said(code)) });
+    bench.fact(Fact::ItemEnded { item: item(3, call(ToolState::Done)) });
+    bench.screen.key(KeyEvent::new(KeyCode::Char('o'), KeyModifiers::CONTROL));
+    for level in [Level::Info, Level::Warning, Level::Error] {
+        bench.fact(Fact::Notice { notice: Notice { level, text: "Something to read.".into() } });
+    }
+    bench.fact(Fact::ItemStarted { item: item(4, call(ToolState::Waiting { ask: AskId(1) })) });
+    bench.fact(approval(1, 4));
+    bench.later(Duration::from_millis(500));
+    let mut colours = foregrounds(&mut bench);
+    bench.fact(Fact::AskSettled { id: AskId(1), answer: Answer::Cancelled });
+    bench.fact(form(2, json!({"type": "object", "properties": {"a": {"type": "boolean"}}})));
+    bench.later(Duration::from_millis(500));
+    colours.extend(foregrounds(&mut bench));
+    bench.key(KeyCode::F(1));
+    colours.extend(foregrounds(&mut bench));
+    bench.key(KeyCode::F(1));
+    bench.screen.key(KeyEvent::new(KeyCode::Char('t'), KeyModifiers::CONTROL));
+    colours.extend(foregrounds(&mut bench));
+    assert!(colours.len() >= 6, "the palette is seen at work: {colours:?}");
+    for colour in colours {
+        assert!(contrast_on_white(colour) >= 3.0, "{colour:?} cannot be read on white");
+    }
+}
+
+/// The colours of all text on a large screen.
+fn foregrounds(bench: &mut Bench) -> HashSet<Color> {
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 80));
+    draw(&mut bench.screen, &mut buffer);
+    let text = buffer.content().iter().filter(|cell| !cell.symbol().trim().is_empty());
+    text.map(|cell| cell.fg).filter(|colour| *colour != Color::Reset).collect()
+}
+
+/// As WCAG counts it, with the colours that terminals have by these names (those of xterm).
+fn contrast_on_white(colour: Color) -> f64 {
+    let (red, green, blue) = match colour {
+        Color::Black => (0, 0, 0),
+        Color::Red => (205, 0, 0),
+        Color::Green => (0, 205, 0),
+        Color::Yellow => (205, 205, 0),
+        Color::Blue => (0, 0, 238),
+        Color::Magenta => (205, 0, 205),
+        Color::Cyan => (0, 205, 205),
+        Color::Gray => (229, 229, 229),
+        Color::DarkGray => (127, 127, 127),
+        Color::LightRed => (255, 0, 0),
+        Color::LightGreen => (0, 255, 0),
+        Color::LightYellow => (255, 255, 0),
+        Color::LightBlue => (92, 92, 255),
+        Color::LightMagenta => (255, 0, 255),
+        Color::LightCyan => (0, 255, 255),
+        Color::Rgb(red, green, blue) => (red, green, blue),
+        Color::Indexed(at @ 16..=231) => {
+            let level = |part: u8| [0, 95, 135, 175, 215, 255][usize::from(part % 6)];
+            let at = at - 16;
+            (level(at / 36), level(at / 6), level(at))
+        }
+        _ => (255, 255, 255),
+    };
+    let linear = |part: u8| {
+        let part = f64::from(part) / 255.0;
+        if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+    };
+    1.05 / (0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue) + 0.05)
 }
 
 #[test]
