@@ -10,15 +10,25 @@ const PLAIN: &[&str] =
 const ALWAYS: &[&str] = &[
     "config",
     "credential",
+    "credential-cache",
+    "credential-store",
     "daemon",
     "difftool",
     "filter-branch",
+    "for-each-repo",
+    "fsmonitor--daemon",
     "gui",
     "help",
+    "hook",
     "instaweb",
+    "maintenance",
     "mergetool",
+    "receive-pack",
+    "remote-ext",
+    "remote-fd",
     "send-email",
     "shell",
+    "upload-archive",
     "upload-pack",
     "web--browse",
 ];
@@ -76,22 +86,20 @@ pub fn reasons(arguments: &[&str]) -> Vec<String> {
     if let Some(option) = rest.iter().find(|word| risky::is_risky("git", word) || is_interactive(word)) {
         reasons.push(format!("`git {sub} {option}` can run or write something"));
     }
-    if asks_for_signatures(rest) {
-        reasons.push("A format with signatures makes git run a program".to_owned());
-    }
-    if rest.iter().any(|word| word.contains("::")) {
-        reasons.push("An address with `::` makes git run a program".to_owned());
+    if asks_for_signatures(rest) || rest.iter().any(|word| word.contains("::")) {
+        reasons.push("A format with signatures, or an address with `::`, makes git run a program".to_owned());
     }
     reasons
 }
 
 /// Opens an editor or a dialogue, which nobody can answer, or sets what git runs. git takes options shortened.
 fn is_interactive(word: &str) -> bool {
-    const OPTIONS: &[&str] = &["edit", "interactive", "separate-git-dir", "show-signature", "template"];
+    const OPTIONS: &[&str] =
+        &["config", "edit", "interactive", "separate-git-dir", "show-signature", "template"];
     let Some(option) = word.strip_prefix("--") else { return false };
     let option = option.split('=').next().unwrap_or_default();
-    option.starts_with("config")
-        || (option.len() >= 3 && OPTIONS.iter().any(|known| known.starts_with(option)))
+    let meant = |known: &&str| !option.is_empty() && known.starts_with(option);
+    option.starts_with("config") || OPTIONS.iter().any(meant)
 }
 
 /// Formats with the state of signatures make git run gpg.

@@ -197,7 +197,8 @@ pub fn reasons(name: &str, arguments: &[&str]) -> Vec<String> {
 pub fn is_risky(name: &str, word: &str) -> bool {
     let Some(option) = word.strip_prefix("--") else { return false };
     let option = option.split('=').next().unwrap_or_default();
-    let shortened = TAKE_SHORTENED.contains(&name) && option.len() >= 3;
+    // `git rebase --ex make` is `--exec`: any beginning that means one option alone is taken.
+    let shortened = TAKE_SHORTENED.contains(&name) && !option.is_empty();
     OPTIONS.iter().any(|risky| *risky == option || (shortened && risky.starts_with(option)))
         || (name == "cargo" && option == "config")
 }
