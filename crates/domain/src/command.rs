@@ -24,6 +24,12 @@ use crate::tool::{Resource, ServerAction, ToolServer};
 
 pub type Reply<T> = oneshot::Sender<Result<T, Failure>>;
 
+/// A reply for a command, and what it will be.
+pub fn reply<T>() -> (Reply<T>, impl Future<Output = Result<T, Failure>>) {
+    let (reply, answer) = oneshot::channel();
+    (reply, async move { answer.await.unwrap_or_else(|_| Err(Failure::closed())) })
+}
+
 #[derive(Debug)]
 pub enum Command {
     /// Sent by [`crate::link::Engine::attach`].

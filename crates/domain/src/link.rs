@@ -8,9 +8,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use crate::command::Command;
+use crate::command::{Command, Reply, reply};
 use crate::event::{Event, EventBody, Recorded};
 use crate::failure::Failure;
 use crate::host::{Abilities, HostRequest};
@@ -105,13 +105,10 @@ impl Commands {
     }
 
     /// Sends the command that `make` builds and waits for its reply.
-    pub async fn call<T>(
-        &self,
-        make: impl FnOnce(oneshot::Sender<Result<T, Failure>>) -> Command,
-    ) -> Result<T, Failure> {
-        let (reply, answer) = oneshot::channel();
+    pub async fn call<T>(&self, make: impl FnOnce(Reply<T>) -> Command) -> Result<T, Failure> {
+        let (reply, answer) = reply();
         self.send(make(reply)).await?;
-        answer.await.unwrap_or_else(|_| Err(Failure::closed()))
+        answer.await
     }
 }
 

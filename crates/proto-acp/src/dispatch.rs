@@ -63,7 +63,7 @@ async fn request(server: &mut Server, name: &str, params: &str, responder: Respo
     if name == method::INITIALIZE {
         return with(server, params, responder, initialize).await;
     }
-    if server.commands().is_none() {
+    if server.engine.commands().is_none() {
         return responder.fail(Fault::new(Fault::INVALID_REQUEST, "Send initialize first."));
     }
     match name {
@@ -118,12 +118,12 @@ fn decode<T: DeserializeOwned>(params: &str) -> Result<T, Fault> {
 }
 
 async fn initialize(server: &mut Server, params: acp::InitializeRequest, responder: Responder) {
-    if server.commands().is_some() {
+    if server.engine.commands().is_some() {
         let fault = Fault::new(Fault::INVALID_REQUEST, "This connection is initialized already.");
         return responder.fail(fault);
     }
     server.extras = from_wire::extras(&params.client_capabilities);
-    if let Err(failure) = server.attach(from_wire::abilities(&params)).await {
+    if let Err(failure) = server.engine.attach(from_wire::abilities(&params)).await {
         return responder.fail(fault(&failure));
     }
     server.respond(responder, &introduction());
@@ -160,6 +160,7 @@ async fn authenticate(server: &mut Server, params: acp::AuthenticateRequest, res
         return responder.fail(invalid(format!("There is no authentication method {}.", params.method_id)));
     }
     server
+        .engine
         .call(
             |reply| Command::Catalog { reply },
             |server, catalog| match catalog {
@@ -186,6 +187,7 @@ async fn new(server: &mut Server, params: acp::NewSessionRequest, responder: Res
     };
     let entered = enter(server, roots.clone()).await;
     let opened = server
+        .engine
         .send(|reply| Command::Open {
             id: None,
             workspace: Some(roots),
@@ -194,7 +196,7 @@ async fn new(server: &mut Server, params: acp::NewSessionRequest, responder: Res
             reply,
         })
         .await;
-    server.later(async move { Ok((entered.await?, opened.await?)) }, move |server, done| match done {
+    server.engine.later(async move { Ok((entered.await?, opened.await?)) }, move |server, done| match done {
         Ok((catalog, info)) => {
             let catalog: Arc<Catalog> = Arc::new(catalog);
             let info: SessionInfo = info;
@@ -203,7 +205,7 @@ async fn new(server: &mut Server, params: acp::NewSessionRequest, responder: Res
             let response =
                 acp::NewSessionResponse::new(info.id.0.clone()).modes(modes).config_options(options);
             server.respond(responder, &response);
-            server.follow(info.id.clone(), info.newest);
+            server.engine.follow(info.id.clone(), info.newest);
             sessions::tell_beginning(server, &info.id, &catalog);
         }
         Err(failure) => server.fail(responder, fault(&failure)),
@@ -215,7 +217,7 @@ async fn enter(
     roots: Vec<PathBuf>,
 ) -> domain::BoxFuture<'static, Result<Catalog, Failure>> {
     let workspace = Workspace { roots, options: None };
-    server.send(|reply| Command::Enter { workspace, reply }).await
+    server.engine.send(|reply| Command::Enter { workspace, reply }).await
 }
 
 type Choices = (Option<acp::SessionModeState>, Option<Vec<acp::SessionConfigOption>>);
@@ -254,8 +256,8 @@ async fn reopen(
     };
     let entered = enter(server, roots).await;
     let chat = session.clone();
-    let loaded = server.send(|reply| Command::Load { session: chat, servers, reply }).await;
-    let Some(commands) = server.commands() else { return };
+    let loaded = server.engine.send(|reply| Command::Load { session: chat, servers, reply }).await;
+    let Some(commands) = server.engine.commands() else { return };
     server.opening.entry(session.clone()).or_default();
     let chat = session.clone();
     let work = async move {
@@ -263,7 +265,7 @@ async fn reopen(
         let facts = if whole { domain::replay::read(&commands, &chat).await? } else { Vec::new() };
         Ok((catalog, info, facts))
     };
-    server.later(work, move |server, done: Result<_, Failure>| {
+    server.engine.later(work, move |server, done: Result<_, Failure>| {
         server.opened(&session);
         match done {
             Ok((catalog, info, facts)) => reopened(server, catalog, &info, whole.then_some(facts), responder),
@@ -286,7 +288,7 @@ fn reopened(
     sessions::begin(server, info, catalog.clone());
     match facts {
         Some(facts) => sessions::replay(server, info, facts),
-        None => server.follow(info.id.clone(), info.newest),
+        None => server.engine.follow(info.id.clone(), info.newest),
     }
     let (modes, options) = shown(server, &info.id);
     let response = acp::LoadSessionResponse::new().modes(modes).config_options(options);
@@ -306,6 +308,7 @@ async fn prompt(server: &mut Server, params: acp::PromptRequest, responder: Resp
     };
     let chat = session.clone();
     server
+        .engine
         .call(
             |reply| Command::Prompt { session, prompt, reply },
             move |server, accepted| match accepted {
@@ -321,7 +324,7 @@ async fn cancel(server: &mut Server, params: &str) {
     let session = SessionId::new(params.session_id.0);
     if let Some(chat) = server.chats.get_mut(&session) {
         chat.cancel();
-        server.tell(Command::Cancel { session }).await;
+        server.engine.tell(Command::Cancel { session }).await;
     }
 }
 
@@ -356,6 +359,7 @@ async fn configure<T: serde::Serialize>(
     };
     let chat = session.clone();
     server
+        .engine
         .call(
             |reply| Command::Configure { session: Some(session), change, reply },
             move |server, done| match done {
@@ -392,6 +396,7 @@ async fn list(server: &mut Server, params: acp::ListSessionsRequest, responder: 
         offset,
     };
     server
+        .engine
         .call(
             |reply| Command::List { filter, reply },
             move |server, found| {
@@ -423,6 +428,7 @@ async fn close(server: &mut Server, params: acp::CloseSessionRequest, responder:
     }
     let closed = session.clone();
     server
+        .engine
         .call(
             |reply| Command::Close { session, reply },
             move |server, done| {
@@ -437,6 +443,7 @@ async fn delete(server: &mut Server, params: acp::DeleteSessionRequest, responde
     let session = SessionId::new(params.session_id.0);
     let deleted = session.clone();
     server
+        .engine
         .call(
             |reply| Command::Delete { session, reply },
             move |server, done| match done {

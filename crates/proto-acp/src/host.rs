@@ -21,15 +21,15 @@ type Reply = oneshot::Sender<Result<HostReply, Failure>>;
 
 pub fn take(server: &mut Server, request: HostRequest) {
     let HostRequest { session, item, call, deadline, reply } = request;
-    let outgoing = server.outgoing.clone();
+    let outgoing = server.client.outgoing().clone();
     match call {
         HostCall::ReadText { path } => {
             let work = read(outgoing, session, path, deadline);
-            server.later(async move { drop(reply.send(work.await)) }, |_, ()| {});
+            server.engine.later(async move { drop(reply.send(work.await)) }, |_, ()| {});
         }
         HostCall::WriteText { path, text } => {
             let work = write(outgoing, session, path, text, deadline);
-            server.later(async move { drop(reply.send(work.await)) }, |_, ()| {});
+            server.engine.later(async move { drop(reply.send(work.await)) }, |_, ()| {});
         }
         HostCall::Terminal(it) => {
             let environment =
@@ -90,15 +90,18 @@ struct Job {
 
 fn terminal(server: &mut Server, outgoing: Outgoing, create: acp::CreateTerminalRequest, job: Job) {
     let request = outgoing.request(method::TERMINAL_CREATE, &create, job.deadline);
-    server.later(request.decode::<acp::CreateTerminalResponse>(), move |server, created| match created {
-        Ok(created) => {
-            if let Some(item) = job.item {
-                server.in_terminal(&job.session, item, created.terminal_id.clone());
+    server.engine.later(
+        request.decode::<acp::CreateTerminalResponse>(),
+        move |server, created| match created {
+            Ok(created) => {
+                if let Some(item) = job.item {
+                    server.in_terminal(&job.session, item, created.terminal_id.clone());
+                }
+                server.engine.later(run(outgoing, created.terminal_id, job), |_, ()| {});
             }
-            server.later(run(outgoing, created.terminal_id, job), |_, ()| {});
-        }
-        Err(error) => drop(job.reply.send(Err(failed(error)))),
-    });
+            Err(error) => drop(job.reply.send(Err(failed(error)))),
+        },
+    );
 }
 
 async fn run(outgoing: Outgoing, terminal: acp::TerminalId, job: Job) {

@@ -10,23 +10,16 @@ use std::time::Duration;
 
 use domain::command::Catalog;
 use domain::event::{CatalogKind, EventBody};
-use domain::host::HostRequest;
-use domain::link::{Commands, Engine};
-use domain::{BoxFuture, Command, Event, Failure, Follower, ItemId, Reply, SessionId};
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
-use rpc::{End, Inbound, NotSent, Outgoing, Peer, Responder, Settings, Transport};
+use domain::link::Engine;
+use domain::{Command, Event, Failure, Front, Happened, ItemId, SessionId};
+use rpc::{Backlog, End, Fault, Inbound, Responder, Settings, Transport};
 use serde::Serialize;
-use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::sessions::{Chat, ask};
 use crate::to_wire;
-use crate::wire::{Extras, Out, Question, acp, method};
+use crate::wire::{Extras, Out, acp, method};
 
-/// Messages taken from the client and not yet dispatched.
-const INBOX: usize = 256;
 /// How long the engine may take for the last words.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long they may take to be written: only a client that holds the pipe open and does not read takes so long.
@@ -38,20 +31,16 @@ pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> 
         cancel: Some(rpc::CancelMethod { method: method::CANCEL_REQUEST, parameter: "requestId" }),
         ..Settings::newline()
     };
-    let (intake, inbox) = rpc::inbox(INBOX);
-    let peer = Peer::start(settings, transport, |_| intake)?;
+    let (peer, inbox) = rpc::inbox(settings, transport)?;
     let mut server = Server {
-        engine,
-        outgoing: peer.outgoing(),
-        link: None,
+        engine: Front::new(engine),
+        client: Backlog::new(peer.outgoing()),
         chats: HashMap::new(),
         extras: Extras::default(),
         logged_out: false,
         told: HashSet::new(),
         opening: HashMap::new(),
         again: VecDeque::new(),
-        pending: FuturesUnordered::new(),
-        backlog: VecDeque::new(),
     };
     server.run(inbox, peer.ended()).await;
     let _ = tokio::time::timeout(LAST_WORDS, server.last_words()).await;
@@ -61,29 +50,10 @@ pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> 
     Ok(())
 }
 
-/// What to do with a reply of the engine or the client, on the connection's own task.
-pub type Then = Box<dyn FnOnce(&mut Server) + Send>;
-
-/// The engine's side of the connection, there from `initialize` on.
-struct Attached {
-    commands: Commands,
-    follower: Follower,
-    host: mpsc::Receiver<HostRequest>,
-}
-
-/// Something that must wait until the client reads again.
-#[expect(clippy::large_enum_variant, reason = "few wait, and only while the client does not read")]
-enum Waiting {
-    Notify(Box<RawValue>),
-    Respond(Responder, Value),
-    Fail(Responder, rpc::Fault),
-    Ask(SessionId, domain::AskId, Question),
-}
-
 pub struct Server {
-    engine: Engine,
-    pub outgoing: Outgoing,
-    link: Option<Attached>,
+    /// Attached from `initialize` on.
+    pub engine: Front<Server>,
+    pub client: Backlog,
     pub chats: HashMap<SessionId, Chat>,
     pub extras: Extras,
     /// The client called `logout`, and nothing is begun until `authenticate`.
@@ -94,56 +64,24 @@ pub struct Server {
     pub opening: HashMap<SessionId, Vec<Inbound>>,
     /// What came for chats that have been loaded by now.
     again: VecDeque<Inbound>,
-    pending: FuturesUnordered<BoxFuture<'static, Then>>,
-    backlog: VecDeque<Waiting>,
-}
-
-enum Happened {
-    Reply(Then),
-    Message(Inbound),
-    Host(HostRequest),
-    Event(Event),
-    Room,
-    End,
 }
 
 impl Server {
     async fn run(&mut self, mut inbox: mpsc::Receiver<Inbound>, ended: impl Future<Output = End>) {
         let mut ended = std::pin::pin!(ended);
         loop {
-            match self.wait(&mut inbox, &mut ended).await {
+            let happened = match self.again.pop_front() {
+                Some(message) => Happened::Message(message),
+                None => self.engine.next(&mut inbox, self.client.full(), &mut ended).await,
+            };
+            match happened {
                 Happened::Reply(then) => then(self),
                 Happened::Message(message) => crate::dispatch::take(self, message).await,
                 Happened::Host(request) => crate::host::take(self, request),
                 Happened::Event(event) => self.show(&event),
-                Happened::Room => self.drain(),
+                Happened::Room => self.client.drain(),
                 Happened::End => break,
             }
-        }
-    }
-
-    async fn wait(
-        &mut self,
-        inbox: &mut mpsc::Receiver<Inbound>,
-        ended: &mut (impl Future<Output = End> + Unpin),
-    ) -> Happened {
-        if let Some(message) = self.again.pop_front() {
-            return Happened::Message(message);
-        }
-        let outgoing = self.outgoing.clone();
-        let room = self.backlog.is_empty() && outgoing.has_room();
-        let (follower, host) = match &mut self.link {
-            Some(link) => (Some(&mut link.follower), Some(&mut link.host)),
-            None => (None, None),
-        };
-        tokio::select! {
-            biased;
-            Some(then) = self.pending.next(), if !self.pending.is_empty() => Happened::Reply(then),
-            message = inbox.recv() => message.map_or(Happened::End, Happened::Message),
-            Some(request) = next_call(host) => Happened::Host(request),
-            _ = outgoing.ready(), if !room => Happened::Room,
-            event = next_event(follower), if room => event.map_or(Happened::End, Happened::Event),
-            _ = ended => Happened::End,
         }
     }
 
@@ -153,65 +91,11 @@ impl Server {
         for responder in waiting {
             self.respond(responder, &acp::PromptResponse::new(acp::StopReason::Cancelled));
         }
-        if let Some(link) = &self.link {
-            let _ = link.commands.send(Command::Detach).await;
-        }
-        while let Some(then) = self.pending.next().await {
+        self.engine.tell(Command::Detach).await;
+        while let Some(then) = self.engine.pending.next().await {
             then(self);
-            self.drain();
+            self.client.drain();
         }
-    }
-
-    /// Attaches to the engine, as the client's capabilities say.
-    pub async fn attach(&mut self, abilities: domain::Abilities) -> Result<(), Failure> {
-        let link = self.engine.attach(abilities).await?;
-        let follower = Follower::new(link.commands.clone(), link.events);
-        self.link = Some(Attached { commands: link.commands, follower, host: link.host });
-        Ok(())
-    }
-
-    pub fn commands(&self) -> Option<Commands> {
-        self.link.as_ref().map(|link| link.commands.clone())
-    }
-
-    /// Sends a command now; the future is its reply.
-    pub async fn send<T: Send + 'static>(
-        &mut self,
-        make: impl FnOnce(Reply<T>) -> Command,
-    ) -> BoxFuture<'static, Result<T, Failure>> {
-        let (reply, answer) = oneshot::channel();
-        self.tell(make(reply)).await;
-        Box::pin(async move { answer.await.unwrap_or_else(|_| Err(Failure::closed())) })
-    }
-
-    /// Sends a command; `then` gets its reply on this task, before any event that the command causes.
-    pub async fn call<T: Send + 'static>(
-        &mut self,
-        make: impl FnOnce(Reply<T>) -> Command,
-        then: impl FnOnce(&mut Server, Result<T, Failure>) + Send + 'static,
-    ) {
-        let reply = self.send(make).await;
-        self.later(reply, then);
-    }
-
-    /// Sends a command that has no reply.
-    pub async fn tell(&mut self, command: Command) {
-        match &self.link {
-            Some(link) => drop(link.commands.send(command).await),
-            None => drop(command),
-        }
-    }
-
-    /// Runs work beside this task and `then` on it.
-    pub fn later<T: Send + 'static>(
-        &mut self,
-        work: impl Future<Output = T> + Send + 'static,
-        then: impl FnOnce(&mut Server, T) + Send + 'static,
-    ) {
-        self.pending.push(Box::pin(async move {
-            let done = work.await;
-            Box::new(move |server: &mut Server| then(server, done)) as Then
-        }));
     }
 
     /// A chat has been loaded, or has not: what came for it meanwhile is taken now.
@@ -219,18 +103,9 @@ impl Server {
         self.again.extend(self.opening.remove(session).unwrap_or_default());
     }
 
-    /// Shows what happens in a chat after fact `after`.
-    pub fn follow(&mut self, session: SessionId, after: u64) {
-        if let Some(link) = &mut self.link {
-            link.follower.follow(session, after);
-        }
-    }
-
     /// The chat is not one of this connection's any more; what waits for it ends.
     pub fn forget(&mut self, session: &SessionId) {
-        if let Some(link) = &mut self.link {
-            link.follower.forget(session);
-        }
+        self.engine.forget(session);
         if let Some(mut chat) = self.chats.remove(session) {
             for responder in chat.cancel_all() {
                 self.respond(responder, &acp::PromptResponse::new(acp::StopReason::Cancelled));
@@ -256,10 +131,7 @@ impl Server {
     pub fn say(&mut self, session: &SessionId, out: Out) {
         match out {
             Out::Update(update) => self.notify(session, update),
-            Out::Ask(id, question) if self.backlog.is_empty() => ask(self, session, id, question),
-            Out::Ask(id, question) => {
-                self.backlog.push_back(Waiting::Ask(session.clone(), id, question));
-            }
+            Out::Ask(id, question) => ask(self, session, id, question),
             Out::Decline(id) => crate::sessions::decline(self, session, id),
             Out::Settled(id) => {
                 if let Some(chat) = self.chats.get_mut(session) {
@@ -291,65 +163,24 @@ impl Server {
         }
     }
 
-    /// Queues an update; while the client does not read, it waits here in order.
     fn notify(&mut self, session: &SessionId, update: acp::SessionUpdate) {
         let params = acp::SessionNotification::new(session.0.clone(), update);
-        if self.backlog.is_empty() {
-            match self.outgoing.notify(method::SESSION_UPDATE, &params) {
-                Ok(()) | Err(NotSent::Closed) => return,
-                Err(NotSent::Full) => {}
-                Err(NotSent::Unserialisable(error)) => {
-                    tracing::error!(%error, "an update could not be written");
-                    return;
-                }
-            }
-        }
-        match to_raw_value(&params) {
-            Ok(raw) => self.backlog.push_back(Waiting::Notify(raw)),
-            Err(error) => tracing::error!(%error, "an update could not be written"),
+        if let Err(error) = self.client.notify(method::SESSION_UPDATE, &params) {
+            tracing::error!(%error, "an update could not be written");
         }
     }
 
     /// Answers after everything that was notified before.
     pub fn respond<T: Serialize>(&mut self, responder: Responder, result: &T) {
-        if self.backlog.is_empty() {
-            return responder.succeed(result);
-        }
-        match serde_json::to_value(result) {
-            Ok(result) => self.backlog.push_back(Waiting::Respond(responder, result)),
-            Err(error) => responder.fail(rpc::Fault::internal(error.to_string())),
-        }
+        self.client.respond(responder, Ok(result));
     }
 
-    pub fn fail(&mut self, responder: Responder, fault: rpc::Fault) {
-        if self.backlog.is_empty() {
-            responder.fail(fault);
-        } else {
-            self.backlog.push_back(Waiting::Fail(responder, fault));
-        }
+    pub fn fail(&mut self, responder: Responder, fault: Fault) {
+        self.client.respond::<()>(responder, Err(fault));
     }
 
     pub fn respond_with<T: Serialize>(&mut self, responder: Responder, outcome: Result<T, Failure>) {
-        match outcome {
-            Ok(result) => self.respond(responder, &result),
-            Err(failure) => self.fail(responder, crate::dispatch::fault(&failure)),
-        }
-    }
-
-    fn drain(&mut self) {
-        while let Some(waiting) = self.backlog.pop_front() {
-            match waiting {
-                Waiting::Respond(responder, result) => responder.succeed(&result),
-                Waiting::Fail(responder, fault) => responder.fail(fault),
-                Waiting::Ask(session, id, question) => ask(self, &session, id, question),
-                Waiting::Notify(raw) => {
-                    if let Err(NotSent::Full) = self.outgoing.notify_raw(method::SESSION_UPDATE, &raw) {
-                        self.backlog.push_front(Waiting::Notify(raw));
-                        return;
-                    }
-                }
-            }
-        }
+        self.client.respond(responder, outcome.map_err(|failure| crate::dispatch::fault(&failure)));
     }
 
     /// A call runs in a terminal of the client.
@@ -361,9 +192,9 @@ impl Server {
     }
 
     fn catalog_changed(&mut self, kind: CatalogKind) {
-        let Some(commands) = self.commands() else { return };
+        let Some(commands) = self.engine.commands() else { return };
         match kind {
-            CatalogKind::Models => self.later(
+            CatalogKind::Models => self.engine.later(
                 async move { commands.call(|reply| Command::Catalog { reply }).await },
                 |server, catalog| {
                     if let Ok(catalog) = catalog {
@@ -390,19 +221,5 @@ impl Server {
         for (session, out) in offered {
             self.say(&session, out);
         }
-    }
-}
-
-async fn next_event(follower: Option<&mut Follower>) -> Option<Event> {
-    match follower {
-        Some(follower) => follower.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_call(host: Option<&mut mpsc::Receiver<HostRequest>>) -> Option<HostRequest> {
-    match host {
-        Some(host) => host.recv().await,
-        None => std::future::pending().await,
     }
 }

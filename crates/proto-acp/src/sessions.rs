@@ -86,7 +86,9 @@ impl Drop for Chat {
 
 /// A prompt was accepted: its turn's end is its answer.
 pub fn accepted(server: &mut Server, session: &SessionId, turn: TurnId, responder: Responder) {
-    let (Some(commands), Some(chat)) = (server.commands(), server.chats.get_mut(session)) else { return };
+    let (Some(commands), Some(chat)) = (server.engine.commands(), server.chats.get_mut(session)) else {
+        return;
+    };
     let cancellation = responder.cancellation();
     let stopped = session.clone();
     let watch = tokio::spawn(async move {
@@ -140,15 +142,20 @@ pub fn replay(server: &mut Server, info: &SessionInfo, facts: Vec<Arc<Recorded>>
             server.say(session, Out::Ask(id, question));
         }
     }
-    server.follow(session.clone(), newest);
+    server.engine.follow(session.clone(), newest);
 }
 
-/// Puts an ask to the client; its answer goes to the engine.
+/// Puts an ask to the client, after everything before it; its answer goes to the engine.
 pub fn ask(server: &mut Server, session: &SessionId, id: AskId, question: Question) {
-    let (Some(commands), Some(chat)) = (server.commands(), server.chats.get_mut(session)) else { return };
-    let outgoing = server.outgoing.clone();
+    let (Some(commands), Some(chat)) = (server.engine.commands(), server.chats.get_mut(session)) else {
+        return;
+    };
+    let (turn, outgoing) = (server.client.turn(), server.client.outgoing().clone());
     let session = session.clone();
     let asked = tokio::spawn(async move {
+        if turn.await.is_err() {
+            return;
+        }
         let answer = match question {
             Question::Permission(request) => {
                 let request = outgoing.request(method::REQUEST_PERMISSION, &request, QUESTION);
@@ -165,20 +172,20 @@ pub fn ask(server: &mut Server, session: &SessionId, id: AskId, question: Questi
 }
 
 pub fn decline(server: &mut Server, session: &SessionId, ask: AskId) {
-    let Some(commands) = server.commands() else { return };
+    let Some(commands) = server.engine.commands() else { return };
     let command = Command::Answer { session: session.clone(), ask, answer: Answer::Cancelled };
-    server.later(async move { drop(commands.send(command).await) }, |_, ()| {});
+    server.engine.later(async move { drop(commands.send(command).await) }, |_, ()| {});
 }
 
 /// The slash commands of a chat, as they are now.
 pub fn tell_commands(server: &mut Server, session: SessionId) {
-    let Some(commands) = server.commands() else { return };
+    let Some(commands) = server.engine.commands() else { return };
     let asked = session.clone();
     let listed = async move {
         let (session, query) = (Some(asked), String::new());
         commands.call(|reply| Command::SlashCommands { session, query, reply }).await
     };
-    server.later(listed, move |server, listed| {
+    server.engine.later(listed, move |server, listed| {
         if let Ok(listed) = listed {
             let available = acp::AvailableCommandsUpdate::new(listed.iter().map(available).collect());
             server.say(&session, Out::Update(acp::SessionUpdate::AvailableCommandsUpdate(available)));

@@ -7,21 +7,19 @@ use rpc::{Fault, Responder};
 use serde_json::{Value, json};
 
 use crate::catalog::agent_name;
-use crate::dispatch::{fail, fault, session_of};
+use crate::dispatch::{fail, session_of};
 use crate::serve::Server;
 use crate::wire::{ChatParams, method};
 
 pub async fn list(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
     let filter = ListFilter { limit: params.limit, ..ListFilter::default() };
     server
+        .engine
         .call(
             |reply| Command::List { filter, reply },
-            |server, chats| match chats {
-                Ok(chats) => {
-                    let chats: Vec<Value> = chats.iter().map(summary).collect();
-                    server.respond(responder, json!({"chats": chats}));
-                }
-                Err(failure) => fail(responder, fault(&failure)),
+            |server, chats| {
+                let chats = chats.map(|chats| chats.iter().map(summary).collect::<Vec<Value>>());
+                server.respond_with(responder, chats.map(|chats| json!({"chats": chats})));
             },
         )
         .await;
@@ -40,6 +38,7 @@ pub async fn open(server: &mut Server, params: ChatParams, responder: Option<Res
     };
     let chat = session.clone();
     server
+        .engine
         .call(
             |reply| Command::Load { session, servers: Vec::new(), reply },
             move |server, info| match info {
@@ -47,7 +46,7 @@ pub async fn open(server: &mut Server, params: ChatParams, responder: Option<Res
                 Err(failure) if failure.kind == FailureKind::User => {
                     server.respond(responder, json!({"found": false, "chatId": chat}));
                 }
-                Err(failure) => fail(responder, fault(&failure)),
+                Err(failure) => server.respond_with(responder, Err(failure)),
             },
         )
         .await;
@@ -60,11 +59,12 @@ pub async fn fork(server: &mut Server, params: ChatParams, responder: Option<Res
     };
     let until = params.content_id.as_deref().and_then(ItemId::parse);
     server
+        .engine
         .call(
             |reply| Command::Fork { session, until, reply },
             move |server, info| match info {
                 Ok(info) => show_opened(server, info.id.clone(), info, responder),
-                Err(failure) => fail(responder, fault(&failure)),
+                Err(failure) => server.respond_with(responder, Err(failure)),
             },
         )
         .await;
@@ -72,28 +72,32 @@ pub async fn fork(server: &mut Server, params: ChatParams, responder: Option<Res
 
 /// Cleared, opened, the contents, and then the response.
 fn show_opened(server: &mut Server, chat: SessionId, info: SessionInfo, responder: Option<Responder>) {
-    let Some(commands) = server.commands() else { return };
+    let Some(commands) = server.engine.commands() else { return };
     let session = chat.clone();
-    server.later(async move { domain::replay::read(&commands, &session).await }, move |server, facts| {
-        let facts = match facts {
-            Ok(facts) => facts,
-            Err(failure) => return fail(responder, fault(&failure)),
-        };
-        let newest = facts.last().map_or(0, |last| last.number);
-        let title = info.settings.title.clone().unwrap_or_default();
-        server.notify(method::CHAT_CLEARED, &json!({"chatId": chat, "messages": true}));
-        server.notify(method::CHAT_OPENED, &json!({"chatId": chat, "title": title}));
-        server.replay(&chat, facts, newest);
-        let behavior = info.settings.behavior.as_deref().unwrap_or("agent");
-        let mut selection =
-            json!({"agent": agent_name(behavior), "trust": info.settings.trust.unwrap_or(false)});
-        if let Some(selection) = selection.as_object_mut() {
-            selection.extend(info.settings.model.as_ref().map(|model| ("model".to_owned(), json!(model))));
-            selection.extend(info.settings.variant.as_ref().map(|it| ("variant".to_owned(), json!(it))));
-        }
-        server.respond(
-            responder,
-            json!({"found": true, "chatId": chat, "title": title, "selection": selection}),
-        );
-    });
+    server.engine.later(
+        async move { domain::replay::read(&commands, &session).await },
+        move |server, facts| {
+            let facts = match facts {
+                Ok(facts) => facts,
+                Err(failure) => return server.respond_with(responder, Err(failure)),
+            };
+            let newest = facts.last().map_or(0, |last| last.number);
+            let title = info.settings.title.clone().unwrap_or_default();
+            server.notify(method::CHAT_CLEARED, &json!({"chatId": chat, "messages": true}));
+            server.notify(method::CHAT_OPENED, &json!({"chatId": chat, "title": title}));
+            server.replay(&chat, facts, newest);
+            let behavior = info.settings.behavior.as_deref().unwrap_or("agent");
+            let mut selection =
+                json!({"agent": agent_name(behavior), "trust": info.settings.trust.unwrap_or(false)});
+            if let Some(selection) = selection.as_object_mut() {
+                selection
+                    .extend(info.settings.model.as_ref().map(|model| ("model".to_owned(), json!(model))));
+                selection.extend(info.settings.variant.as_ref().map(|it| ("variant".to_owned(), json!(it))));
+            }
+            server.respond(
+                responder,
+                json!({"found": true, "chatId": chat, "title": title, "selection": selection}),
+            );
+        },
+    );
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use domain::command::Workspace;
 use domain::tool::ServerAction;
-use domain::{Abilities, Answer, Command, Failure, FailureKind, ItemId, SessionId};
+use domain::{Abilities, Answer, Command, Failure, FailureKind, ItemId, Reply, SessionId};
 use rpc::{Fault, Inbound, Responder};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub async fn take(server: &mut Server, message: Inbound) {
         "exit" => server.over = true,
         "initialized" => initialized(server).await,
         "shutdown" => shutdown(server, responder).await,
-        _ if server.commands().is_none() => {
+        _ if server.engine.commands().is_none() => {
             fail(responder, Fault::new(NOT_INITIALIZED, "Send initialize first."));
         }
         "chat/prompt" => prompting::prompt(server, value, responder).await,
@@ -49,7 +49,7 @@ async fn chat(server: &mut Server, method: &str, value: Value, responder: Option
     match method {
         "chat/promptStop" => {
             if let Some(session) = session_of(&params) {
-                server.tell(Command::Cancel { session }).await;
+                server.engine.tell(Command::Cancel { session }).await;
             }
             server.respond(responder, wire::empty());
         }
@@ -84,7 +84,7 @@ async fn initialize(server: &mut Server, value: Value, responder: Option<Respond
         Ok(params) => params,
         Err(fault) => return fail(responder, fault),
     };
-    if server.commands().is_some() {
+    if server.engine.commands().is_some() {
         return fail(
             responder,
             Fault::new(Fault::INVALID_REQUEST, "This connection is initialized already."),
@@ -95,7 +95,7 @@ async fn initialize(server: &mut Server, value: Value, responder: Option<Respond
     }
     server.draft = is_draft(&params);
     let abilities = abilities(&params, server.draft);
-    if let Err(failure) = server.attach(abilities.clone()).await {
+    if let Err(failure) = server.engine.attach(abilities.clone()).await {
         return fail(responder, fault(&failure));
     }
     let roots: Vec<PathBuf> = params
@@ -108,6 +108,7 @@ async fn initialize(server: &mut Server, value: Value, responder: Option<Respond
         Workspace { roots, options: params.initialization_options.filter(|options| !options.is_null()) };
     server.hello = Some((abilities, workspace.clone()));
     server
+        .engine
         .call(
             |reply| Command::Enter { workspace, reply },
             |server, entered| match entered {
@@ -117,7 +118,7 @@ async fn initialize(server: &mut Server, value: Value, responder: Option<Respond
                     let result = serde_json::to_value(wire::InitializeResult { chat_welcome_message });
                     server.respond(responder, result.unwrap_or_default());
                 }
-                Err(failure) => fail(responder, fault(&failure)),
+                Err(failure) => server.respond_with(responder, Err(failure)),
             },
         )
         .await;
@@ -131,11 +132,11 @@ pub(crate) async fn turn_to_draft(server: &mut Server) {
     }
     server.draft = true;
     (abilities.approvals, abilities.proposes_changes) = (false, true);
-    server.tell(Command::Detach).await;
-    if let Err(failure) = server.attach(abilities).await {
+    server.engine.tell(Command::Detach).await;
+    if let Err(failure) = server.engine.attach(abilities).await {
         tracing::error!(%failure, "the engine takes no draft client");
     }
-    server.call(|reply| Command::Enter { workspace, reply }, |_, _| {}).await;
+    server.engine.call(|reply| Command::Enter { workspace, reply }, |_, _| {}).await;
 }
 
 /// The draft's capabilities have members that no later client sends.
@@ -166,7 +167,7 @@ fn abilities(params: &InitializeParams, draft: bool) -> Abilities {
 }
 
 async fn initialized(server: &mut Server) {
-    if server.draft || server.commands().is_none() {
+    if server.draft || server.engine.commands().is_none() {
         return;
     }
     let catalog = server.catalog.clone();
@@ -177,6 +178,7 @@ async fn initialized(server: &mut Server) {
     }
     catalog::tell_config(server, &catalog);
     server
+        .engine
         .call(
             |reply| Command::Servers { reply },
             |server, servers| catalog::tell_servers(server, &servers.unwrap_or_default()),
@@ -185,16 +187,14 @@ async fn initialized(server: &mut Server) {
 }
 
 async fn shutdown(server: &mut Server, responder: Option<Responder>) {
-    if server.commands().is_none() {
+    if server.engine.commands().is_none() {
         return server.respond(responder, Value::Null);
     }
     server
+        .engine
         .call(
             |reply| Command::Shutdown { reply },
-            |server, done| match done {
-                Ok(()) => server.respond(responder, Value::Null),
-                Err(failure) => fail(responder, fault(&failure)),
-            },
+            |server, done| server.respond_with(responder, done.map(|()| Value::Null)),
         )
         .await;
 }
@@ -211,7 +211,7 @@ async fn settle(server: &mut Server, method: &str, params: ChatParams, responder
         } else {
             Answer::Deny { remember: false, reason: params.reason }
         };
-        server.tell(Command::Answer { session, ask, answer }).await;
+        server.engine.tell(Command::Answer { session, ask, answer }).await;
     }
     server.respond(responder, wire::empty());
 }
@@ -220,37 +220,36 @@ async fn configure(server: &mut Server, params: ChatParams, responder: Option<Re
     let (session, change) = (session_of(&params), from_wire::settings(&params));
     let session = session.filter(|session| server.knows(session));
     server
+        .engine
         .call(
             |reply| Command::Configure { session, change, reply },
-            |server, done| match done {
-                Ok(_) => server.respond(responder, wire::empty()),
-                Err(failure) => refused(server, responder, &failure),
-            },
+            |server, done| tell_done(server, responder, done),
         )
         .await;
 }
 
-/// A person reads it, also where the client did not wait for an answer.
-fn refused(server: &mut Server, responder: Option<Responder>, failure: &Failure) {
-    if responder.is_none() {
+/// A person reads a failure, also where the client did not wait for an answer.
+fn tell_done<T>(server: &mut Server, responder: Option<Responder>, done: Result<T, Failure>) {
+    if let (Err(failure), None) = (&done, &responder) {
         let message = json!({"type": "error", "message": failure.to_string()});
         server.notify(method::SHOW_MESSAGE, &message);
     }
-    fail(responder, fault(failure));
+    server.respond_with(responder, done.map(|_| wire::empty()));
 }
 
 async fn delete(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
     let Some(session) = session_of(&params) else { return server.respond(responder, wire::empty()) };
     let deleted = session.clone();
     server
+        .engine
         .call(
             |reply| Command::Delete { session, reply },
             move |server, done| {
                 // A chat that is not there is as good as deleted.
-                if let Err(failure) = &done
+                if let Err(failure) = done
                     && failure.kind != FailureKind::User
                 {
-                    return fail(responder, fault(failure));
+                    return server.respond_with(responder, Err(failure));
                 }
                 server.forget(&deleted);
                 if !server.draft {
@@ -270,28 +269,25 @@ async fn rollback(server: &mut Server, params: ChatParams, all: bool, responder:
     if !all && from.is_none() {
         return fail(responder, Fault::new(Fault::INVALID_PARAMS, "contentId is not one of this chat's."));
     }
-    server
-        .call(
-            |reply| Command::Rollback { session, from: if all { None } else { from }, reply },
-            |server, done| match done {
-                Ok(()) => server.respond(responder, wire::empty()),
-                Err(failure) => fail(responder, fault(&failure)),
-            },
-        )
-        .await;
+    let from = from.filter(|_| !all);
+    carry_out(server, responder, |reply| Command::Rollback { session, from, reply }).await;
 }
 
 async fn steer(server: &mut Server, text: Option<String>, params: ChatParams, responder: Option<Responder>) {
     let Some(session) = session_of(&params) else { return server.respond(responder, wire::empty()) };
-    server
-        .call(
-            |reply| Command::Steer { session, text, reply },
-            |server, done| match done {
-                Ok(()) => server.respond(responder, wire::empty()),
-                Err(failure) => fail(responder, fault(&failure)),
-            },
-        )
-        .await;
+    carry_out(server, responder, |reply| Command::Steer { session, text, reply }).await;
+}
+
+/// A command whose reply says no more than that it was done.
+async fn carry_out(
+    server: &mut Server,
+    responder: Option<Responder>,
+    make: impl FnOnce(Reply<()>) -> Command,
+) {
+    let done = |server: &mut Server, done: Result<(), Failure>| {
+        server.respond_with(responder, done.map(|()| wire::empty()));
+    };
+    server.engine.call(make, done).await;
 }
 
 async fn server_action(
@@ -304,12 +300,10 @@ async fn server_action(
         return fail(responder, Fault::new(Fault::INVALID_PARAMS, "name is missing."));
     };
     server
+        .engine
         .call(
             |reply| Command::ServerAction { name, action, reply },
-            |server, done| match done {
-                Ok(()) => server.respond(responder, wire::empty()),
-                Err(failure) => refused(server, responder, &failure),
-            },
+            |server, done| tell_done(server, responder, done),
         )
         .await;
 }

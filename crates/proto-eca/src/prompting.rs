@@ -54,6 +54,7 @@ pub async fn prompt(server: &mut Server, value: Value, responder: Option<Respond
     }
     let chat = session.clone();
     server
+        .engine
         .call(
             |reply| Command::Prompt { session, prompt, reply },
             move |server, accepted| prompted(server, chat, accepted, responder),
@@ -117,6 +118,7 @@ fn draft_model(server: &Server, name: Option<String>) -> Option<String> {
 async fn open(server: &mut Server, session: SessionId, settings: Settings) {
     let (id, opened) = (Some(session.clone()), session.clone());
     server
+        .engine
         .call(
             |reply| Command::Open { id, workspace: None, settings, servers: Vec::new(), reply },
             move |server, info| {

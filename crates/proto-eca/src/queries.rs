@@ -5,7 +5,7 @@ use domain::command::{Context, ContextQuery, SlashCommand, SlashOrigin};
 use rpc::Responder;
 use serde_json::{Value, json};
 
-use crate::dispatch::{fail, fault, session_of};
+use crate::dispatch::session_of;
 use crate::from_wire;
 use crate::serve::Server;
 use crate::wire::ChatParams;
@@ -23,10 +23,11 @@ pub async fn contexts(server: &mut Server, method: &str, params: ChatParams, res
         .map(|it| context(&it))
         .collect();
     server
+        .engine
         .call(
             |reply| Command::Contexts { session, query, kind, reply },
-            move |server, found| match found {
-                Ok(found) => {
+            move |server, found| {
+                let result = found.map(|found| {
                     let mut found: Vec<Value> = found.iter().map(context).collect();
                     found.retain(|context| !taken.contains(context));
                     let member = if kind == ContextQuery::Files { "files" } else { "contexts" };
@@ -34,9 +35,9 @@ pub async fn contexts(server: &mut Server, method: &str, params: ChatParams, res
                     if let (Some(chat), Some(result)) = (chat, result.as_object_mut()) {
                         result.insert("chatId".into(), json!(chat));
                     }
-                    server.respond(responder, result);
-                }
-                Err(failure) => fail(responder, fault(&failure)),
+                    result
+                });
+                server.respond_with(responder, result);
             },
         )
         .await;
@@ -74,14 +75,13 @@ pub async fn slash_commands(server: &mut Server, params: ChatParams, responder: 
     let chat = session.clone();
     let query = params.query.unwrap_or_default();
     server
+        .engine
         .call(
             |reply| Command::SlashCommands { session, query, reply },
-            move |server, commands| match commands {
-                Ok(commands) => {
-                    let commands: Vec<Value> = commands.iter().map(command).collect();
-                    server.respond(responder, json!({"chatId": chat, "commands": commands}));
-                }
-                Err(failure) => fail(responder, fault(&failure)),
+            move |server, commands| {
+                let commands = commands.map(|commands| commands.iter().map(command).collect::<Vec<Value>>());
+                let result = commands.map(|commands| json!({"chatId": chat, "commands": commands}));
+                server.respond_with(responder, result);
             },
         )
         .await;

@@ -3,30 +3,23 @@
 //! Invariants: commands leave in the order of the messages; a response leaves before the events its command causes
 //! (replies are looked at before events); a client that does not read stops nothing but its own output.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use domain::command::{Catalog, Workspace};
 use domain::event::{CatalogKind, EventBody, Outcome};
 use domain::host::{HostReply, HostRequest};
-use domain::link::{Commands, Engine};
-use domain::{
-    Answer, Ask, AskKind, BoxFuture, Command, Event, Fact, Failure, Follower, HostCall, Reply, SessionId,
-};
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
-use rpc::{End, Inbound, NotSent, Outgoing, Peer, Responder, Settings, Transport};
-use serde_json::value::{RawValue, to_raw_value};
+use domain::link::Engine;
+use domain::{Answer, Ask, AskKind, Command, Event, Fact, Failure, Front, Happened, HostCall, SessionId};
+use rpc::{Backlog, End, Inbound, Outgoing, Responder, Settings, Transport};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::draft::DraftProjection;
 use crate::from_wire;
 use crate::to_wire::Projection;
 use crate::wire::{self, Out, method};
 
-/// Messages taken from the client and not yet dispatched.
-const INBOX: usize = 256;
 /// How long the last words may take to be written.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// A person may take this long to answer a question in the editor.
@@ -44,16 +37,12 @@ pub async fn serve(engine: Engine, transport: Transport, outside: Outside) -> st
         cancel: Some(rpc::CancelMethod { method: "$/cancelRequest", parameter: "id" }),
         ..Settings::header()
     };
-    let (intake, inbox) = rpc::inbox(INBOX);
-    let peer = Peer::start(settings, transport, |_| intake)?;
+    let (peer, inbox) = rpc::inbox(settings, transport)?;
     let mut server = Server {
-        engine,
-        outgoing: peer.outgoing(),
+        engine: Front::new(engine),
+        client: Backlog::new(peer.outgoing()),
         outside,
-        link: None,
         chats: HashMap::new(),
-        pending: FuturesUnordered::new(),
-        backlog: VecDeque::new(),
         catalog: Catalog::default(),
         hello: None,
         draft: false,
@@ -66,35 +55,17 @@ pub async fn serve(engine: Engine, transport: Transport, outside: Outside) -> st
     Ok(())
 }
 
-/// What to do with a reply of the engine, on the connection's own task.
-pub type Then = Box<dyn FnOnce(&mut Server) + Send>;
-
-/// The engine's side of the connection, there from `initialize` on.
-struct Attached {
-    commands: Commands,
-    follower: Follower,
-    host: mpsc::Receiver<HostRequest>,
-}
-
 enum Projecting {
     Grown(Projection),
     Draft(DraftProjection),
 }
 
-/// Something that must wait until the client reads again.
-enum Waiting {
-    Notify(&'static str, Box<RawValue>),
-    Respond(Responder, Value),
-}
-
 pub struct Server {
-    engine: Engine,
-    pub outgoing: Outgoing,
+    /// Attached from `initialize` on.
+    pub engine: Front<Server>,
+    client: Backlog,
     pub outside: Outside,
-    link: Option<Attached>,
     chats: HashMap<SessionId, Projecting>,
-    pending: FuturesUnordered<BoxFuture<'static, Then>>,
-    backlog: VecDeque<Waiting>,
     pub catalog: Catalog,
     /// What the client said it can and where it works.
     pub hello: Option<(domain::Abilities, Workspace)>,
@@ -103,98 +74,20 @@ pub struct Server {
     pub over: bool,
 }
 
-enum Happened {
-    Reply(Then),
-    Message(Inbound),
-    Host(HostRequest),
-    Event(Event),
-    Room,
-    End,
-}
-
 impl Server {
     async fn run(&mut self, mut inbox: mpsc::Receiver<Inbound>, ended: impl Future<Output = End>) {
         let mut ended = std::pin::pin!(ended);
         while !self.over {
-            match self.wait(&mut inbox, &mut ended).await {
+            match self.engine.next(&mut inbox, self.client.full(), &mut ended).await {
                 Happened::Reply(then) => then(self),
                 Happened::Message(message) => crate::dispatch::take(self, message).await,
                 Happened::Host(request) => self.host_call(request),
                 Happened::Event(event) => self.show(&event),
-                Happened::Room => self.drain(),
+                Happened::Room => self.client.drain(),
                 Happened::End => break,
             }
         }
-        if let Some(link) = &self.link {
-            let _ = link.commands.send(Command::Detach).await;
-        }
-    }
-
-    async fn wait(
-        &mut self,
-        inbox: &mut mpsc::Receiver<Inbound>,
-        ended: &mut (impl Future<Output = End> + Unpin),
-    ) -> Happened {
-        let outgoing = self.outgoing.clone();
-        let room = self.backlog.is_empty() && outgoing.has_room();
-        let (follower, host) = match &mut self.link {
-            Some(link) => (Some(&mut link.follower), Some(&mut link.host)),
-            None => (None, None),
-        };
-        tokio::select! {
-            biased;
-            Some(then) = self.pending.next(), if !self.pending.is_empty() => Happened::Reply(then),
-            message = inbox.recv() => message.map_or(Happened::End, Happened::Message),
-            Some(request) = next_call(host) => Happened::Host(request),
-            _ = outgoing.ready(), if !room => Happened::Room,
-            event = next_event(follower), if room => event.map_or(Happened::End, Happened::Event),
-            _ = ended => Happened::End,
-        }
-    }
-
-    /// Attaches to the engine, as the client's capabilities say.
-    pub async fn attach(&mut self, abilities: domain::Abilities) -> Result<(), Failure> {
-        let link = self.engine.attach(abilities).await?;
-        let follower = Follower::new(link.commands.clone(), link.events);
-        self.link = Some(Attached { commands: link.commands, follower, host: link.host });
-        Ok(())
-    }
-
-    pub fn commands(&self) -> Option<Commands> {
-        self.link.as_ref().map(|link| link.commands.clone())
-    }
-
-    /// Sends a command; `then` gets its reply on this task, before any event that the command causes.
-    pub async fn call<T: Send + 'static>(
-        &mut self,
-        make: impl FnOnce(Reply<T>) -> Command,
-        then: impl FnOnce(&mut Server, Result<T, Failure>) + Send + 'static,
-    ) {
-        let (reply, answer) = oneshot::channel();
-        self.later(async move { answer.await.unwrap_or_else(|_| Err(Failure::closed())) }, then);
-        self.tell(make(reply)).await;
-    }
-
-    /// Sends a command that has no reply.
-    pub async fn tell(&mut self, command: Command) {
-        match &self.link {
-            Some(link) => {
-                let _ = link.commands.send(command).await;
-            }
-            None => drop(command),
-        }
-    }
-
-    /// Runs work beside this task and `then` on it.
-    pub fn later<T: Send + 'static>(
-        &mut self,
-        work: impl Future<Output = T> + Send + 'static,
-        then: impl FnOnce(&mut Server, T) + Send + 'static,
-    ) {
-        self.pending.push(Box::pin(async move {
-            let done = work.await;
-            Box::new(move |server: &mut Server| then(server, done)) as Then
-        }));
+        self.engine.tell(Command::Detach).await;
     }
 
     pub fn has_chats(&self) -> bool {
@@ -208,9 +101,7 @@ impl Server {
     /// Shows what happens in a chat from fact `after` on.
     pub fn follow(&mut self, session: SessionId, after: u64) {
         self.learn(&session);
-        if let Some(link) = &mut self.link {
-            link.follower.follow(session, after);
-        }
+        self.engine.follow(session, after);
     }
 
     /// From now on the chat is one of this connection's.
@@ -221,9 +112,7 @@ impl Server {
 
     pub fn forget(&mut self, session: &SessionId) {
         self.chats.remove(session);
-        if let Some(link) = &mut self.link {
-            link.follower.forget(session);
-        }
+        self.engine.forget(session);
     }
 
     /// Shows stored facts, and what comes after them. Of turns that went well only the last one's state is told.
@@ -286,67 +175,48 @@ impl Server {
         }
     }
 
-    /// Queues a notification; while the client does not read, it waits here in order.
+    /// Tells the client something, after everything before it.
     pub fn notify<P: serde::Serialize + ?Sized>(&mut self, method: &'static str, params: &P) {
-        if self.backlog.is_empty() {
-            match self.outgoing.notify(method, params) {
-                Ok(()) | Err(NotSent::Closed) => return,
-                Err(NotSent::Full) => {}
-                Err(NotSent::Unserialisable(error)) => {
-                    tracing::error!(%error, method, "a notification could not be written");
-                    return;
-                }
-            }
-        }
-        match to_raw_value(params) {
-            Ok(raw) => self.backlog.push_back(Waiting::Notify(method, raw)),
-            Err(error) => tracing::error!(%error, method, "a notification could not be written"),
+        if let Err(error) = self.client.notify(method, params) {
+            tracing::error!(%error, method, "a notification could not be written");
         }
     }
 
     /// Answers after everything that was notified before.
     pub fn respond(&mut self, responder: Option<Responder>, result: Value) {
-        match responder {
-            Some(responder) if self.backlog.is_empty() => responder.succeed(&result),
-            Some(responder) => self.backlog.push_back(Waiting::Respond(responder, result)),
-            None => {}
-        }
+        self.respond_with(responder, Ok(result));
     }
 
-    fn drain(&mut self) {
-        while let Some(waiting) = self.backlog.pop_front() {
-            match waiting {
-                Waiting::Respond(responder, result) => responder.succeed(&result),
-                Waiting::Notify(method, raw) => {
-                    if let Err(NotSent::Full) = self.outgoing.notify_raw(method, &raw) {
-                        self.backlog.push_front(Waiting::Notify(method, raw));
-                        return;
-                    }
-                }
-            }
+    pub fn respond_with(&mut self, responder: Option<Responder>, outcome: Result<Value, Failure>) {
+        if let Some(responder) = responder {
+            let outcome = outcome.map_err(|failure| crate::dispatch::fault(&failure));
+            self.client.respond(responder, outcome);
         }
     }
 
     /// A rollback: the client clears the chat and gets what is left of it.
     fn show_anew(&mut self, session: SessionId) {
-        let Some(commands) = self.commands() else { return };
+        let Some(commands) = self.engine.commands() else { return };
         self.forget(&session);
         let chat = session.clone();
-        self.later(async move { domain::replay::read(&commands, &chat).await }, move |server, facts| {
-            let facts = facts.unwrap_or_default();
-            let newest = facts.last().map_or(0, |last| last.number);
-            server.notify(method::CHAT_CLEARED, &json!({"chatId": session, "messages": true}));
-            server.replay(&session, facts, newest);
-        });
+        self.engine.later(
+            async move { domain::replay::read(&commands, &chat).await },
+            move |server, facts| {
+                let facts = facts.unwrap_or_default();
+                let newest = facts.last().map_or(0, |last| last.number);
+                server.notify(method::CHAT_CLEARED, &json!({"chatId": session, "messages": true}));
+                server.replay(&session, facts, newest);
+            },
+        );
     }
 
     fn catalog_changed(&mut self, kind: CatalogKind) {
         if self.draft {
             return;
         }
-        let Some(commands) = self.commands() else { return };
+        let Some(commands) = self.engine.commands() else { return };
         match kind {
-            CatalogKind::Models => self.later(
+            CatalogKind::Models => self.engine.later(
                 async move { commands.call(|reply| Command::Catalog { reply }).await },
                 |server, catalog| {
                     if let Ok(catalog) = catalog {
@@ -354,7 +224,7 @@ impl Server {
                     }
                 },
             ),
-            CatalogKind::ToolServers => self.later(
+            CatalogKind::ToolServers => self.engine.later(
                 async move { commands.call(|reply| Command::Servers { reply }).await },
                 |server, servers| crate::catalog::tell_servers(server, &servers.unwrap_or_default()),
             ),
@@ -365,12 +235,12 @@ impl Server {
     /// A question to the user, put to the editor; its answer goes to the engine.
     fn ask(&mut self, session: &SessionId, ask: &Ask) {
         let AskKind::Question { text, options, freeform } = &ask.kind else { return };
-        let Some(commands) = self.commands() else { return };
+        let Some(commands) = self.engine.commands() else { return };
         let params = json!({
             "chatId": session, "question": text, "options": options, "allowFreeform": freeform,
             "toolCallId": ask.item.map(|item| item.to_string()),
         });
-        let request = self.outgoing.request(method::ASK_QUESTION, &params, QUESTION);
+        let request = self.client.outgoing().request(method::ASK_QUESTION, &params, QUESTION);
         let (session, ask) = (session.clone(), ask.id);
         tokio::spawn(async move {
             let answer = match request.decode::<wire::QuestionResult>().await {
@@ -386,7 +256,7 @@ impl Server {
     /// A call of the engine to the editor.
     fn host_call(&mut self, request: HostRequest) {
         let HostRequest { call, deadline, reply, .. } = request;
-        let outgoing = self.outgoing.clone();
+        let outgoing = self.client.outgoing().clone();
         tokio::spawn(async move {
             let _ = reply.send(ask_editor(&outgoing, call, deadline).await);
         });
@@ -398,20 +268,6 @@ fn fresh(draft: bool) -> Projecting {
         Projecting::Draft(DraftProjection::default())
     } else {
         Projecting::Grown(Projection::default())
-    }
-}
-
-async fn next_event(follower: Option<&mut Follower>) -> Option<Event> {
-    match follower {
-        Some(follower) => follower.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_call(host: Option<&mut mpsc::Receiver<HostRequest>>) -> Option<HostRequest> {
-    match host {
-        Some(host) => host.recv().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -46,7 +46,7 @@ pub struct Conversation {
 /// Asks the client for its threads: who has them lets us drive. Where it has none, we make the first.
 pub fn look_around(server: &mut Server) {
     let threads = server.outgoing.request(method::GET_THREADS, &(), PATIENCE);
-    server.later(threads.decode::<wire::Threads>(), |server, threads| match threads {
+    server.engine.later(threads.decode::<wire::Threads>(), |server, threads| match threads {
         Ok(threads) => {
             if *server.driver.get_or_insert(Driver::Agent) == Driver::Agent && threads.threads.is_empty() {
                 create(server);
@@ -61,7 +61,7 @@ pub fn look_around(server: &mut Server) {
 
 fn create(server: &mut Server) {
     let created = server.outgoing.request(method::CREATE_THREAD, &(), PATIENCE);
-    server.later(created.decode::<wire::Thread>(), |server, created| match created {
+    server.engine.later(created.decode::<wire::Thread>(), |server, created| match created {
         Ok(thread) => open(server, thread.thread_id),
         Err(error) => tracing::debug!(%error, "the client made no thread"),
     });
@@ -69,7 +69,7 @@ fn create(server: &mut Server) {
 
 fn open(server: &mut Server, thread_id: String) {
     let opened = server.outgoing.request(method::OPEN_THREAD, &wire::Thread { thread_id }, PATIENCE);
-    server.later(opened, |_, opened| {
+    server.engine.later(opened, |_, opened| {
         if let Err(error) = opened {
             tracing::debug!(%error, "the client did not open a thread");
         }
@@ -97,7 +97,7 @@ pub async fn stream_message_chunk(
     let chunks = conversation.chunks;
     responder.succeed(&());
     look_at_entries(server, &thread_id);
-    server.later(tokio::time::sleep(quiet), move |server, ()| {
+    server.engine.later(tokio::time::sleep(quiet), move |server, ()| {
         let conversation = server.conversations.get_mut(&thread_id);
         if conversation.is_some_and(|it| it.chunks == chunks && !it.message.is_empty()) {
             complete(server, &thread_id);
@@ -115,7 +115,7 @@ fn look_at_entries(server: &mut Server, thread_id: &str) {
     let chunks = conversation.chunks;
     let thread = wire::Thread { thread_id: thread_id.to_owned() };
     let asked = server.outgoing.request(method::GET_THREAD_ENTRIES, &thread, PATIENCE);
-    server.later(asked.decode::<wire::Entries>(), move |server, entries| {
+    server.engine.later(asked.decode::<wire::Entries>(), move |server, entries| {
         let Some(conversation) = server.conversations.get_mut(&thread.thread_id) else { return };
         conversation.asking = false;
         match entries {
@@ -190,7 +190,7 @@ fn next(server: &mut Server, thread_id: &str) {
         text,
     };
     let thread_id = thread_id.to_owned();
-    server.later(begin.run(), move |server, begun| match begun {
+    server.engine.later(begin.run(), move |server, begun| match begun {
         Ok((info, turn)) => {
             server.follow(&info.id, info.newest);
             if let Some(thread) = server.threads.get_mut(&info.id) {
@@ -320,7 +320,7 @@ fn send_answer(server: &mut Server, thread_id: &str, outcome: Result<(), Failure
     let message = Message { role: Role::Assistant, chunks };
     let params = wire::SendMessage { thread_id: thread_id.to_owned(), message };
     let sent = server.outgoing.request(method::SEND_MESSAGE, &params, PATIENCE);
-    server.later(sent, move |server, sent| {
+    server.engine.later(sent, move |server, sent| {
         if let Err(error) = sent {
             tracing::warn!(%error, "the client did not take the answer");
         }

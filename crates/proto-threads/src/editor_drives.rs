@@ -22,6 +22,7 @@ pub async fn get_threads(server: &mut Server, responder: Responder) {
     let workspace = Some(vec![server.options.workspace.clone()]);
     let filter = ListFilter { workspace, ..ListFilter::default() };
     server
+        .engine
         .call(
             |reply| Command::List { filter, reply },
             |_, found| {
@@ -35,6 +36,7 @@ pub async fn get_threads(server: &mut Server, responder: Responder) {
 pub async fn create_thread(server: &mut Server, responder: Responder) {
     let workspace = Some(vec![server.options.workspace.clone()]);
     server
+        .engine
         .call(
             |reply| Command::Open {
                 id: None,
@@ -57,6 +59,7 @@ pub async fn create_thread(server: &mut Server, responder: Responder) {
 pub async fn open_thread(server: &mut Server, params: wire::Thread, responder: Responder) {
     let session = SessionId::new(params.thread_id);
     server
+        .engine
         .call(
             |reply| Command::Load { session, servers: Vec::new(), reply },
             |server, loaded| {
@@ -77,7 +80,7 @@ pub async fn get_thread_entries(server: &mut Server, params: wire::Thread, respo
         }
         Ok(wire::Entries { entries: to_wire::entries_with(facts, reads) })
     };
-    server.later(read, |_, entries| respond(responder, entries));
+    server.engine.later(read, |_, entries| respond(responder, entries));
 }
 
 pub async fn send_message(server: &mut Server, params: wire::SendMessage, responder: Responder) {
@@ -87,10 +90,11 @@ pub async fn send_message(server: &mut Server, params: wire::SendMessage, respon
     };
     let session = SessionId::new(params.thread_id);
     let chat = session.clone();
-    let loaded = server.send(|reply| Command::Load { session: chat, servers: Vec::new(), reply }).await;
+    let loaded =
+        server.engine.send(|reply| Command::Load { session: chat, servers: Vec::new(), reply }).await;
     let prompt = UserPrompt { text, ..UserPrompt::default() };
-    let prompted = server.send(|reply| Command::Prompt { session, prompt, reply }).await;
-    server.later(
+    let prompted = server.engine.send(|reply| Command::Prompt { session, prompt, reply }).await;
+    server.engine.later(
         async move { Ok((loaded.await?, prompted.await?)) },
         move |server, begun: Result<_, Failure>| match begun {
             Ok((info, accepted)) => {
@@ -117,7 +121,7 @@ pub fn stream(server: &mut Server, session: &SessionId, item: ItemId, mut text: 
     let chunk = wire::StreamMessageChunk { thread_id: session.to_string(), chunk: MessageChunk::text(text) };
     let request = server.outgoing.request(method::STREAM_MESSAGE_CHUNK, &chunk, CHUNK);
     if server.chunks == Chunks::Unknown {
-        server.later(request, |server, taken| match taken {
+        server.engine.later(request, |server, taken| match taken {
             Ok(_) => server.chunks = Chunks::Taken,
             Err(error) if is_unknown_method(&error) => server.chunks = Chunks::Refused,
             Err(error) => tracing::debug!(%error, "a chunk was not taken"),

@@ -67,7 +67,7 @@ pub fn ask_client(server: &mut Server, request: HostRequest) {
         return;
     };
     let outgoing = server.outgoing.clone();
-    server.later(asked(outgoing, session.to_string(), call, deadline), move |server, answer| {
+    server.engine.later(asked(outgoing, session.to_string(), call, deadline), move |server, answer| {
         let answer = answer.map_err(|error| match error {
             Asked::Failed(failure) => failure,
             Asked::Refused(error) => {
@@ -189,6 +189,7 @@ async fn read(
     let session = session_of(server, &thread_id);
     let asked = PathBuf::from(&path);
     server
+        .engine
         .call(
             |reply| Command::ReadFile { session, path: asked, reply },
             move |server, file| {
@@ -208,6 +209,7 @@ async fn read(
 pub async fn stat(server: &mut Server, params: wire::Stat, responder: Responder) {
     let session = session_of(server, &params.thread_id);
     server
+        .engine
         .call(
             |reply| Command::Stat { session, path: params.path.into(), reply },
             |_, stat| {
@@ -221,6 +223,7 @@ pub async fn stat(server: &mut Server, params: wire::Stat, responder: Responder)
 pub async fn glob_search(server: &mut Server, params: wire::GlobSearch, responder: Responder) {
     let session = session_of(server, &params.thread_id);
     server
+        .engine
         .call(
             |reply| Command::Glob { session, pattern: params.pattern, reply },
             |_, found| {

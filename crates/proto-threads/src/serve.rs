@@ -10,13 +10,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::command::Workspace;
-use domain::host::{Grants, HostRequest};
+use domain::host::Grants;
 use domain::link::{Commands, Engine};
-use domain::{Abilities, BoxFuture, Command, Event, Failure, Follower, Reply, SessionId, TurnId};
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
-use rpc::{End, Inbound, Outgoing, Peer, RequestError, Responder, Settings, Transport};
-use tokio::sync::{mpsc, oneshot};
+use domain::{Abilities, Command, Event, Front, Happened, SessionId, TurnId};
+use rpc::{End, Inbound, Outgoing, RequestError, Responder, Settings, Transport};
+use tokio::sync::mpsc;
 
 use crate::agent_drives::Conversation;
 use crate::to_wire::{Out, Projection};
@@ -25,8 +23,6 @@ use crate::{agent_drives, editor_drives, files};
 /// After this long without a chunk the user's message is taken as complete.
 pub const QUIET: Duration = Duration::from_millis(800);
 
-/// Messages taken from the client and not yet dispatched.
-const INBOX: usize = 256;
 /// How long the engine may take for the last words.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long they may take to be written: only a client that holds the pipe open and does not read takes so long.
@@ -58,8 +54,7 @@ pub struct Options {
 /// Serves until the input ends.
 pub async fn serve(engine: Engine, transport: Transport, options: Options) -> std::io::Result<()> {
     let settings = Settings { version_member: false, ..Settings::newline() };
-    let (intake, inbox) = rpc::inbox(INBOX);
-    let peer = Peer::start(settings, transport, |_| intake)?;
+    let (peer, inbox) = rpc::inbox(settings, transport)?;
     let abilities = Abilities {
         client: "threads".to_owned(),
         read_text: true,
@@ -69,12 +64,11 @@ pub async fn serve(engine: Engine, transport: Transport, options: Options) -> st
         grants: options.grants,
         ..Abilities::default()
     };
-    let link = engine.attach(abilities).await.map_err(std::io::Error::other)?;
+    let mut engine = Front::new(engine);
     let mut server = Server {
         outgoing: peer.outgoing(),
-        commands: link.commands.clone(),
-        follower: Follower::new(link.commands, link.events),
-        host: link.host,
+        commands: engine.attach(abilities).await.map_err(std::io::Error::other)?,
+        engine,
         driver: options.driver,
         options,
         threads: HashMap::new(),
@@ -82,7 +76,6 @@ pub async fn serve(engine: Engine, transport: Transport, options: Options) -> st
         chunks: Chunks::Unknown,
         refused: HashSet::new(),
         reads: files::Reads::default(),
-        pending: FuturesUnordered::new(),
     };
     server.begin().await;
     server.run(inbox, peer.ended()).await;
@@ -92,9 +85,6 @@ pub async fn serve(engine: Engine, transport: Transport, options: Options) -> st
     peer.close(FLUSH).await;
     Ok(())
 }
-
-/// What to do with a reply of the engine or the client, on the connection's own task.
-pub type Then = Box<dyn FnOnce(&mut Server) + Send>;
 
 /// A chat of this connection.
 #[derive(Default)]
@@ -117,8 +107,7 @@ pub enum Chunks {
 pub struct Server {
     pub outgoing: Outgoing,
     pub commands: Commands,
-    follower: Follower,
-    host: mpsc::Receiver<HostRequest>,
+    pub engine: Front<Server>,
     pub options: Options,
     pub driver: Option<Driver>,
     pub threads: HashMap<SessionId, Thread>,
@@ -128,34 +117,25 @@ pub struct Server {
     /// File methods that the client does not have.
     pub refused: HashSet<&'static str>,
     pub reads: files::Reads,
-    pending: FuturesUnordered<BoxFuture<'static, Then>>,
-}
-
-enum Happened {
-    Reply(Then),
-    Message(Inbound),
-    Host(HostRequest),
-    Event(Event),
-    Room,
-    End,
 }
 
 impl Server {
     async fn begin(&mut self) {
         let workspace = Workspace { roots: vec![self.options.workspace.clone()], options: None };
-        self.call(
-            |reply| Command::Enter { workspace, reply },
-            |_, entered| {
-                for notice in entered.map(|catalog| catalog.notices).unwrap_or_default() {
-                    tracing::warn!("{}", notice.text);
-                }
-            },
-        )
-        .await;
+        self.engine
+            .call(
+                |reply| Command::Enter { workspace, reply },
+                |_, entered| {
+                    for notice in entered.map(|catalog| catalog.notices).unwrap_or_default() {
+                        tracing::warn!("{}", notice.text);
+                    }
+                },
+            )
+            .await;
         match self.driver {
             Some(Driver::Agent) => agent_drives::look_around(self),
             Some(Driver::Editor) => {}
-            None => self.later(tokio::time::sleep(SILENCE), |server, ()| {
+            None => self.engine.later(tokio::time::sleep(SILENCE), |server, ()| {
                 if server.driver.is_none() {
                     agent_drives::look_around(server);
                 }
@@ -166,7 +146,8 @@ impl Server {
     async fn run(&mut self, mut inbox: mpsc::Receiver<Inbound>, ended: impl Future<Output = End>) {
         let mut ended = std::pin::pin!(ended);
         loop {
-            match self.wait(&mut inbox, &mut ended).await {
+            let full = (!self.outgoing.has_room()).then(|| self.outgoing.ready());
+            match self.engine.next(&mut inbox, full, &mut ended).await {
                 Happened::Reply(then) => then(self),
                 Happened::Message(message) => crate::dispatch::take(self, message).await,
                 Happened::Host(request) => files::ask_client(self, request),
@@ -177,30 +158,12 @@ impl Server {
         }
     }
 
-    async fn wait(
-        &mut self,
-        inbox: &mut mpsc::Receiver<Inbound>,
-        ended: &mut (impl Future<Output = End> + Unpin),
-    ) -> Happened {
-        let outgoing = self.outgoing.clone();
-        let room = outgoing.has_room();
-        tokio::select! {
-            biased;
-            Some(then) = self.pending.next(), if !self.pending.is_empty() => Happened::Reply(then),
-            message = inbox.recv() => message.map_or(Happened::End, Happened::Message),
-            Some(request) = self.host.recv() => Happened::Host(request),
-            _ = outgoing.ready(), if !room => Happened::Room,
-            event = self.follower.next(), if room => event.map_or(Happened::End, Happened::Event),
-            _ = ended => Happened::End,
-        }
-    }
-
     /// Who closed its side may still wait for what the engine is about to answer.
     async fn last_words(&mut self) {
-        let _ = self.commands.send(Command::Detach).await;
+        self.engine.tell(Command::Detach).await;
         self.threads.clear();
-        while self.outgoing.queued() > 0 || !self.pending.is_empty() {
-            match tokio::time::timeout(LAST_WORDS / 4, self.pending.next()).await {
+        while self.outgoing.queued() > 0 || !self.engine.pending.is_empty() {
+            match tokio::time::timeout(LAST_WORDS / 4, self.engine.pending.next()).await {
                 Ok(Some(then)) => then(self),
                 // What is left waits for the client, who is gone.
                 Ok(None) | Err(_) => return,
@@ -208,43 +171,11 @@ impl Server {
         }
     }
 
-    /// Sends a command now; the future is its reply.
-    pub async fn send<T: Send + 'static>(
-        &mut self,
-        make: impl FnOnce(Reply<T>) -> Command,
-    ) -> BoxFuture<'static, Result<T, Failure>> {
-        let (reply, answer) = oneshot::channel();
-        let _ = self.commands.send(make(reply)).await;
-        Box::pin(async move { answer.await.unwrap_or_else(|_| Err(Failure::closed())) })
-    }
-
-    /// Sends a command; `then` gets its reply on this task, before any event that the command causes.
-    pub async fn call<T: Send + 'static>(
-        &mut self,
-        make: impl FnOnce(Reply<T>) -> Command,
-        then: impl FnOnce(&mut Server, Result<T, Failure>) + Send + 'static,
-    ) {
-        let reply = self.send(make).await;
-        self.later(reply, then);
-    }
-
-    /// Runs work beside this task and `then` on it.
-    pub fn later<T: Send + 'static>(
-        &mut self,
-        work: impl Future<Output = T> + Send + 'static,
-        then: impl FnOnce(&mut Server, T) + Send + 'static,
-    ) {
-        self.pending.push(Box::pin(async move {
-            let done = work.await;
-            Box::new(move |server: &mut Server| then(server, done)) as Then
-        }));
-    }
-
     /// Shows what happens in a chat after fact `after`, unless it is shown already.
     pub fn follow(&mut self, session: &SessionId, after: u64) {
         if !self.threads.contains_key(session) {
             self.threads.insert(session.clone(), Thread::default());
-            self.follower.follow(session.clone(), after);
+            self.engine.follow(session.clone(), after);
         }
     }
 

@@ -2,11 +2,14 @@
 //!
 //! It must not know what they say. Invariant: while the inbox is full, the peer is not read.
 
-use crate::{Handler, Params, Responder};
+use crate::{Handler, Params, Peer, Responder, Settings, Transport};
 use serde_json::value::RawValue;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio_util::sync::PollSender;
+
+/// Messages that wait to be worked off.
+const LIMIT: usize = 256;
 
 /// A message as it came.
 pub struct Inbound {
@@ -16,15 +19,15 @@ pub struct Inbound {
     pub responder: Option<Responder>,
 }
 
-/// The handler that fills an inbox.
-pub struct Intake {
+struct Intake {
     inbox: PollSender<Inbound>,
 }
 
-/// A handler for [`crate::Peer::start`] and the messages it takes, at most `limit` of them waiting.
-pub fn inbox(limit: usize) -> (Intake, mpsc::Receiver<Inbound>) {
-    let (sender, messages) = mpsc::channel(limit);
-    (Intake { inbox: PollSender::new(sender) }, messages)
+/// Starts a connection and gives its messages.
+pub fn inbox(settings: Settings, transport: Transport) -> std::io::Result<(Peer, mpsc::Receiver<Inbound>)> {
+    let (sender, messages) = mpsc::channel(LIMIT);
+    let peer = Peer::start(settings, transport, |_| Intake { inbox: PollSender::new(sender) })?;
+    Ok((peer, messages))
 }
 
 impl Intake {

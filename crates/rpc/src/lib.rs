@@ -62,6 +62,7 @@
 //! `params: null` and absent params are the same; a response to an unknown id is ignored; a response with neither
 //! `result` nor `error` to a request of ours counts as `result: null` (JavaScript drops undefined members).
 
+mod backlog;
 pub mod framing;
 mod inbox;
 mod message;
@@ -73,8 +74,9 @@ mod settings;
 mod shared;
 mod transport;
 
+pub use backlog::Backlog;
 pub use framing::Framing;
-pub use inbox::{Inbound, Intake, inbox};
+pub use inbox::{Inbound, inbox};
 pub use message::{Fault, Id, Params};
 pub use outgoing::{NotSent, Outgoing, Request, RequestError};
 pub use peer::{Handler, Peer};

@@ -1,7 +1,9 @@
 //! Limits and ends: one write per message, a slow or stalled reader, closing, broken streams, threads.
 
 use crate::support::*;
-use rpc::{End, Handler, NotSent, Params, Peer, RequestError, Responder, Settings, Transport};
+use rpc::{
+    Backlog, End, Fault, Handler, NotSent, Params, Peer, RequestError, Responder, Settings, Transport,
+};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -79,6 +81,49 @@ async fn a_slow_reader_fills_the_queue_and_gets_everything_queued() {
     outgoing.notify("event", &json!({ "number": sent })).unwrap();
     assert_eq!(client.receive().await["params"]["number"], sent);
     drop(request);
+}
+
+#[tokio::test]
+async fn through_a_backlog_nothing_overtakes() {
+    let mut client = Client::with_pipe(small_queue(), 256);
+    client.send(r#"{"jsonrpc":"2.0","id":1,"method":"hold"}"#).await;
+    client.send(r#"{"jsonrpc":"2.0","id":2,"method":"hold"}"#).await;
+    client.assert_alive("two held requests").await;
+    let (first, second) = {
+        let mut seen = client.seen.lock().unwrap();
+        (seen.held.remove(0), seen.held.remove(0))
+    };
+    let mut backlog = Backlog::new(client.outgoing());
+    patiently(backlog.turn()).await.unwrap();
+    let mut sent = 0;
+    while backlog.full().is_none() || sent < 60 {
+        backlog.notify("event", &json!({ "number": sent })).unwrap();
+        sent += 1;
+        tokio::task::yield_now().await;
+    }
+    backlog.respond(first, Ok("in its turn"));
+    let mut turn = Box::pin(backlog.turn());
+    backlog.notify("event", &json!({ "number": sent })).unwrap();
+    backlog.respond::<()>(second, Err(Fault::cancelled()));
+    assert!(tokio::time::timeout(Duration::from_millis(50), &mut turn).await.is_err(), "nobody reads");
+
+    let drained = async {
+        loop {
+            let Some(room) = backlog.full() else { return };
+            room.await.unwrap();
+            backlog.drain();
+        }
+    };
+    let read = async {
+        for number in 0..sent {
+            assert_eq!(client.receive().await["params"]["number"], number);
+        }
+        assert_eq!(client.receive().await["result"], "in its turn");
+        assert_eq!(client.receive().await["params"]["number"], sent);
+        assert_eq!(client.receive().await["error"]["code"], Fault::cancelled().code);
+    };
+    patiently(async { tokio::join!(drained, read) }).await;
+    patiently(turn).await.unwrap();
 }
 
 #[tokio::test]

@@ -29,14 +29,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use domain::command::{ContextQuery, SessionInfo, Settings, UserPrompt, Workspace, known_behavior};
 use domain::event::Level;
+use domain::front::{Pending, Then};
 use domain::host::HostRequest;
 use domain::link::{Commands, Engine};
 use domain::store::ListFilter;
 use domain::{Abilities, BoxFuture, Command, Event, Failure, Follower, SessionId};
 use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use ratatui::crossterm::event::{Event as TerminalEvent, EventStream, KeyEventKind};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use screen::{Deed, Screen, Told};
 use theme::{Palette, Theme};
@@ -83,9 +83,6 @@ pub async fn chat(
     ended.map(|()| session).map_err(|error| Failure::internal(format!("The terminal is gone: {error}.")))
 }
 
-/// What to do with a reply, on the loop's own task.
-type Then = Box<dyn FnOnce(&mut Face) + Send>;
-
 struct Face {
     screen: Screen,
     tty: Tty,
@@ -93,7 +90,7 @@ struct Face {
     commands: Commands,
     follower: Follower,
     host: mpsc::Receiver<HostRequest>,
-    pending: FuturesUnordered<BoxFuture<'static, Then>>,
+    pending: Pending<Face>,
     /// In order; sent at the end of each round.
     outbox: Vec<Command>,
     outside: Outside,
@@ -104,7 +101,7 @@ struct Face {
 
 enum Happened {
     Key(Option<std::io::Result<TerminalEvent>>),
-    Reply(Then),
+    Reply(Then<Face>),
     Host(HostRequest),
     Event(Option<Event>),
     Frame,
@@ -141,7 +138,7 @@ impl Face {
             follower: Follower::new(commands.clone(), link.events),
             commands,
             host: link.host,
-            pending: FuturesUnordered::new(),
+            pending: Pending::default(),
             outbox: Vec::new(),
             outside,
             drawn: Instant::now().checked_sub(READING).unwrap_or_else(Instant::now),
@@ -407,20 +404,9 @@ impl Face {
         make: impl FnOnce(domain::Reply<T>) -> Command,
         then: impl FnOnce(&mut Face, Result<T, Failure>) + Send + 'static,
     ) {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = domain::command::reply();
         self.outbox.push(make(reply));
-        self.later(async move { answer.await.unwrap_or_else(|_| Err(Failure::closed())) }, then);
-    }
-
-    fn later<T: Send + 'static>(
-        &mut self,
-        work: impl Future<Output = T> + Send + 'static,
-        then: impl FnOnce(&mut Face, T) + Send + 'static,
-    ) {
-        self.pending.push(Box::pin(async move {
-            let done = work.await;
-            Box::new(move |face: &mut Face| then(face, done)) as Then
-        }));
+        self.pending.later(answer, then);
     }
 }
 
