@@ -85,7 +85,7 @@ async fn every_form_gives_the_same_bytes_in_another_process_and_no_chunk_where_n
     }
     // The end of the input is an end too, after what was asked for.
     one.send(30, "generate", json!({"spec": two_tables()})).await;
-    one.close_stdin();
+    one.close_stdin().await;
     assert!(one.answer(30).await.0["result"]["code"].is_string());
     assert_eq!(one.ended().await.0, Some(0));
 }

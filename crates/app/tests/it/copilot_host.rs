@@ -1,25 +1,37 @@
 //! A host of the Copilot CLI contract for tests: it starts the real binary and keeps every line of its stdout.
 
+use std::ops::{Deref, DerefMut};
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use serde_json::Value;
+use testkit::Lines;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 use crate::client::Home;
-
-/// No test waits longer than this for one line.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub use crate::copilot_talk::two_tables;
+use crate::copilot_talk::{Talk, check_message};
 
 pub struct Host {
     pub child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
+    talk: Talk,
     logs: JoinHandle<String>,
-    /// Answers that came while another was awaited.
-    early: Vec<Value>,
+}
+
+impl Deref for Host {
+    type Target = Talk;
+
+    fn deref(&self) -> &Talk {
+        &self.talk
+    }
+}
+
+impl DerefMut for Host {
+    fn deref_mut(&mut self) -> &mut Talk {
+        &mut self.talk
+    }
 }
 
 impl Host {
@@ -38,65 +50,21 @@ impl Host {
             let _ = stderr.read_to_string(&mut text).await;
             text
         });
-        let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
-        Self { stdin: child.stdin.take(), child, lines, logs, early: Vec::new() }
+        let (stdout, stdin) = (child.stdout.take().expect("stdout"), child.stdin.take().expect("stdin"));
+        let talk = Talk::new(Lines::new(stdout, stdin, true, check_message));
+        Self { child, talk, logs }
     }
 
     pub async fn send_bytes(&mut self, bytes: &[u8]) {
-        let stdin = self.stdin.as_mut().expect("stdin is open");
-        stdin.write_all(bytes).await.expect("the program reads");
-        stdin.flush().await.expect("the program reads");
-    }
-
-    pub async fn send(&mut self, id: u64, method: &str, params: Value) {
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.send_bytes(format!("{message}\n").as_bytes()).await;
-    }
-
-    /// The next line, which is a message of JSON-RPC whatever it says.
-    pub async fn next(&mut self) -> Value {
-        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.expect("a line in time");
-        let line = line.expect("UTF-8").expect("the output goes on");
-        let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        assert_eq!(message["jsonrpc"], "2.0", "{message}");
-        message
-    }
-
-    /// The answer to a request, and the chunks before it.
-    pub async fn answer(&mut self, id: u64) -> (Value, Vec<Value>) {
-        if let Some(at) = self.early.iter().position(|message| message["id"] == id) {
-            return (self.early.remove(at), Vec::new());
-        }
-        let mut chunks = Vec::new();
-        loop {
-            let message = self.next().await;
-            if message["method"] == "stream/chunk" {
-                chunks.push(message["params"].clone());
-            } else if message["id"] == id {
-                return (message, chunks);
-            } else {
-                self.early.push(message);
-            }
-        }
-    }
-
-    pub async fn call(&mut self, id: u64, method: &str, params: Value) -> Value {
-        self.send(id, method, params).await;
-        self.answer(id).await.0
-    }
-
-    /// The code of the interface for a specification.
-    pub async fn generated(&mut self, spec: &Value) -> String {
-        let answer = self.call(900, "generate", json!({"spec": spec, "format": "react"})).await;
-        answer["result"]["code"].as_str().unwrap_or_else(|| panic!("no code: {answer}")).to_owned()
+        self.lines.send_bytes(bytes).await;
     }
 
     pub async fn exit(&mut self) {
         self.send_bytes(b"{\"jsonrpc\":\"2.0\",\"method\":\"exit\"}\n").await;
     }
 
-    pub fn close_stdin(&mut self) {
-        self.stdin = None;
+    pub async fn close_stdin(&mut self) {
+        self.lines.hang_up().await;
     }
 
     /// Waits for the end: the exit code and what was logged.
@@ -111,20 +79,4 @@ impl Host {
 pub fn specification(name: &str) -> String {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../apiui/tests/specs");
     std::fs::read_to_string(folder.join(name)).expect("a specification")
-}
-
-/// Two tables, `Users` and `Orders`.
-pub fn two_tables() -> Value {
-    let list = |name: &str| {
-        json!({"get": {"responses": {"200": {"description": "all", "content": {"application/json": {"schema": {
-            "type": "array", "items": {"$ref": format!("#/components/schemas/{name}")}}}}}}}})
-    };
-    let schema = json!({"type": "object", "properties": {
-        "id": {"type": "integer"}, "name": {"type": "string"}, "status": {"type": "string"}}});
-    json!({
-        "openapi": "3.0.3", "info": {"title": "Shop", "version": "1"},
-        "servers": [{"url": "https://shop.example"}],
-        "paths": {"/users": list("User"), "/orders": list("Order")},
-        "components": {"schemas": {"User": schema, "Order": schema}},
-    })
 }

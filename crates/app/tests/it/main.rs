@@ -13,6 +13,8 @@ mod acp_lifetime;
 mod client;
 mod copilot;
 mod copilot_host;
+#[path = "../../../proto-copilot/tests/it/talk.rs"]
+mod copilot_talk;
 mod crash;
 mod eca_agent;
 mod eca_calls;
@@ -42,6 +44,8 @@ mod settings;
 mod small_commands;
 mod stall;
 mod threads;
+#[path = "../../../proto-threads/tests/it/shape.rs"]
+mod threads_shape;
 mod tmux;
 
 /// Randomised tests run a tenth of their full count at scale 1.

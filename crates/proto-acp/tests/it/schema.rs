@@ -22,6 +22,19 @@ pub fn schema() -> &'static Schema {
     })
 }
 
+/// Every message of ours; an answer with the method that it answers.
+pub fn check_message(message: &Value, called: Option<&str>) {
+    assert_eq!(message["jsonrpc"], "2.0");
+    if let Some(method) = message["method"].as_str() {
+        return schema().check_call(method, &message["params"]);
+    }
+    if let Some(error) = message.get("error") {
+        assert!(message.get("result").is_none(), "{message}");
+        return schema().check_error(error);
+    }
+    schema().check_result(called.expect("an answer to a request"), &message["result"]);
+}
+
 impl Schema {
     fn new(definitions: Value) -> Self {
         let mut types: HashMap<_, (Option<String>, Option<String>)> = HashMap::new();

@@ -130,6 +130,12 @@ async fn four_run_a_hundred_wait_the_next_is_refused() {
     }
     let answer = host.call(105, "chat", json!({"message": "hello"})).await;
     check(&answer, -32004, "too many");
+    let four = async {
+        while host.calls().len() < 4 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(2), four).await.expect("four run");
     assert_eq!(host.calls().len(), 4, "four run");
     for _ in 0..104 {
         let answer = host.next().await;

@@ -1,8 +1,8 @@
 //! A host for tests: the real connection over a pipe in memory, and the engine's end of the link, scripted.
 
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use domain::command::{Catalog, Completed, Completion, Workspace};
 use domain::link::Envelope;
@@ -11,12 +11,12 @@ use domain::{Abilities, Command, Failure, Link};
 use proto_copilot::Limits;
 use rpc::Transport;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use testkit::Lines;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// No test waits longer for one line.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub use crate::talk::two_tables;
+use crate::talk::{Talk, check_message};
 
 /// What the scripted engine does with a call to a model.
 #[derive(Clone)]
@@ -28,10 +28,23 @@ pub enum Say {
 }
 
 pub struct Host {
-    output: WriteHalf<DuplexStream>,
-    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    talk: Talk,
     pub asked: Arc<Mutex<Vec<Completion>>>,
     pub served: JoinHandle<std::io::Result<()>>,
+}
+
+impl Deref for Host {
+    type Target = Talk;
+
+    fn deref(&self) -> &Talk {
+        &self.talk
+    }
+}
+
+impl DerefMut for Host {
+    fn deref_mut(&mut self) -> &mut Talk {
+        &mut self.talk
+    }
 }
 
 impl Host {
@@ -56,59 +69,22 @@ impl Host {
     }
 
     fn over(link: Link, limits: Limits, asked: Arc<Mutex<Vec<Completion>>>) -> Host {
-        let (ours, theirs) = tokio::io::duplex(64 << 10);
-        let (input, output) = tokio::io::split(theirs);
+        let (lines, input, output) = Lines::piped(64 << 10, true, check_message);
         let served = tokio::spawn(proto_copilot::serve(
             link,
             Workspace::default(),
             Transport::stream(input, output),
             limits,
         ));
-        let (input, output) = tokio::io::split(ours);
-        Host { output, lines: BufReader::new(input).lines(), asked, served }
+        Host { talk: Talk::new(lines), asked, served }
     }
 
     pub async fn send_line(&mut self, line: &str) {
-        self.output.write_all(line.as_bytes()).await.expect("the connection takes input");
-        self.output.write_all(b"\n").await.expect("the connection takes input");
-    }
-
-    pub async fn send(&mut self, id: u64, method: &str, params: Value) {
-        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
-        self.send_line(&line).await;
+        self.lines.send_line(line).await;
     }
 
     pub async fn close_input(&mut self) {
-        self.output.shutdown().await.expect("the pipe closes");
-    }
-
-    pub async fn next(&mut self) -> Value {
-        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.expect("a line in time");
-        serde_json::from_str(&line.expect("a whole line").expect("not the end")).expect("JSON")
-    }
-
-    /// The answer to a request, and the chunks before it.
-    pub async fn answer(&mut self, id: u64) -> (Value, Vec<Value>) {
-        let mut chunks = Vec::new();
-        loop {
-            let message = self.next().await;
-            if message["method"] == "stream/chunk" {
-                chunks.push(message["params"].clone());
-            } else if message["id"] == id {
-                return (message, chunks);
-            }
-        }
-    }
-
-    pub async fn call(&mut self, id: u64, method: &str, params: Value) -> Value {
-        self.send(id, method, params).await;
-        self.answer(id).await.0
-    }
-
-    /// The code of an interface for a specification.
-    pub async fn generated(&mut self, spec: Value) -> String {
-        let answer = self.call(900, "generate", json!({"spec": spec, "format": "react"})).await;
-        answer["result"]["code"].as_str().unwrap_or_else(|| panic!("no code: {answer}")).to_owned()
+        self.lines.hang_up().await;
     }
 
     pub fn calls(&self) -> Vec<Completion> {
@@ -146,22 +122,6 @@ async fn play(
             other => panic!("only a one-shot call may reach the engine, not {other:?}"),
         }
     }
-}
-
-/// Two tables, `Users` and `Orders`, each with a name.
-pub fn two_tables() -> Value {
-    let list = |name: &str| {
-        json!({"get": {"responses": {"200": {"description": "", "content": {"application/json": {"schema": {
-            "type": "array", "items": {"$ref": format!("#/components/schemas/{name}")}}}}}}}})
-    };
-    let schema = json!({"type": "object", "properties": {
-        "id": {"type": "integer"}, "name": {"type": "string"}, "status": {"type": "string"}}});
-    json!({
-        "openapi": "3.0.3", "info": {"title": "Shop", "version": "1"},
-        "servers": [{"url": "https://shop.example"}],
-        "paths": {"/users": list("User"), "/orders": list("Order")},
-        "components": {"schemas": {"User": schema, "Order": schema}},
-    })
 }
 
 /// As hosts send it.

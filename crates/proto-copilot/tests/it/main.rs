@@ -7,3 +7,4 @@ mod documented;
 mod generating;
 mod host;
 mod lifecycle;
+mod talk;

@@ -5,3 +5,4 @@ mod agent;
 mod client;
 mod editor;
 mod entries;
+mod shape;
