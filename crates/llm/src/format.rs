@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use domain::item::ProviderBlock;
 use domain::model::{BlockKind, ModelEvent, ModelInfo, Prompt, StopReason, Tokens};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::framing::Framing;
@@ -317,6 +317,18 @@ pub(crate) fn input_schema(schema: &Value) -> Value {
     schema.entry("type").or_insert_with(|| "object".into());
     schema.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
     Value::Object(schema)
+}
+
+/// A tool, as Chat Completions began to write it.
+pub(crate) fn function(spec: &domain::ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": names::tool_name(&spec.offered_name()),
+            "description": spec.description,
+            "parameters": input_schema(&spec.input_schema),
+        },
+    })
 }
 
 /// An id for a call whose server gave none: unlike any other of the chat.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::history::{self, Outcome, Piece, Turn};
 use super::names::{self, Names};
-use super::{Blocks, Decode, Events, Origin, Target, Thinking, input_schema, made_up_id, tell_usage};
+use super::{Blocks, Decode, Events, Origin, Target, Thinking, function, made_up_id, tell_usage};
 use crate::fault::Fault;
 use crate::sse::SseEvent;
 
@@ -18,7 +18,7 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), target.model.into());
     body.insert("stream".into(), true.into());
-    let tools: Vec<Value> = prompt.tools.iter().map(tool).collect();
+    let tools: Vec<Value> = prompt.tools.iter().map(function).collect();
     if !tools.is_empty() && target.info.tools {
         body.insert("tools".into(), tools.into());
     }
@@ -47,17 +47,6 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
         body.insert("think".into(), think);
     }
     Value::Object(body)
-}
-
-fn tool(spec: &domain::ToolSpec) -> Value {
-    json!({
-        "type": "function",
-        "function": {
-            "name": names::tool_name(&spec.offered_name()),
-            "description": spec.description,
-            "parameters": input_schema(&spec.input_schema),
-        },
-    })
 }
 
 fn messages(prompt: &Prompt, target: &Target) -> Vec<Value> {

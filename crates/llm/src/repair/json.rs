@@ -13,6 +13,12 @@ pub fn value(text: &str) -> Option<(Value, &str)> {
     Some((value, reader.rest))
 }
 
+/// Takes `token` from the start of `rest`, with the white space before it.
+pub fn eat(rest: &mut &str, token: &str) -> bool {
+    *rest = rest.trim_start();
+    rest.strip_prefix(token).map(|after| *rest = after).is_some()
+}
+
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -23,14 +29,7 @@ impl<'a> Reader<'a> {
     }
 
     fn eat(&mut self, token: &str) -> bool {
-        self.skip();
-        match self.rest.strip_prefix(token) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
+        eat(&mut self.rest, token)
     }
 
     fn value(&mut self, depth: u32) -> Option<Value> {

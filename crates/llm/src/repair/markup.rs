@@ -104,14 +104,7 @@ impl<'a> Parser<'a> {
     }
 
     fn eat(&mut self, token: &str) -> bool {
-        self.skip();
-        match self.rest.strip_prefix(token) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
+        json::eat(&mut self.rest, token)
     }
 
     /// The text up to `end`, which is taken too.

@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 use super::FORMAT;
 use crate::format::history::{self, Outcome, Piece, Turn};
 use crate::format::names;
-use crate::format::{EffortField, NO_IMAGES, Target, Thinking, input_schema, is_strict, schema_instruction};
+use crate::format::{EffortField, NO_IMAGES, Target, Thinking, function, is_strict, schema_instruction};
 
 pub fn encode(prompt: &Prompt, target: &Target) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), target.model.into());
     body.insert("stream".into(), true.into());
     body.insert("stream_options".into(), json!({ "include_usage": true }));
-    let tools: Vec<Value> = prompt.tools.iter().map(tool).collect();
+    let tools: Vec<Value> = prompt.tools.iter().map(function).collect();
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
     }
@@ -74,17 +74,6 @@ fn response_format(schema: &Value, target: &Target) -> Value {
     } else {
         json!({ "type": "json_object" })
     }
-}
-
-fn tool(spec: &domain::ToolSpec) -> Value {
-    json!({
-        "type": "function",
-        "function": {
-            "name": names::tool_name(&spec.offered_name()),
-            "description": spec.description,
-            "parameters": input_schema(&spec.input_schema),
-        },
-    })
 }
 
 fn messages(prompt: &Prompt, target: &Target) -> Vec<Value> {
