@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use config::{Environment, McpTransport, ProviderSettings, Resolved};
+use config::{Environment, McpTransport, ProviderSettings, Resolved, masked_address};
 use domain::Failure;
 use domain::Store;
 use domain::model::Models;
@@ -175,10 +175,16 @@ async fn provider_check(subject: &Subject<'_>, name: &str, key: &str) -> Check {
             check(State::Missing, "It has no address.".to_owned(), Some(fix))
         }
         Ok(url) => match reach(subject.resolved, &url).await {
-            Ok(()) => check(State::Good, format!("{url} can be reached; key: {key}."), None),
+            Ok(()) => {
+                check(State::Good, format!("{} can be reached; key: {key}.", masked_address(&url)), None)
+            }
             Err(problem) => {
                 let fix = "Start its server, or check the address, the network and the proxy.".to_owned();
-                check(State::Broken, format!("{url} cannot be reached: {problem}."), Some(fix))
+                check(
+                    State::Broken,
+                    format!("{} cannot be reached: {problem}.", masked_address(&url)),
+                    Some(fix),
+                )
             }
         },
     }
@@ -220,7 +226,9 @@ fn servers(subject: &Subject<'_>, report: &mut Report) {
         let name = format!("MCP server {name}");
         match &server.transport {
             _ if server.disabled => report.add(&name, State::Note, "It is switched off.", None),
-            McpTransport::Http { url, .. } => report.add(&name, State::Good, url.written().to_owned(), None),
+            McpTransport::Http { url, .. } => {
+                report.add(&name, State::Good, masked_address(url.written()), None)
+            }
             McpTransport::Stdio { command, .. } => {
                 let written = command.written().to_owned();
                 if command.known().is_some_and(|command| !is_there(subject.environment, command)) {

@@ -105,8 +105,7 @@ fn provider_config(
         })?),
         None => None,
     };
-    let headers =
-        provider.extra_headers.iter().filter_map(|(name, value)| Some((name.clone(), plain(value)?)));
+    let headers = provider.extra_headers.iter().map(header);
     let models = provider.models.iter().map(|(name, model)| model_config(name, model, provider)).collect();
     let url = provider.url.as_ref().and_then(|url| url.known());
     Ok(ProviderConfig {
@@ -232,9 +231,9 @@ pub fn keys(resolved: &Resolved, kept: &[String]) -> Vec<(String, &'static str)>
     vendors.chain(own).map(|name| (name.clone(), state(&name))).collect()
 }
 
-/// Headers are needed when the request is made; one that must be looked up first is asked for then.
-fn plain(value: &SecretSource) -> Option<String> {
-    value.known().map(|secret| secret.expose().to_owned())
+/// A value that must be looked up first is asked for when a request is made.
+fn header((name, value): &(String, SecretSource)) -> (String, KeySource) {
+    (name.clone(), key_source(value.clone()))
 }
 
 fn key_source(source: SecretSource) -> KeySource {
@@ -250,7 +249,7 @@ fn key_source(source: SecretSource) -> KeySource {
 fn model_config(name: &str, model: &ModelSettings, provider: &ProviderSettings) -> ModelConfig {
     let mut body = provider.extra_payload.clone();
     body.extend(model.extra_payload.clone());
-    let headers = model.extra_headers.iter().filter_map(|(name, value)| Some((name.clone(), plain(value)?)));
+    let headers = model.extra_headers.iter().map(header);
     let priced = model.input_cost.zip(model.output_cost);
     let info = (model.context_limit.is_some() || priced.is_some()).then(|| ModelInfo {
         context_limit: model.context_limit,

@@ -98,6 +98,12 @@ impl Dynamic {
         if let Some(known) = self.known() {
             return Ok(known.to_owned());
         }
+        let value = self.look_up_now()?;
+        let _ = self.0.value.set(value.clone());
+        Ok(value)
+    }
+
+    fn look_up_now(&self) -> Result<String, Failure> {
         if !self.0.parts.iter().any(|part| matches!(part, Part::Command { .. })) {
             return self.0.without_commands();
         }

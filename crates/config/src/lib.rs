@@ -13,6 +13,7 @@
 //! - A deny rule is never lost, whichever layer it stands in.
 //! - Secrets are looked up at their first use, shown masked, and known to the `Redactor`.
 
+mod address;
 mod approval;
 mod aws;
 mod behavior;
@@ -40,6 +41,7 @@ mod tree;
 pub mod trust;
 mod variables;
 
+pub use address::masked as masked_address;
 pub use approval::{Approval, ApprovalRules, Rule};
 pub use aws::AwsSettings;
 pub use behavior::{BehaviorSettings, Prompts};

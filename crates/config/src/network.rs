@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::address::password;
 use crate::cursor::Cursor;
 use crate::dynamic::SecretSource;
 use crate::environment::Environment;
@@ -62,11 +63,4 @@ impl Proxies {
             no_proxy: no_proxy.filter(|list| !list.is_empty()).map(str::to_owned),
         }
     }
-}
-
-/// The password in `scheme://user:password@host`.
-fn password(address: &str) -> Option<&str> {
-    let (_, rest) = address.split_once("://")?;
-    let (user, _) = rest.split_once('/').unwrap_or((rest, "")).0.rsplit_once('@')?;
-    user.split_once(':').map(|(_, password)| password)
 }

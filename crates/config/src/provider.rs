@@ -4,6 +4,7 @@
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use crate::address;
 use crate::cursor::Cursor;
 use crate::dynamic::{Dynamic, SecretSource};
 
@@ -78,7 +79,7 @@ impl ProviderSettings {
         let think_tags = cursor.get("thinkTagStart").text().zip(cursor.get("thinkTagEnd").text());
         Self {
             api: cursor.get("api").text(),
-            url: cursor.get("url").dynamic(),
+            url: url(&cursor.get("url")),
             key: cursor.get("key").secret(),
             models: models
                 .iter()
@@ -97,6 +98,16 @@ impl ProviderSettings {
             rest: rest.filter_map(|entry| Some((entry.name().to_owned(), entry.value()?))).collect(),
         }
     }
+}
+
+/// Looked up now, because nothing can be said of a provider without it.
+fn url(cursor: &Cursor) -> Option<Dynamic> {
+    let url = cursor.dynamic()?;
+    let known = cursor.now(&url)?;
+    for secret in address::secrets(&known) {
+        cursor.scope().redactor.learn(&secret);
+    }
+    Some(url)
 }
 
 impl ModelSettings {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
+use crate::address;
 use crate::approval::{Approval, ApprovalRules, Rule};
 use crate::dynamic::closing;
 use crate::layer::{Layer, Standing};
@@ -158,7 +159,7 @@ fn mask(path: &[&str], value: &Value) -> Value {
     };
     match value {
         Value::String(text) if secret => mask_secret(text).into(),
-        Value::String(text) => mask_address(text).into(),
+        Value::String(text) => address::masked(text).into(),
         Value::Array(values) if path.last() == Some(&"args") => mask_arguments(values),
         value if secret && !value.is_null() => MASK.into(),
         value => value.clone(),
@@ -188,16 +189,6 @@ fn mask_secret(text: &str) -> String {
     shown
 }
 
-/// `scheme://user:password@host` without user and password.
-fn mask_address(text: &str) -> String {
-    let masked = text.split_once("://").and_then(|(scheme, rest)| {
-        let end = rest.find('/').unwrap_or(rest.len());
-        let (_, host) = rest[..end].rsplit_once('@')?;
-        Some(format!("{scheme}://{MASK}@{host}{}", &rest[end..]))
-    });
-    masked.unwrap_or_else(|| text.to_owned())
-}
-
 /// Arguments of a program: what follows a flag like `--api-key`.
 fn mask_arguments(values: &[Value]) -> Value {
     let is_secret = |flag: &str| {
@@ -212,10 +203,10 @@ fn mask_arguments(values: &[Value]) -> Value {
         }
         match text.split_once('=') {
             Some((flag, secret)) if is_secret(flag) => format!("{flag}={}", mask_secret(secret)).into(),
-            Some(_) => mask_address(text).into(),
+            Some(_) => address::masked(text).into(),
             None => {
                 after = is_secret(text);
-                mask_address(text).into()
+                address::masked(text).into()
             }
         }
     };

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, SHORTEST_SECRET};
 use crate::downgrade;
 use crate::fault::{Fault, FaultKind};
 use crate::format::{Decode, Events};
@@ -42,6 +42,7 @@ pub(crate) fn stream(connection: Arc<Connection>, prompt: Prompt) -> ModelStream
         attempt: 1,
         downgrades: 0,
         credential: None,
+        headers: Vec::new(),
         ready: Events::new(),
         began: false,
         slot: None,
@@ -60,6 +61,8 @@ struct Call {
     attempt: u32,
     downgrades: u32,
     credential: Option<Credential>,
+    /// The configured ones, as they were sent.
+    headers: Vec<(String, String)>,
     ready: Events,
     /// The answer has begun: events are told as they come, and no other attempt is made.
     began: bool,
@@ -186,9 +189,10 @@ impl Call {
         let connection = self.connection.clone();
         let endpoint = &connection.endpoint;
         let credential = endpoint.credential().await?;
+        self.headers = connection.configured_headers().await?;
         let body = self.body.get_or_insert_with(|| connection.encode(&self.prompt));
         let bytes = serde_json::to_vec(body).map_err(|error| Failure::internal(format!("{error}.")))?;
-        let request = connection.request(&self.prompt, bytes, credential.as_ref()).await?;
+        let request = connection.request(&self.prompt, bytes, credential.as_ref(), &self.headers).await?;
         self.credential = credential;
         tracing::debug!(model = connection.id, attempt = self.attempt, "calling the model");
         let silence = endpoint.patience.silence;
@@ -284,7 +288,10 @@ impl Call {
 
     fn scrubbed(&self, message: &str) -> String {
         let mut secrets = self.credential.as_ref().map(Credential::secrets).unwrap_or_default();
-        secrets.extend(self.connection.endpoint.header_secrets());
+        let values = self.headers.iter().map(|(_, value)| value.as_str());
+        secrets.extend(values.filter(|value| value.len() >= SHORTEST_SECRET));
+        let of_url = self.connection.endpoint.url_secrets();
+        secrets.extend(of_url.iter().map(String::as_str));
         scrub(message, &secrets)
     }
 }

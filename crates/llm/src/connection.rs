@@ -22,6 +22,8 @@ use crate::vendors::{Auth, Vendor};
 
 /// A key may come from a command that asks a person.
 const KEY_WAIT: Duration = Duration::from_secs(60);
+/// Shorter values of headers and queries say nothing secret, and masking them would garble messages.
+pub(crate) const SHORTEST_SECRET: usize = 12;
 
 /// A provider's address and key, shared by its models.
 #[derive(Debug)]
@@ -31,7 +33,7 @@ pub(crate) struct Endpoint {
     pub url: String,
     pub path: Option<String>,
     pub key: Option<KeySource>,
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, KeySource)>,
     pub patience: Patience,
     pub network: Arc<Network>,
     pub governor: Arc<Governor>,
@@ -76,9 +78,38 @@ impl Endpoint {
         }
     }
 
-    /// Header values that may be keys.
-    pub fn header_secrets(&self) -> impl Iterator<Item = &str> {
-        self.headers.iter().map(|(_, value)| value.as_str()).filter(|value| value.len() >= 12)
+    /// Configured headers with their values.
+    pub async fn looked_up(&self, headers: &[(String, KeySource)]) -> Result<Vec<(String, String)>, Failure> {
+        let mut values = Vec::with_capacity(headers.len());
+        for (name, source) in headers {
+            let value = tokio::time::timeout(KEY_WAIT, source.get()).await.map_err(|_| {
+                Failure::config(format!("The header {name} of {} was not there after a minute.", self.name))
+                    .hint("Check the provider's extraHeaders.")
+            })??;
+            if let Some(Credential::Key(value) | Credential::Bearer(value)) = value {
+                values.push((name.clone(), value));
+            }
+        }
+        Ok(values)
+    }
+
+    /// The url with a path after its base; the query of a configured url stays at the end.
+    pub fn at(&self, path: impl FnOnce(&str) -> String) -> String {
+        let (base, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
+        let url = path(base.trim_end_matches('/'));
+        match query {
+            "" => url,
+            query if url.contains('?') => format!("{url}&{query}"),
+            query => format!("{url}?{query}"),
+        }
+    }
+
+    /// What in the url may be a key: its password and the values of its query.
+    pub fn url_secrets(&self) -> Vec<String> {
+        let Ok(url) = reqwest::Url::parse(&self.url) else { return Vec::new() };
+        let values = url.query_pairs().map(|(_, value)| value.into_owned());
+        let values = values.filter(|value| value.len() >= SHORTEST_SECRET);
+        values.chain(url.password().map(str::to_owned)).collect()
     }
 }
 
@@ -96,7 +127,7 @@ pub(crate) struct Connection {
     pub temperature: bool,
     pub dialect: Dialect,
     pub body: Map<String, Value>,
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, KeySource)>,
     pub variants: Vec<(String, Map<String, Value>)>,
 }
 
@@ -153,6 +184,7 @@ impl Connection {
         prompt: &Prompt,
         body: Vec<u8>,
         credential: Option<&Credential>,
+        configured: &[(String, String)],
     ) -> Result<RequestBuilder, Failure> {
         let url = self.url();
         let client = self.endpoint.network.client(&url).await?;
@@ -176,7 +208,7 @@ impl Connection {
         if let Some(credential) = credential {
             self.authorise(credential, &url, &body, &mut headers)?;
         }
-        for (name, value) in self.endpoint.headers.iter().chain(&self.headers) {
+        for (name, value) in configured {
             put(&mut headers, name, value)?;
         }
         Ok(client.post(url).headers(headers).body(body))
@@ -217,7 +249,17 @@ impl Connection {
     }
 
     pub fn url(&self) -> String {
-        let base = self.endpoint.url.trim_end_matches('/');
+        self.endpoint.at(|base| self.path(base))
+    }
+
+    /// What is configured as a header, the model's after the provider's.
+    pub async fn configured_headers(&self) -> Result<Vec<(String, String)>, Failure> {
+        let mut headers = self.endpoint.looked_up(&self.endpoint.headers).await?;
+        headers.extend(self.endpoint.looked_up(&self.headers).await?);
+        Ok(headers)
+    }
+
+    fn path(&self, base: &str) -> String {
         let model = encode_segment(&self.wire_name);
         if let Some(path) = &self.endpoint.path {
             return format!("{base}/{}", path.trim_start_matches('/').replace("{model}", &model));

@@ -81,11 +81,10 @@ struct Meta {
 }
 
 async fn listed(endpoint: &Endpoint, believe: impl Fn(&Listed) -> bool) -> Option<Vec<Known>> {
-    let base = endpoint.url.trim_end_matches('/');
-    let url = match endpoint.vendor.api {
+    let url = endpoint.at(|base| match endpoint.vendor.api {
         Api::OpenAiChat => format!("{base}/models"),
         _ => crate::connection::versioned(base, "models"),
-    };
+    });
     let list: List<Listed> = ask(endpoint, &url, None).await?;
     let talks = |model: &Listed| !NOT_TALKING.iter().any(|part| model.id.to_ascii_lowercase().contains(part));
     let known = list.data.into_iter().filter(|model| believe(model) && talks(model)).map(|model| {
@@ -109,8 +108,8 @@ struct LmStudioModel {
 }
 
 async fn lmstudio(endpoint: &Endpoint) -> Option<Vec<Known>> {
-    let base = endpoint.url.trim_end_matches('/').trim_end_matches("/v1");
-    let list: List<LmStudioModel> = ask(endpoint, &format!("{base}/api/v0/models"), None).await?;
+    let url = endpoint.at(|base| format!("{}/api/v0/models", base.trim_end_matches("/v1")));
+    let list: List<LmStudioModel> = ask(endpoint, &url, None).await?;
     let models = list.data.iter().filter(|model| model.kind != "embeddings");
     let models = models.map(|model| {
         let context = model.loaded_context_length.or(model.max_context_length);
@@ -133,12 +132,13 @@ struct OllamaShow {
 }
 
 async fn ollama(endpoint: &Endpoint) -> Option<Vec<Known>> {
-    let base = endpoint.url.trim_end_matches('/');
-    let list: List<OllamaModel> = ask(endpoint, &format!("{base}/api/tags"), None).await?;
+    let list: List<OllamaModel> =
+        ask(endpoint, &endpoint.at(|base| format!("{base}/api/tags")), None).await?;
+    let about = endpoint.at(|base| format!("{base}/api/show"));
     let mut models = Vec::new();
     for model in list.data.iter().take(MOST_ASKED) {
         let body = serde_json::json!({ "model": model.name });
-        let show: Option<OllamaShow> = ask(endpoint, &format!("{base}/api/show"), Some(body)).await;
+        let show: Option<OllamaShow> = ask(endpoint, &about, Some(body)).await;
         let can =
             |what: &str| show.as_ref().is_none_or(|show| show.capabilities.iter().any(|known| known == what));
         if !can("completion") {
@@ -211,7 +211,7 @@ async fn ask<T: DeserializeOwned>(endpoint: &Endpoint, url: &str, body: Option<V
 async fn with_key(endpoint: &Endpoint, mut request: RequestBuilder) -> Option<RequestBuilder> {
     use crate::provider::Credential;
     use crate::vendors::Auth;
-    for (name, value) in &endpoint.headers {
+    for (name, value) in endpoint.looked_up(&endpoint.headers).await.ok()? {
         request = request.header(name, value);
     }
     if endpoint.vendor.api == Api::Anthropic {

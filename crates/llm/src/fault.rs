@@ -9,6 +9,8 @@ use domain::{Failure, FailureKind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::retry;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
     /// The key is missing, wrong or not allowed to use this model.
@@ -91,7 +93,10 @@ impl Fault {
             FaultKind::RateLimit => (
                 FailureKind::Quota,
                 format!("{provider} limits the rate of requests: {message}."),
-                "Wait and try again, or choose another model.".to_owned(),
+                match self.retry_after.and_then(retry::clock) {
+                    Some(time) => format!("Try again after {time}, or choose another model."),
+                    None => "Wait and try again, or choose another model.".to_owned(),
+                },
             ),
             FaultKind::Exhausted => (
                 FailureKind::Quota,

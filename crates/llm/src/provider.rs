@@ -24,8 +24,8 @@ pub struct ProviderConfig {
     pub key: Option<KeySource>,
     /// Models the user configured; they are listed before those of the catalogue.
     pub models: Vec<ModelConfig>,
-    /// Sent with every request.
-    pub headers: Vec<(String, String)>,
+    /// Sent with every request; a value may have to be looked up like a key.
+    pub headers: Vec<(String, KeySource)>,
     /// How long a stream may stay silent.
     pub silence: Option<Duration>,
     /// List the catalogue's models of this provider as well.
@@ -47,7 +47,7 @@ pub struct ModelConfig {
     pub info: Option<ModelInfo>,
     /// Members merged into every request.
     pub body: Map<String, Value>,
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, KeySource)>,
     /// Members merged into requests of a variant, by its name, weakest first.
     pub variants: Vec<(String, Map<String, Value>)>,
 }

@@ -140,6 +140,14 @@ impl Provider {
             ))
             .hint(format!("Set `providers.{}.url`.", config.name)));
         }
+        // Not shown: it may hold a password.
+        if let Err(error) = reqwest::Url::parse(&url) {
+            return Err(Failure::config(format!(
+                "The url of the provider {} is none: {error}.",
+                config.name
+            ))
+            .hint(format!("Mend `providers.{}.url`.", config.name)));
+        }
         let patience = Patience {
             silence: config.silence.unwrap_or(patience.silence),
             concurrency: config.concurrency.unwrap_or(patience.concurrency),

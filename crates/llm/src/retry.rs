@@ -101,6 +101,13 @@ pub fn notice(why: &str, wait: Duration, attempt: u32, attempts: u32) -> String 
     format!("{why} Trying again at {} (attempt {attempt} of {attempts}).", resume.strftime("%H:%M:%S"))
 }
 
+/// The time after a wait, with its day where that is not today's. `None`: beyond every calendar.
+pub fn clock(wait: Duration) -> Option<String> {
+    let (now, then) = (Zoned::now(), Zoned::now().checked_add(wait).ok()?);
+    let form = if now.date() == then.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+    Some(then.strftime(form).to_string())
+}
+
 /// A number in 0..1 that differs between processes and calls.
 pub fn random() -> f64 {
     use std::hash::{BuildHasher, Hasher};

@@ -7,10 +7,14 @@ pub fn scrub(text: &str, secrets: &[&str]) -> String {
         clean = clean.replace(*secret, MASK);
     }
     let mut out = String::with_capacity(clean.len());
+    let mut follows_scheme = false;
     for word in clean.split_inclusive(|c: char| c.is_whitespace() || "\"'`,;()[]{}<>".contains(c)) {
         let core = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '*');
         let start = core.find(|c: char| c.is_ascii_alphanumeric()).unwrap_or(0);
-        if looks_like_key(&core[start..]) {
+        let value = &core[start..];
+        let is_token = follows_scheme && value.len() >= 8 && value.contains(|c: char| c.is_ascii_digit());
+        follows_scheme = value.eq_ignore_ascii_case("basic") || value.eq_ignore_ascii_case("bearer");
+        if is_token || looks_like_key(value) {
             out.push_str(&word[..start]);
             out.push_str(MASK);
             out.push_str(&word[core.len()..]);
@@ -61,13 +65,15 @@ mod tests {
             r#"{"key":"sk-ant-REDACTED"}"#,
             "https://x/y?key=AIzaSyA1234567890",
             "(gsk_0123456789abcdef)",
+            "{'authorization': 'Basic Ym9iOmh1bnRlcjI='}",
         ] {
             let clean = scrub(text, &[key]);
             assert!(clean.contains("[key]"), "{clean}");
-            for part in ["sk-a", "own-token", "AIza", "gsk_"] {
+            for part in ["sk-a", "own-token", "AIza", "gsk_", "Ym9i"] {
                 assert!(!clean.contains(part), "{clean}");
             }
         }
+        assert_eq!(scrub("Use Bearer authentication.", &[]), "Use Bearer authentication.");
         assert_eq!(scrub("a risk-free task-list of sk- things", &[]), "a risk-free task-list of sk- things");
     }
 }

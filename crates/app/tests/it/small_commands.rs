@@ -64,6 +64,11 @@ async fn the_doctor_says_what_is_wrong_and_how_to_fix_it() {
     assert_eq!(check(&report, "fake")["state"], "broken");
     let answer = check(&report, "answer of the default model").to_string();
     assert!(answer.contains("could not be reached") && !answer.contains("rying again"), "{answer}");
+    // What is in the address is said to nobody.
+    let address = "http://bob:hunter2@127.0.0.1:9/?token=open-sesame";
+    let (_, out, err) = run(&home, &fake_provider(address, "openai-chat"), &["doctor"]).await;
+    assert!(out.contains("127.0.0.1:9"), "{out}");
+    assert!(!format!("{out}{err}").contains("hunter2") && !out.contains("sesame"), "{out}{err}");
     // Nothing is configured; a program of an MCP server is missing.
     let config = json!({"mcpServers": {"gone": {"command": "no-such-program-anywhere"}}});
     let (code, out, _) = run(&home, &config, &["doctor", "--json"]).await;

@@ -69,9 +69,16 @@ async fn what_fails_is_said_without_secrets() {
         ("${classpath:prompts/x.md}", "files of ECA's own program"),
     ];
     for (written, want) in rows {
-        let error = url(&world, written).await.unwrap_err();
-        assert!(error.starts_with("`providers.x.url` could not be looked up: "), "{error}");
-        assert!(error.contains(want) && !error.contains("hidden-word"), "{written}: {error}");
+        world.put(OUR_GLOBAL, json!({"providers": {"x": {"url": written, "key": written}}}));
+        let resolved = world.resolve();
+        let provider = &resolved.settings.providers["x"];
+        let later = provider.key.as_ref().unwrap().get().await.unwrap_err().to_string();
+        for (key, error) in [("url", notices(&world, &resolved)), ("key", later)] {
+            let begin = format!("`providers.x.{key}` could not be looked up: ");
+            assert!(error.contains(&begin) && error.contains(want), "{written}: {error}");
+            assert!(!error.contains("hidden-word"), "{written}: {error}");
+        }
+        assert_eq!(provider.url, None);
     }
 }
 
@@ -112,6 +119,7 @@ async fn settings_that_are_needed_at_once_are_looked_up_at_once() {
             "welcomeMessage": "${cmd:echo hello}\n",
             "failover": ["${cmd:echo b/c}"],
             "completion": {"model": "${cmd:exit 1}"},
+            "providers": {"x": {"url": "${cmd:echo http://x}/v1"}, "y": {"url": "${file:~/none.txt}"}},
         }),
     );
     let resolved = world.resolve();
@@ -120,6 +128,9 @@ async fn settings_that_are_needed_at_once_are_looked_up_at_once() {
         (&*resolved.settings.chat.welcome_message, &resolved.settings.failover[..]),
         ("hello\n", &["b/c".to_owned()][..])
     );
+    let urls = ["x", "y"].map(|name| resolved.settings.providers[name].url.as_ref()?.known());
+    assert_eq!(urls, [Some("http://x/v1"), None]);
+    assert!(notices(&world, &resolved).contains("`providers.y.url` is left out."));
     assert_eq!(resolved.settings.completion_model, None);
     assert!(notices(&world, &resolved).contains("`completion.model` is left out."));
 }

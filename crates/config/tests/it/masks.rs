@@ -11,7 +11,7 @@ fn world() -> World {
             "defaultModel": "x/shown-model",
             "providers": {"x": {
                 "key": "hidden-literal",
-                "url": "https://user:hidden-password@shown-host/v1",
+                "url": "https://user:hidden-password@shown-host/v1?token=hidden-token",
                 "extraHeaders": {"Authorization": "Bearer hidden-bearer", "X-Team": "hidden-team"},
                 "models": {"m.1": {"extraHeaders": {"A": "hidden-model-header"}}},
             }, "y": {"key": "prefix-hidden-${env:SHOWN_NAME:hidden-default}${cmd:shown-command {x}}"}},

@@ -32,7 +32,7 @@ fn model(api: Api, url: &str) -> Arc<dyn Model> {
         api: Some(api),
         url: Some(url.to_owned()),
         key: Some(KeySource::fixed(KEY)),
-        headers: vec![("x-extra".into(), "yes".into())],
+        headers: vec![("x-extra".into(), KeySource::fixed("yes"))],
         ..ProviderConfig::default()
     };
     let settings = Settings { providers: vec![provider], patience: patience(), ..Settings::default() };
@@ -155,6 +155,7 @@ async fn a_wait_that_is_too_long_is_a_failure_that_says_when() {
     let (_, failure) = run(model(Api::Anthropic, fake.url()).as_ref(), prompt("Hi")).await;
     let failure = failure.unwrap();
     assert_eq!((failure.kind, failure.retry_after), (FailureKind::Quota, Some(Duration::from_secs(3600))));
+    assert!(failure.to_string().contains("Try again after "), "{failure}");
 }
 
 /// Runs the same for all formats at once: most of the time is waiting.
@@ -241,6 +242,47 @@ async fn keys_that_are_missing_or_refused_say_what_to_set() {
         let text = format!("{failure} {failure:?}");
         assert!(!text.contains(KEY) && !text.contains("sk-proj"), "{text}");
         assert!(text.contains("providers.fake.key"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_the_url_is_sent_and_not_shown() {
+    let fake = FakeModel::start().await;
+    let url = format!("{}/base/?token=query-0123456789", fake.url().replace("://", "://bob:hunter2@"));
+    let failed = |text: &str| Answer::status(400).body(json!({"error": {"message": text}}).to_string());
+    fake.answer(failed("no: /base?token=query-0123456789 bob:hunter2 Basic Ym9iOmh1bnRlcjI="));
+    let (_, failure) = run(model(Api::OpenAiChat, &url).as_ref(), prompt("Hi")).await;
+    assert_eq!(fake.last_request().path, "/base/chat/completions?token=query-0123456789");
+    let text = failure.unwrap().to_string();
+    for secret in ["query-0123456789", "hunter2", "Ym9i"] {
+        assert!(!text.contains(secret), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn headers_are_looked_up_when_a_request_is_made() {
+    let fake = FakeModel::start().await;
+    let source = |value: Result<&'static str, Failure>| {
+        KeySource::new(move || {
+            let value = value.clone().map(|value| Some(llm::Credential::Key(value.to_owned())));
+            Box::pin(async move { value })
+        })
+    };
+    for (value, sent) in [(Ok("from-a-command"), 1), (Err(Failure::config("No such command.")), 0)] {
+        let provider = ProviderConfig {
+            name: "fake".into(),
+            api: Some(Api::OpenAiChat),
+            url: Some(fake.url().to_owned()),
+            headers: vec![("x-looked-up".into(), source(value.clone()))],
+            ..ProviderConfig::default()
+        };
+        let settings = Settings { providers: vec![provider], patience: patience(), ..Settings::default() };
+        let model = Registry::new(settings).unwrap().find("fake/model").unwrap();
+        fake.answer(Answer::text("In."));
+        let before = fake.requests().len();
+        let (_, failure) = run(model.as_ref(), prompt("Hi")).await;
+        assert_eq!((fake.requests().len() - before, failure), (sent, value.err()));
+        assert_eq!(fake.last_request().header("x-looked-up"), Some("from-a-command"));
     }
 }
 
