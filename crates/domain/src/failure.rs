@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum FailureKind {
     /// The request itself is wrong: unknown session, bad parameter.
     User,
+    /// Another process has what is asked for; it may be free later.
+    Taken,
     /// A configuration file or setting is wrong.
     Config,
     /// A key is missing or refused.
@@ -47,6 +49,10 @@ impl Failure {
 
     pub fn user(message: impl Into<String>) -> Self {
         Self::new(FailureKind::User, message)
+    }
+
+    pub fn taken(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Taken, message)
     }
 
     pub fn config(message: impl Into<String>) -> Self {

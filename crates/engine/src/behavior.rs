@@ -34,8 +34,10 @@ pub fn names(settings: &Settings) -> Vec<String> {
     names
 }
 
+/// A default that cannot be chosen is none.
 pub fn default_name(settings: &Settings) -> String {
-    canonical(&settings.default_behavior).to_owned()
+    let name = canonical(&settings.default_behavior);
+    if names(settings).iter().any(|known| known == name) { name.to_owned() } else { "agent".to_owned() }
 }
 
 /// Gives the behavior of a change its one name, and refuses one that cannot be chosen; `now` may always stay.

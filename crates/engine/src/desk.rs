@@ -81,10 +81,6 @@ impl Desk {
             other => match addressee(&other) {
                 Some((session, Reach::Live)) => self.only_live(front, &session, other),
                 Some((session, Reach::Loaded)) => self.forward(front, &session, other),
-                Some((session, Reach::Last)) => {
-                    self.forward(front, &session, other);
-                    self.sessions.remove(&session);
-                }
                 None => self.query(front, other),
             },
         }
@@ -338,8 +334,6 @@ enum Reach {
     Live,
     /// It is loaded for it.
     Loaded,
-    /// Loaded for it, and gone afterwards.
-    Last,
 }
 
 /// The session a command is for, where its actor must take it.
@@ -350,8 +344,8 @@ fn addressee(command: &Command) -> Option<(SessionId, Reach)> {
         | Command::Rollback { session, .. }
         | Command::Steer { session, .. }
         | Command::Close { session, .. }
+        | Command::Delete { session, .. }
         | Command::Configure { session: Some(session), .. } => Some((session.clone(), Reach::Loaded)),
-        Command::Delete { session, .. } => Some((session.clone(), Reach::Last)),
         _ => None,
     }
 }

@@ -23,7 +23,7 @@ use crate::front::Front;
 use crate::history::History;
 use crate::journal::Journal;
 use crate::prompting;
-use crate::refusal::refuse;
+use crate::refusal::{refuse, turn_away};
 use crate::shared::Shared;
 use crate::surroundings::Surroundings;
 use crate::turn::{Over, Turn};
@@ -67,13 +67,7 @@ pub fn start(start: Start) -> mpsc::UnboundedSender<Message> {
 pub async fn run_with(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message>) {
     let mut actor = match Actor::load(start).await {
         Ok(actor) => actor,
-        Err(failure) => {
-            mailbox.close();
-            while let Some(message) = mailbox.recv().await {
-                refuse(message.command, failure.clone());
-            }
-            return;
-        }
+        Err(failure) => return turn_away(mailbox, &failure).await,
     };
     loop {
         tokio::select! {
@@ -85,7 +79,8 @@ pub async fn run_with(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message
                         actor.end().await;
                         // Who is told may open the chat again at once, with an actor of its own.
                         mailbox.close();
-                        return farewell();
+                        farewell();
+                        return turn_away(mailbox, &gone()).await;
                     }
                 }
                 None => break,
@@ -319,8 +314,7 @@ impl Actor {
         self.recover().await?;
         match &self.held_by {
             None => Ok(()),
-            Some(holder) => Err(Failure::user(format!("Another Dragoman writes this chat now: {holder}."))
-                .hint("Close it there, or fork the chat to go on here.")),
+            Some(holder) => Err(taken(holder).hint("Close it there, or fork the chat to go on here.")),
         }
     }
 
@@ -450,7 +444,7 @@ impl Actor {
             self.take_lease().await?;
         }
         if let Some(holder) = &self.held_by {
-            return Err(Failure::user(format!("Another Dragoman writes this chat now: {holder}.")));
+            return Err(taken(holder).hint("Close it there, then delete it."));
         }
         self.shared.journal.flush().await?;
         self.shared.store.delete(&self.shared.id).await.map(|_| ())
@@ -474,6 +468,15 @@ impl Actor {
             let _ = self.shared.store.release(&self.shared.id).await;
         }
     }
+}
+
+/// To who spoke to a chat that was being closed or deleted.
+fn gone() -> Failure {
+    Failure::user("This chat was just closed or deleted.").hint("Send it again.")
+}
+
+fn taken(holder: &str) -> Failure {
+    Failure::taken(format!("Another Dragoman writes this chat now: {holder}."))
 }
 
 /// Folds everything after what `history` knows.

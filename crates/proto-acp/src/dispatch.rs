@@ -472,7 +472,7 @@ fn not_found(session: &SessionId, sentence: &str) -> Fault {
 /// Each kind of failure and its code.
 pub fn fault(failure: &Failure) -> Fault {
     let code = match failure.kind {
-        FailureKind::User => Fault::INVALID_PARAMS,
+        FailureKind::User | FailureKind::Taken => Fault::INVALID_PARAMS,
         FailureKind::Auth => AUTH_REQUIRED,
         FailureKind::Config
         | FailureKind::Quota

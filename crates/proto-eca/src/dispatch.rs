@@ -26,7 +26,10 @@ const NOT_INITIALIZED: i64 = -32002;
 pub async fn take(server: &mut Server, message: Inbound) {
     let Inbound { method, params, responder } = message;
     let params = params.as_deref().map_or("null", |raw| raw.get());
-    let value = serde_json::from_str(params).map(from_wire::camel_case).unwrap_or(Value::Null);
+    let value = match serde_json::from_str(params) {
+        Ok(value) => from_wire::camel_case(value),
+        Err(error) => return fail(responder, wrong(&error)),
+    };
     match method.as_str() {
         "initialize" => initialize(server, value, responder).await,
         "exit" => server.over = true,
@@ -249,7 +252,7 @@ async fn delete(server: &mut Server, params: ChatParams, responder: Option<Respo
                 if let Err(failure) = done
                     && failure.kind != FailureKind::User
                 {
-                    return server.respond_with(responder, Err(failure));
+                    return tell_done(server, responder, Err::<(), _>(failure));
                 }
                 server.forget(&deleted);
                 if !server.draft {
@@ -314,11 +317,15 @@ pub(crate) fn session_of(params: &ChatParams) -> Option<SessionId> {
 
 /// `null` params are empty params.
 pub(crate) fn decode<T: DeserializeOwned + Default>(value: Value) -> Result<T, Fault> {
-    if value.is_null() {
-        return Ok(T::default());
+    match value {
+        Value::Null => Ok(T::default()),
+        Value::Object(_) => serde_json::from_value(value).map_err(|error| wrong(&error)),
+        _ => Err(Fault::new(Fault::INVALID_PARAMS, "Wrong parameters: they must be an object.")),
     }
-    serde_json::from_value(value)
-        .map_err(|error| Fault::new(Fault::INVALID_PARAMS, format!("Wrong parameters: {error}.")))
+}
+
+fn wrong(error: &serde_json::Error) -> Fault {
+    Fault::new(Fault::INVALID_PARAMS, format!("Wrong parameters: {error}."))
 }
 
 pub(crate) fn fail(responder: Option<Responder>, fault: Fault) {
@@ -332,7 +339,8 @@ pub(crate) fn fault(failure: &Failure) -> Fault {
     let code = match failure.kind {
         FailureKind::User => Fault::INVALID_PARAMS,
         FailureKind::Internal => Fault::INTERNAL_ERROR,
-        FailureKind::Config
+        FailureKind::Taken
+        | FailureKind::Config
         | FailureKind::Auth
         | FailureKind::Quota
         | FailureKind::Provider

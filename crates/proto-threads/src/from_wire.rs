@@ -15,7 +15,8 @@ pub fn fault(failure: &Failure) -> Fault {
     let code = match failure.kind {
         FailureKind::User => Fault::INVALID_PARAMS,
         FailureKind::Internal => Fault::INTERNAL_ERROR,
-        FailureKind::Config
+        FailureKind::Taken
+        | FailureKind::Config
         | FailureKind::Auth
         | FailureKind::Quota
         | FailureKind::Provider

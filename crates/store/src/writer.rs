@@ -182,7 +182,7 @@ impl Writer {
 
     fn delete(&mut self, session: &SessionId) -> Result<bool, Failure> {
         if let Lease::HeldBy { holder } = self.leases.take(session)? {
-            return Err(Failure::user(format!("The chat {session} is in use by {holder}."))
+            return Err(Failure::taken(format!("The chat {session} is in use by {holder}."))
                 .hint("Close it there, then delete it."));
         }
         let deleted = self.delete_rows(session).map_err(|trouble| self.database.tell(trouble));

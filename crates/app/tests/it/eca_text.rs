@@ -116,6 +116,14 @@ async fn either_name_of_a_behavior_is_taken_in_either_field() {
     client.notify("chat/selectedBehaviorChanged", json!({"behavior": "plan"})).await;
     client.prompt(Some("later"), "say 1 words").await;
     assert!(fake.last_request().body.to_string().contains("You are planning"));
+    // A name that is none does not become one that may write.
+    let before = fake.requests().len();
+    let misspelt = json!({"chatId": "odd", "message": "say 1 words", "agent": "Plan"});
+    let (refused, contents) = client.prompt_with(misspelt).await;
+    assert_eq!((&refused["status"], fake.requests().len()), (&json!("error"), before));
+    assert!(system_text(&contents).contains("agent, plan"), "{contents:?}");
+    client.notify("chat/selectedBehaviorChanged", json!({"behavior": "Plan"})).await;
+    client.until(|it| it["method"] == "$/showMessage" && it["params"]["type"] == "error").await;
 }
 
 #[tokio::test]
@@ -200,8 +208,15 @@ async fn bad_messages_are_answered_and_the_connection_goes_on() {
     assert_eq!(error.last().expect("an error")["error"]["code"], -32700);
     let unknown = client.response("chat/noSuchThing", json!({})).await;
     assert_eq!(unknown["error"]["code"], -32601);
-    let wrong = client.response("chat/prompt", json!({"message": 5})).await;
-    assert_eq!(wrong["error"]["code"], -32602);
+    let deep = (0..200).fold(json!([]), |inner, _| json!([inner]));
+    for params in [
+        json!({"message": 5}),
+        json!(["c", "a message by its place"]),
+        json!({"message": "hi", "contexts": deep}),
+    ] {
+        let wrong = client.response("chat/prompt", params.clone()).await;
+        assert_eq!(wrong["error"]["code"], -32602, "{params}");
+    }
     for empty in [json!({}), json!({"message": " \n"}), json!({"chatId": "c", "message": "", "contexts": []})]
     {
         let wrong = client.response("chat/prompt", empty.clone()).await;
@@ -376,6 +391,12 @@ async fn a_chat_that_another_process_writes_is_followed_and_forked() {
     let holder = format!("process {}", writer.child.id().expect("a running child"));
     assert_eq!(result["status"], "error");
     assert!(text.contains(&holder) && text.contains("fork"), "{text}");
+    // Nor is it deleted under the one who writes it, and it is followed as before.
+    let kept = reader.response("chat/delete", json!({"chatId": "c"})).await;
+    assert!(kept["error"]["message"].as_str().is_some_and(|text| text.contains(&holder)), "{kept}");
+    writer.prompt(Some("c"), "say 2 words").await;
+    reader.until(|it| it["params"]["content"]["text"] == json!("say 2 words\n")).await;
+    reader.until(is_finished).await;
     let fork = reader.request("chat/fork", json!({"chatId": "c"})).await;
     let own = fork["chatId"].as_str().expect("a chat").to_owned();
     assert_ne!(own, "c");
