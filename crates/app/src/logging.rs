@@ -2,9 +2,9 @@
 //!
 //! Invariant: nothing is opened before the first line is written; a log that cannot be written stops nothing.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -113,7 +113,7 @@ impl Drop for Line {
 
 fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }

@@ -33,4 +33,11 @@ async fn a_server_logs_by_level_without_secrets_and_not_on_stdout() {
     assert!(new.contains("calling the model") && !new.contains(SECRET), "{new}");
     let mode = std::fs::metadata(folder.join("dragoman.log")).expect("a log").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+    // A folder of our own is nobody else's.
+    let fresh = Home::new();
+    let mut client = Client::start(&fresh, &fake_provider(fake.url(), "openai-chat")).await;
+    fake.answer(Answer::status(401));
+    client.prompt(Some("c"), "Hi").await;
+    let folder = fresh.path().join(".local/state/dragoman");
+    assert_eq!(std::fs::metadata(folder).expect("a folder").permissions().mode() & 0o777, 0o700);
 }
