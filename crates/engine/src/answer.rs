@@ -53,21 +53,15 @@ pub async fn receive(
     place: Place,
     naming: Naming<'_>,
     mut stream: ModelStream,
-    started: Option<Recording>,
     cancel: &CancellationToken,
 ) -> Answered {
-    let mut answer = Answer::new(shared, place, naming, started);
+    let mut answer = Answer::new(shared, place, naming);
     let mut cancelled = pin!(cancel.cancelled());
     let ending = loop {
         let flush_at = answer.flush_at;
         let event = tokio::select! {
             biased;
             () = &mut cancelled => break Ending::Stopped,
-            () = told(&mut answer.started) => {
-                answer.started = None;
-                answer.shared.progress("Waiting model".into());
-                continue;
-            }
             event = stream.next() => event,
             () = tokio::time::sleep_until(flush_at.unwrap_or_else(Instant::now)), if flush_at.is_some() => {
                 answer.flush(true);
@@ -91,18 +85,8 @@ pub async fn receive(
     answer.finish(ending)
 }
 
-/// Resolves when what began the turn has been told; never where nothing is awaited.
-async fn told(started: &mut Option<Recording>) {
-    match started {
-        Some(recording) => recording.wait().await,
-        None => std::future::pending().await,
-    }
-}
-
 struct Answer<'a> {
     shared: &'a Shared,
-    /// What began the turn, until it has been told: nothing of the answer may be told before it.
-    started: Option<Recording>,
     place: Place,
     naming: Naming<'a>,
     open: Vec<Open>,
@@ -126,10 +110,9 @@ struct Open {
 }
 
 impl<'a> Answer<'a> {
-    fn new(shared: &'a Shared, place: Place, naming: Naming<'a>, started: Option<Recording>) -> Self {
+    fn new(shared: &'a Shared, place: Place, naming: Naming<'a>) -> Self {
         Self {
             shared,
-            started,
             place,
             naming,
             open: Vec::new(),
@@ -154,7 +137,6 @@ impl<'a> Answer<'a> {
             }
             ModelEvent::Usage(tokens) => self.tokens = Some(tokens),
             ModelEvent::Waiting { text } => {
-                self.await_start().await;
                 self.generating = false;
                 self.shared.progress(text);
             }
@@ -164,7 +146,7 @@ impl<'a> Answer<'a> {
     }
 
     async fn start(&mut self, block: u32, kind: BlockKind) -> Result<(), Failure> {
-        self.show_generating().await;
+        self.show_generating();
         let (channel, kind) = self.kind_of(kind);
         let item = self.new_item(kind);
         let mut open = Open { block, item, channel, started: false, journalled: 0, since: Instant::now() };
@@ -288,15 +270,7 @@ impl<'a> Answer<'a> {
         self.shared.journal.record(facts).done().await
     }
 
-    async fn await_start(&mut self) {
-        if let Some(mut started) = self.started.take() {
-            started.wait().await;
-            self.shared.progress("Waiting model".into());
-        }
-    }
-
-    async fn show_generating(&mut self) {
-        self.await_start().await;
+    fn show_generating(&mut self) {
         if !self.generating {
             self.generating = true;
             self.shared.progress("Generating".into());

@@ -182,7 +182,6 @@ fn compact(
         limits: TurnLimits::default(),
         cost_before: 0.0,
         failed: Vec::new(),
-        started: None,
     };
     turn.history.open_turn = Some(id);
     let wish = Some(slash.arguments.join(" ")).filter(|wish| !wish.is_empty());

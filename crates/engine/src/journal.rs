@@ -1,12 +1,13 @@
 //! The one way a fact leaves the engine: into the store, then to the audience, in the order it was recorded.
 //!
-//! Invariant: nobody is told a fact before it is on disk, and facts are told in the order of their numbers.
+//! Invariant: nobody is told a fact before it is on disk, facts are told in the order of their numbers, and what is said
+//! between two facts is heard between them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::event::EventBody;
-use domain::{Event, Fact, Failure, SessionId, Store};
+use domain::{Event, Fact, Failure, Recorded, SessionId, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::audience::Audience;
@@ -20,8 +21,11 @@ pub struct Journal {
     newest: Arc<AtomicU64>,
 }
 
+#[derive(Default)]
 struct Entry {
     facts: Vec<Fact>,
+    /// Told after the facts, and not kept.
+    said: Option<EventBody>,
     done: Option<oneshot::Sender<Result<(), Failure>>>,
 }
 
@@ -44,13 +48,18 @@ impl Journal {
     pub fn record(&self, facts: Vec<Fact>) -> Recording {
         let (done, receiver) = oneshot::channel();
         // A failed send drops `done`, which the recording reports.
-        let _ = self.entries.send(Entry { facts, done: Some(done) });
+        let _ = self.entries.send(Entry { facts, done: Some(done), said: None });
         Recording { receiver, over: false }
     }
 
     /// Records without anybody waiting.
     pub fn note(&self, fact: Fact) {
-        let _ = self.entries.send(Entry { facts: vec![fact], done: None });
+        let _ = self.entries.send(Entry { facts: vec![fact], ..Entry::default() });
+    }
+
+    /// Tells without keeping it, after everything that was recorded before.
+    pub fn say(&self, body: EventBody) {
+        let _ = self.entries.send(Entry { said: Some(body), ..Entry::default() });
     }
 
     /// Everything recorded before is on disk.
@@ -75,14 +84,6 @@ impl Recording {
         self.over
     }
 
-    /// Until it is over, well or not. Safe to drop between polls.
-    pub async fn wait(&mut self) {
-        if !self.over {
-            let _ = (&mut self.receiver).await;
-            self.over = true;
-        }
-    }
-
     pub async fn done(self) -> Result<(), Failure> {
         if self.over {
             return Ok(());
@@ -102,28 +103,38 @@ impl Writer {
     async fn run(self, mut receiver: mpsc::UnboundedReceiver<Entry>) {
         let mut batch = Vec::with_capacity(BATCH);
         while receiver.recv_many(&mut batch, BATCH).await > 0 {
+            let sizes: Vec<usize> = batch.iter().map(|entry| entry.facts.len()).collect();
             let facts: Vec<Fact> =
                 batch.iter_mut().flat_map(|entry| std::mem::take(&mut entry.facts)).collect();
-            let outcome = self.write(facts).await;
+            let (recorded, outcome) = match self.write(facts).await {
+                Ok(recorded) => (recorded, Ok(())),
+                Err(failure) => (Vec::new(), Err(failure)),
+            };
+            let mut recorded = recorded.into_iter();
+            for (entry, size) in batch.iter_mut().zip(sizes) {
+                for fact in recorded.by_ref().take(size) {
+                    self.audience.tell(Event::fact(self.session.clone(), Arc::new(fact)));
+                }
+                if let Some(body) = entry.said.take() {
+                    self.audience.tell(Event { session: Some(self.session.clone()), body });
+                }
+            }
             for done in batch.drain(..).filter_map(|entry| entry.done) {
                 let _ = done.send(outcome.clone());
             }
         }
     }
 
-    async fn write(&self, facts: Vec<Fact>) -> Result<(), Failure> {
+    async fn write(&self, facts: Vec<Fact>) -> Result<Vec<Recorded>, Failure> {
         if facts.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         match self.store.append(&self.session, facts).await {
             Ok(recorded) => {
                 if let Some(last) = recorded.last() {
                     self.newest.store(last.number, Ordering::Release);
                 }
-                for fact in recorded {
-                    self.audience.tell(Event::fact(self.session.clone(), Arc::new(fact)));
-                }
-                Ok(())
+                Ok(recorded)
             }
             Err(failure) => {
                 tracing::error!(session = %self.session, %failure, "the journal cannot be written");

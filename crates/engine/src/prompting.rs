@@ -79,10 +79,10 @@ pub fn launch(actor: &mut Actor, launch: Launch, text: String, parts: Vec<Part>)
     let (id, model) = (launch.id, launch.model.info().id);
     let item = actor.shared.item(id, 0, ItemKind::UserMessage { text, parts });
     let begun = vec![Fact::TurnStarted { turn: id, model }, Fact::ItemEnded { item: item.clone() }];
-    let started = actor.shared.journal.record(begun);
+    // Not awaited: the request does not wait for the disk, what is told does.
+    drop(actor.shared.journal.record(begun));
     let mut turn = turn(actor, launch);
     turn.history.put(item);
-    turn.started = Some(started);
     actor.spawn(turn);
 }
 
@@ -108,7 +108,7 @@ pub fn launch_after(
         };
         let item = turn.shared.item(id, 0, ItemKind::UserMessage { text, parts });
         turn.history.put(item.clone());
-        turn.started = Some(turn.shared.journal.record(vec![Fact::ItemEnded { item }]));
+        turn.shared.journal.note(Fact::ItemEnded { item });
         match failure {
             None => turn.run().await,
             Some(failure) => turn.over(Outcome::Failed { failure }),
@@ -137,7 +137,6 @@ fn turn(actor: &mut Actor, launch: Launch) -> Turn {
         limits,
         cost_before,
         failed: Vec::new(),
-        started: None,
     }
 }
 

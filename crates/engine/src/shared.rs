@@ -8,7 +8,7 @@ use domain::command::Settings;
 use domain::event::{EventBody, SessionUsage};
 use domain::item::{Item, ItemKind};
 use domain::tool::{Tool, ToolSource};
-use domain::{Event, ItemId, SessionId, Store, TurnId};
+use domain::{ItemId, SessionId, Store, TurnId};
 use tokio::task::JoinHandle;
 
 use crate::approval::Remembered;
@@ -100,7 +100,7 @@ impl Shared {
 
     /// A status line for whoever watches; not kept.
     pub fn progress(&self, text: String) {
-        self.audience.tell(Event { session: Some(self.id.clone()), body: EventBody::Progress { text } });
+        self.journal.say(EventBody::Progress { text });
     }
 
     pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {

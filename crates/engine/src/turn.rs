@@ -17,7 +17,6 @@ use crate::answer::{self, Answered, Ending, Place};
 use crate::calls::{self, CallsEnded};
 use crate::compaction;
 use crate::history::History;
-use crate::journal::Recording;
 use crate::loops::LoopDetector;
 use crate::port::FrontHost;
 use crate::shared::Shared;
@@ -40,8 +39,6 @@ pub struct Turn {
     pub cost_before: f64,
     /// Models that failed in this turn.
     pub failed: Vec<String>,
-    /// What began it, on its way to the journal: the request does not wait for the disk, what is told does.
-    pub started: Option<Recording>,
 }
 
 /// A turn that has run. Its end is the chat's to record: whoever is told of it may send the next prompt at once.
@@ -86,17 +83,14 @@ impl Turn {
 
     /// One model answer and the calls it asks for.
     async fn step(&mut self, step: u32, loops: &mut LoopDetector) -> Next {
-        let started = self.started.take();
-        if started.is_none() {
-            self.shared.progress("Waiting model".into());
-        }
+        self.shared.progress("Waiting model".into());
         let tools = self.tools();
         let prompt = self.prompt(&tools);
         let naming = |name: &str| named(&tools, name);
         let place = Place { turn: self.id, step };
         spending::begins(&self.shared, &self.model.info().id, &prompt);
         let stream = self.model.stream(prompt);
-        let answered = answer::receive(&self.shared, place, &naming, stream, started, &self.cancel).await;
+        let answered = answer::receive(&self.shared, place, &naming, stream, &self.cancel).await;
         self.count(answered.tokens);
         let Answered { items, ending, .. } = answered;
         if let Ending::Failed(failure) = &ending

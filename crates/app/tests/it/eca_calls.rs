@@ -96,11 +96,11 @@ async fn a_tool_turn_has_the_order_of_the_diagram() {
             words.into_iter().flatten().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
         })
         .collect();
-    // What the model is doing is told at once, what happened once it is on the disk: status lines may overtake it.
-    seen.retain(|it| !it.ends_with("Waiting model") && !it.ends_with("Generating"));
     seen.dedup();
     let order = [
         "user text",
+        "system progress Waiting model",
+        "system progress Generating",
         "assistant text",
         "assistant toolCallPrepare",
         "system usage",
@@ -108,6 +108,8 @@ async fn a_tool_turn_has_the_order_of_the_diagram() {
         "assistant toolCallRunning",
         "system progress Calling tool",
         "assistant toolCalled",
+        "system progress Waiting model",
+        "system progress Generating",
         "assistant text",
         "system usage",
         "system progress finished",
