@@ -39,7 +39,11 @@ pub enum Task {
     Chat(ChatArguments),
     /// Speak ECA on stdin and stdout: what editor plugins start.
     #[command(after_help = "Example (Emacs):\n  (setq eca-custom-command '(\"dragoman\" \"server\"))")]
-    Server,
+    Server {
+        /// What ECA's own server takes, and plugins may be set to send: the same as `--log-level debug`.
+        #[arg(long, hide = true)]
+        verbose: bool,
+    },
     /// Speak the Agent Client Protocol on stdin and stdout: Zed, JetBrains, Neovim, Emacs and others start this.
     #[command(
         after_help = "Example (Zed, settings.json):\n  \"agent_servers\": {\"Dragoman\": {\"command\": \"dragoman\", \"args\": [\"acp\"]}}"
@@ -408,7 +412,7 @@ pub fn run() -> ExitCode {
         Task::Doctor { json } => commands::doctor::run(json),
         Task::Completions { shell } => commands::completions::run(shell),
         Task::Man { command, dir } => commands::man::run(&command, dir.as_deref()),
-        Task::Server => commands::server::run(level),
+        Task::Server { verbose } => commands::server::run(level.or(verbose.then_some(Level::Debug))),
         Task::Models { json, refresh, task } => commands::models::run(task, json, refresh),
         Task::Acp => commands::acp::run(level),
         Task::Threads(arguments) => commands::threads::run(arguments, level),

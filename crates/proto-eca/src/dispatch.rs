@@ -315,10 +315,11 @@ pub(crate) fn session_of(params: &ChatParams) -> Option<SessionId> {
     params.chat_id.as_deref().filter(|id| !id.is_empty()).map(SessionId::new)
 }
 
-/// `null` params are empty params.
+/// `null` params are empty params, and so is the empty list that Lua makes of an empty table.
 pub(crate) fn decode<T: DeserializeOwned + Default>(value: Value) -> Result<T, Fault> {
     match value {
         Value::Null => Ok(T::default()),
+        Value::Array(values) if values.is_empty() => Ok(T::default()),
         Value::Object(_) => serde_json::from_value(value).map_err(|error| wrong(&error)),
         _ => Err(Fault::new(Fault::INVALID_PARAMS, "Wrong parameters: they must be an object.")),
     }

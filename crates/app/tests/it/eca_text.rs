@@ -217,6 +217,7 @@ async fn bad_messages_are_answered_and_the_connection_goes_on() {
         let wrong = client.response("chat/prompt", params.clone()).await;
         assert_eq!(wrong["error"]["code"], -32602, "{params}");
     }
+    assert_eq!(client.request("chat/list", json!([])).await["chats"], json!([]), "an empty table of Lua");
     for empty in [json!({}), json!({"message": " \n"}), json!({"chatId": "c", "message": "", "contexts": []})]
     {
         let wrong = client.response("chat/prompt", empty.clone()).await;

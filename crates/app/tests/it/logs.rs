@@ -16,8 +16,9 @@ async fn a_server_logs_by_level_without_secrets_and_not_on_stdout() {
     // An answer that repeats the key: what a careless server might say.
     fake.answer(Answer::status(401).body(format!("{{\"error\":{{\"message\":\"bad key {SECRET}\"}}}}")));
     home.write(".local/state/dragoman/dragoman.log", &"old line\n".repeat(600_000));
-    for level in ["error", "debug"] {
-        let mut command: tokio::process::Command = home.command(&["--log-level", level, "server"]).into();
+    // Plugins put what the user adds behind the command.
+    for arguments in [&["--log-level", "error", "server"][..], &["server", "--verbose"]] {
+        let mut command: tokio::process::Command = home.command(arguments).into();
         command.env("DRAGOMAN_CONFIG", fake_provider(fake.url(), "openai-chat").to_string());
         command.stderr(Stdio::piped());
         let mut client = Client::spawn_with(command);
