@@ -1,19 +1,27 @@
 //! How the program ends: EOF, exit, SIGTERM, a dead parent; and that it gives memory back while it waits.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
-use crate::client::{Client, Home, fake_provider};
+use crate::client::{Client, Home, alive, fake_provider};
 
 /// Ends within a second, whatever ends it, even while an answer streams.
 async fn check(how: &str) {
     let (home, fake) = (Home::new(), FakeModel::start().await);
-    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["toolCall"] = json!({"approval": {"byDefault": "allow"}});
+    let mut client = Client::start(&home, &config).await;
     fake.answer(Answer::new().chunks(["still going"]).silence());
     client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
     client.until(|it| it["params"]["content"]["text"] == "still going").await;
+    // A second chat runs a command that does not listen.
+    let stubborn = json!({"command": "trap '' TERM HUP INT; echo $$ > pid; while :; do sleep 1; done"});
+    fake.answer(Answer::new().call("c", "eca__shell_command", stubborn));
+    client.ask("chat/prompt", json!({"chatId": "d", "message": "run it"})).await;
+    let child = running(&home.workspace().join("pid")).await;
     let since = Instant::now();
     match how {
         "eof" => client.close_stdin(),
@@ -28,6 +36,18 @@ async fn check(how: &str) {
     let status = status.expect("it ends").expect("a status");
     assert_eq!(status.code(), Some(0), "{how}");
     assert!(since.elapsed() < Duration::from_secs(2), "{how}: {:?}", since.elapsed());
+    assert!(!alive(child), "{how}: a child was left behind");
+}
+
+/// The process that wrote its number there.
+async fn running(file: &Path) -> u32 {
+    for _ in 0..1000 {
+        if let Ok(pid) = std::fs::read_to_string(file).unwrap_or_default().trim().parse() {
+            return pid;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the command does not run");
 }
 
 #[tokio::test]
