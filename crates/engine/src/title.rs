@@ -19,7 +19,8 @@ pub fn start(shared: &Arc<Shared>, text: &str, model: &str) {
         return;
     }
     let rule = by_rule(text);
-    let Some(small) = shared.surroundings.models.small_model(model) else {
+    let may_ask = shared.surroundings.settings.chat.title;
+    let Some(small) = shared.surroundings.models.small_model(model).filter(|_| may_ask) else {
         name(shared, rule);
         return;
     };

@@ -127,6 +127,26 @@ async fn either_name_of_a_behavior_is_taken_in_either_field() {
 }
 
 #[tokio::test]
+async fn a_cheap_model_makes_the_title_once_beside_the_answer_unless_it_may_not() {
+    for (may, asked, title) in [(true, 3, "A Fine Title"), (false, 2, "Hi")] {
+        let (home, fake) = (Home::new(), FakeModel::start().await);
+        let mut config = fake_provider(fake.url(), "openai-chat");
+        config["chat"] = json!({"title": may, "titleModel": "fake/small"});
+        let mut client = Client::start(&home, &config).await;
+        // Whichever of the two requests comes first.
+        fake.answer(Answer::text("A Fine Title")).answer(Answer::text("A Fine Title"));
+        let (_, contents) = client.prompt(Some("c"), "Hi").await;
+        if !contents.iter().any(|it| it["content"]["title"] == title) {
+            client.until(|it| it["params"]["content"]["title"] == title).await;
+        }
+        client.prompt(Some("c"), "say 1 words").await;
+        let models: Vec<_> = fake.requests().iter().map(|it| it.body["model"].clone()).collect();
+        assert_eq!(models.len(), asked, "{models:?}");
+        assert_eq!(models.iter().filter(|model| **model == "small").count(), usize::from(may), "{models:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_stop_ends_the_turn_and_the_text_stays() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     fake.answer(Answer::new().chunks(["Part one."]).silence());
