@@ -11,6 +11,7 @@ pub mod prompting;
 pub mod queries;
 pub mod serve;
 pub mod to_wire;
+pub mod verdict;
 pub mod wire;
 
 pub use serve::{Outside, serve};

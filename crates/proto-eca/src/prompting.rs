@@ -2,12 +2,13 @@
 
 use domain::command::{AcceptedStatus, Settings, TurnLimits, UserPrompt, known_behavior};
 use domain::{Command, Failure, FailureKind, SessionId};
-use rpc::{Fault, Responder};
+use rpc::Responder;
 use serde_json::{Value, json};
 
 use crate::dispatch::{decode, fail, turn_to_draft};
 use crate::from_wire;
 use crate::serve::Server;
+use crate::verdict;
 use crate::wire::{PromptParams, method};
 
 pub async fn prompt(server: &mut Server, value: Value, responder: Option<Responder>) {
@@ -17,29 +18,16 @@ pub async fn prompt(server: &mut Server, value: Value, responder: Option<Respond
         Ok(params) => params,
         Err(fault) => return fail(responder, fault),
     };
-    let has_contexts = params.contexts.iter().chain(&params.context).any(|contexts| !contexts.is_empty());
-    if params.message.trim().is_empty() && !has_contexts {
-        let sentence = "The prompt is empty: send a message, or contexts to look at.";
-        return fail(responder, Fault::new(Fault::INVALID_PARAMS, sentence));
-    }
     if speaks_draft {
         turn_to_draft(server).await;
     }
-    let id = params.chat_id.filter(|id| !id.is_empty()).unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-    let session = SessionId::new(id);
-    let model = if server.draft { draft_model(server, params.model) } else { params.model };
-    let change = Settings {
-        model: model.filter(|model| !model.is_empty()),
-        behavior: from_wire::behavior(params.behavior, params.agent),
-        variant: params.variant,
-        trust: params.trust,
-        title: None,
-    };
+    let given = params.chat_id.as_ref().filter(|id| !id.is_empty()).cloned();
+    let is_new = given.is_none();
+    let session = SessionId::new(given.unwrap_or_else(|| uuid::Uuid::now_v7().to_string()));
+    let change = change(server, &params);
     // Said before a chat is opened for it, which would be left behind.
-    let known = &server.catalog.behaviors;
-    let behavior = change.behavior.as_deref().filter(|_| !known.is_empty());
-    if let Some(Err(failure)) = behavior.map(|name| known_behavior(name, known)) {
-        return prompted(server, session, Err(failure), responder);
+    if let Err(failure) = sensible(server, &params, &change) {
+        return prompted(server, session, is_new, Err(failure), responder);
     }
     let contexts = params.contexts.or(params.context).unwrap_or_default();
     let prompt = UserPrompt {
@@ -57,15 +45,42 @@ pub async fn prompt(server: &mut Server, value: Value, responder: Option<Respond
         .engine
         .call(
             |reply| Command::Prompt { session, prompt, reply },
-            move |server, accepted| prompted(server, chat, accepted, responder),
+            move |server, accepted| prompted(server, chat, is_new, accepted, responder),
         )
         .await;
 }
 
-/// Failures are contents: an error response leaves a client spinning.
+/// What the prompt changes in its chat.
+fn change(server: &Server, params: &PromptParams) -> Settings {
+    let model = params.model.clone();
+    let model = if server.draft { draft_model(server, model) } else { model };
+    Settings {
+        model: model.filter(|model| !model.is_empty()),
+        behavior: from_wire::behavior(params.behavior.clone(), params.agent.clone()),
+        variant: params.variant.clone(),
+        trust: params.trust,
+        title: None,
+    }
+}
+
+fn sensible(server: &Server, params: &PromptParams, change: &Settings) -> Result<(), Failure> {
+    let has_contexts = params.contexts.iter().chain(&params.context).any(|contexts| !contexts.is_empty());
+    if params.message.trim().is_empty() && !has_contexts {
+        return Err(Failure::user("The prompt is empty.").hint("Send a message, or contexts to look at."));
+    }
+    let known = &server.catalog.behaviors;
+    match change.behavior.as_deref().filter(|_| !known.is_empty()) {
+        Some(name) => known_behavior(name, known),
+        None => Ok(()),
+    }
+}
+
+/// Failures are contents: an error response leaves a client spinning. `is_new`: the client learns the chat's id from
+/// the response.
 fn prompted(
     server: &mut Server,
     chat: SessionId,
+    is_new: bool,
     accepted: Result<domain::command::Accepted, Failure>,
     responder: Option<Responder>,
 ) {
@@ -89,7 +104,7 @@ fn prompted(
         return;
     }
     let status = match status {
-        AcceptedStatus::Prompting => "prompting",
+        AcceptedStatus::Prompting => return verdict::respond(server, chat, model, responder, is_new),
         AcceptedStatus::Login => "login",
         AcceptedStatus::Error => "error",
     };

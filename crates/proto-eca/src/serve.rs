@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use crate::draft::DraftProjection;
 use crate::from_wire;
 use crate::to_wire::Projection;
+use crate::verdict::{self, Verdicts};
 use crate::wire::{self, Out, method};
 
 /// How long the last words may take to be written.
@@ -47,6 +48,7 @@ pub async fn serve(engine: Engine, transport: Transport, outside: Outside) -> st
         hello: None,
         draft: false,
         over: false,
+        verdicts: Verdicts::default(),
     };
     server.run(inbox, peer.ended()).await;
     // Who closed its side may still wait for answers.
@@ -72,6 +74,8 @@ pub struct Server {
     /// The client speaks the draft protocol.
     pub draft: bool,
     pub over: bool,
+    /// Responses that wait for what a provider thinks of its key.
+    pub verdicts: Verdicts,
 }
 
 impl Server {
@@ -144,7 +148,10 @@ impl Server {
         }
     }
 
-    fn show(&mut self, event: &Event) {
+    pub fn show(&mut self, event: &Event) {
+        if verdict::holds(self, event) {
+            return;
+        }
         match (&event.session, &event.body) {
             (_, EventBody::Catalog(kind)) => self.catalog_changed(*kind),
             (Some(session), EventBody::Fact(recorded)) => {

@@ -190,9 +190,35 @@ async fn a_refused_key_is_said_without_showing_it() {
                 .body(json!({"error": {"message": "bad key sk-secret-of-the-test"}}).to_string()),
         );
         let mut client = Client::start(&home, &fake_provider(fake.url(), api)).await;
-        let (_, contents) = client.prompt(None, "Hi").await;
+        let (result, contents) = client.prompt(None, "Hi").await;
+        assert_eq!(result["status"], "login", "{api}: {result}");
         let said = system_text(&contents);
         assert!(said.to_lowercase().contains("key") && !said.contains("sk-secret"), "{api}: {said}");
+        // Who answers again is believed again, and is answered before the model.
+        fake.answer(Answer::text("hello"));
+        assert_eq!(client.prompt(Some("mine"), "Hi").await.0["status"], "prompting", "{api}");
+        fake.answer(Answer::new().silence());
+        let result = client.request("chat/prompt", json!({"chatId": "mine", "message": "Hi"})).await;
+        assert_eq!(result["status"], "prompting", "{api}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_thinks_delays_no_response_for_long() {
+    for chat in [None, Some("mine")] {
+        let (home, fake) = (Home::new(), FakeModel::start().await);
+        fake.answer(Answer::new().silence());
+        let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+        let id = client.ask("chat/prompt", json!({"chatId": chat, "message": "Hi"})).await;
+        let seen = client.until(|it| it["id"] == json!(id)).await;
+        assert_eq!(seen.last().expect("a response")["result"]["status"], "prompting");
+        let is_content = |it: &&Value| it["method"] == "chat/contentReceived";
+        // Who made the id sees the chat at once; who learns it from the response, after it.
+        assert_eq!(seen.iter().any(|it| is_content(&it)), chat.is_some(), "{seen:#?}");
+        if chat.is_none() {
+            let after = client.until(|it| it["params"]["content"]["text"] == "Waiting model").await;
+            assert_eq!(after.iter().find(is_content).expect("the echo")["params"]["role"], "user");
+        }
     }
 }
 
@@ -240,9 +266,10 @@ async fn bad_messages_are_answered_and_the_connection_goes_on() {
     assert_eq!(client.request("chat/list", json!([])).await["chats"], json!([]), "an empty table of Lua");
     for empty in [json!({}), json!({"message": " \n"}), json!({"chatId": "c", "message": "", "contexts": []})]
     {
-        let wrong = client.response("chat/prompt", empty.clone()).await;
-        assert_eq!(wrong["error"]["code"], -32602, "{empty}");
-        assert!(wrong["error"]["message"].as_str().expect("a sentence").contains("empty"), "{wrong}");
+        let refused = client.request("chat/prompt", empty.clone()).await;
+        assert_eq!(refused["status"], "error", "{empty}");
+        let said = system_text(&contents(&client.until(is_finished).await));
+        assert!(said.contains("empty"), "{empty}: {said}");
     }
     assert!(fake.requests().is_empty());
     let (_, contents) = client.prompt(None, "say 1 words").await;

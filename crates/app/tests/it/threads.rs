@@ -137,7 +137,7 @@ async fn the_agent_drives_a_whole_conversation() {
     home.write("outside.txt", "private");
     fake.answer(Answer::text("Hello."));
     let config = fake_provider(fake.url(), "openai-chat");
-    let mut client = LineClient::spawn(&home, &config, &["threads", "--quiet", "50"]);
+    let mut client = LineClient::spawn(&home, &config, &["threads", "--quiet", "200"]);
     let chunk = |text: &str| json!({"threadId": "mine", "chunk": {"type": "text", "chunk": text}});
     client.request("streamMessageChunk", chunk("Good ")).await;
     client.request("streamMessageChunk", chunk("morning")).await;
@@ -199,7 +199,7 @@ async fn a_silent_client_is_asked_and_the_answer_decides() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let config = fake_provider(fake.url(), "openai-chat");
     let mut editor = LineClient::spawn(&home, &config, &["threads"]);
-    let mut other = LineClient::spawn(&home, &config, &["threads", "--quiet", "50"]);
+    let mut other = LineClient::spawn(&home, &config, &["threads", "--quiet", "200"]);
     let since = std::time::Instant::now();
     let question = asked(&mut editor, "getThreads").await;
     assert!(since.elapsed() > std::time::Duration::from_millis(1500), "it is given time to speak first");
