@@ -46,12 +46,14 @@ pub async fn serve(
     let mut served = std::pin::pin!(giving_back(served));
     let signal = process::shutdown_signal();
     let parent = async move {
-        match parents.recv().await {
-            Some(pid) => {
-                process::watch_parent(pid).await;
+        if let Some(pid) = parents.recv().await {
+            match process::watch_parent(pid).await {
+                process::ParentEnd::Died => return,
+                // Of another machine or container; a client that is gone has closed our stdin.
+                process::ParentEnd::NotFound => tracing::warn!(pid, "the client's process cannot be seen"),
             }
-            None => std::future::pending().await,
         }
+        std::future::pending().await
     };
     tokio::select! {
         ended = &mut served => {

@@ -80,6 +80,20 @@ async fn it_ends_with_its_parent() {
     assert_eq!(status.expect("it ends").expect("a status").code(), Some(0));
 }
 
+/// An editor outside the container that the server runs in.
+#[tokio::test]
+async fn a_parent_that_cannot_be_seen_ends_nothing() {
+    let home = Home::new();
+    let mut gone = std::process::Command::new("true").spawn().expect("a process");
+    let pid = gone.id();
+    gone.wait().expect("reaped");
+    let mut client = Client::spawn(&home, &json!({}));
+    client.request("initialize", json!({"processId": pid, "capabilities": {}, "workspaceFolders": []})).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(client.request("chat/list", json!({})).await["chats"], json!([]));
+    assert!(client.end().await.success());
+}
+
 #[tokio::test]
 async fn before_initialize_there_is_only_an_error() {
     let home = Home::new();
