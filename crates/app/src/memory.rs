@@ -2,7 +2,7 @@
 //! start needed and nothing needs again.
 //!
 //! The kernel maps sixteen pages around each one that is used, so most of the mapped program was never looked at.
-//! Invariant: only what the kernel can read again from the same file is let go.
+//! Invariant: only pages that can be read again from the program's file are let go.
 
 /// Takes a few milliseconds; what is needed again is mapped again when it is used.
 #[cfg(target_os = "linux")]
@@ -12,11 +12,11 @@ pub fn give_back() {
     unsafe {
         libc::malloc_trim(0);
     }
-    let Ok(smaps) = std::fs::read_to_string("/proc/self/smaps") else { return };
-    for (start, length) in clean_file_maps(&smaps) {
-        // SAFETY: the range is a private file mapping that nobody may write to and of which no page was ever copied, so
-        // each page equals the file's and is read from there again at its next use, by whichever thread. Mappings of
-        // the program and its libraries stay where they are until the process ends: nothing here unloads one.
+    for (start, length) in code() {
+        // SAFETY: the range lies within a segment of the program itself, which is mapped from its file, privately, and
+        // stays mapped until the process ends. Nobody may write to it: what the loader relocates is in writable
+        // segments, because the program is position independent. So each page equals the file's and is read from there
+        // again at its next use, by whichever thread.
         let _ = unsafe {
             rustix::mm::madvise(start as *mut std::ffi::c_void, length, rustix::mm::Advice::LinuxDontNeed)
         };
@@ -26,31 +26,38 @@ pub fn give_back() {
 #[cfg(not(target_os = "linux"))]
 pub fn give_back() {}
 
-/// Start and length of each private, read-only mapping of a program file that holds nothing but the file's pages.
+/// Start and length of the whole pages in each segment of the program that is never written to.
 #[cfg(target_os = "linux")]
-fn clean_file_maps(smaps: &str) -> Vec<(usize, usize)> {
-    let mut maps = Vec::new();
-    let mut current = None;
-    for line in smaps.lines() {
-        if let Some(header) = mapping(line) {
-            current = header;
-        } else if let Some(copied) = line.strip_prefix("Anonymous:") {
-            maps.extend(current.take().filter(|_| copied.trim() == "0 kB"));
-        }
-    }
-    maps
+fn code() -> Vec<(usize, usize)> {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    // SAFETY: `first` reads what it is handed only while it runs, and takes the last argument for what it is here.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut ranges).cast()) };
+    ranges
 }
 
-/// `None`: not the first line of a mapping. `Some(None)`: one to leave alone.
+/// The first object is the program; the libraries after it may be unmapped while we look.
 #[cfg(target_os = "linux")]
-fn mapping(line: &str) -> Option<Option<(usize, usize)>> {
-    let mut words = line.split_ascii_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
-    let access = words.next()?;
-    let path = words.nth(3).unwrap_or_default();
-    let program = matches!(access, "r-xp" | "r--p") && path.starts_with('/');
-    Some(program.then(|| (start, end.saturating_sub(start))))
+unsafe extern "C" fn first(
+    object: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    ranges: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: the loader hands over a valid object with `dlpi_phnum` headers for the time of this call; `ranges` is the
+    // vector of `code`, which nobody else has while it waits.
+    let (base, headers, ranges) = unsafe {
+        let object = &*object;
+        let headers = std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum));
+        (object.dlpi_addr as usize, headers, &mut *ranges.cast::<Vec<(usize, usize)>>())
+    };
+    let page = rustix::param::page_size();
+    for header in headers {
+        if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0 {
+            let start = (base + header.p_vaddr as usize).next_multiple_of(page);
+            let end = (base + (header.p_vaddr + header.p_filesz) as usize) / page * page;
+            ranges.extend((end > start).then(|| (start, end - start)));
+        }
+    }
+    1
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -58,17 +65,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_file_still_has_is_let_go() {
-        let smaps = "\
-1000-3000 r--p 00000000 fe:00 42                         /bin/program\nRss: 8 kB\nAnonymous:             0 kB\n\
-3000-5000 r-xp 00002000 fe:00 42                         /bin/pro gram\nAnonymous:             0 kB\n\
-5000-6000 r--p 00004000 fe:00 42                         /bin/program\nAnonymous:             4 kB\n\
-6000-7000 rw-p 00005000 fe:00 42                         /bin/program\nAnonymous:             0 kB\n\
-7000-8000 r--s 00000000 fe:00 43                         /models/small.gguf\nAnonymous:             0 kB\n\
-8000-9000 r-xp 00000000 00:00 0                          [vdso]\nAnonymous:             0 kB\n\
-9000-a000 r--p 00000000 00:00 0 \nAnonymous:             0 kB\n";
-        assert_eq!(clean_file_maps(smaps), [(0x1000, 0x2000), (0x3000, 0x2000)]);
+    fn only_the_program_itself_is_let_go_and_nothing_that_is_written_to() {
+        static WRITTEN: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(7);
+        let ranges = code();
+        let has =
+            |place: usize| ranges.iter().any(|(start, length)| (*start..start + length).contains(&place));
+        assert!(has(clean_code as *const () as usize));
+        assert!(!has(WRITTEN.as_ptr() as usize), "data");
+        assert!(!has(libc::malloc as *const () as usize), "a library");
+        let relocated: &'static dyn Fn() = &|| ();
+        // SAFETY: a wide pointer is two words, the second of which is the place of the table.
+        let table = unsafe { std::mem::transmute::<&dyn Fn(), [usize; 2]>(relocated) }[1];
+        assert!(!has(table), "what the loader relocated");
     }
+
+    fn clean_code() {}
 
     #[test]
     fn the_program_goes_on() {

@@ -75,7 +75,7 @@ impl Desk {
                 let _ = reply.send(self.set_defaults(front, change));
             }
             Command::Shutdown { reply } => self.shutdown(reply),
-            Command::Close { session, reply } if !self.sessions.contains_key(&session) => {
+            Command::Close { session, reply } if !self.is_live(&session) => {
                 let _ = reply.send(Ok(()));
             }
             other => match addressee(&other) {
@@ -238,6 +238,7 @@ impl Desk {
 
     fn send(&mut self, front: FrontId, session: &SessionId, command: Command, start: Option<Start>) {
         if let Some(start) = start {
+            self.sessions.retain(|_, mailbox| !mailbox.is_closed());
             self.sessions.insert(session.clone(), session::start(start));
         }
         let front = self.fronts.get(&front).cloned();

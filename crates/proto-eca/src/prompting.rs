@@ -85,6 +85,9 @@ fn prompted(
     responder: Option<Responder>,
 ) {
     let (status, model, failure) = match accepted {
+        Ok(accepted) if accepted.status == AcceptedStatus::Prompting && !server.draft => {
+            return verdict::respond(server, chat, accepted, responder, is_new);
+        }
         Ok(accepted) => (accepted.status, accepted.model, None),
         Err(failure) => {
             let status =
@@ -104,7 +107,7 @@ fn prompted(
         return;
     }
     let status = match status {
-        AcceptedStatus::Prompting => return verdict::respond(server, chat, model, responder, is_new),
+        AcceptedStatus::Prompting => "prompting",
         AcceptedStatus::Login => "login",
         AcceptedStatus::Error => "error",
     };
@@ -136,10 +139,10 @@ async fn open(server: &mut Server, session: SessionId, settings: Settings) {
         .engine
         .call(
             |reply| Command::Open { id, workspace: None, settings, servers: Vec::new(), reply },
-            move |server, info| {
-                if let Ok(info) = info {
-                    server.follow(opened, info.newest);
-                }
+            move |server, info| match info {
+                Ok(info) => server.follow(opened, info.newest),
+                // The next prompt opens it again.
+                Err(_) => server.forget(&opened),
             },
         )
         .await;

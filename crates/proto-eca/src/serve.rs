@@ -91,6 +91,7 @@ impl Server {
                 Happened::End => break,
             }
         }
+        verdict::end(self);
         self.engine.tell(Command::Detach).await;
     }
 

@@ -7,9 +7,10 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use domain::command::Accepted;
 use domain::event::{EventBody, Outcome};
 use domain::item::ItemKind;
-use domain::{Event, Fact, FailureKind, SessionId};
+use domain::{Event, Fact, FailureKind, SessionId, TurnId};
 use rpc::Responder;
 use serde_json::json;
 
@@ -23,40 +24,51 @@ pub struct Verdicts {
     /// Providers that have answered.
     proven: HashSet<String>,
     waiting: HashMap<SessionId, Waiting>,
-    count: u64,
 }
 
 struct Waiting {
-    number: u64,
+    turn: TurnId,
+    /// Its turn is what happens now.
+    has_begun: bool,
+    /// Another model may answer for the one that was asked.
+    is_warned: bool,
     model: String,
     responder: Responder,
     /// What the client sees after the response.
     held: Option<Vec<Event>>,
 }
 
-/// Responds now where the provider is known to answer, else with its verdict. `hold`: nothing of the chat is shown
-/// before.
+/// Responds now where no provider is asked or it is known to answer, else with its verdict. `hold`: nothing of the chat is
+/// shown before.
 pub fn respond(
     server: &mut Server,
     chat: SessionId,
-    model: String,
+    accepted: Accepted,
     responder: Option<Responder>,
     hold: bool,
 ) {
     let Some(responder) = responder else { return };
-    let is_known = server.verdicts.proven.contains(provider(&model));
+    let Accepted { turn, model, .. } = accepted;
+    let is_known = model.is_empty() || server.verdicts.proven.contains(provider(&model));
     if is_known || server.verdicts.waiting.contains_key(&chat) {
         return answer(server, &chat, &model, "prompting", responder);
     }
-    server.verdicts.count += 1;
-    let number = server.verdicts.count;
-    let waiting = Waiting { number, model, responder, held: hold.then(Vec::new) };
+    let held = hold.then(Vec::new);
+    let waiting = Waiting { turn, has_begun: false, is_warned: false, model, responder, held };
     server.verdicts.waiting.insert(chat.clone(), waiting);
     server.engine.later(tokio::time::sleep(PATIENCE), move |server, ()| {
-        if server.verdicts.waiting.get(&chat).is_some_and(|waiting| waiting.number == number) {
+        if server.verdicts.waiting.get(&chat).is_some_and(|waiting| waiting.turn == turn) {
             release(server, &chat, "prompting");
         }
     });
+}
+
+/// No verdict will come: every response leaves.
+pub fn end(server: &mut Server) {
+    let chats: Vec<SessionId> = server.verdicts.waiting.keys().cloned().collect();
+    for chat in chats {
+        release(server, &chat, "prompting");
+    }
 }
 
 /// Looks at an event before it is shown. True: it is shown later.
@@ -66,8 +78,8 @@ pub fn holds(server: &mut Server, event: &Event) -> bool {
     }
     let Some(session) = &event.session else { return false };
     let Some(waiting) = server.verdicts.waiting.get_mut(session) else { return false };
-    let verdict = verdict(event);
-    if let Some(Verdict::Answered) = verdict {
+    let verdict = waiting.judge(event);
+    if verdict == Some(Verdict::Answered) && !waiting.is_warned {
         server.verdicts.proven.insert(provider(&waiting.model).to_owned());
     }
     match (verdict, &mut waiting.held) {
@@ -92,23 +104,30 @@ enum Verdict {
     Over,
 }
 
-fn verdict(event: &Event) -> Option<Verdict> {
-    let EventBody::Fact(recorded) = &event.body else {
-        return match event.body {
-            EventBody::Delta(_) => Some(Verdict::Answered),
-            EventBody::Lost { .. } => Some(Verdict::Over),
-            _ => None,
+impl Waiting {
+    fn judge(&mut self, event: &Event) -> Option<Verdict> {
+        let recorded = match &event.body {
+            EventBody::Fact(recorded) => recorded,
+            EventBody::Delta(_) if self.has_begun => return Some(Verdict::Answered),
+            EventBody::Lost { .. } => return Some(Verdict::Over),
+            _ => return None,
         };
-    };
-    match &recorded.fact {
-        Fact::ItemStarted { item } if !matches!(item.kind, ItemKind::UserMessage { .. }) => {
-            Some(Verdict::Answered)
+        match &recorded.fact {
+            Fact::TurnStarted { turn, .. } => self.has_begun = *turn == self.turn,
+            Fact::Notice { .. } => self.is_warned = true,
+            Fact::ItemStarted { item }
+                if item.turn == self.turn && !matches!(item.kind, ItemKind::UserMessage { .. }) =>
+            {
+                return Some(Verdict::Answered);
+            }
+            Fact::TurnEnded { turn, outcome } if *turn == self.turn => {
+                let is_refused =
+                    matches!(outcome, Outcome::Failed { failure } if failure.kind == FailureKind::Auth);
+                return Some(if is_refused { Verdict::Refused } else { Verdict::Over });
+            }
+            _ => {}
         }
-        Fact::TurnEnded { outcome: Outcome::Failed { failure }, .. } if failure.kind == FailureKind::Auth => {
-            Some(Verdict::Refused)
-        }
-        Fact::TurnEnded { .. } => Some(Verdict::Over),
-        _ => None,
+        None
     }
 }
 

@@ -223,6 +223,19 @@ async fn a_model_that_thinks_delays_no_response_for_long() {
 }
 
 #[tokio::test]
+async fn a_prompt_is_answered_though_its_client_goes() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    fake.answer(Answer::new().silence());
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    let id = client.ask("chat/prompt", json!({"chatId": "mine", "message": "Hi"})).await;
+    fake.wait_for_requests(1).await;
+    client.close_stdin();
+    let last = client.until(|it| it["id"] == json!(id)).await;
+    assert_eq!(last.last().expect("a response")["result"]["status"], "prompting");
+    assert!(client.end().await.success());
+}
+
+#[tokio::test]
 async fn a_rate_limit_is_waited_for_and_shown() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     fake.answer(Answer::status(429).header("retry-after", "1"));
