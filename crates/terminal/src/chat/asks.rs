@@ -110,9 +110,15 @@ impl Asks {
         }
     }
 
-    /// The form that has the keys.
-    pub fn open_form(&mut self) -> Option<&mut Form> {
-        self.form.as_mut().filter(|_| self.focused)
+    /// The form that takes what is typed or pasted now.
+    pub fn open_form(&mut self, now: Instant) -> Option<&mut Form> {
+        let armed = self.is_armed(now);
+        self.form.as_mut().filter(|_| armed)
+    }
+
+    /// The first ask, where it is a form that cannot be shown.
+    pub fn unshown(&self) -> Option<&Ask> {
+        self.first().filter(|ask| matches!(ask.kind, AskKind::Form { .. }) && self.form.is_none())
     }
 
     fn show(&mut self, focused: bool, now: Instant) {

@@ -185,8 +185,9 @@ fn ask_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
         }
         AskKind::Form { text, .. } => {
             say(text, theme.warning);
-            if let Some(form) = &screen.asks.form {
-                form_rows(screen, form, &mut say);
+            match &screen.asks.form {
+                Some(form) => form_rows(screen, form, &mut say),
+                None => say("This form cannot be shown in a terminal.", theme.dim),
             }
         }
     }

@@ -56,7 +56,7 @@ impl Screen {
         if let Some(Overlay::Picker(picker)) = &mut self.overlay {
             return picker.type_in(text);
         }
-        if let Some(form) = self.asks.open_form() {
+        if let Some(form) = self.asks.open_form(self.now) {
             return form.paste(text);
         }
         match &mut self.asks.reason {
@@ -80,7 +80,7 @@ impl Screen {
         if self.transcript.is_selecting() {
             return self.transcript.go_to_end();
         }
-        if !control_c && self.asks.open_form().is_some() {
+        if !control_c && self.asks.open_form(self.now).is_some() {
             self.flash("Declined.");
             return self.answer(Answer::Deny { remember: false, reason: None });
         }
@@ -227,6 +227,7 @@ impl Screen {
             }
             _ if approval => false,
             _ if self.asks.form.is_some() => self.form_key(key),
+            _ if self.asks.unshown().is_some() => false,
             _ => self.question_key(key),
         }
     }
@@ -241,8 +242,7 @@ impl Screen {
         if !self.asks.focused || scrolls || key.modifiers.contains(KeyModifiers::CONTROL) {
             return false;
         }
-        let armed = self.asks.is_armed(self.now);
-        let data = self.asks.open_form().filter(|_| armed).and_then(|form| form.key(key));
+        let data = self.asks.open_form(self.now).and_then(|form| form.key(key));
         if let Some(data) = data {
             self.answer(Answer::Form { data });
         }

@@ -185,6 +185,9 @@ impl Face {
                 Happened::Woke => {}
                 Happened::Frame => self.draw()?,
             }
+            if self.follower.is_caught_up() {
+                self.screen.caught_up();
+            }
             for deed in self.screen.take_deeds() {
                 self.carry_out(deed).await;
             }
@@ -275,10 +278,9 @@ impl Face {
         if let Some(session) = self.screen.session.clone() {
             return self.ask(
                 |reply| Command::Prompt { session, prompt, reply },
-                move |face, accepted| {
-                    if let Err(failure) = accepted {
-                        not_sent(text)(face, failure);
-                    }
+                move |face, accepted| match accepted {
+                    Ok(_) => face.screen.told(Told::Sent),
+                    Err(failure) => not_sent(text)(face, failure),
                 },
             );
         }

@@ -11,11 +11,10 @@ use domain::command::{Catalog, Context, SessionInfo, Settings, SlashCommand, Use
 use domain::event::{CatalogKind, EventBody, Fact, Level, SessionUsage};
 use domain::item::ItemKind;
 use domain::store::SessionSummary;
-use domain::{Answer, Ask, AskId, AskKind, Event, Failure, ItemId, Outcome, SessionId};
+use domain::{Answer, AskId, AskKind, Event, Failure, ItemId, Outcome, SessionId};
 
 use super::asks::Asks;
 use super::completion::{self, Completion, Kind, Offer, Word};
-use super::form::Form;
 use super::input::Input;
 use super::picker::Picker;
 use super::theme::Theme;
@@ -73,6 +72,8 @@ pub enum Told {
     Edited(Result<String, Failure>),
     /// Nothing ran any more: it is a prompt of its own.
     NotSteered(String),
+    /// The prompt was taken: this chat is ours to write.
+    Sent,
     /// The prompt was not taken; its text goes back to the line.
     NotSent(String, Failure),
     Failed(Failure),
@@ -235,7 +236,10 @@ impl Screen {
                 self.transcript.grow(*item, *channel, *offset, text);
             }
             Fact::HistoryReplaced { keep } => self.transcript.keep(*keep),
-            Fact::AskRaised { ask } => self.asked(ask),
+            Fact::AskRaised { ask } => {
+                let typing = self.is_typing();
+                self.asks.raise(ask.clone(), typing, self.now);
+            }
             Fact::AskSettled { id, .. } => {
                 let typing = self.is_typing();
                 self.asks.settle(*id, typing, self.now);
@@ -245,17 +249,23 @@ impl Screen {
         }
     }
 
-    fn asked(&mut self, ask: &Ask) {
-        if let AskKind::Form { text, schema } = &ask.kind
-            && Form::read(schema).is_none()
-        {
-            let text = format!("{text}\nThis form cannot be shown in a terminal, so it was declined.");
-            self.transcript.note(Level::Warning, text);
-            let answer = Answer::Deny { remember: false, reason: None };
-            return self.ask_for(Deed::Answer { ask: ask.id, answer });
+    /// All that was recorded has been taken in: what is asked now is open. Forms that cannot be shown are declined;
+    /// those of a chat that another process writes are its own to answer.
+    pub fn caught_up(&mut self) {
+        if self.held_by.is_some() {
+            return;
         }
-        let typing = self.is_typing();
-        self.asks.raise(ask.clone(), typing, self.now);
+        while let Some(ask) = self.asks.unshown() {
+            let id = ask.id;
+            if let AskKind::Form { text, .. } = &ask.kind {
+                let text = format!("{text}\nThis form cannot be shown in a terminal, so it was declined.");
+                self.transcript.note(Level::Warning, text);
+            }
+            let typing = self.is_typing();
+            self.asks.settle(id, typing, self.now);
+            let answer = Answer::Deny { remember: false, reason: None };
+            self.ask_for(Deed::Answer { ask: id, answer });
+        }
     }
 
     fn turn_over(&mut self) {
@@ -304,6 +314,7 @@ impl Screen {
                 self.steering = None;
                 self.prompt(text);
             }
+            Told::Sent => self.held_by = None,
             Told::NotSent(text, failure) => {
                 self.transcript.note(Level::Error, failure.to_string());
                 self.give_back(&text);

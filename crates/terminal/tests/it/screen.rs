@@ -43,7 +43,14 @@ impl Bench {
         Self { screen, number: 0 }
     }
 
+    /// As it happens.
     fn fact(&mut self, fact: Fact) {
+        self.replayed(fact);
+        self.screen.caught_up();
+    }
+
+    /// Out of the journal, with more to come.
+    fn replayed(&mut self, fact: Fact) {
         self.number += 1;
         let recorded = Arc::new(Recorded { number: self.number, at: 0, fact });
         self.screen.happened(&Event::fact(SessionId::new("s"), recorded));
@@ -332,6 +339,89 @@ fn a_form_can_be_declined() {
         let seen = bench.seen(80, 24);
         assert!(seen.contains("server files asks") && seen.contains("declined"), "{seen}");
     }
+}
+
+/// Esc and a paste that were on their way when a form appeared are not meant for it.
+#[test]
+fn a_form_takes_no_escape_and_no_paste_before_it_can_be_read() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let mut bench = Bench::new();
+    bench.started();
+    bench.fact(form(1, schema.clone()));
+    bench.later(Duration::from_millis(50));
+    bench.key(KeyCode::Esc);
+    assert_eq!(bench.deeds(), [Deed::Cancel], "the turn is stopped, the form is not declined");
+    let mut bench = Bench::new();
+    bench.started();
+    bench.fact(form(1, schema.clone()));
+    bench.later(Duration::from_millis(50));
+    bench.screen.paste("a line");
+    assert_eq!(bench.screen.input.text(), "a line");
+    let seen = bench.seen(80, 24);
+    assert!(seen.contains("> a line") && seen.contains("Tab: answer"), "{seen}");
+    let mut bench = Bench::new();
+    bench.started();
+    bench.fact(form(1, schema));
+    bench.later(Duration::from_millis(400));
+    bench.screen.paste("docs");
+    assert_eq!(bench.screen.input.text(), "", "later it is the form's");
+    bench.key(KeyCode::Esc);
+    let answer = Answer::Deny { remember: false, reason: None };
+    assert_eq!(bench.deeds(), [Deed::Answer { ask: AskId(1), answer }]);
+}
+
+/// Read from the journal: one that was answered long ago is passed over, one that is still open is declined at the end.
+#[test]
+fn an_odd_form_is_declined_only_while_it_is_open() {
+    let odd = || json!({"type": "object", "properties": {}});
+    let declined =
+        |id| Deed::Answer { ask: AskId(id), answer: Answer::Deny { remember: false, reason: None } };
+    let mut bench = Bench::new();
+    bench.replayed(Fact::TurnStarted { turn: TurnId(1), model: "fake/m1".into() });
+    bench.replayed(form(1, odd()));
+    bench.replayed(Fact::AskSettled { id: AskId(1), answer: Answer::Form { data: json!({}) } });
+    // Its process ended before it could be settled.
+    bench.replayed(form(2, odd()));
+    bench.replayed(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Interrupted });
+    bench.screen.caught_up();
+    assert_eq!(bench.deeds(), []);
+    let seen = bench.seen(80, 24);
+    assert!(!seen.contains("declined"), "{seen}");
+    bench.replayed(Fact::TurnStarted { turn: TurnId(2), model: "fake/m1".into() });
+    bench.replayed(approval(3, 1));
+    bench.replayed(form(4, odd()));
+    bench.screen.caught_up();
+    assert_eq!(bench.deeds(), [], "not its turn yet");
+    bench.fact(Fact::AskSettled { id: AskId(3), answer: Answer::Cancelled });
+    assert_eq!(bench.deeds(), [declined(4)]);
+    bench.screen.caught_up();
+    assert_eq!(bench.deeds(), [], "once");
+    let seen = bench.seen(80, 24);
+    assert_eq!(seen.matches("so it was declined").count(), 1, "{seen}");
+}
+
+#[test]
+fn an_odd_form_of_another_process_is_not_answered() {
+    let odd = || json!({"type": "object", "properties": {}});
+    let mut bench = Bench::new();
+    bench.screen.held_by = Some("process 7".into());
+    bench.started();
+    bench.fact(form(1, odd()));
+    bench.text("my line");
+    bench.key(KeyCode::Enter);
+    assert_eq!(bench.deeds(), [Deed::Steer("my line".into())], "what is typed is no answer to it");
+    let seen = bench.seen(80, 24);
+    assert!(seen.contains("cannot be shown") && !seen.contains("declined"), "{seen}");
+    bench.fact(Fact::AskSettled { id: AskId(1), answer: Answer::Cancelled });
+    bench.fact(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Done });
+    bench.screen.take_deeds();
+    assert!(!bench.seen(80, 24).contains("cannot be shown"));
+    // The other one has let go of the chat: the next turn is ours.
+    bench.screen.told(Told::Sent);
+    bench.started();
+    bench.fact(form(2, odd()));
+    let answer = Answer::Deny { remember: false, reason: None };
+    assert_eq!(bench.deeds(), [Deed::Answer { ask: AskId(2), answer }]);
 }
 
 /// Everything that has a colour, on a white background: nothing is drawn in what cannot be read there.
