@@ -48,11 +48,11 @@ pub fn configured(resolved: &Resolved, means: &Means) -> Configured {
         Network::default()
     });
     let making = Making { resolved, kept: &means.kept, network: Arc::new(network) };
-    let mut providers = Vec::new();
+    let (mut providers, mut unusable) = (Vec::new(), Vec::new());
     for (name, provider) in &settings.providers {
         match provider_config(name, provider, &making) {
             Ok(config) => providers.push(config),
-            Err(failure) => problems.push(failure),
+            Err(failure) => unusable.push((name.clone(), failure)),
         }
     }
     // Vendors without a key are known too, so that a prompt says which key to set.
@@ -61,9 +61,10 @@ pub fn configured(resolved: &Resolved, means: &Means) -> Configured {
         let nothing = ProviderSettings::default();
         providers.extend(provider_config(vendor.name, &nothing, &making));
     }
-    let make = |providers: Vec<ProviderConfig>| {
+    let make = |providers: Vec<ProviderConfig>, unusable| {
         Registry::new(llm::Settings {
             providers,
+            unusable,
             default_model: settings.default_model.clone(),
             small_model: settings.chat.title_model.clone(),
             patience,
@@ -74,12 +75,13 @@ pub fn configured(resolved: &Resolved, means: &Means) -> Configured {
     // One provider that nobody can speak to must not take the others with it.
     let mut usable = Vec::new();
     for provider in providers {
-        match make(vec![provider.clone()]) {
+        match make(vec![provider.clone()], Vec::new()) {
             Ok(_) => usable.push(provider),
-            Err(failure) => problems.push(failure),
+            Err(failure) => unusable.push((provider.name, failure)),
         }
     }
-    let registry = make(usable).unwrap_or_else(|failure| {
+    problems.extend(unusable.iter().map(|(_, failure)| failure.clone()));
+    let registry = make(usable, unusable).unwrap_or_else(|failure| {
         problems.push(failure);
         Registry::default()
     });
@@ -98,6 +100,9 @@ fn provider_config(
     provider: &ProviderSettings,
     making: &Making<'_>,
 ) -> Result<ProviderConfig, Failure> {
+    if let Some(problem) = &provider.url_problem {
+        return Err(problem.clone());
+    }
     let api = match &provider.api {
         Some(api) => Some(Api::parse(api).ok_or_else(|| {
             Failure::config(format!("`providers.{name}.api` is {api}, which Dragoman does not speak."))

@@ -4,46 +4,151 @@ use crate::secret::MASK;
 
 /// Parameters of a query that everybody may read; all others may be keys.
 const PLAIN: [&str; 3] = ["api-version", "version", "alt"];
+/// A parameter without a value is a key from this length on, and a word before it.
+const SHORTEST_BARE: usize = 12;
 
-/// `scheme://user:password@host/path?token=…` without user, password and the values of its query.
+/// `scheme://user:password@host/path?token=…#…` without user, password, the values of its query and what follows
+/// the `#`. Also for texts that hold addresses, and for addresses that are none because of their password.
 pub fn masked(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, rest) = rest.split_at(end);
-    let authority = match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{MASK}@{host}"),
-        None => authority.to_owned(),
-    };
-    let rest = match rest.split_once('?') {
-        Some((path, query)) if !text.contains(char::is_whitespace) => {
-            let shown: Vec<_> = query.split('&').map(masked_parameter).collect();
-            format!("{path}?{}", shown.join("&"))
-        }
-        _ => rest.to_owned(),
-    };
-    format!("{scheme}://{authority}{rest}")
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        let end = next_address(after).unwrap_or(after.len());
+        shown.push_str(before);
+        shown.push_str("://");
+        shown.push_str(&masked_address(&after[..end]));
+        rest = &after[end..];
+    }
+    shown.push_str(rest);
+    shown
 }
 
-/// The password of an address and the values of its query.
-pub(crate) fn secrets(address: &str) -> Vec<String> {
-    let query = address.split_once('?').map_or("", |(_, query)| query);
-    let values = query.split('&').filter_map(|parameter| parameter.split_once('='));
-    let values = values.filter(|(name, _)| !PLAIN.contains(name)).map(|(_, value)| value);
-    password(address).into_iter().chain(values).map(str::to_owned).collect()
+/// Where the word begins that holds the next `://`, if it is another one.
+fn next_address(text: &str) -> Option<usize> {
+    let first_space = text.find(char::is_whitespace)?;
+    let at = first_space + text[first_space..].find("://")?;
+    let word = text[..at].rsplit(char::is_whitespace).next().unwrap_or_default();
+    Some(at - word.len())
 }
 
-/// The password in `scheme://user:password@host`.
-pub(crate) fn password(address: &str) -> Option<&str> {
-    let (_, rest) = address.split_once("://")?;
-    let (user, _) = rest.split_once('/').unwrap_or((rest, "")).0.rsplit_once('@')?;
-    user.split_once(':').map(|(_, password)| password)
+/// What follows the scheme, up to the next address.
+fn masked_address(address: &str) -> String {
+    let (user, rest) = user_and_rest(address);
+    let host_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (host, rest) = rest.split_at(host_end);
+    let mut shown = user.map_or_else(String::new, |_| format!("{MASK}@"));
+    shown.push_str(host);
+    let first = !host.contains(char::is_whitespace);
+    for (index, word) in rest.split_inclusive(char::is_whitespace).enumerate() {
+        let bare = word.trim_end();
+        shown.push_str(&masked_tail(bare, first && index == 0));
+        shown.push_str(&word[bare.len()..]);
+    }
+    shown
+}
+
+/// The user with the password, if there is one, and all after the `@`. A password may hold what ends a host: then
+/// what seems to be the host has a port that is none.
+fn user_and_rest(address: &str) -> (Option<&str>, &str) {
+    let end = address.find(['/', '?', '#']).unwrap_or(address.len());
+    let host = &address[..end];
+    let after_brackets = match host.strip_prefix('[') {
+        Some(inside) => inside.split_once(']').map_or(host, |(_, after)| after),
+        None => host,
+    };
+    let is_port = |text: &str| text.trim().parse::<u16>().is_ok();
+    let odd = after_brackets.split_once(':').is_some_and(|(_, port)| !is_port(port));
+    let within = if odd { address } else { host };
+    match within.rfind('@') {
+        Some(at) => (Some(&address[..at]), &address[at + 1..]),
+        None => (None, address),
+    }
+}
+
+/// Path, query and fragment. Prose has a `#` too, so that away from an address only `#name=…` is taken for one.
+fn masked_tail(word: &str, of_address: bool) -> String {
+    let (word, fragment) = match word.split_once('#') {
+        Some((before, fragment)) if of_address || fragment.contains('=') => (before, Some(fragment)),
+        _ => (word, None),
+    };
+    let (path, query) = word.split_once('?').map_or((word, None), |(path, query)| (path, Some(query)));
+    // Some gateways have another address in their path.
+    let mut shown =
+        match path.split_once("://").and_then(|(before, inner)| Some((before, inner.rsplit_once('@')?))) {
+            Some((before, (_, host))) => format!("{before}://{MASK}@{host}"),
+            None => path.to_owned(),
+        };
+    if let Some(query) = query {
+        let parameters: Vec<_> = query.split('&').map(masked_parameter).collect();
+        shown.push('?');
+        shown.push_str(&parameters.join("&"));
+    }
+    if let Some(fragment) = fragment {
+        shown.push('#');
+        shown.push_str(if fragment.is_empty() { "" } else { MASK });
+    }
+    shown
 }
 
 fn masked_parameter(parameter: &str) -> String {
     match parameter.split_once('=') {
-        Some((name, _)) if !PLAIN.contains(&name) => format!("{name}={MASK}"),
-        _ => parameter.to_owned(),
+        Some((name, value)) if is_plain(name, value) => parameter.to_owned(),
+        Some((name, _)) if !is_bare_key(parameter) => format!("{name}={MASK}"),
+        None if !is_bare_key(parameter) => parameter.to_owned(),
+        _ => MASK.to_owned(),
     }
+}
+
+fn is_plain(name: &str, value: &str) -> bool {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    PLAIN.contains(&name) && value.chars().all(harmless)
+}
+
+/// A key by itself; in base64 it may end in `=`.
+fn is_bare_key(parameter: &str) -> bool {
+    let key = parameter.trim_end_matches('=');
+    key.chars().count() >= SHORTEST_BARE && !key.contains('=')
+}
+
+/// What in an address may be a key: its password, or the user where there is none, and the values of its query, each
+/// as it is written and as it is meant.
+pub(crate) fn secrets(address: &str) -> Vec<String> {
+    let Some((_, address)) = address.trim().split_once("://") else { return Vec::new() };
+    let (user, rest) = user_and_rest(address);
+    let user = user.map(|user| match user.split_once(':') {
+        Some((_, password)) if !password.is_empty() => password,
+        Some((user, _)) => user,
+        None => user,
+    });
+    let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
+    let query = rest.split_once('?').map_or("", |(_, query)| query);
+    let values = query.split('&').filter_map(|parameter| match parameter.split_once('=') {
+        _ if is_bare_key(parameter) => Some(parameter),
+        Some((name, value)) if !is_plain(name, value) => Some(value),
+        _ => None,
+    });
+    let mut secrets = Vec::new();
+    for (written, in_query) in user.map(|user| (user, false)).into_iter().chain(values.map(|it| (it, true))) {
+        let meant = decoded(written, in_query);
+        secrets.extend((meant != written).then_some(meant));
+        secrets.push(written.to_owned());
+    }
+    secrets
+}
+
+/// With `%41` put as `A`, and in a query `+` as a space.
+fn decoded(written: &str, in_query: bool) -> String {
+    let bytes = written.as_bytes();
+    let mut meant = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let digits = bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
+        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        at += if code.is_some() { 3 } else { 1 };
+        meant.push(code.unwrap_or(if in_query && byte == b'+' { b' ' } else { byte }));
+    }
+    String::from_utf8_lossy(&meant).into_owned()
 }
 
 #[cfg(test)]
@@ -60,12 +165,70 @@ mod tests {
                 "https://x/y?api-version=2025-01-01&sig=s%3D1",
                 "https://x/y?api-version=2025-01-01&sig=********",
             ),
+            ("https://x/y?alt=sse;key=SECRET", "https://x/y?alt=********"),
             ("http://host/a@b?flag", "http://host/a@b?flag"),
-            ("Is it at https://x/y?z=1 now?", "Is it at https://x/y?z=1 now?"),
+            ("http://host:8000/a@b", "http://host:8000/a@b"),
+            ("http://[::1]:8000/a@b", "http://[::1]:8000/a@b"),
+            ("https://TOKEN@gw/v1", "https://********@gw/v1"),
+            ("https://TOKEN@gw:8443/v1", "https://********@gw:8443/v1"),
             ("no address", "no address"),
         ] {
             assert_eq!(masked(address), shown);
         }
-        assert_eq!(secrets("http://bob:hunter2@host?token=abc&alt=sse"), ["hunter2", "abc"]);
+    }
+
+    #[test]
+    fn a_password_with_any_character_is_not_shown() {
+        for (address, shown) in [
+            ("http://bob:p?w@host/v1", "http://********@host/v1"),
+            ("http://bob:p/w@host/v1", "http://********@host/v1"),
+            ("http://bob:p#w@host/v1", "http://********@host/v1"),
+            ("http://bob:p w@host/v1", "http://********@host/v1"),
+            ("http://bob:p@a/w@host/v1", "http://********@host/v1"),
+            ("http://bob:p://w@host/v1", "http://********@host/v1"),
+            ("http://bob:/w@host:80/v1?key=a", "http://********@host:80/v1?key=********"),
+            ("http://gw/http://bob:pw@host", "http://gw/http://********@host"),
+        ] {
+            assert_eq!(masked(address), shown);
+        }
+    }
+
+    #[test]
+    fn queries_and_fragments_are_masked_up_to_the_next_space() {
+        for (address, shown) in [
+            ("https://x/v1?key=SECRET ", "https://x/v1?key=******** "),
+            (" https://x/v1?key=SECRET\n", " https://x/v1?key=********\n"),
+            ("https://x/my path?key=SECRET", "https://x/my path?key=********"),
+            ("Is it at https://x/y?z=1 now?", "Is it at https://x/y?z=******** now?"),
+            ("Is it C# or http://x or #3?", "Is it C# or http://x or #3?"),
+            ("http://x?a=1\u{2003}see\thttp://bob:pw@y", "http://x?a=********\u{2003}see\thttp://********@y"),
+            ("http://x?a=1 http://bob:pw@y", "http://x?a=******** http://********@y"),
+            ("https://gw/v1?sk-live-0123456789abcdef", "https://gw/v1?********"),
+            ("https://gw/v1?c2VjcmV0LXRva2Vu==&flag", "https://gw/v1?********&flag"),
+            ("https://gw/v1#token=SECRET", "https://gw/v1#********"),
+            ("https://gw/v1?a=b#SECRET?c=d", "https://gw/v1?a=********#********"),
+            ("https://gw#", "https://gw#"),
+        ] {
+            assert_eq!(masked(address), shown);
+        }
+        for long in ["http://x/", "http://x ", "://", "a@"] {
+            assert!(masked(&long.repeat(100_000)).len() <= 10 * 100_000);
+        }
+    }
+
+    #[test]
+    fn what_may_be_a_key_is_known_as_written_and_as_meant() {
+        for (address, known) in [
+            ("http://bob:hunter2@host?token=abc&alt=sse", &["hunter2", "abc"][..]),
+            ("http://bob:p%40ss@host?token=a%2Bb+c#d", &["p@ss", "p%40ss", "a+b c", "a%2Bb+c"]),
+            ("http://bob:p/w+1@host/v1", &["p/w+1"]),
+            ("https://TOK%2FEN@gw/v1", &["TOK/EN", "TOK%2FEN"]),
+            ("https://TOKEN:@gw/v1", &["TOKEN"]),
+            ("https://gw/v1?sk-live-0123456789abcdef&flag", &["sk-live-0123456789abcdef"]),
+            ("https://gw/v1?key=100%&b=%zz", &["100%", "%zz"]),
+            ("https://gw:8443/v1", &[]),
+        ] {
+            assert_eq!(secrets(address), known, "{address}");
+        }
     }
 }

@@ -128,6 +128,16 @@ impl<'a> Cursor<'a> {
         Some(dynamic).filter(|dynamic| dynamic.known() != Some(""))
     }
 
+    /// The same where nothing may take the place of what is written: empty when it is no text.
+    pub(crate) fn written_url(&self) -> Option<Dynamic> {
+        let node = self.node?;
+        let text = node.leaf().and_then(|(value, layer)| Some((value.as_str()?, layer)));
+        Some(match text {
+            Some((text, layer)) => Dynamic::new(&self.dotted(), text, true, &self.surroundings(layer)),
+            None => Dynamic::plain(self.dotted(), ""),
+        })
+    }
+
     /// A text for the model, in which white space matters.
     pub(crate) fn prompt(&self) -> Option<Dynamic> {
         let (text, layer) = self.written()?;

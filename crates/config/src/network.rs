@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::address::password;
+use crate::address::secrets;
 use crate::cursor::Cursor;
 use crate::dynamic::SecretSource;
 use crate::environment::Environment;
@@ -49,8 +49,8 @@ impl Proxies {
     fn read(environment: &Environment, redactor: &Redactor) -> Self {
         let address = |names: &[&str]| {
             let (_, address) = environment.first(names)?;
-            if let Some(password) = password(address) {
-                redactor.learn(password);
+            for secret in secrets(address) {
+                redactor.learn(&secret);
             }
             Some(Secret::new(address))
         };

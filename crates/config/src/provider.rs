@@ -1,6 +1,7 @@
 //! `providers.<name>`: how to reach a model vendor. Nothing is filled in here that the user did not set;
 //! what is known of a vendor stands in llm's table.
 
+use domain::{Failure, Level};
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
@@ -12,7 +13,10 @@ use crate::dynamic::{Dynamic, SecretSource};
 pub struct ProviderSettings {
     /// `openai-responses`, `openai-chat`, `anthropic` or another format that llm knows.
     pub api: Option<String>,
+    /// Also when it is empty or could not be looked up: then it says so below.
     pub url: Option<Dynamic>,
+    /// Why the url that is written cannot be used. Nothing may be sent anywhere else in its place.
+    pub url_problem: Option<Failure>,
     pub key: Option<SecretSource>,
     /// By the name the user chose, in the order of the settings.
     pub models: IndexMap<String, ModelSettings>,
@@ -77,9 +81,11 @@ impl ProviderSettings {
         let models = cursor.get("models").entries();
         let rest = cursor.entries().into_iter().filter(|entry| !KNOWN.contains(&entry.name()));
         let think_tags = cursor.get("thinkTagStart").text().zip(cursor.get("thinkTagEnd").text());
+        let (url, url_problem) = url(&cursor.get("url")).unzip();
         Self {
             api: cursor.get("api").text(),
-            url: url(&cursor.get("url")),
+            url,
+            url_problem: url_problem.flatten(),
             key: cursor.get("key").secret(),
             models: models
                 .iter()
@@ -100,14 +106,28 @@ impl ProviderSettings {
     }
 }
 
-/// Looked up now, because nothing can be said of a provider without it.
-fn url(cursor: &Cursor) -> Option<Dynamic> {
-    let url = cursor.dynamic()?;
-    let known = cursor.now(&url)?;
-    for secret in address::secrets(&known) {
-        cursor.scope().redactor.learn(&secret);
+/// Looked up now, because nothing can be said of a provider without it. What is written and yields nothing is a
+/// problem: without it the vendor's own url would get what was meant for another.
+fn url(cursor: &Cursor) -> Option<(Dynamic, Option<Failure>)> {
+    let url = cursor.written_url()?;
+    let found = url.get_now().and_then(|known| match known.is_empty() {
+        true => Err(Failure::config(format!("`{}` is written, but is empty.", cursor.dotted()))
+            .hint("Set what it refers to, or take it out of your settings.")),
+        false => Ok(known),
+    });
+    match found {
+        Ok(known) => {
+            for secret in address::secrets(&known) {
+                cursor.scope().redactor.learn(&secret);
+            }
+            Some((url, None))
+        }
+        Err(failure) => {
+            let what = format!("cannot be used, and so its provider cannot either. {failure}");
+            cursor.report(Level::Error, &what);
+            Some((url, Some(failure)))
+        }
     }
-    Some(url)
 }
 
 impl ModelSettings {

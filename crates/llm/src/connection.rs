@@ -104,13 +104,48 @@ impl Endpoint {
         }
     }
 
-    /// What in the url may be a key: its password and the values of its query.
     pub fn url_secrets(&self) -> Vec<String> {
-        let Ok(url) = reqwest::Url::parse(&self.url) else { return Vec::new() };
-        let values = url.query_pairs().map(|(_, value)| value.into_owned());
-        let values = values.filter(|value| value.len() >= SHORTEST_SECRET);
-        values.chain(url.password().map(str::to_owned)).collect()
+        secrets_in(&self.url)
     }
+}
+
+/// What in a url may be a key: its password, or the user where there is none, and its query, each as it is
+/// written and as it is meant.
+fn secrets_in(url: &str) -> Vec<String> {
+    let Ok(url) = reqwest::Url::parse(url) else { return Vec::new() };
+    let query = url.query().unwrap_or_default().split('&');
+    // One without a value may be a key by itself, and base64 ends in `=`.
+    let values = query.flat_map(|parameter| {
+        let value = parameter.split_once('=').map(|(_, value)| value);
+        [value, Some(parameter).filter(|it| !it.trim_end_matches('=').contains('='))]
+    });
+    let user = Some(url.username()).filter(|_| url.password().is_none());
+    let long = values.flatten().chain(user).filter(|value| value.len() >= SHORTEST_SECRET);
+    let mut secrets: Vec<String> = long.chain(url.password()).flat_map(forms).collect();
+    // The longest first, so that a secret inside another leaves no rest behind.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets.dedup();
+    secrets
+}
+
+/// A part of a url as it is written, and decoded with and without `+` for a space.
+fn forms(written: &str) -> Vec<String> {
+    vec![written.to_owned(), decoded(written), decoded(&written.replace('+', " "))]
+}
+
+/// With `%41` put as `A`.
+fn decoded(written: &str) -> String {
+    let bytes = written.as_bytes();
+    let mut meant = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let digits = bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
+        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        at += if code.is_some() { 3 } else { 1 };
+        meant.push(code.unwrap_or(byte));
+    }
+    String::from_utf8_lossy(&meant).into_owned()
 }
 
 /// A model that can be called.
@@ -362,6 +397,25 @@ mod tests {
             ("https://x/vision", "https://x/vision/v1/responses"),
         ] {
             assert_eq!(versioned(base, "responses"), expected);
+        }
+    }
+
+    #[test]
+    fn what_may_be_a_key_in_a_url_is_known_as_written_and_as_meant() {
+        for (url, known) in [
+            ("http://bob:p%40ss@h/v1", &["p%40ss", "p@ss"][..]),
+            ("http://h/v1?key=secret%2Btoken+123", &["secret%2Btoken+123", "secret+token 123"]),
+            ("http://h/v1?sk-live-0123456789&flag&a=short", &["sk-live-0123456789"]),
+            ("http://h/v1?c2VjcmV0LXRva2Vu==", &["c2VjcmV0LXRva2Vu=="]),
+            ("https://TOKEN%2F0123456@gw/v1", &["TOKEN%2F0123456", "TOKEN/0123456"]),
+            ("https://TOKEN-0123456:@gw/v1", &["TOKEN-0123456"]),
+            ("https://somebody-long:pw%21@gw/v1", &["pw%21", "pw!"]),
+            ("https://bob@gw:8443/v1", &[]),
+        ] {
+            let secrets = secrets_in(url);
+            assert!(known.iter().all(|secret| secrets.iter().any(|it| it == secret)), "{url}: {secrets:?}");
+            assert_eq!(secrets.is_empty(), known.is_empty(), "{url}: {secrets:?}");
+            assert!(!secrets.iter().any(|it| it.contains("somebody") || it == "short"), "{url}: {secrets:?}");
         }
     }
 

@@ -20,6 +20,8 @@ use crate::vendors::{self, Auth, Vendor};
 #[derive(Debug, Default)]
 pub struct Registry {
     providers: Vec<Arc<Provider>>,
+    /// Configured ones that cannot be used, by name. Nothing takes their place.
+    unusable: Vec<(String, Failure)>,
     /// Servers of this machine that nobody configured.
     local: RwLock<Vec<Arc<Provider>>>,
     patience: Patience,
@@ -44,6 +46,8 @@ struct Provider {
 #[derive(Debug, Default)]
 pub struct Settings {
     pub providers: Vec<ProviderConfig>,
+    /// Providers that are configured and cannot be used, with the sentence that a prompt to them gets.
+    pub unusable: Vec<(String, Failure)>,
     pub default_model: Option<String>,
     /// For titles and the like.
     pub small_model: Option<String>,
@@ -55,11 +59,12 @@ pub struct Settings {
 impl Registry {
     /// Fails only for a provider that nobody knows how to speak to.
     pub fn new(settings: Settings) -> Result<Self, Failure> {
-        let Settings { providers, default_model, small_model, patience, network, governor } = settings;
+        let Settings { providers, unusable, default_model, small_model, patience, network, governor } =
+            settings;
         let make = |config| Provider::new(config, patience, network.clone(), governor.clone()).map(Arc::new);
         let providers = providers.into_iter().map(make).collect::<Result<_, _>>()?;
         let local = RwLock::default();
-        Ok(Self { providers, local, patience, network, governor, default_model, small_model })
+        Ok(Self { providers, unusable, local, patience, network, governor, default_model, small_model })
     }
 
     /// Asks servers for their models: those of this machine by the urls of their vendors, and the configured ones.
@@ -74,7 +79,8 @@ impl Registry {
     pub async fn discover_at(&self, local: &[(&str, &str)]) -> bool {
         let configured = self.providers.iter().filter(|provider| provider.is_worth_asking());
         let asked = futures_util::future::join_all(configured.map(|provider| provider.ask()));
-        let unknown = local.iter().filter(|(name, _)| self.configured(name).is_none());
+        let unknown =
+            local.iter().filter(|(name, _)| self.configured(name).is_none() && self.usable(name).is_ok());
         let looked = futures_util::future::join_all(unknown.map(|(name, url)| self.look(name, url)));
         let (asked, looked) = futures_util::future::join(asked, looked).await;
         let found: Vec<_> = looked.into_iter().flatten().map(Arc::new).collect();
@@ -104,12 +110,18 @@ impl Registry {
         self.providers.iter().find(|provider| provider.endpoint.name == name)
     }
 
+    fn usable(&self, name: &str) -> Result<(), Failure> {
+        let why = self.unusable.iter().find(|(known, _)| known == name);
+        why.map_or(Ok(()), |(_, failure)| Err(failure.clone()))
+    }
+
     fn local(&self) -> Vec<Arc<Provider>> {
         self.local.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A configured provider, one that was found, or one that may be found yet.
     fn provider(&self, name: &str) -> Option<Arc<Provider>> {
+        self.usable(name).ok()?;
         let found = || self.local().into_iter().find(|provider| provider.endpoint.name == name);
         let hoped = || {
             let row = vendors::vendor(name).filter(|row| row.auth == Auth::Optional)?;
@@ -350,6 +362,7 @@ impl Models for Registry {
             return Err(Failure::new(FailureKind::User, format!("{name} is not the name of a model."))
                 .hint("Name it as provider/model, e.g. anthropic/claude-sonnet-4-5."));
         };
+        self.usable(provider)?;
         let Some(provider) = self.provider(provider) else {
             return Err(Failure::new(FailureKind::User, format!("There is no provider called {provider}."))
                 .hint(format!("Configured are: {}.", known())));

@@ -65,6 +65,33 @@ async fn a_key_is_kept_for_its_owner_alone_used_and_forgotten() {
     }
 }
 
+#[tokio::test]
+async fn a_url_that_yields_nothing_is_not_replaced_by_the_vendors_own() {
+    let home = Home::new();
+    for (url, why) in [
+        ("${env:NO_SUCH_GATEWAY}", "`providers.openai.url` is written, but is empty."),
+        (
+            "${cmd:exit 3}",
+            "`providers.openai.url` could not be looked up: its command failed with exit code 3.",
+        ),
+        ("${file:~/no-such-file}", "`providers.openai.url` could not be looked up: there is no file"),
+    ] {
+        let config = json!({
+            "defaultModel": "openai/gpt-4.1",
+            "providers": {"openai": {"url": url, "key": "sk-of-the-gateway"}},
+        });
+        let answered = run(&home, &config, &["run", "Hi"], "").await;
+        assert!(!answered.status.success(), "{}", said(&answered));
+        let last = said(&answered);
+        let last = &last[last.rfind("`providers.openai.url`").unwrap_or(0)..];
+        assert!(last.starts_with(why), "{url}: {}", said(&answered));
+        let listed = run(&home, &config, &["models"], "").await;
+        assert!(!said(&listed).contains("openai/"), "{}", said(&listed));
+        let examined = run(&home, &config, &["doctor"], "").await;
+        assert!(!said(&examined).contains("api.openai.com"), "{}", said(&examined));
+    }
+}
+
 /// Signs in whoever asks at the third time of asking; its tokens last `lasting` seconds.
 struct Authority {
     url: String,

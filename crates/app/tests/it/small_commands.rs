@@ -69,6 +69,14 @@ async fn the_doctor_says_what_is_wrong_and_how_to_fix_it() {
     let (_, out, err) = run(&home, &fake_provider(address, "openai-chat"), &["doctor"]).await;
     assert!(out.contains("127.0.0.1:9"), "{out}");
     assert!(!format!("{out}{err}").contains("hunter2") && !out.contains("sesame"), "{out}{err}");
+    // Also when it is no address because of its password.
+    for address in ["http://bob:hun?ter2@127.0.0.1:9/v1", "http://bob:hun/ter2@127.0.0.1:9/v1"] {
+        let config = fake_provider(address, "openai-chat");
+        let (_, out, err) = run(&home, &config, &["doctor"]).await;
+        assert!(!format!("{out}{err}").contains("ter2"), "{out}{err}");
+        let (_, out, err) = run(&home, &config, &["config", "show"]).await;
+        assert!(out.contains("@127.0.0.1:9/v1") && !format!("{out}{err}").contains("ter2"), "{out}{err}");
+    }
     // Nothing is configured; a program of an MCP server is missing.
     let config = json!({"mcpServers": {"gone": {"command": "no-such-program-anywhere"}}});
     let (code, out, _) = run(&home, &config, &["doctor", "--json"]).await;

@@ -36,7 +36,7 @@ async fn what_each_reference_yields() {
         ("a${env:NAME}b${env:NAME}c", "avaluebvaluec"),
         ("${env:UNSET:fall:back}", "fall:back"),
         ("${env:UNSET}x", "x"),
-        ("${env:UNSET}", "(none)"),
+        ("${env:UNSET}", ""),
         ("${env:EMPTY:default}x", "x"),
         ("${env:TRICK}", "${env:NAME}${cmd:echo evil}"),
         (&absolute, "from file"),
@@ -78,7 +78,33 @@ async fn what_fails_is_said_without_secrets() {
             assert!(error.contains(&begin) && error.contains(want), "{written}: {error}");
             assert!(!error.contains("hidden-word"), "{written}: {error}");
         }
-        assert_eq!(provider.url, None);
+        let problem = provider.url_problem.as_ref().unwrap().to_string();
+        assert!(problem.contains(want) && provider.url.as_ref().unwrap().known().is_none(), "{problem}");
+    }
+}
+
+/// Otherwise the vendor's own url would be asked in its place.
+#[test]
+fn a_url_that_is_written_and_yields_nothing_is_a_problem() {
+    let world = World::new().write("home/empty.txt", "\n");
+    let rows = [
+        (json!("${env:NOT_SET}"), true),
+        (json!("${file:~/empty.txt}"), true),
+        (json!("${cmd:true}"), true),
+        (json!(" "), true),
+        (json!(["http://x"]), true),
+        (json!({"host": "x"}), true),
+        (json!("${env:NOT_SET:http://x}"), false),
+        (json!(null), false),
+    ];
+    for (written, broken) in rows {
+        world.put(OUR_GLOBAL, json!({"providers": {"openai": {"url": written, "key": "k"}}}));
+        let resolved = world.resolve();
+        let problem = resolved.settings.providers["openai"].url_problem.as_ref().map(ToString::to_string);
+        let said = notices(&world, &resolved);
+        assert_eq!(problem.is_some(), broken, "{written}: {problem:?}");
+        assert_eq!(said.contains("`providers.openai.url` cannot be used"), broken, "{written}: {said}");
+        assert!(!broken || problem.unwrap().contains("`providers.openai.url`"), "{written}");
     }
 }
 
@@ -130,7 +156,7 @@ async fn settings_that_are_needed_at_once_are_looked_up_at_once() {
     );
     let urls = ["x", "y"].map(|name| resolved.settings.providers[name].url.as_ref()?.known());
     assert_eq!(urls, [Some("http://x/v1"), None]);
-    assert!(notices(&world, &resolved).contains("`providers.y.url` is left out."));
+    assert!(notices(&world, &resolved).contains("`providers.y.url` cannot be used"));
     assert_eq!(resolved.settings.completion_model, None);
     assert!(notices(&world, &resolved).contains("`completion.model` is left out."));
 }

@@ -248,14 +248,20 @@ async fn keys_that_are_missing_or_refused_say_what_to_set() {
 #[tokio::test]
 async fn what_is_in_the_url_is_sent_and_not_shown() {
     let fake = FakeModel::start().await;
-    let url = format!("{}/base/?token=query-0123456789", fake.url().replace("://", "://bob:hunter2@"));
     let failed = |text: &str| Answer::status(400).body(json!({"error": {"message": text}}).to_string());
-    fake.answer(failed("no: /base?token=query-0123456789 bob:hunter2 Basic Ym9iOmh1bnRlcjI="));
-    let (_, failure) = run(model(Api::OpenAiChat, &url).as_ref(), prompt("Hi")).await;
-    assert_eq!(fake.last_request().path, "/base/chat/completions?token=query-0123456789");
-    let text = failure.unwrap().to_string();
-    for secret in ["query-0123456789", "hunter2", "Ym9i"] {
-        assert!(!text.contains(secret), "{text}");
+    for (user, token, echoed, secrets) in [
+        ("bob:hunter2", "query-0123456789", "bob:hunter2 Basic Ym9iOmh1bnRlcjI=", ["hunter2", "Ym9i"]),
+        ("bob:h%40nter2", "query%2F0123456789", "h@nter2 h%40nter2 query/0123456789", ["nter2", "query/"]),
+        ("user-0123456789", "a", "not user-0123456789", ["0123456789", "user-"]),
+    ] {
+        let url = format!("{}/base/?token={token}", fake.url().replace("://", &format!("://{user}@")));
+        fake.answer(failed(&format!("no: /base?token={token} {echoed}")));
+        let (_, failure) = run(model(Api::OpenAiChat, &url).as_ref(), prompt("Hi")).await;
+        assert_eq!(fake.last_request().path, format!("/base/chat/completions?token={token}"));
+        let text = failure.unwrap().to_string();
+        for secret in secrets.into_iter().chain(["query-0123456789", "query%2F"]) {
+            assert!(!text.contains(secret), "{text}");
+        }
     }
 }
 

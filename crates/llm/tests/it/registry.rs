@@ -50,6 +50,22 @@ async fn servers_of_this_machine_are_found_by_themselves() {
     assert_eq!(ids(&registry), Vec::<String>::new());
 }
 
+/// Neither the vendor's url nor a server of this machine takes the place of a provider that is configured.
+#[tokio::test]
+async fn a_provider_that_cannot_be_used_has_no_stand_in() {
+    let fake = FakeModel::start().await;
+    fake.models(&["qwen3:8b"]);
+    let why = |name: &str| domain::Failure::config(format!("`providers.{name}.url` is empty."));
+    let unusable = ["openai", "ollama"].map(|name| (name.to_owned(), why(name))).to_vec();
+    let registry = Registry::new(Settings { unusable, ..Settings::default() }).unwrap();
+    assert!(!registry.discover_at(&[("ollama", fake.url())]).await);
+    assert_eq!(ids(&registry), Vec::<String>::new());
+    for (name, provider) in [("openai/gpt-5", "openai"), ("ollama/qwen3:8b", "ollama")] {
+        assert_eq!(registry.find(name).err(), Some(why(provider)));
+        assert_eq!(registry.small_model(name), None);
+    }
+}
+
 /// Who runs a model on this machine pays nobody; whoever only passes it on from here may.
 #[test]
 fn models_of_this_machine_are_free() {
