@@ -1,5 +1,7 @@
 //! Addresses: what in a URL may be a secret, and the URL without it. Pure.
 
+use percent_encoding::percent_decode_str;
+
 use crate::secret::MASK;
 
 /// Parameters of a query that everybody may read; all others may be keys.
@@ -138,17 +140,8 @@ pub(crate) fn secrets(address: &str) -> Vec<String> {
 
 /// With `%41` put as `A`, and in a query `+` as a space.
 fn decoded(written: &str, in_query: bool) -> String {
-    let bytes = written.as_bytes();
-    let mut meant = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let digits = bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
-        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        at += if code.is_some() { 3 } else { 1 };
-        meant.push(code.unwrap_or(if in_query && byte == b'+' { b' ' } else { byte }));
-    }
-    String::from_utf8_lossy(&meant).into_owned()
+    let spaced = if in_query { written.replace('+', " ") } else { written.to_owned() };
+    percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use domain::model::{Entry, Model, ModelInfo, ModelStream, Prompt};
 use domain::{Failure, FailureKind, Part};
+use percent_encoding::percent_decode_str;
 use reqwest::RequestBuilder;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -130,22 +131,8 @@ fn secrets_in(url: &str) -> Vec<String> {
 
 /// A part of a url as it is written, and decoded with and without `+` for a space.
 fn forms(written: &str) -> Vec<String> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     vec![written.to_owned(), decoded(written), decoded(&written.replace('+', " "))]
-}
-
-/// With `%41` put as `A`.
-fn decoded(written: &str) -> String {
-    let bytes = written.as_bytes();
-    let mut meant = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let digits = bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
-        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        at += if code.is_some() { 3 } else { 1 };
-        meant.push(code.unwrap_or(byte));
-    }
-    String::from_utf8_lossy(&meant).into_owned()
 }
 
 /// A model that can be called.
