@@ -73,14 +73,16 @@ async fn giving_back<T>(work: impl Future<Output = T>) -> T {
     tokio::spawn(at_rest(pulse.clone()));
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(move |context| {
-        pulse.works.store(true, Ordering::Relaxed);
-        pulse.begun.notify_waiters();
+        if !pulse.works.load(Ordering::Relaxed) {
+            pulse.works.store(true, Ordering::Relaxed);
+            pulse.begun.notify_one();
+        }
         work.as_mut().poll(context)
     })
     .await
 }
 
-/// Whether the work was polled.
+/// Whether the work was polled. While it is, a poll costs one look at a flag.
 #[derive(Default)]
 struct Pulse {
     works: AtomicBool,
@@ -91,7 +93,9 @@ async fn at_rest(pulse: Arc<Pulse>) {
     tokio::time::sleep(STARTED).await;
     loop {
         let _ = tokio::task::spawn_blocking(memory::give_back).await;
-        pulse.begun.notified().await;
+        while !pulse.works.load(Ordering::Relaxed) {
+            pulse.begun.notified().await;
+        }
         while pulse.works.swap(false, Ordering::Relaxed) {
             tokio::time::sleep(REST).await;
         }

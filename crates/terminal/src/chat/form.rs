@@ -152,17 +152,9 @@ impl Field {
             };
             return;
         }
-        match key.code {
-            KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::ALT) => {
-                self.input.insert(character.encode_utf8(&mut [0; 4]));
-            }
-            KeyCode::Backspace => self.input.backspace(),
-            KeyCode::Delete => self.input.delete(),
-            KeyCode::Left => self.input.left(),
-            KeyCode::Right => self.input.right(),
-            KeyCode::Home => self.input.home(),
-            KeyCode::End => self.input.end(),
-            _ => {}
+        let is_shortcut = matches!(key.code, KeyCode::Char(_)) && key.modifiers.contains(KeyModifiers::ALT);
+        if !is_shortcut {
+            self.input.edit(key.code);
         }
     }
 

@@ -3,6 +3,7 @@
 //! Invariant: the cursor stands between two characters a person would call one; the text holds no control character
 //! but the newline.
 
+use ratatui::crossterm::event::KeyCode;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::{clean, width};
@@ -23,6 +24,21 @@ pub struct Input {
 }
 
 impl Input {
+    /// What a key without a modifier does in any line. False: nothing.
+    pub fn edit(&mut self, key: KeyCode) -> bool {
+        match key {
+            KeyCode::Char(character) => self.insert(character.encode_utf8(&mut [0; 4])),
+            KeyCode::Backspace => self.backspace(),
+            KeyCode::Delete => self.delete(),
+            KeyCode::Left => self.left(),
+            KeyCode::Right => self.right(),
+            KeyCode::Home => self.home(),
+            KeyCode::End => self.end(),
+            _ => return false,
+        }
+        true
+    }
+
     pub fn text(&self) -> &str {
         &self.text
     }

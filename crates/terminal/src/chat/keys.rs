@@ -331,17 +331,11 @@ impl Screen {
             KeyCode::Char('f') if alt => self.input.word_right(),
             KeyCode::Backspace if alt => self.input.delete_word(),
             KeyCode::Char(_) if alt => return,
-            KeyCode::Char(character) => self.input.insert(character.encode_utf8(&mut [0; 4])),
-            KeyCode::Backspace => self.input.backspace(),
-            KeyCode::Delete => self.input.delete(),
-            KeyCode::Left => self.input.left(),
-            KeyCode::Right => self.input.right(),
-            KeyCode::Home => self.input.home(),
-            KeyCode::End => self.input.end(),
             KeyCode::Up => drop(self.input.up()),
             KeyCode::Down => drop(self.input.down()),
             KeyCode::PageUp => self.scroll(false),
             KeyCode::PageDown => self.scroll(true),
+            code if self.input.edit(code) => {}
             _ => return,
         }
         if matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete) {
