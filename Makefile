@@ -32,7 +32,7 @@ bench: ## Measure; prints a table with ratios
 
 build: ## The release binary
 	@scripts/setup build
-	@cargo build --release -p app
+	@cargo build --release -p dragoman
 
 record: ## Make the recording in the README anew
 	@scripts/record

@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::command::{
-    Accepted, AcceptedStatus, Catalog, FileContent, FileStat, ServerSpec, SessionInfo, Settings,
+    Accepted, AcceptedStatus, Catalog, FileContent, FileStat, ServerSpec, SessionInfo, SessionSettings,
     SlashCommand, UserPrompt,
 };
 use domain::event::{Channel, EventBody, SessionOpened, SessionUsage};
 use domain::host::{HostReply, HostRequest};
 use domain::item::{Item, ItemKind, Part};
-use domain::link::{Engine, Envelope, FrontPort};
+use domain::link::{Engine, Envelope, FrontendPort};
 use domain::store::SessionSummary;
 use domain::{
     Abilities, Answer, AskId, Command, Event, Fact, Failure, HostCall, ItemDelta, ItemId, Outcome, Recorded,
@@ -34,7 +34,7 @@ pub enum Seen {
     Prompt { session: SessionId, turn: TurnId, prompt: UserPrompt },
     Cancel { session: SessionId },
     Answer { session: SessionId, ask: AskId, answer: Answer },
-    Configure { session: Option<SessionId>, change: Settings },
+    Configure { session: Option<SessionId>, change: SessionSettings },
     Close { session: SessionId },
     Delete { session: SessionId },
     ReadFile { session: Option<SessionId>, path: PathBuf },
@@ -46,7 +46,7 @@ pub enum Seen {
 /// What it answers with.
 #[derive(Default)]
 struct State {
-    port: Option<FrontPort>,
+    port: Option<FrontendPort>,
     catalog: Catalog,
     commands: Vec<SlashCommand>,
     chats: HashMap<SessionId, Chat>,
@@ -58,7 +58,7 @@ struct State {
 #[derive(Default)]
 struct Chat {
     facts: Vec<Arc<Recorded>>,
-    settings: Settings,
+    settings: SessionSettings,
     workspace: Vec<PathBuf>,
     usage: SessionUsage,
     turns: u64,
@@ -114,13 +114,13 @@ impl FakeEngine {
     }
 
     /// A stored chat with these facts.
-    pub fn store(&self, session: &SessionId, settings: Settings, workspace: &str, facts: Vec<Fact>) {
+    pub fn store(&self, session: &SessionId, settings: SessionSettings, workspace: &str, facts: Vec<Fact>) {
         self.with(|state| {
             let chat = Chat { settings, workspace: vec![workspace.into()], ..Chat::default() };
             state.chats.insert(session.clone(), chat);
             let opened = SessionOpened {
                 workspace: vec![workspace.into()],
-                settings: Settings::default(),
+                settings: SessionSettings::default(),
                 parent: None,
                 client: String::new(),
             };
@@ -249,7 +249,7 @@ impl State {
             let workspace = workspace.cloned().unwrap_or_default();
             let opened = SessionOpened {
                 workspace: workspace.clone(),
-                settings: Settings::default(),
+                settings: SessionSettings::default(),
                 parent: None,
                 client: String::new(),
             };

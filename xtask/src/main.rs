@@ -1,4 +1,4 @@
-//! Chores of the repository: `cargo run -p xtask -- tidy` or `catalogue`.
+//! Chores of the repository: `cargo run -p dragoman-xtask -- tidy` or `catalog`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
             }
             if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
-        Some("catalogue") => match xtask::catalogue::make(std::env::args().nth(2).as_deref()) {
+        Some("catalog") => match xtask::catalog::make(std::env::args().nth(2).as_deref()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{error}");
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         },
         _ => {
             eprintln!(
-                "usage: cargo run -p xtask -- tidy\n       cargo run -p xtask -- catalogue [PUBLIC-DATA.json]"
+                "usage: cargo run -p dragoman-xtask -- tidy\n       cargo run -p dragoman-xtask -- catalog [PUBLIC-DATA.json]"
             );
             ExitCode::from(2)
         }

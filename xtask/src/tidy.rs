@@ -62,17 +62,17 @@ fn dependencies(root: &Path) -> Vec<String> {
         _ => return vec!["cargo metadata does not answer".to_owned()],
     };
     let packages = metadata["packages"].as_array().cloned().unwrap_or_default();
-    let ours: BTreeSet<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    let ours: BTreeSet<&str> = packages.iter().filter_map(|package| folder(&package["name"])).collect();
     let allowed: BTreeMap<&str, &[&str]> = ALLOWED.iter().copied().collect();
     let mut problems = Vec::new();
     for package in &packages {
-        let Some(name) = package["name"].as_str().filter(|name| *name != "app") else { continue };
+        let Some(name) = folder(&package["name"]).filter(|name| *name != "dragoman") else { continue };
         let Some(may) = allowed.get(name) else {
             problems.push(format!("{name} is not in the table of dependencies (xtask/src/tidy.rs)"));
             continue;
         };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            let Some(other) = dependency["name"].as_str().filter(|other| ours.contains(other)) else {
+            let Some(other) = folder(&dependency["name"]).filter(|other| ours.contains(other)) else {
                 continue;
             };
             // The test kit may be used by any crate's tests.
@@ -83,6 +83,12 @@ fn dependencies(root: &Path) -> Vec<String> {
         }
     }
     problems
+}
+
+/// A package's name without the project's prefix: the name of its folder.
+fn folder(package: &Value) -> Option<&str> {
+    let name = package.as_str()?;
+    Some(name.strip_prefix("dragoman-").unwrap_or(name))
 }
 
 fn sources(root: &Path) -> Vec<String> {

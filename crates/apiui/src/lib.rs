@@ -1,4 +1,4 @@
-//! From an API specification to a user interface, in five pure stages: read, normalise, plan, print, check.
+//! From an API specification to a user interface, in five pure stages: read, normalize, plan, print, check.
 //!
 //! Owns the specification model, the interface plan and the printed React module. Knows no files, clock,
 //! environment or network: whatever lies outside comes through a callback. Same input, same bytes.

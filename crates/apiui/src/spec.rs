@@ -1,4 +1,4 @@
-//! The normalised specification: one model for OpenAPI, Swagger and GraphQL.
+//! The normalized specification: one model for OpenAPI, Swagger and GraphQL.
 //!
 //! A superset of the NormalizedSpec that hosts send: every field of theirs has the same name and meaning
 //! here, ours are extra and optional. Owns the types and their JSON form; reading foreign forms is `read`.

@@ -183,7 +183,7 @@ pub struct ChatArguments {
     /// Go on with this chat.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// For which background the colours are.
+    /// For which background the colors are.
     #[arg(long, value_enum, default_value_t = ThemeName::Auto)]
     pub theme: ThemeName,
 }

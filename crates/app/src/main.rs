@@ -6,7 +6,6 @@ mod cli;
 mod commands;
 mod doctor;
 mod github;
-mod house;
 mod lifetime;
 mod logging;
 mod memory;
@@ -15,6 +14,7 @@ mod network;
 mod providers;
 mod servers;
 mod texts;
+mod workspaces;
 
 use std::process::ExitCode;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use config::Environment;
 use domain::Failure;
 use domain::model::{Model, ModelInfo, Models};
-use llm::catalogue::Catalogue;
+use llm::catalog::Catalog;
 
 use crate::providers::Configured;
 
@@ -22,12 +22,12 @@ pub fn cached_list(environment: &Environment) -> PathBuf {
 /// Uses the list that `dragoman models --refresh` fetched; `true`: there is one.
 pub fn use_cached_list(environment: &Environment) -> bool {
     let Ok(text) = std::fs::read_to_string(cached_list(environment)) else { return false };
-    let (catalogue, bad) = Catalogue::parse(&text);
+    let (catalog, bad) = Catalog::parse(&text);
     if !bad.is_empty() {
         tracing::warn!(lines = bad.len(), "the fetched list of models is broken and not used");
         return false;
     }
-    llm::catalogue::refresh(catalogue);
+    llm::catalog::refresh(catalog);
     true
 }
 

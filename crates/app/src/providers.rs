@@ -9,23 +9,25 @@ use config::{
 use domain::Failure;
 use domain::model::{ModelInfo, Price};
 use llm::vendors::{Auth, VENDORS, Vendor};
-use llm::{Api, Credential, Governor, KeySource, ModelConfig, Network, Patience, ProviderConfig, Registry};
+use llm::{
+    Api, Credential, KeySource, ModelConfig, Network, ProviderConfig, RateLimiter, Registry, RetryPolicy,
+};
 
 use crate::github;
 use crate::network;
 
 /// What all providers of a process share.
-pub struct Means {
+pub struct ProviderDeps {
     pub kept: Arc<dyn Credentials>,
-    pub governor: Arc<Governor>,
+    pub rate_limiter: Arc<RateLimiter>,
     /// How often a call is tried.
     pub attempts: u32,
 }
 
-impl Means {
+impl ProviderDeps {
     /// For a command that is alone, and wants to know at once what does not work.
     pub fn new(environment: &Environment) -> Self {
-        Self { kept: Arc::new(CredentialFile::new(environment)), governor: Arc::default(), attempts: 1 }
+        Self { kept: Arc::new(CredentialFile::new(environment)), rate_limiter: Arc::default(), attempts: 1 }
     }
 }
 
@@ -37,17 +39,17 @@ pub struct Configured {
 }
 
 /// All models of a configuration. A provider that cannot be used is left out and said.
-pub fn configured(resolved: &Resolved, means: &Means) -> Configured {
+pub fn configured(resolved: &Resolved, means: &ProviderDeps) -> Configured {
     let settings = &resolved.settings;
     let concurrency = usize::try_from(settings.concurrency).unwrap_or(1).max(1);
     let (silence, attempts) = (settings.stream_silence, means.attempts);
-    let patience = Patience { silence, attempts, concurrency, ..Patience::default() };
+    let retry_policy = RetryPolicy { silence, attempts, concurrency, ..RetryPolicy::default() };
     let mut problems = Vec::new();
     let network = network::of(resolved).unwrap_or_else(|failure| {
         problems.push(failure);
         Network::default()
     });
-    let making = Making { resolved, kept: &means.kept, network: Arc::new(network) };
+    let making = ProviderContext { resolved, kept: &means.kept, network: Arc::new(network) };
     let (mut providers, mut unusable) = (Vec::new(), Vec::new());
     for (name, provider) in &settings.providers {
         match provider_config(name, provider, &making) {
@@ -62,14 +64,14 @@ pub fn configured(resolved: &Resolved, means: &Means) -> Configured {
         providers.extend(provider_config(vendor.name, &nothing, &making));
     }
     let make = |providers: Vec<ProviderConfig>, unusable| {
-        Registry::new(llm::Settings {
+        Registry::new(llm::RegistrySettings {
             providers,
             unusable,
             default_model: settings.default_model.clone(),
             small_model: settings.chat.title_model.clone(),
-            patience,
+            retry_policy,
             network: making.network.clone(),
-            governor: means.governor.clone(),
+            rate_limiter: means.rate_limiter.clone(),
         })
     };
     // One provider that nobody can speak to must not take the others with it.
@@ -89,7 +91,7 @@ pub fn configured(resolved: &Resolved, means: &Means) -> Configured {
 }
 
 /// What a provider is made from, beside its own settings.
-struct Making<'a> {
+struct ProviderContext<'a> {
     resolved: &'a Resolved,
     kept: &'a Arc<dyn Credentials>,
     network: Arc<Network>,
@@ -98,7 +100,7 @@ struct Making<'a> {
 fn provider_config(
     name: &str,
     provider: &ProviderSettings,
-    making: &Making<'_>,
+    making: &ProviderContext<'_>,
 ) -> Result<ProviderConfig, Failure> {
     if let Some(problem) = &provider.url_problem {
         return Err(problem.clone());
@@ -122,14 +124,14 @@ fn provider_config(
         models,
         headers: headers.collect(),
         silence: None,
-        catalogue: provider.fetch_models != Some(false),
+        catalog: provider.fetch_models != Some(false),
         ask: provider.fetch_models,
         concurrency: provider.concurrency.and_then(|most| usize::try_from(most).ok()),
     })
 }
 
 /// Bedrock is in the user's region.
-fn regional(name: &str, making: &Making<'_>) -> Option<String> {
+fn regional(name: &str, making: &ProviderContext<'_>) -> Option<String> {
     let region = making.resolved.settings.aws.region.as_ref().filter(|_| name == BEDROCK)?;
     let plain = region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     plain.then(|| format!("https://bedrock-runtime.{region}.amazonaws.com"))
@@ -138,7 +140,7 @@ fn regional(name: &str, making: &Making<'_>) -> Option<String> {
 const BEDROCK: &str = "bedrock";
 
 /// From the settings first, then from where `dragoman login` keeps it.
-fn key(name: &str, provider: &ProviderSettings, making: &Making<'_>) -> Option<KeySource> {
+fn key(name: &str, provider: &ProviderSettings, making: &ProviderContext<'_>) -> Option<KeySource> {
     let server = || github::Server::new(Some(provider), making.network.clone());
     match provider.key.clone() {
         Some(source) if name == github::PROVIDER => return Some(exchanged(source, server())),

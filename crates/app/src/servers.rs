@@ -14,7 +14,7 @@ use mcp::{Options, ServerConfig, Shown, Supervisor};
 pub fn of_workspace(
     resolved: &Resolved,
     roots: &[PathBuf],
-    changes: &engine::Changes,
+    changes: &engine::CatalogChanges,
 ) -> Option<Arc<dyn ToolSource>> {
     let servers: Vec<ServerConfig> =
         resolved.settings.mcp_servers.iter().map(|(name, server)| config(name, server)).collect();
@@ -31,12 +31,12 @@ pub fn of_workspace(
 pub fn of_session(
     servers: &[ServerSpec],
     roots: &[PathBuf],
-    changes: &engine::Changes,
+    changes: &engine::CatalogChanges,
 ) -> Arc<dyn ToolSource> {
     mcp::session_servers(servers, Options::new(roots.to_vec(), told(changes)))
 }
 
-fn options(resolved: &Resolved, roots: &[PathBuf], changes: &engine::Changes) -> Options {
+fn options(resolved: &Resolved, roots: &[PathBuf], changes: &engine::CatalogChanges) -> Options {
     Options {
         withheld_environment: resolved.secret_variables.clone(),
         start_deadline: resolved.settings.mcp_timeout,
@@ -45,7 +45,7 @@ fn options(resolved: &Resolved, roots: &[PathBuf], changes: &engine::Changes) ->
     }
 }
 
-fn told(changes: &engine::Changes) -> Arc<dyn Fn() + Send + Sync> {
+fn told(changes: &engine::CatalogChanges) -> Arc<dyn Fn() + Send + Sync> {
     let changes = changes.clone();
     Arc::new(move || changes.tell(CatalogKind::ToolServers))
 }

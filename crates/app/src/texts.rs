@@ -22,7 +22,7 @@ pub struct HouseTexts {
     /// Providers that cannot be used, each with the reason.
     pub problems: Vec<String>,
     pub kept: Arc<dyn Credentials>,
-    pub changes: engine::Changes,
+    pub changes: engine::CatalogChanges,
 }
 
 impl HouseTexts {

@@ -40,7 +40,7 @@ pub(crate) fn canonical_behavior(name: &str) -> &str {
 }
 
 /// Rewrites one layer.
-pub(crate) fn modernise(values: &mut Object) {
+pub(crate) fn modernize(values: &mut Object) {
     for (old, new) in RENAMED {
         if let Some(value) = take(values, old) {
             put(values, new, value);
@@ -51,14 +51,14 @@ pub(crate) fn modernise(values: &mut Object) {
     manual_approval(values);
     if let Some(Value::Object(behaviors)) = values.get_mut("agent") {
         rename_code(behaviors);
-        behaviors.values_mut().filter_map(Value::as_object_mut).for_each(modernise_behavior);
+        behaviors.values_mut().filter_map(Value::as_object_mut).for_each(modernize_behavior);
     }
     if let Some(Value::Object(providers)) = values.get_mut("providers") {
-        providers.values_mut().filter_map(Value::as_object_mut).for_each(modernise_provider);
+        providers.values_mut().filter_map(Value::as_object_mut).for_each(modernize_provider);
     }
 }
 
-fn modernise_behavior(behavior: &mut Object) {
+fn modernize_behavior(behavior: &mut Object) {
     for (old, new) in [("prompt", "systemPrompt"), ("steps", "maxSteps"), ("model", "defaultModel")] {
         if let Some(value) = behavior.shift_remove(old) {
             put(behavior, &[new], value);
@@ -68,7 +68,7 @@ fn modernise_behavior(behavior: &mut Object) {
     manual_approval(behavior);
 }
 
-fn modernise_provider(provider: &mut Object) {
+fn modernize_provider(provider: &mut Object) {
     wrap(provider);
     if let Some(Value::Array(names)) = provider.get("models") {
         let models = names.iter().filter_map(|name| Some((name.as_str()?.to_owned(), json!({}))));
@@ -171,7 +171,7 @@ mod tests {
         ];
         for (old, new) in rows {
             let mut values = old.as_object().unwrap().clone();
-            modernise(&mut values);
+            modernize(&mut values);
             assert_eq!(Value::Object(values), new, "{old}");
         }
     }

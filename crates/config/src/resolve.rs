@@ -12,7 +12,7 @@ use crate::cursor::{Cursor, Scope};
 use crate::defaults;
 use crate::environment::Environment;
 use crate::layer::{Layer, Object, Standing, notice};
-use crate::legacy::modernise;
+use crate::legacy::modernize;
 use crate::origin::Origin;
 use crate::secret::Redactor;
 use crate::settings::Settings;
@@ -101,14 +101,14 @@ impl<'a> Gathering<'a> {
         if !wholly_pure {
             self.gather_global(if pure { Standing::DenyOnly } else { Standing::Full });
         }
-        self.layers.iter_mut().for_each(|layer| modernise(&mut layer.values));
+        self.layers.iter_mut().for_each(|layer| modernize(&mut layer.values));
         if !pure {
             let extra = self.extra_files();
             self.gather_projects();
             extra.into_iter().for_each(|path| self.add_extra(path));
         }
         let mut overrides = self.inputs.overrides.clone();
-        modernise(&mut overrides);
+        modernize(&mut overrides);
         self.layers.push(Layer::new(Origin::CommandLine, overrides, self.directory().to_owned()));
     }
 
@@ -167,7 +167,7 @@ impl<'a> Gathering<'a> {
             layer => self.add(layer),
         }
         if let Some(layer) = self.layers.last_mut() {
-            modernise(&mut layer.values);
+            modernize(&mut layer.values);
         }
     }
 

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 pub(crate) const MASK: &str = "********";
 
-/// A value that is shown as a mask wherever it is printed or serialised.
+/// A value that is shown as a mask wherever it is printed or serialized.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::environment::Environment;
 use crate::layer::{Layer, notice};
-use crate::legacy::modernise;
+use crate::legacy::modernize;
 use crate::origin::Origin;
 use crate::tightening::needs_trust;
 use crate::{private_file, source};
@@ -74,7 +74,7 @@ pub fn list(environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
     Ok(record.folders.into_keys().map(PathBuf::from).collect())
 }
 
-/// The project files of a folder, modernised, and what is wrong with those that cannot be used.
+/// The project files of a folder, modernized, and what is wrong with those that cannot be used.
 pub(crate) fn project_layers(root: &Path) -> (Vec<Layer>, Vec<Notice>) {
     let (mut layers, mut broken) = (Vec::new(), Vec::new());
     for place in PROJECT_FILES {
@@ -82,7 +82,7 @@ pub(crate) fn project_layers(root: &Path) -> (Vec<Layer>, Vec<Notice>) {
         match Layer::read(origin) {
             Ok(None) => {}
             Ok(Some(mut layer)) => {
-                modernise(&mut layer.values);
+                modernize(&mut layer.values);
                 layers.push(layer);
             }
             Err(notice) => broken.push(notice),

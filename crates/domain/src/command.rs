@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::host::Position;
 use crate::ids::{AskId, ItemId, SessionId, TurnId};
 use crate::item::Part;
-use crate::link::FrontPort;
+use crate::link::FrontendPort;
 use crate::model::{ModelInfo, Tokens};
 use crate::store::{ListFilter, SessionSummary};
 use crate::tool::{Resource, ServerAction, ToolServer};
@@ -34,19 +34,19 @@ pub fn reply<T>() -> (Reply<T>, impl Future<Output = Result<T, Failure>>) {
 pub enum Command {
     /// Sent by [`crate::link::Engine::attach`].
     Attach {
-        port: FrontPort,
+        port: FrontendPort,
     },
     Detach,
     /// The workspace this front-end works in by default. Resolves configuration; tells what clients show at start.
     Enter {
-        workspace: Workspace,
+        workspace: WorkspaceSpec,
         reply: Reply<Catalog>,
     },
     /// A new chat. With an id that exists: the same as `Load`.
     Open {
         id: Option<SessionId>,
         workspace: Option<Vec<PathBuf>>,
-        settings: Settings,
+        settings: SessionSettings,
         servers: Vec<ServerSpec>,
         reply: Reply<SessionInfo>,
     },
@@ -91,8 +91,8 @@ pub enum Command {
     /// `session: None`: the default of new chats of this front-end.
     Configure {
         session: Option<SessionId>,
-        change: Settings,
-        reply: Reply<Settings>,
+        change: SessionSettings,
+        reply: Reply<SessionSettings>,
     },
     Prompt {
         session: SessionId,
@@ -166,7 +166,7 @@ pub enum Command {
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Workspace {
+pub struct WorkspaceSpec {
     /// Absolute paths; may be empty.
     pub roots: Vec<PathBuf>,
     /// A protocol's `initializationOptions`, a layer of configuration.
@@ -176,7 +176,7 @@ pub struct Workspace {
 /// What can be set for a chat. Only what is set changes.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct SessionSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// `provider/name`.
@@ -192,10 +192,10 @@ pub struct Settings {
     pub trust: Option<bool>,
 }
 
-impl Settings {
+impl SessionSettings {
     /// Takes over what `change` sets.
-    pub fn apply(&mut self, change: &Settings) {
-        let Settings { title, model, behavior, variant, trust } = change.clone();
+    pub fn apply(&mut self, change: &SessionSettings) {
+        let SessionSettings { title, model, behavior, variant, trust } = change.clone();
         self.title = title.or(self.title.take());
         self.model = model.or(self.model.take());
         self.behavior = behavior.or(self.behavior.take());
@@ -204,7 +204,7 @@ impl Settings {
     }
 
     pub fn is_empty(&self) -> bool {
-        *self == Settings::default()
+        *self == SessionSettings::default()
     }
 }
 
@@ -212,7 +212,7 @@ impl Settings {
 pub struct SessionInfo {
     pub id: SessionId,
     pub workspace: Vec<PathBuf>,
-    pub settings: Settings,
+    pub settings: SessionSettings,
     pub usage: SessionUsage,
     /// Number of the newest fact when the reply was made.
     pub newest: u64,
@@ -231,7 +231,7 @@ pub struct UserPrompt {
     pub parts: Vec<Part>,
     pub contexts: Vec<Context>,
     /// Applied to the chat before the turn starts.
-    pub change: Settings,
+    pub change: SessionSettings,
     pub limits: TurnLimits,
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ask::{Answer, Ask};
-use crate::command::Settings;
+use crate::command::SessionSettings;
 use crate::failure::Failure;
 use crate::ids::{AskId, ItemId, SessionId, TurnId};
 use crate::item::Item;
@@ -58,7 +58,7 @@ pub enum Fact {
     SessionOpened(SessionOpened),
     /// Only what changed is set.
     SessionChanged {
-        change: Settings,
+        change: SessionSettings,
     },
     SessionClosed,
     TurnStarted {
@@ -110,7 +110,7 @@ pub enum Fact {
 pub struct SessionOpened {
     /// Absolute paths of the workspace folders.
     pub workspace: Vec<std::path::PathBuf>,
-    pub settings: Settings,
+    pub settings: SessionSettings,
     /// The chat this one was forked from or is a subagent of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,

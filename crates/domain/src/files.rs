@@ -9,7 +9,7 @@ use crate::BoxFuture;
 use crate::command::{Context, ContextQuery, FileContent, FileStat};
 use crate::failure::Failure;
 use crate::item::Part;
-use crate::tool::{Scope, ToolPort};
+use crate::tool::{Scope, ToolContext};
 
 pub trait Files: Send + Sync {
     /// What can be added to a prompt, best match first; stable for equal queries.
@@ -25,7 +25,7 @@ pub trait Files: Send + Sync {
         &'a self,
         context: &'a Context,
         scope: &'a Scope,
-        port: Arc<dyn ToolPort>,
+        port: Arc<dyn ToolContext>,
     ) -> BoxFuture<'a, Result<Vec<Part>, Failure>>;
 
     /// A short tree of the workspace for the repo map.

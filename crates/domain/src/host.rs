@@ -111,7 +111,7 @@ pub struct Terminal {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HostReply {
     Diagnostics(Vec<Diagnostic>),
-    Locations(Vec<Place>),
+    Locations(Vec<SourceRange>),
     Text(String),
     Bytes(Vec<u8>),
     Written,
@@ -128,7 +128,7 @@ pub struct Position {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct SourceRange {
     pub path: PathBuf,
     pub start: Position,
     pub end: Position,

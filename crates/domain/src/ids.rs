@@ -69,7 +69,7 @@ number_id!(
 );
 number_id!(
     /// A front-end attached to the engine; counted within a process.
-    FrontId,
+    FrontendId,
     "front-"
 );
 

@@ -14,7 +14,7 @@ use crate::command::{Command, Reply, reply};
 use crate::event::{Event, EventBody, Recorded};
 use crate::failure::Failure;
 use crate::host::{Abilities, HostRequest};
-use crate::ids::{FrontId, SessionId};
+use crate::ids::{FrontendId, SessionId};
 use crate::queue::{EventReceiver, EventSender, Received, queue};
 
 /// Commands waiting for the engine; a front-end that fills it waits.
@@ -27,7 +27,7 @@ const PAGE: usize = 128;
 /// A command and who sent it.
 #[derive(Debug)]
 pub struct Envelope {
-    pub front: FrontId,
+    pub front: FrontendId,
     pub command: Command,
 }
 
@@ -38,15 +38,15 @@ pub struct Engine {
 }
 
 /// The engine's side of an attached front-end.
-pub struct FrontPort {
+pub struct FrontendPort {
     pub abilities: Abilities,
     pub events: EventSender,
     pub host: mpsc::Sender<HostRequest>,
 }
 
-impl std::fmt::Debug for FrontPort {
+impl std::fmt::Debug for FrontendPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FrontPort").field("abilities", &self.abilities).finish_non_exhaustive()
+        f.debug_struct("FrontendPort").field("abilities", &self.abilities).finish_non_exhaustive()
     }
 }
 
@@ -60,7 +60,7 @@ pub struct Link {
 /// Sends commands in the name of one front-end. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Commands {
-    pub front: FrontId,
+    pub front: FrontendId,
     sender: mpsc::Sender<Envelope>,
 }
 
@@ -73,12 +73,12 @@ pub fn engine() -> (Engine, mpsc::Receiver<Envelope>) {
 impl Engine {
     pub async fn attach(&self, abilities: Abilities) -> Result<Link, Failure> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let front = FrontId(NEXT.fetch_add(1, Ordering::Relaxed));
+        let front = FrontendId(NEXT.fetch_add(1, Ordering::Relaxed));
         let (events_in, events) = queue();
         let (host_in, host) = mpsc::channel(HOST_CALLS);
         let commands = Commands { front, sender: self.commands.clone() };
         commands
-            .send(Command::Attach { port: FrontPort { abilities, events: events_in, host: host_in } })
+            .send(Command::Attach { port: FrontendPort { abilities, events: events_in, host: host_in } })
             .await?;
         Ok(Link { commands, events, host })
     }
@@ -86,7 +86,7 @@ impl Engine {
 
 impl Link {
     /// A link with both ends in hand, for tests of a front-end without an engine.
-    pub async fn memory(abilities: Abilities) -> (Link, FrontPort, mpsc::Receiver<Envelope>) {
+    pub async fn memory(abilities: Abilities) -> (Link, FrontendPort, mpsc::Receiver<Envelope>) {
         let (engine, mut receiver) = engine();
         let link = engine.attach(abilities).await;
         let attached = receiver.recv().await;

@@ -87,7 +87,7 @@ pub struct Prompt {
     pub system: Vec<Arc<str>>,
     pub tools: Arc<[ToolSpec]>,
     /// The history, oldest first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PromptEntry>,
     pub max_output: Option<u64>,
     pub temperature: Option<f64>,
     pub variant: Option<String>,
@@ -98,7 +98,7 @@ pub struct Prompt {
 /// One entry of a prompt. Consecutive `Reasoning`, `Agent` and `Call` are one answer; each `Call` is followed, after
 /// the answer it belongs to, by exactly one `Result` with the same `call_id`.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Entry {
+pub enum PromptEntry {
     User { parts: Vec<Part> },
     Reasoning { text: String, provider: Option<ProviderBlock> },
     Agent { text: String, provider: Option<ProviderBlock> },

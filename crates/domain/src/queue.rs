@@ -99,7 +99,7 @@ impl State {
         };
         let size = weight(&event);
         if self.events.len() >= COUNT || (self.bytes + size > LIMIT && !self.events.is_empty()) {
-            // Deltas and progress may be lost; facts, catalogues and notices may not.
+            // Deltas and progress may be lost; facts, catalogs and notices may not.
             if !matches!(event.body, EventBody::Delta(_) | EventBody::Progress { .. }) {
                 self.lagged = true;
             }

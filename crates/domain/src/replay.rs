@@ -31,12 +31,12 @@ pub async fn read(commands: &Commands, session: &SessionId) -> Result<Vec<Arc<Re
 
 /// What is left to show: without the items that `HistoryReplaced` dropped, without how whole items came about and
 /// without questions that were answered.
-pub fn effective(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
-    whole(standing(all))
+pub fn visible_facts(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
+    collapse_ended_items(drop_rolled_back(all))
 }
 
 /// An item that has ended stands once, as it ended, where it began.
-fn whole(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
+fn collapse_ended_items(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
     let mut ended: HashMap<ItemId, Arc<Recorded>> = HashMap::new();
     let mut settled: HashSet<AskId> = HashSet::new();
     for recorded in &all {
@@ -70,7 +70,7 @@ fn whole(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
 }
 
 /// Leaves out the items that `HistoryReplaced` dropped, and the replacing itself.
-fn standing(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
+fn drop_rolled_back(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
     let mut order: HashMap<ItemId, usize> = HashMap::new();
     let mut turns: HashMap<ItemId, TurnId> = HashMap::new();
     let mut kept: Vec<Arc<Recorded>> = Vec::new();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn left(facts: Vec<Fact>) -> Vec<u64> {
-        effective(recorded(facts)).iter().filter_map(|it| item_of(&it.fact)).map(|id| id.0).collect()
+        visible_facts(recorded(facts)).iter().filter_map(|it| item_of(&it.fact)).map(|id| id.0).collect()
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
             Fact::ItemEnded { item: item(1, "ab") },
             Fact::ItemGrew { item: ItemId(2), channel: Channel::Text, offset: 1, text: "y".into() },
         ];
-        let shown = effective(recorded(facts));
+        let shown = visible_facts(recorded(facts));
         assert!(matches!(&shown[0].fact, Fact::ItemEnded { item } if item.id == ItemId(1)));
         assert!(matches!(&shown[1].fact, Fact::ItemStarted { item } if item.id == ItemId(2)));
         assert!(matches!(&shown[2].fact, Fact::ItemGrew { .. }), "one that runs comes as it came");

@@ -91,11 +91,11 @@ pub struct Invocation {
     /// The call was approved with its paths outside the workspace.
     pub outside_allowed: bool,
     pub cancel: CancellationToken,
-    pub port: Arc<dyn ToolPort>,
+    pub port: Arc<dyn ToolContext>,
 }
 
 /// What a running tool may ask of the engine.
-pub trait ToolPort: Send + Sync {
+pub trait ToolContext: Send + Sync {
     /// Output for people while it runs.
     fn output(&self, text: &str);
 

@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use crate::journal::Recording;
-use crate::shared::Shared;
+use crate::session_context::SessionContext;
 
 /// Shown text reaches the journal within 250 ms; the commit itself takes the rest, which a busy disk needs.
 const FLUSH_AFTER: Duration = Duration::from_millis(100);
@@ -49,7 +49,7 @@ pub struct Place {
 pub type Naming<'a> = &'a (dyn Fn(&str) -> (String, String, Origin) + Sync);
 
 pub async fn receive(
-    shared: &Shared,
+    shared: &SessionContext,
     place: Place,
     naming: Naming<'_>,
     mut stream: ModelStream,
@@ -86,7 +86,7 @@ pub async fn receive(
 }
 
 struct Answer<'a> {
-    shared: &'a Shared,
+    shared: &'a SessionContext,
     place: Place,
     naming: Naming<'a>,
     open: Vec<Open>,
@@ -110,7 +110,7 @@ struct Open {
 }
 
 impl<'a> Answer<'a> {
-    fn new(shared: &'a Shared, place: Place, naming: Naming<'a>) -> Self {
+    fn new(shared: &'a SessionContext, place: Place, naming: Naming<'a>) -> Self {
         Self {
             shared,
             place,

@@ -5,22 +5,22 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::queue::EventSender;
-use domain::{Event, FrontId};
+use domain::{Event, FrontendId};
 
 #[derive(Clone, Default)]
 pub struct Audience {
-    fronts: Arc<RwLock<Vec<(FrontId, EventSender)>>>,
+    fronts: Arc<RwLock<Vec<(FrontendId, EventSender)>>>,
 }
 
 impl Audience {
-    pub fn add(&self, front: FrontId, events: EventSender) {
+    pub fn add(&self, front: FrontendId, events: EventSender) {
         let mut fronts = self.fronts.write().unwrap_or_else(PoisonError::into_inner);
         if !fronts.iter().any(|(known, _)| *known == front) {
             fronts.push((front, events));
         }
     }
 
-    pub fn remove(&self, front: FrontId) {
+    pub fn remove(&self, front: FrontendId) {
         self.fronts.write().unwrap_or_else(PoisonError::into_inner).retain(|(known, _)| *known != front);
     }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use config::Settings;
 use domain::Failure;
-use domain::command::{Settings as Change, known_behavior};
+use domain::command::{SessionSettings as Change, known_behavior};
 use domain::model::ModelInfo;
 use domain::tool::Tool;
 
-use crate::shared::Shared;
+use crate::session_context::SessionContext;
 
 /// Tools that change files have no place in a plan.
 const CHANGING: [&str; 3] = ["write_file", "edit_file", "move_file"];
@@ -52,7 +52,7 @@ pub fn welcome(settings: &Settings) -> String {
 }
 
 /// The tools a model is offered, in a stable order.
-pub fn tools(shared: &Shared, behavior: Option<&str>, model: &ModelInfo) -> Vec<Arc<dyn Tool>> {
+pub fn tools(shared: &SessionContext, behavior: Option<&str>, model: &ModelInfo) -> Vec<Arc<dyn Tool>> {
     if !model.tools {
         return Vec::new();
     }

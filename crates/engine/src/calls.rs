@@ -16,8 +16,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::approval::{self, Decision, Verdict};
+use crate::call_context::CallContext;
 use crate::loops::{Circle, LoopDetector};
-use crate::port::Port;
 use crate::turn::Turn;
 
 /// How long a stopped tool may take to clean up.
@@ -254,8 +254,13 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: Revie
         _ => Value::Null,
     };
     let cancel = turn.cancel.child_token();
-    let port =
-        Arc::new(Port::new(turn.shared.clone(), turn.id, Some(item.id), turn.host.clone(), cancel.clone()));
+    let port = Arc::new(CallContext::new(
+        turn.shared.clone(),
+        turn.id,
+        Some(item.id),
+        turn.host.clone(),
+        cancel.clone(),
+    ));
     let invocation = Invocation {
         item: item.id,
         input,

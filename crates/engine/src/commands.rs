@@ -1,20 +1,20 @@
 //! Slash commands: what `/name arguments` does in a chat. Each ends its turn like any other.
 
 use domain::command::{
-    Accepted, AcceptedStatus, Settings, SlashArgument, SlashCommand, SlashOrigin, TurnLimits,
+    Accepted, AcceptedStatus, SessionSettings, SlashArgument, SlashCommand, SlashOrigin, TurnLimits,
 };
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
 use domain::{CancellationToken, Failure, Reply, TurnId};
 use serde_json::Value;
 
+use crate::attached_frontend::AttachedFrontend;
 use crate::compaction;
 use crate::fork;
-use crate::front::Front;
 use crate::instructions;
 use crate::prompting::{self, Launch};
 use crate::session::Actor;
-use crate::shared::Shared;
+use crate::session_context::SessionContext;
 use crate::turn::Turn;
 
 const INIT: &str = include_str!("texts/init.md");
@@ -48,8 +48,8 @@ enum Kind {
 
 /// What can be typed now, filtered by name and description.
 pub fn list(
-    shared: Option<&Shared>,
-    surroundings: &crate::surroundings::Surroundings,
+    shared: Option<&SessionContext>,
+    surroundings: &crate::workspace::Workspace,
     query: &str,
 ) -> Vec<SlashCommand> {
     let mut commands: Vec<SlashCommand> = NATIVE
@@ -89,7 +89,7 @@ pub fn list(
 }
 
 /// `None`: not a command, but a message that begins with a slash or has none.
-pub fn parse(shared: &Shared, text: &str) -> Option<Slash> {
+pub fn parse(shared: &SessionContext, text: &str) -> Option<Slash> {
     let line = text.trim().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let arguments = split_arguments(rest);
@@ -109,7 +109,7 @@ pub fn parse(shared: &Shared, text: &str) -> Option<Slash> {
 pub async fn run(
     actor: &mut Actor,
     turn: TurnId,
-    front: Option<Front>,
+    front: Option<AttachedFrontend>,
     text: String,
     slash: Slash,
     reply: Reply<Accepted>,
@@ -125,7 +125,7 @@ pub async fn run(
 fn ask_model(
     actor: &mut Actor,
     turn: TurnId,
-    front: Option<Front>,
+    front: Option<AttachedFrontend>,
     text: String,
     slash: Slash,
     reply: Reply<Accepted>,
@@ -152,7 +152,7 @@ fn ask_model(
 fn compact(
     actor: &mut Actor,
     id: TurnId,
-    front: Option<Front>,
+    front: Option<AttachedFrontend>,
     text: String,
     slash: Slash,
     reply: Reply<Accepted>,
@@ -174,7 +174,7 @@ fn compact(
         shared: actor.shared.clone(),
         id,
         model,
-        host: front.as_ref().map(Front::host),
+        host: front.as_ref().map(AttachedFrontend::host),
         cancel: CancellationToken::new(),
         history: actor.history.take().unwrap_or_default(),
         system: Vec::new(),
@@ -255,11 +255,11 @@ async fn model(actor: &mut Actor, name: Option<&str>) -> Result<String, Failure>
         return Ok(format!("Now: {}\n\n{}", now.unwrap_or_else(|| "none".into()), list.join("\n")));
     };
     models.find(name)?;
-    actor.configure(Settings { model: Some(name.to_owned()), ..Settings::default() }).await?;
+    actor.configure(SessionSettings { model: Some(name.to_owned()), ..SessionSettings::default() }).await?;
     Ok(format!("This chat now uses {name}."))
 }
 
-async fn mcp_prompt(shared: &Shared, slash: &Slash) -> Result<Vec<Part>, Failure> {
+async fn mcp_prompt(shared: &SessionContext, slash: &Slash) -> Result<Vec<Part>, Failure> {
     for source in shared.sources() {
         let Some(prompt) = source.prompts().into_iter().find(|prompt| prompt.name == slash.name) else {
             continue;

@@ -9,7 +9,7 @@ use domain::Failure;
 use domain::command::{Completed, Completion};
 use domain::event::Fact;
 use domain::item::{ItemKind, Part};
-use domain::model::{Entry, ModelInfo};
+use domain::model::{ModelInfo, PromptEntry};
 
 use crate::complete;
 use crate::history::History;
@@ -39,7 +39,7 @@ pub async fn run(turn: &mut Turn, _step: u32, wish: Option<&str>) -> Result<(), 
     turn.shared.progress("Compacting the chat".into());
     let transcript = transcript(&turn.history.entries());
     let mut request = String::from(
-        "Summarise this conversation between a user and a coding assistant so that the assistant can go on from your \
+        "Summarize this conversation between a user and a coding assistant so that the assistant can go on from your \
          summary alone: what the user wants, what was decided and why, what was done in which files, what is left. \
          Be exact with names and paths. Leave out pleasantries.",
     );
@@ -109,7 +109,7 @@ fn kept(history: &History) -> Vec<Part> {
 }
 
 /// The conversation as text, the newest part of it where it is long.
-fn transcript(entries: &[Entry]) -> String {
+fn transcript(entries: &[PromptEntry]) -> String {
     let mut lines = Vec::new();
     let mut size = 0;
     for entry in entries.iter().rev() {
@@ -125,13 +125,13 @@ fn transcript(entries: &[Entry]) -> String {
     lines.join("\n\n")
 }
 
-fn line_of(entry: &Entry) -> String {
+fn line_of(entry: &PromptEntry) -> String {
     match entry {
-        Entry::User { parts } => format!("User: {}", text_of(parts)),
-        Entry::Agent { text, .. } => format!("Assistant: {text}"),
-        Entry::Reasoning { .. } => String::new(),
-        Entry::Call { name, input, .. } => format!("Assistant calls {name} {input}"),
-        Entry::Result { name, parts, .. } => {
+        PromptEntry::User { parts } => format!("User: {}", text_of(parts)),
+        PromptEntry::Agent { text, .. } => format!("Assistant: {text}"),
+        PromptEntry::Reasoning { .. } => String::new(),
+        PromptEntry::Call { name, input, .. } => format!("Assistant calls {name} {input}"),
+        PromptEntry::Result { name, parts, .. } => {
             let text: String = text_of(parts).chars().take(4000).collect();
             format!("{name} gave: {text}")
         }

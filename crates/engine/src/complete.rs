@@ -4,7 +4,7 @@
 
 use domain::command::{Completed, Completion};
 use domain::item::Part;
-use domain::model::{BlockKind, Entry, ModelEvent, Models, Prompt, StopReason, Tokens};
+use domain::model::{BlockKind, ModelEvent, Models, Prompt, PromptEntry, StopReason, Tokens};
 use domain::{Failure, FailureKind};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
@@ -39,8 +39,8 @@ async fn stream(
     }
     let model = models.find(&name)?;
     let entries = completion.messages.into_iter().enumerate().map(|(at, text)| match at % 2 {
-        0 => Entry::User { parts: vec![Part::text(text)] },
-        _ => Entry::Agent { text, provider: None },
+        0 => PromptEntry::User { parts: vec![Part::text(text)] },
+        _ => PromptEntry::Agent { text, provider: None },
     });
     let prompt = Prompt {
         system: vec![completion.system.into()],

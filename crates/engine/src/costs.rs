@@ -3,10 +3,10 @@
 use domain::event::SessionUsage;
 use domain::model::Tokens;
 
-use crate::shared::Shared;
+use crate::session_context::SessionContext;
 use crate::spending;
 
-pub async fn text(shared: &Shared) -> String {
+pub async fn text(shared: &SessionContext) -> String {
     let usage = shared.state().usage.clone();
     let today = spending::spent_today(shared.store.as_ref()).await.ok();
     report(&usage, today)

@@ -8,7 +8,7 @@ use domain::store::{ListFilter, SessionSummary};
 use domain::{Failure, ItemId, Recorded, SessionId, Store, TurnId};
 
 use crate::session::{Actor, Create};
-use crate::shared::Shared;
+use crate::session_context::SessionContext;
 
 /// Facts read at a time.
 const PAGE: usize = 1024;
@@ -55,7 +55,7 @@ pub async fn forked(
 }
 
 /// `/resume`: the other chats of the workspace, to be named by number or id.
-pub async fn listed(shared: &Shared) -> Result<String, Failure> {
+pub async fn listed(shared: &SessionContext) -> Result<String, Failure> {
     let chats = others(shared).await?;
     if chats.is_empty() {
         return Ok("There are no other chats of this workspace.".into());
@@ -105,7 +105,7 @@ pub async fn taken_over(
     Ok((facts, format!("This chat goes on where {title} was. The other one stays as it is.")))
 }
 
-async fn others(shared: &Shared) -> Result<Vec<SessionSummary>, Failure> {
+async fn others(shared: &SessionContext) -> Result<Vec<SessionSummary>, Failure> {
     let filter =
         ListFilter { workspace: Some(shared.roots.to_vec()), limit: Some(LISTED + 1), ..Default::default() };
     let chats = shared.store.list(filter).await?;

@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use domain::command::Settings;
+use domain::command::SessionSettings;
 use domain::event::{Fact, SessionUsage};
 use domain::item::{Item, ItemKind, Part};
-use domain::model::Entry;
+use domain::model::PromptEntry;
 use domain::tool_call::{RejectedBy, ToolCall, ToolState};
 use domain::{Ask, AskId, ItemId, Outcome, Recorded, SessionId, TurnId};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub struct History {
     pub items: Vec<Item>,
     pub workspace: Vec<PathBuf>,
     pub parent: Option<SessionId>,
-    pub settings: Settings,
+    pub settings: SessionSettings,
     pub usage: SessionUsage,
     pub asks: HashMap<AskId, Ask>,
     /// A turn without an end: it runs, or its process died.
@@ -127,7 +127,7 @@ impl History {
     }
 
     /// What the model is sent.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<PromptEntry> {
         let start =
             self.items.iter().rposition(|item| matches!(item.kind, ItemKind::Compaction { .. })).unwrap_or(0);
         let mut entries = Vec::with_capacity(self.items.len() - start);
@@ -169,17 +169,17 @@ fn interrupted(mut item: Item) -> Item {
 }
 
 /// Adds what an item says to the model; results of calls wait until the answer they belong to is whole.
-fn entry_of(item: &Item, entries: &mut Vec<Entry>, results: &mut Vec<Entry>) {
+fn entry_of(item: &Item, entries: &mut Vec<PromptEntry>, results: &mut Vec<PromptEntry>) {
     match &item.kind {
         ItemKind::UserMessage { parts, .. } => {
             entries.append(results);
-            entries.push(Entry::User { parts: parts.clone() });
+            entries.push(PromptEntry::User { parts: parts.clone() });
         }
         ItemKind::AgentMessage { text, provider, .. } if !text.is_empty() => {
-            entries.push(Entry::Agent { text: text.clone(), provider: provider.clone() });
+            entries.push(PromptEntry::Agent { text: text.clone(), provider: provider.clone() });
         }
         ItemKind::Reasoning { text, provider, .. } => {
-            entries.push(Entry::Reasoning { text: text.clone(), provider: provider.clone() });
+            entries.push(PromptEntry::Reasoning { text: text.clone(), provider: provider.clone() });
         }
         ItemKind::ToolCall(call) => {
             // Our own id keeps the pair unique where a provider repeats or omits ids.
@@ -187,13 +187,13 @@ fn entry_of(item: &Item, entries: &mut Vec<Entry>, results: &mut Vec<Entry>) {
             let name = format!("{}__{}", call.server, call.name);
             let input = call.input.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
             let provider = call.provider.clone();
-            entries.push(Entry::Call { call_id: call_id.clone(), name: name.clone(), input, provider });
-            results.push(Entry::Result { call_id, name, parts: result_of(call), error: call.error });
+            entries.push(PromptEntry::Call { call_id: call_id.clone(), name: name.clone(), input, provider });
+            results.push(PromptEntry::Result { call_id, name, parts: result_of(call), error: call.error });
         }
         ItemKind::Compaction { summary, kept } => {
             let mut parts = kept.clone();
             parts.push(Part::text(format!("Summary of the conversation so far:\n{summary}")));
-            entries.push(Entry::User { parts });
+            entries.push(PromptEntry::User { parts });
         }
         ItemKind::AgentMessage { .. }
         | ItemKind::Citation { .. }

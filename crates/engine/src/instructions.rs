@@ -9,7 +9,7 @@ use domain::model::ModelInfo;
 
 use crate::behavior::canonical;
 use crate::session::Actor;
-use crate::shared::Shared;
+use crate::session_context::SessionContext;
 
 const AGENT: &str = include_str!("texts/agent.md");
 const PLAN: &str = include_str!("texts/plan.md");
@@ -33,7 +33,7 @@ pub fn of(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
     system
 }
 
-pub fn make(shared: &Shared, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
+pub fn make(shared: &SessionContext, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
     if model.id.starts_with("local/") {
         return vec![SMALL.trim().into()];
     }
@@ -79,7 +79,7 @@ fn filled(template: &str, has: impl Fn(&str) -> bool) -> String {
 }
 
 /// AGENTS.md of the user and of each workspace folder, outermost first.
-fn agents_files(shared: &Shared) -> Vec<(PathBuf, String)> {
+fn agents_files(shared: &SessionContext) -> Vec<(PathBuf, String)> {
     let parents = shared.surroundings.settings.include_parent_agents_files;
     let global = shared.surroundings.texts.global_agents_file().into_iter();
     let local = shared.roots.iter().flat_map(|root| {

@@ -17,12 +17,12 @@ const BATCH: usize = 64;
 
 #[derive(Clone)]
 pub struct Journal {
-    entries: mpsc::UnboundedSender<Entry>,
+    entries: mpsc::UnboundedSender<JournalEntry>,
     newest: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
-struct Entry {
+struct JournalEntry {
     facts: Vec<Fact>,
     /// Told after the facts, and not kept.
     said: Option<EventBody>,
@@ -48,18 +48,18 @@ impl Journal {
     pub fn record(&self, facts: Vec<Fact>) -> Recording {
         let (done, receiver) = oneshot::channel();
         // A failed send drops `done`, which the recording reports.
-        let _ = self.entries.send(Entry { facts, done: Some(done), said: None });
+        let _ = self.entries.send(JournalEntry { facts, done: Some(done), said: None });
         Recording { receiver, over: false }
     }
 
     /// Records without anybody waiting.
     pub fn note(&self, fact: Fact) {
-        let _ = self.entries.send(Entry { facts: vec![fact], ..Entry::default() });
+        let _ = self.entries.send(JournalEntry { facts: vec![fact], ..JournalEntry::default() });
     }
 
     /// Tells without keeping it, after everything that was recorded before.
     pub fn say(&self, body: EventBody) {
-        let _ = self.entries.send(Entry { said: Some(body), ..Entry::default() });
+        let _ = self.entries.send(JournalEntry { said: Some(body), ..JournalEntry::default() });
     }
 
     /// Everything recorded before is on disk.
@@ -100,7 +100,7 @@ struct Writer {
 }
 
 impl Writer {
-    async fn run(self, mut receiver: mpsc::UnboundedReceiver<Entry>) {
+    async fn run(self, mut receiver: mpsc::UnboundedReceiver<JournalEntry>) {
         let mut batch = Vec::with_capacity(BATCH);
         while receiver.recv_many(&mut batch, BATCH).await > 0 {
             let sizes: Vec<usize> = batch.iter().map(|entry| entry.facts.len()).collect();

@@ -7,29 +7,29 @@
 mod answer;
 pub mod approval;
 mod asks;
+mod attached_frontend;
 mod audience;
 pub mod behavior;
+mod call_context;
 mod calls;
 mod commands;
 mod compaction;
 mod complete;
 mod costs;
-mod desk;
 mod fork;
-mod front;
 pub mod history;
 mod instructions;
 mod journal;
 mod loops;
-mod port;
 mod prompting;
 mod refusal;
+mod router;
 mod session;
-mod shared;
+mod session_context;
 mod spending;
-pub mod surroundings;
 mod title;
 mod turn;
+pub mod workspace;
 
 use std::sync::Arc;
 
@@ -38,29 +38,33 @@ use domain::event::CatalogKind;
 use domain::link::Engine;
 use tokio::sync::mpsc;
 
-pub use surroundings::{NamedText, Surroundings, SurroundingsSource, Texts};
+pub use workspace::{NamedText, Texts, Workspace, WorkspaceSource};
 
 /// Tells the engine that a list clients show has changed.
 #[derive(Clone)]
-pub struct Changes(mpsc::UnboundedSender<CatalogKind>);
+pub struct CatalogChanges(mpsc::UnboundedSender<CatalogKind>);
 
-impl Changes {
+impl CatalogChanges {
     pub fn tell(&self, kind: CatalogKind) {
         let _ = self.0.send(kind);
     }
 }
 
-/// The receiving end of [`Changes`], handed to [`start`].
-pub struct ChangesReceiver(mpsc::UnboundedReceiver<CatalogKind>);
+/// The receiving end of [`CatalogChanges`], handed to [`start`].
+pub struct CatalogChangesReceiver(mpsc::UnboundedReceiver<CatalogKind>);
 
-pub fn changes() -> (Changes, ChangesReceiver) {
+pub fn changes() -> (CatalogChanges, CatalogChangesReceiver) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    (Changes(sender), ChangesReceiver(receiver))
+    (CatalogChanges(sender), CatalogChangesReceiver(receiver))
 }
 
 /// Starts the engine on the current runtime. It ends when every handle to it is dropped.
-pub fn start(store: Arc<dyn Store>, source: Arc<dyn SurroundingsSource>, changes: ChangesReceiver) -> Engine {
+pub fn start(
+    store: Arc<dyn Store>,
+    source: Arc<dyn WorkspaceSource>,
+    changes: CatalogChangesReceiver,
+) -> Engine {
     let (engine, commands) = domain::link::engine();
-    tokio::spawn(desk::Desk::new(store, source).run(commands, changes.0));
+    tokio::spawn(router::Router::new(store, source).run(commands, changes.0));
     engine
 }

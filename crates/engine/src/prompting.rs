@@ -10,17 +10,22 @@ use domain::item::{ItemKind, Part};
 use domain::tool::{Resource, Scope};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 
+use crate::attached_frontend::AttachedFrontend;
+use crate::call_context::CallContext;
 use crate::commands;
-use crate::front::Front;
 use crate::instructions;
-use crate::port::Port;
 use crate::session::Actor;
-use crate::shared::Shared;
+use crate::session_context::SessionContext;
 use crate::spending;
 use crate::title;
 use crate::turn::Turn;
 
-pub async fn begin(actor: &mut Actor, front: Option<Front>, prompt: UserPrompt, reply: Reply<Accepted>) {
+pub async fn begin(
+    actor: &mut Actor,
+    front: Option<AttachedFrontend>,
+    prompt: UserPrompt,
+    reply: Reply<Accepted>,
+) {
     actor.turns_made += 1;
     let id = TurnId(actor.turns_made);
     let UserPrompt { text, parts, contexts, change, limits } = prompt;
@@ -69,7 +74,7 @@ pub async fn begin(actor: &mut Actor, front: Option<Front>, prompt: UserPrompt, 
 pub struct Launch {
     pub id: TurnId,
     pub model: Arc<dyn Model>,
-    pub front: Option<Front>,
+    pub front: Option<AttachedFrontend>,
     pub cancel: CancellationToken,
     pub limits: TurnLimits,
 }
@@ -129,7 +134,7 @@ fn turn(actor: &mut Actor, launch: Launch) -> Turn {
         shared: actor.shared.clone(),
         id,
         model,
-        host: front.as_ref().map(Front::host),
+        host: front.as_ref().map(AttachedFrontend::host),
         cancel,
         history,
         system,
@@ -182,7 +187,7 @@ pub fn refuse(actor: &mut Actor, turn: TurnId, text: String, failure: Failure, r
 fn expand(
     actor: &Actor,
     turn: TurnId,
-    front: Option<&Front>,
+    front: Option<&AttachedFrontend>,
     contexts: Vec<Context>,
     cancel: &CancellationToken,
 ) -> impl Future<Output = Vec<Part>> + Send + use<> {
@@ -193,7 +198,13 @@ fn expand(
         plan: false,
         remembered: Arc::from([]),
     };
-    let port = Arc::new(Port::new(shared.clone(), turn, None, front.map(Front::host), cancel.clone()));
+    let port = Arc::new(CallContext::new(
+        shared.clone(),
+        turn,
+        None,
+        front.map(AttachedFrontend::host),
+        cancel.clone(),
+    ));
     async move {
         let mut parts = Vec::new();
         for context in &contexts {
@@ -210,7 +221,7 @@ fn expand(
     }
 }
 
-async fn read_resource(shared: &Shared, resource: &Resource) -> Result<Vec<Part>, Failure> {
+async fn read_resource(shared: &SessionContext, resource: &Resource) -> Result<Vec<Part>, Failure> {
     let Resource { server, uri, .. } = resource;
     for source in shared.sources() {
         if source.servers().iter().any(|known| known.name == *server) {

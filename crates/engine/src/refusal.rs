@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use crate::session::Message;
 
 /// Answers everything that still came to a chat that takes no more.
-pub async fn turn_away(mut mailbox: mpsc::UnboundedReceiver<Message>, failure: &Failure) {
+pub async fn reject_all(mut mailbox: mpsc::UnboundedReceiver<Message>, failure: &Failure) {
     mailbox.close();
     while let Some(message) = mailbox.recv().await {
         refuse(message.command, failure.clone());

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::command::{Accepted, Command, SessionInfo, Settings, UserPrompt};
+use domain::command::{Accepted, Command, SessionInfo, SessionSettings, UserPrompt};
 use domain::event::{Fact, SessionOpened};
 use domain::store::Lease;
 use domain::tool::ToolSource;
@@ -17,16 +17,16 @@ use domain::{CancellationToken, Event, Failure, ItemId, Outcome, Reply, SessionI
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 
+use crate::attached_frontend::AttachedFrontend;
 use crate::audience::Audience;
 use crate::commands;
-use crate::front::Front;
 use crate::history::History;
 use crate::journal::Journal;
 use crate::prompting;
-use crate::refusal::{refuse, turn_away};
-use crate::shared::Shared;
-use crate::surroundings::Surroundings;
-use crate::turn::{Over, Turn};
+use crate::refusal::{refuse, reject_all};
+use crate::session_context::SessionContext;
+use crate::turn::{FinishedTurn, Turn};
+use crate::workspace::Workspace;
 
 /// How often a chat that another process writes is looked at.
 const FOLLOW_EVERY: Duration = Duration::from_millis(400);
@@ -35,7 +35,7 @@ const PAGE: usize = 1024;
 
 /// A message to a session's actor.
 pub struct Message {
-    pub front: Option<Front>,
+    pub front: Option<AttachedFrontend>,
     pub command: Command,
 }
 
@@ -43,7 +43,7 @@ pub struct Message {
 pub struct Start {
     pub id: SessionId,
     pub store: Arc<dyn Store>,
-    pub surroundings: Arc<Surroundings>,
+    pub surroundings: Arc<Workspace>,
     pub own_sources: Vec<Arc<dyn ToolSource>>,
     /// Set: make the chat where it does not exist.
     pub create: Option<Create>,
@@ -51,7 +51,7 @@ pub struct Start {
 
 pub struct Create {
     pub workspace: Vec<PathBuf>,
-    pub settings: Settings,
+    pub settings: SessionSettings,
     pub parent: Option<SessionId>,
     pub client: String,
     /// Facts of another chat that a fork begins with.
@@ -67,7 +67,7 @@ pub fn start(start: Start) -> mpsc::UnboundedSender<Message> {
 pub async fn run_with(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message>) {
     let mut actor = match Actor::load(start).await {
         Ok(actor) => actor,
-        Err(failure) => return turn_away(mailbox, &failure).await,
+        Err(failure) => return reject_all(mailbox, &failure).await,
     };
     loop {
         tokio::select! {
@@ -75,12 +75,12 @@ pub async fn run_with(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message
             ended = turn_end(&mut actor.turn) => actor.turn_ended(ended).await,
             message = mailbox.recv() => match message {
                 Some(message) => {
-                    if let ControlFlow::Break(farewell) = actor.take(message).await {
+                    if let ControlFlow::Break(final_reply) = actor.take(message).await {
                         actor.end().await;
                         // Who is told may open the chat again at once, with an actor of its own.
                         mailbox.close();
-                        farewell();
-                        return turn_away(mailbox, &gone()).await;
+                        final_reply();
+                        return reject_all(mailbox, &gone()).await;
                     }
                 }
                 None => break,
@@ -92,7 +92,7 @@ pub async fn run_with(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message
 }
 
 /// Never resolves while no turn runs.
-async fn turn_end(turn: &mut Option<Running>) -> Result<Over, JoinError> {
+async fn turn_end(turn: &mut Option<Running>) -> Result<FinishedTurn, JoinError> {
     match turn {
         Some(running) => (&mut running.task).await,
         None => std::future::pending().await,
@@ -100,16 +100,16 @@ async fn turn_end(turn: &mut Option<Running>) -> Result<Over, JoinError> {
 }
 
 /// The reply to the command that ended a chat's actor.
-type Farewell = Box<dyn FnOnce() + Send>;
+type FinalReply = Box<dyn FnOnce() + Send>;
 
 pub(crate) struct Running {
     id: TurnId,
     cancel: CancellationToken,
-    task: JoinHandle<Over>,
+    task: JoinHandle<FinishedTurn>,
 }
 
 pub(crate) struct Actor {
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SessionContext>,
     /// Not here while a turn runs.
     pub history: Option<History>,
     turn: Option<Running>,
@@ -164,13 +164,14 @@ impl Actor {
         store: Arc<dyn Store>,
         journal: Journal,
         audience: Audience,
-        surroundings: Arc<Surroundings>,
+        surroundings: Arc<Workspace>,
         own_sources: Vec<Arc<dyn ToolSource>>,
         history: History,
     ) -> Self {
         let roots = if history.workspace.is_empty() { &surroundings.roots } else { &history.workspace };
         let roots: Arc<[PathBuf]> = roots.clone().into();
-        let shared = Shared::new(id, store, journal, audience, surroundings, own_sources, roots, &history);
+        let shared =
+            SessionContext::new(id, store, journal, audience, surroundings, own_sources, roots, &history);
         Self {
             shared: Arc::new(shared),
             turn: None,
@@ -184,7 +185,7 @@ impl Actor {
         }
     }
 
-    async fn take(&mut self, message: Message) -> ControlFlow<Farewell> {
+    async fn take(&mut self, message: Message) -> ControlFlow<FinalReply> {
         let Message { front, command } = message;
         if let Some(front) = &front
             && !matches!(command, Command::Close { .. } | Command::Delete { .. })
@@ -220,25 +221,25 @@ impl Actor {
                 Ok(()) => return ControlFlow::Break(Box::new(move || drop(reply.send(Ok(()))))),
                 refused => drop(reply.send(refused)),
             },
-            Command::Shutdown { reply } => return self.put_away(reply).await,
+            Command::Shutdown { reply } => return self.close_session(reply).await,
             other => refuse(other, Failure::internal("A chat does not take this command.")),
         }
         ControlFlow::Continue(())
     }
 
     /// One front-end lets go; with the last one the chat is put away.
-    async fn close(&mut self, front: Option<Front>, reply: Reply<()>) -> ControlFlow<Farewell> {
+    async fn close(&mut self, front: Option<AttachedFrontend>, reply: Reply<()>) -> ControlFlow<FinalReply> {
         if let Some(front) = &front {
             self.shared.audience.remove(front.id);
         }
         if self.shared.audience.is_empty() {
-            return self.put_away(reply).await;
+            return self.close_session(reply).await;
         }
         let _ = reply.send(Ok(()));
         ControlFlow::Continue(())
     }
 
-    async fn put_away(&mut self, reply: Reply<()>) -> ControlFlow<Farewell> {
+    async fn close_session(&mut self, reply: Reply<()>) -> ControlFlow<FinalReply> {
         self.stop_turn().await;
         let flushed = self.shared.journal.flush().await;
         ControlFlow::Break(Box::new(move || drop(reply.send(flushed))))
@@ -259,7 +260,7 @@ impl Actor {
         }
     }
 
-    async fn prompt(&mut self, front: Option<Front>, prompt: UserPrompt, reply: Reply<Accepted>) {
+    async fn prompt(&mut self, front: Option<AttachedFrontend>, prompt: UserPrompt, reply: Reply<Accepted>) {
         if let Some(running) = &self.turn {
             let failure = Failure::user(format!("This chat is still answering ({}).", running.id))
                 .hint("Stop it, or wait until it is done.");
@@ -281,14 +282,14 @@ impl Actor {
     /// The same for work that only looks like a turn.
     pub(crate) fn spawn_with<F>(&mut self, turn: Turn, work: impl FnOnce(Turn) -> F)
     where
-        F: Future<Output = Over> + Send + 'static,
+        F: Future<Output = FinishedTurn> + Send + 'static,
     {
         let (id, cancel) = (turn.id, turn.cancel.clone());
         self.turn = Some(Running { id, cancel, task: tokio::spawn(work(turn)) });
     }
 
     /// The chat is free again before anybody is told, so that a prompt sent at once is not refused.
-    async fn turn_ended(&mut self, ended: Result<Over, JoinError>) {
+    async fn turn_ended(&mut self, ended: Result<FinishedTurn, JoinError>) {
         let Some(running) = self.turn.take() else { return };
         self.updated_at = now();
         let (history, outcome) = match ended {
@@ -395,7 +396,10 @@ impl Actor {
         Ok(())
     }
 
-    pub(crate) async fn configure(&mut self, mut change: Settings) -> Result<Settings, Failure> {
+    pub(crate) async fn configure(
+        &mut self,
+        mut change: SessionSettings,
+    ) -> Result<SessionSettings, Failure> {
         let now = self.shared.state().settings.behavior.clone();
         crate::behavior::settle(&mut change, now.as_deref(), &self.shared.surroundings.settings)?;
         let changed = {

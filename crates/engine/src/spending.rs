@@ -11,7 +11,7 @@ use domain::event::{Fact, Level, Notice, PrefixBreak, SessionUsage, Spent};
 use domain::model::{ModelInfo, Price, Prompt, Tokens};
 use domain::{Failure, FailureKind, Store};
 
-use crate::shared::Shared;
+use crate::session_context::SessionContext;
 
 /// The kind of the store's records that hold what was spent on a day.
 const DAYS: &str = "spent";
@@ -84,7 +84,7 @@ fn hash(fill: impl FnOnce(&mut DefaultHasher)) -> u64 {
 }
 
 /// A call of the conversation is about to be made: a break of the cached prefix is named in the log.
-pub fn begins(shared: &Shared, model: &str, prompt: &Prompt) {
+pub fn begins(shared: &SessionContext, model: &str, prompt: &Prompt) {
     let mut state = shared.state();
     if let Some(reason) = state.prefix.next(model, prompt) {
         tracing::info!(session = %shared.id, reason, "the cached prefix ends");
@@ -92,7 +92,7 @@ pub fn begins(shared: &Shared, model: &str, prompt: &Prompt) {
 }
 
 /// A call of the conversation is over.
-pub fn answered(shared: &Shared, info: &ModelInfo, tokens: Tokens) -> SessionUsage {
+pub fn answered(shared: &SessionContext, info: &ModelInfo, tokens: Tokens) -> SessionUsage {
     let usage = {
         let mut state = shared.state();
         let broken = state.prefix.over(&tokens, info.price.as_ref());
@@ -112,7 +112,7 @@ pub fn answered(shared: &Shared, info: &ModelInfo, tokens: Tokens) -> SessionUsa
 }
 
 /// A call beside the conversation is over: a title, a summary.
-pub fn beside(shared: &Shared, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
+pub fn beside(shared: &SessionContext, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
     let usage = {
         let mut state = shared.state();
         enter(&mut state.usage, purpose, model, tokens, cost);
@@ -144,7 +144,7 @@ fn enter(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens, c
 }
 
 /// Into the journal, and what it cost onto the day's account.
-fn tell(shared: &Shared, usage: &SessionUsage, cost: Option<f64>) {
+fn tell(shared: &SessionContext, usage: &SessionUsage, cost: Option<f64>) {
     shared.journal.note(Fact::UsageChanged { usage: usage.clone() });
     if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
         let store = shared.store.clone();
@@ -170,7 +170,7 @@ fn today() -> String {
 }
 
 /// A cap that forbids the next call to a model.
-pub async fn refused(shared: &Shared, limits: &TurnLimits, before: f64) -> Option<Failure> {
+pub async fn refused(shared: &SessionContext, limits: &TurnLimits, before: f64) -> Option<Failure> {
     let charging = shared.state().charging.take();
     if let Some(charging) = charging {
         let _ = charging.await;

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::command::{Completed, Completion, Settings};
+use domain::command::{Completed, Completion, SessionSettings};
 use domain::event::Fact;
 
 use crate::complete;
-use crate::shared::Shared;
+use crate::session_context::SessionContext;
 use crate::spending;
 
 const LONGEST: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Never delays the answer.
-pub fn start(shared: &Arc<Shared>, text: &str, model: &str) {
+pub fn start(shared: &Arc<SessionContext>, text: &str, model: &str) {
     if shared.state().settings.title.is_some() {
         return;
     }
@@ -47,11 +47,11 @@ pub fn start(shared: &Arc<Shared>, text: &str, model: &str) {
 }
 
 /// A title for a chat that has none.
-pub fn name(shared: &Shared, title: String) {
+pub fn name(shared: &SessionContext, title: String) {
     if title.is_empty() || shared.state().settings.title.is_some() {
         return;
     }
-    let change = Settings { title: Some(title), ..Settings::default() };
+    let change = SessionSettings { title: Some(title), ..SessionSettings::default() };
     shared.state().settings.apply(&change);
     shared.journal.note(Fact::SessionChanged { change });
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use domain::command::{Settings, TurnLimits};
+use domain::command::{SessionSettings, TurnLimits};
 use domain::event::{Fact, Level, Notice, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{Model, Prompt, StopReason, Tokens};
@@ -14,21 +14,21 @@ use domain::tool_call::Origin;
 use domain::{CancellationToken, Failure, FailureKind, TurnId};
 
 use crate::answer::{self, Answered, Ending, Place};
+use crate::call_context::EditorHandle;
 use crate::calls::{self, CallsEnded};
 use crate::compaction;
 use crate::history::History;
 use crate::loops::LoopDetector;
-use crate::port::FrontHost;
-use crate::shared::Shared;
+use crate::session_context::SessionContext;
 use crate::spending;
 
 /// A turn about to run.
 pub struct Turn {
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SessionContext>,
     pub id: TurnId,
     pub model: Arc<dyn Model>,
     /// The front-end whose prompt began it.
-    pub host: Option<FrontHost>,
+    pub host: Option<EditorHandle>,
     pub cancel: CancellationToken,
     pub history: History,
     /// The system prompt of this chat and behavior, the same from turn to turn.
@@ -42,20 +42,20 @@ pub struct Turn {
 }
 
 /// A turn that has run. Its end is the chat's to record: whoever is told of it may send the next prompt at once.
-pub struct Over {
+pub struct FinishedTurn {
     pub history: History,
     pub outcome: Outcome,
 }
 
 impl Turn {
-    pub async fn run(mut self) -> Over {
+    pub async fn run(mut self) -> FinishedTurn {
         let outcome = self.steps().await;
         self.over(outcome)
     }
 
-    pub fn over(mut self, outcome: Outcome) -> Over {
+    pub fn over(mut self, outcome: Outcome) -> FinishedTurn {
         self.history.open_turn = None;
-        Over { history: self.history, outcome }
+        FinishedTurn { history: self.history, outcome }
     }
 
     async fn steps(&mut self) -> Outcome {
@@ -145,7 +145,7 @@ impl Turn {
     }
 
     fn prompt(&self, tools: &[Arc<dyn Tool>]) -> Prompt {
-        let Settings { variant, .. } = self.shared.state().settings.clone();
+        let SessionSettings { variant, .. } = self.shared.state().settings.clone();
         let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
         Prompt {
             session: Some(self.shared.id.clone()),

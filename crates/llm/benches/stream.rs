@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use domain::model::{Model, ModelEvent, ModelInfo, Models, Prompt};
 use futures_util::StreamExt;
 use llm::format::{Dialect, Events, Target, Thinking};
-use llm::{Api, KeySource, ProviderConfig, Registry, Settings};
+use llm::{Api, KeySource, ProviderConfig, Registry, RegistrySettings};
 use testkit::{Answer, FakeModel};
 
 const CHUNKS: usize = 200_000;
@@ -93,7 +93,8 @@ fn model(api: Api, url: &str) -> std::sync::Arc<dyn Model> {
         key: Some(KeySource::fixed("k")),
         ..ProviderConfig::default()
     };
-    let registry = Registry::new(Settings { providers: vec![provider], ..Settings::default() }).unwrap();
+    let registry =
+        Registry::new(RegistrySettings { providers: vec![provider], ..RegistrySettings::default() }).unwrap();
     registry.find("fake/m").unwrap()
 }
 

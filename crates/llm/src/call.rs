@@ -45,7 +45,7 @@ pub(crate) fn stream(connection: Arc<Connection>, prompt: Prompt) -> ModelStream
         headers: Vec::new(),
         ready: Events::new(),
         began: false,
-        slot: None,
+        permit: None,
         state: State::Idle,
     });
     Box::pin(futures_util::stream::unfold(call, |mut call| async move {
@@ -67,7 +67,7 @@ struct Call {
     /// The answer has begun: events are told as they come, and no other attempt is made.
     began: bool,
     /// The right to use the provider now; given back when the call is over.
-    slot: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
     state: State,
 }
 
@@ -109,7 +109,7 @@ impl Call {
             }
             let problem = match &mut self.state {
                 State::Done => {
-                    self.slot = None;
+                    self.permit = None;
                     return None;
                 }
                 State::Queued => {
@@ -148,38 +148,38 @@ impl Call {
 
     async fn take_turn(&mut self) {
         let endpoint = &self.connection.endpoint;
-        self.slot = endpoint.governor.slot(&endpoint.name, endpoint.patience.concurrency).await;
+        self.permit = endpoint.rate_limiter.permit(&endpoint.name, endpoint.retry_policy.concurrency).await;
         self.state = State::Idle;
     }
 
     /// Why the provider must not be asked now, if so; the state says what is waited for.
     async fn held_back(&mut self) -> Option<String> {
         let endpoint = &self.connection.endpoint;
-        let (name, patience) = (&endpoint.name, &endpoint.patience);
-        if self.slot.is_none() {
-            self.slot = endpoint.governor.try_slot(name, patience.concurrency);
+        let (name, retry_policy) = (&endpoint.name, &endpoint.retry_policy);
+        if self.permit.is_none() {
+            self.permit = endpoint.rate_limiter.try_slot(name, retry_policy.concurrency);
         }
-        if self.slot.is_none() {
+        if self.permit.is_none() {
             self.state = State::Queued;
             return Some(format!(
                 "{name} has {} requests of ours already; this one is next.",
-                patience.concurrency
+                retry_policy.concurrency
             ));
         }
-        let asked = endpoint.governor.wait(name).await?;
+        let asked = endpoint.rate_limiter.wait(name).await?;
         // One that is too long is the provider's to refuse: it may have changed its mind.
-        let wait = retry::wait(patience, self.attempt, Some(asked), retry::random());
-        if wait > patience.longest_wait {
+        let wait = retry::wait(retry_policy, self.attempt, Some(asked), retry::random());
+        if wait > retry_policy.longest_wait {
             return None;
         }
         self.state = State::Waiting(Instant::now() + wait);
         let why = format!("{name} has limited our requests.");
-        Some(retry::notice(&why, wait, self.attempt, patience.attempts))
+        Some(retry::notice(&why, wait, self.attempt, retry_policy.attempts))
     }
 
     /// The answer is whole: its connection can be used again.
     fn release(&mut self) {
-        self.slot = None;
+        self.permit = None;
         if let State::Reading(reading) = std::mem::replace(&mut self.state, State::Done) {
             reading.release();
         }
@@ -195,7 +195,7 @@ impl Call {
         let request = connection.request(&self.prompt, bytes, credential.as_ref(), &self.headers).await?;
         self.credential = credential;
         tracing::debug!(model = connection.id, attempt = self.attempt, "calling the model");
-        let silence = endpoint.patience.silence;
+        let silence = endpoint.retry_policy.silence;
         let sent = timeout(silence, request.header(ACCEPT_ENCODING, "identity").send());
         let response = match sent.await {
             Err(_) => return Err(silent(silence).into()),
@@ -217,7 +217,7 @@ impl Call {
         };
         fault.message = self.scrubbed(&fault.message);
         let connection = self.connection.clone();
-        let (provider, patience) = (&connection.endpoint.name, &connection.endpoint.patience);
+        let (provider, retry_policy) = (&connection.endpoint.name, &connection.endpoint.retry_policy);
         if self.began {
             tracing::warn!(model = self.connection.id, fault = fault.message, "the answer was cut off");
             let why = fault.message.trim_end_matches('.');
@@ -235,10 +235,10 @@ impl Call {
             return None;
         }
         if let (FaultKind::RateLimit, Some(asked)) = (fault.kind, fault.retry_after) {
-            connection.endpoint.governor.limited(provider, asked).await;
+            connection.endpoint.rate_limiter.limited(provider, asked).await;
         }
-        let wait = retry::wait(patience, self.attempt + 1, fault.retry_after, retry::random());
-        if !fault.can_retry() || self.attempt >= patience.attempts || wait > patience.longest_wait {
+        let wait = retry::wait(retry_policy, self.attempt + 1, fault.retry_after, retry::random());
+        if !fault.can_retry() || self.attempt >= retry_policy.attempts || wait > retry_policy.longest_wait {
             return Some(Err(self.failure(fault)));
         }
         self.attempt += 1;
@@ -251,7 +251,7 @@ impl Call {
             "waiting to try again"
         );
         self.state = State::Waiting(Instant::now() + wait);
-        let text = retry::notice(&why, wait, self.attempt, patience.attempts);
+        let text = retry::notice(&why, wait, self.attempt, retry_policy.attempts);
         Some(Ok(ModelEvent::Waiting { text }))
     }
 
@@ -341,7 +341,7 @@ impl Reading {
         } else {
             connection.framing()
         };
-        let (decoder, silence) = (connection.decoder(prompt), connection.endpoint.patience.silence);
+        let (decoder, silence) = (connection.decoder(prompt), connection.endpoint.retry_policy.silence);
         Ok(Self { response, framing, decoder, silence, spoke: Instant::now() })
     }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::model::{Entry, Model, ModelInfo, ModelStream, Prompt};
+use domain::model::{Model, ModelInfo, ModelStream, Prompt, PromptEntry};
 use domain::{Failure, FailureKind, Part};
 use percent_encoding::percent_decode_str;
 use reqwest::RequestBuilder;
@@ -15,9 +15,9 @@ use serde_json::{Map, Value};
 use crate::call;
 use crate::format::{Api, Decode, Dialect, Target, Thinking};
 use crate::framing::Framing;
-use crate::governor::Governor;
 use crate::network::Network;
-use crate::provider::{Credential, KeySource, Patience};
+use crate::provider::{Credential, KeySource, RetryPolicy};
+use crate::rate_limiter::RateLimiter;
 use crate::sigv4::{Signer, encode_segment};
 use crate::vendors::{Auth, Vendor};
 
@@ -35,9 +35,9 @@ pub(crate) struct Endpoint {
     pub path: Option<String>,
     pub key: Option<KeySource>,
     pub headers: Vec<(String, KeySource)>,
-    pub patience: Patience,
+    pub retry_policy: RetryPolicy,
     pub network: Arc<Network>,
-    pub governor: Arc<Governor>,
+    pub rate_limiter: Arc<RateLimiter>,
 }
 
 impl Endpoint {
@@ -228,7 +228,7 @@ impl Connection {
             }
         }
         if let Some(credential) = credential {
-            self.authorise(credential, &url, &body, &mut headers)?;
+            self.authorize(credential, &url, &body, &mut headers)?;
         }
         for (name, value) in configured {
             put(&mut headers, name, value)?;
@@ -236,7 +236,7 @@ impl Connection {
         Ok(client.post(url).headers(headers).body(body))
     }
 
-    fn authorise(
+    fn authorize(
         &self,
         credential: &Credential,
         url: &str,
@@ -308,10 +308,10 @@ impl Connection {
 
 /// Copilot counts what the user asked and not what follows from it, and wants to know of images.
 fn copilot_headers(prompt: &Prompt) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let follows = matches!(prompt.entries.last(), Some(Entry::Result { .. }));
+    let follows = matches!(prompt.entries.last(), Some(PromptEntry::Result { .. }));
     let image = |part: &Part| matches!(part, Part::Image { .. });
     let images = prompt.entries.iter().any(|entry| match entry {
-        Entry::User { parts } | Entry::Result { parts, .. } => parts.iter().any(image),
+        PromptEntry::User { parts } | PromptEntry::Result { parts, .. } => parts.iter().any(image),
         _ => false,
     });
     let initiator = ("x-initiator", if follows { "agent" } else { "user" });

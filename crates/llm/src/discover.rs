@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::catalogue::Known;
+use crate::catalog::Known;
 use crate::connection::Endpoint;
 use crate::format::{Api, Thinking};
 

@@ -347,7 +347,7 @@ mod tests {
         check(404, r#"{"error":"model 'x' not found"}"#, Request, "model 'x' not found");
         check(502, "<html>Bad gateway</html>", Server, "The server answered with status 502.");
         check(500, "", Server, "The server answered with status 500.");
-        check(403, r#"{"Message":"Not authorised"}"#, Auth, "Not authorised");
+        check(403, r#"{"Message":"Not authorized"}"#, Auth, "Not authorized");
         check(400, r#"{"error":{"message":"p","type":"tokens","code":null}}"#, Request, "p");
     }
 }

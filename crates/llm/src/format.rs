@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::framing::Framing;
-use crate::repair::Repair;
 use crate::sse::SseEvent;
+use crate::text_tool_calls::TextToolCalls;
 use names::Names;
 
 /// The API formats, by the names that configuration uses.
@@ -81,7 +81,7 @@ impl Api {
         let origin = Origin { format: self.name(), model: target.id.to_owned() };
         let repair = target.dialect.repair && matches!(self, Self::OpenAiChat | Self::Ollama);
         let decoder = self.plain_decoder(origin.clone(), names);
-        if repair { Box::new(Repair::new(decoder, &prompt.tools, origin)) } else { decoder }
+        if repair { Box::new(TextToolCalls::new(decoder, &prompt.tools, origin)) } else { decoder }
     }
 
     fn plain_decoder(self, origin: Origin, names: Names) -> Box<dyn Decode> {
@@ -156,7 +156,7 @@ pub struct Dialect {
     pub short_ids: bool,
     /// Claude behind this server caches what `cache_control` marks, in chat completions too.
     pub cache_marks: bool,
-    /// The model's text may hold calls that its server did not recognise.
+    /// The model's text may hold calls that its server did not recognize.
     pub repair: bool,
 }
 

@@ -22,14 +22,14 @@ pub struct ProviderConfig {
     /// The path after the url in place of the format's own, e.g. `/chat/completions`.
     pub path: Option<String>,
     pub key: Option<KeySource>,
-    /// Models the user configured; they are listed before those of the catalogue.
+    /// Models the user configured; they are listed before those of the catalog.
     pub models: Vec<ModelConfig>,
     /// Sent with every request; a value may have to be looked up like a key.
     pub headers: Vec<(String, KeySource)>,
     /// How long a stream may stay silent.
     pub silence: Option<Duration>,
-    /// List the catalogue's models of this provider as well.
-    pub catalogue: bool,
+    /// List the catalog's models of this provider as well.
+    pub catalog: bool,
     /// Ask the server which models it has; by default where none are configured.
     pub ask: Option<bool>,
     /// Requests at once, where it differs from the others.
@@ -43,7 +43,7 @@ pub struct ModelConfig {
     pub name: String,
     /// The name on the wire where it differs.
     pub wire_name: Option<String>,
-    /// Limits and prices in place of the catalogue's.
+    /// Limits and prices in place of the catalog's.
     pub info: Option<ModelInfo>,
     /// Members merged into every request.
     pub body: Map<String, Value>,
@@ -52,7 +52,7 @@ pub struct ModelConfig {
     pub variants: Vec<(String, Map<String, Value>)>,
 }
 
-/// What authorises a request.
+/// What authorizes a request.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credential {
     Key(String),
@@ -145,7 +145,7 @@ impl fmt::Debug for KeySource {
 
 /// Times of one call, the same for all providers unless a provider says otherwise.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// How long a stream may stay silent.
     pub silence: Duration,
     pub attempts: u32,
@@ -157,7 +157,7 @@ pub struct Patience {
     pub concurrency: usize,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             silence: Duration::from_secs(120),

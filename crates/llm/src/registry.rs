@@ -7,13 +7,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use domain::model::{Model, ModelInfo, Models, Price};
 use domain::{Failure, FailureKind};
 
-use crate::catalogue::{self, Known};
+use crate::catalog::{self, Known};
 use crate::connection::{Connection, Endpoint, Handle};
 use crate::discover;
 use crate::format::{Api, Dialect, Thinking};
-use crate::governor::Governor;
 use crate::network::Network;
-use crate::provider::{ModelConfig, Patience, ProviderConfig};
+use crate::provider::{ModelConfig, ProviderConfig, RetryPolicy};
+use crate::rate_limiter::RateLimiter;
 use crate::vendors::{self, Auth, Vendor};
 
 /// The providers in the order of the configuration.
@@ -24,9 +24,9 @@ pub struct Registry {
     unusable: Vec<(String, Failure)>,
     /// Servers of this machine that nobody configured.
     local: RwLock<Vec<Arc<Provider>>>,
-    patience: Patience,
+    retry_policy: RetryPolicy,
     network: Arc<Network>,
-    governor: Arc<Governor>,
+    rate_limiter: Arc<RateLimiter>,
     default_model: Option<String>,
     small_model: Option<String>,
 }
@@ -35,7 +35,7 @@ pub struct Registry {
 struct Provider {
     endpoint: Arc<Endpoint>,
     models: Vec<ModelConfig>,
-    catalogue: bool,
+    catalog: bool,
     /// The server is asked which models it has.
     ask: bool,
     /// What the server said it has.
@@ -44,27 +44,44 @@ struct Provider {
 
 /// Everything a registry is made of.
 #[derive(Debug, Default)]
-pub struct Settings {
+pub struct RegistrySettings {
     pub providers: Vec<ProviderConfig>,
     /// Providers that are configured and cannot be used, with the sentence that a prompt to them gets.
     pub unusable: Vec<(String, Failure)>,
     pub default_model: Option<String>,
     /// For titles and the like.
     pub small_model: Option<String>,
-    pub patience: Patience,
+    pub retry_policy: RetryPolicy,
     pub network: Arc<Network>,
-    pub governor: Arc<Governor>,
+    pub rate_limiter: Arc<RateLimiter>,
 }
 
 impl Registry {
     /// Fails only for a provider that nobody knows how to speak to.
-    pub fn new(settings: Settings) -> Result<Self, Failure> {
-        let Settings { providers, unusable, default_model, small_model, patience, network, governor } =
-            settings;
-        let make = |config| Provider::new(config, patience, network.clone(), governor.clone()).map(Arc::new);
+    pub fn new(settings: RegistrySettings) -> Result<Self, Failure> {
+        let RegistrySettings {
+            providers,
+            unusable,
+            default_model,
+            small_model,
+            retry_policy,
+            network,
+            rate_limiter,
+        } = settings;
+        let make =
+            |config| Provider::new(config, retry_policy, network.clone(), rate_limiter.clone()).map(Arc::new);
         let providers = providers.into_iter().map(make).collect::<Result<_, _>>()?;
         let local = RwLock::default();
-        Ok(Self { providers, unusable, local, patience, network, governor, default_model, small_model })
+        Ok(Self {
+            providers,
+            unusable,
+            local,
+            retry_policy,
+            network,
+            rate_limiter,
+            default_model,
+            small_model,
+        })
     }
 
     /// Asks servers for their models: those of this machine by the urls of their vendors, and the configured ones.
@@ -103,7 +120,7 @@ impl Registry {
     fn unconfigured(&self, vendor: &str, url: &str) -> Option<Provider> {
         let config =
             ProviderConfig { name: vendor.to_owned(), url: Some(url.to_owned()), ..Default::default() };
-        Provider::new(config, self.patience, self.network.clone(), self.governor.clone()).ok()
+        Provider::new(config, self.retry_policy, self.network.clone(), self.rate_limiter.clone()).ok()
     }
 
     fn configured(&self, name: &str) -> Option<&Arc<Provider>> {
@@ -139,9 +156,9 @@ fn names(providers: &[Arc<Provider>]) -> Vec<String> {
 impl Provider {
     fn new(
         config: ProviderConfig,
-        patience: Patience,
+        retry_policy: RetryPolicy,
         network: Arc<Network>,
-        governor: Arc<Governor>,
+        rate_limiter: Arc<RateLimiter>,
     ) -> Result<Self, Failure> {
         let vendor = row(&config)?;
         let url = config.url.clone().unwrap_or_else(|| vendor.url.to_owned());
@@ -160,10 +177,10 @@ impl Provider {
             ))
             .hint(format!("Mend `providers.{}.url`.", config.name)));
         }
-        let patience = Patience {
-            silence: config.silence.unwrap_or(patience.silence),
-            concurrency: config.concurrency.unwrap_or(patience.concurrency),
-            ..patience
+        let retry_policy = RetryPolicy {
+            silence: config.silence.unwrap_or(retry_policy.silence),
+            concurrency: config.concurrency.unwrap_or(retry_policy.concurrency),
+            ..retry_policy
         };
         let endpoint = Endpoint {
             name: config.name,
@@ -172,13 +189,13 @@ impl Provider {
             path: config.path,
             key: config.key,
             headers: config.headers,
-            patience,
+            retry_policy,
             network,
-            governor,
+            rate_limiter,
         };
-        let (models, catalogue) = (config.models, config.catalogue);
-        let ask = config.ask.unwrap_or(catalogue && models.is_empty());
-        Ok(Self { endpoint: Arc::new(endpoint), models, catalogue, ask, found: RwLock::default() })
+        let (models, catalog) = (config.models, config.catalog);
+        let ask = config.ask.unwrap_or(catalog && models.is_empty());
+        Ok(Self { endpoint: Arc::new(endpoint), models, catalog, ask, found: RwLock::default() })
     }
 
     /// Asks the server for its models; `true` when the answer is new.
@@ -194,7 +211,7 @@ impl Provider {
         self.found.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Vendors with rows in the catalogue list embeddings, voices and pictures among their models.
+    /// Vendors with rows in the catalog list embeddings, voices and pictures among their models.
     fn is_worth_asking(&self) -> bool {
         let vendor = &self.endpoint.vendor;
         let may_tell = vendor.name.is_empty() || vendor.auth == Auth::Optional;
@@ -249,16 +266,16 @@ impl Provider {
         (here && !id.ends_with("cloud")).then(Price::default)
     }
 
-    /// The catalogue's row; behind a gateway a model has the abilities it has at home, but not the price.
+    /// The catalog's row; behind a gateway a model has the abilities it has at home, but not the price.
     fn known(&self, name: &str, wire_name: &str) -> Option<Known> {
-        let catalogue = catalogue::current();
+        let catalog = catalog::current();
         let provider = &self.endpoint.name;
-        let own = catalogue.find(provider, wire_name).or_else(|| catalogue.find(provider, name));
-        let own = own.or_else(|| catalogue.find(self.endpoint.vendor.name, wire_name));
+        let own = catalog.find(provider, wire_name).or_else(|| catalog.find(provider, name));
+        let own = own.or_else(|| catalog.find(self.endpoint.vendor.name, wire_name));
         let found =
             || self.found().into_iter().find(|known| known.info.id[provider.len() + 1..] == *wire_name);
         own.cloned().or_else(found).or_else(|| {
-            let mut known = catalogue.find_anywhere(wire_name)?.clone();
+            let mut known = catalog.find_anywhere(wire_name)?.clone();
             known.info.price = None;
             Some(known)
         })
@@ -267,11 +284,8 @@ impl Provider {
     fn list(&self) -> Vec<ModelInfo> {
         let mut list: Vec<ModelInfo> =
             self.models.iter().map(|model| self.connection(&model.name).info).collect();
-        let listed = if self.catalogue {
-            catalogue::current().models(&self.endpoint.name).to_vec()
-        } else {
-            Vec::new()
-        };
+        let listed =
+            if self.catalog { catalog::current().models(&self.endpoint.name).to_vec() } else { Vec::new() };
         for Known { mut info, .. } in listed.into_iter().chain(self.found()) {
             if list.iter().all(|listed| listed.id != info.id) {
                 info.price = info.price.or_else(|| self.free(&info.id));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::{Timestamp, Zoned};
 use reqwest::header::HeaderMap;
 
-use crate::provider::Patience;
+use crate::provider::RetryPolicy;
 
 /// What the headers of a refusal ask us to wait, if anything.
 pub fn asked_wait(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
@@ -84,12 +84,12 @@ fn until(date: Timestamp, now: Timestamp) -> Duration {
 }
 
 /// The wait before attempt number `attempt` (the second is 2). `random` is in 0..1.
-pub fn wait(patience: &Patience, attempt: u32, asked: Option<Duration>, random: f64) -> Duration {
+pub fn wait(retry_policy: &RetryPolicy, attempt: u32, asked: Option<Duration>, random: f64) -> Duration {
     match asked {
         // A little more than asked, so that the many who were told the same do not come back at once.
-        Some(asked) => asked + patience.first_wait.mul_f64(0.25 * random),
+        Some(asked) => asked + retry_policy.first_wait.mul_f64(0.25 * random),
         None => {
-            let doubled = patience.first_wait.saturating_mul(1 << attempt.saturating_sub(2).min(6));
+            let doubled = retry_policy.first_wait.saturating_mul(1 << attempt.saturating_sub(2).min(6));
             doubled.min(Duration::from_secs(60)).mul_f64(0.5 + 0.5 * random)
         }
     }
@@ -161,9 +161,10 @@ mod tests {
 
     #[test]
     fn waits_grow_and_never_undercut_the_server() {
-        let patience = Patience::default();
-        let waits: Vec<_> = (2..10).map(|attempt| wait(&patience, attempt, None, 1.0).as_secs()).collect();
+        let retry_policy = RetryPolicy::default();
+        let waits: Vec<_> =
+            (2..10).map(|attempt| wait(&retry_policy, attempt, None, 1.0).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert!(wait(&patience, 2, Some(Duration::from_secs(9)), 0.0) >= Duration::from_secs(9));
+        assert!(wait(&retry_policy, 2, Some(Duration::from_secs(9)), 0.0) >= Duration::from_secs(9));
     }
 }

@@ -21,7 +21,7 @@ const ROUNDS: usize = 5;
 const PROMPT: usize = 500;
 const DECODED: usize = 64;
 const TEXT: &str = "The history of the lighthouse begins long before electric light. Fires were lit on hills, and later \
-    on towers of stone, so that ships could find the mouth of a harbour at night. ";
+    on towers of stone, so that ships could find the mouth of a harbor at night. ";
 
 type Failed = Box<dyn std::error::Error>;
 

@@ -3,7 +3,7 @@
 //! beginning stays the same from turn to turn for as long as possible, so that the cache of the session hits.
 
 use domain::item::Part;
-use domain::model::{Entry, Prompt};
+use domain::model::{Prompt, PromptEntry};
 
 use crate::engine::Engine;
 use crate::refusal::Refusal;
@@ -64,13 +64,13 @@ fn system(engine: &Engine, prompt: &Prompt) -> String {
 }
 
 /// What was said, without tools and reasoning: this model has neither.
-fn history(entries: &[Entry]) -> Vec<Message> {
+fn history(entries: &[PromptEntry]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for entry in entries {
         let (role, text) = match entry {
-            Entry::User { parts } => (Role::User, text_of(parts)),
-            Entry::Agent { text, .. } => (Role::Assistant, text.trim().to_owned()),
-            Entry::Reasoning { .. } | Entry::Call { .. } | Entry::Result { .. } => continue,
+            PromptEntry::User { parts } => (Role::User, text_of(parts)),
+            PromptEntry::Agent { text, .. } => (Role::Assistant, text.trim().to_owned()),
+            PromptEntry::Reasoning { .. } | PromptEntry::Call { .. } | PromptEntry::Result { .. } => continue,
         };
         match messages.last_mut() {
             _ if text.is_empty() => {}

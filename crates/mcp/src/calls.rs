@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::CancellationToken;
-use domain::tool::ToolPort;
+use domain::tool::ToolContext;
 use rpc::RequestError;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -40,7 +40,7 @@ struct Table {
 
 /// One call under way.
 pub(crate) struct Call {
-    pub port: Arc<dyn ToolPort>,
+    pub port: Arc<dyn ToolContext>,
     /// Cancelled when the call is over.
     pub over: CancellationToken,
     pulse: watch::Sender<Pulse>,
@@ -72,7 +72,7 @@ pub(crate) async fn call(
     client: &Client,
     tool: &str,
     arguments: &Value,
-    port: Arc<dyn ToolPort>,
+    port: Arc<dyn ToolContext>,
     stop: &CancellationToken,
     deadline: Duration,
 ) -> Result<CallResult, Broken> {
@@ -107,7 +107,7 @@ pub(crate) async fn call(
 }
 
 impl Calls {
-    fn enter(&self, port: Arc<dyn ToolPort>) -> Entry<'_> {
+    fn enter(&self, port: Arc<dyn ToolContext>) -> Entry<'_> {
         let call = Arc::new(Call {
             port,
             over: CancellationToken::new(),

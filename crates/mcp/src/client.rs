@@ -1,4 +1,4 @@
-//! The sending half of an initialised connection: typed requests with deadlines, their failures as sentences.
+//! The sending half of an initialized connection: typed requests with deadlines, their failures as sentences.
 //!
 //! Knows neither pipes nor HTTP. Cheap to clone; it outlives its connection and then refuses.
 

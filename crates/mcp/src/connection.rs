@@ -9,14 +9,14 @@ use std::time::Duration;
 use domain::command::ServerTransport;
 use domain::tool::ServerStatus;
 use process::Exit;
-use rpc::{CancelMethod, Fault, Peer, RequestError, Settings, Transport};
+use rpc::{CancelMethod, Fault, Peer, PeerOptions, RequestError, Transport};
 use serde_json::Value;
 
-use crate::board::Board;
 use crate::calls::Calls;
 use crate::client::{Client, reason};
 use crate::handler::{ClientSide, Stale};
 use crate::http::{self, Bridge};
+use crate::server_state::ServerState;
 use crate::stdio::{self, Program, Running};
 use crate::text::{Secrets, line};
 use crate::wire::{self, Initialized, VERSIONS};
@@ -47,8 +47,8 @@ pub(crate) struct Trouble {
 }
 
 impl Connection {
-    pub async fn open(board: &Board) -> Result<Self, Trouble> {
-        let target = (board.config.lookup)().await.map_err(|failure| Trouble::failed(failure.to_string()))?;
+    pub async fn open(state: &ServerState) -> Result<Self, Trouble> {
+        let target = (state.config.lookup)().await.map_err(|failure| Trouble::failed(failure.to_string()))?;
         let secrets = Arc::new(Secrets::new(match &target {
             ServerTransport::Stdio { env: pairs, .. } | ServerTransport::Http { headers: pairs, .. } => {
                 pairs.iter().map(|(_, value)| value.as_str())
@@ -56,7 +56,7 @@ impl Connection {
         }));
         let (transport, carrier) = match &target {
             ServerTransport::Stdio { command, args, env } => {
-                let options = &board.options;
+                let options = &state.options;
                 let directory = options.roots.first().map(|root| root.as_path());
                 let program =
                     Program { command, args, env, withheld: &options.withheld_environment, directory };
@@ -68,19 +68,19 @@ impl Connection {
                 (transport, Carrier::Http(bridge))
             }
         };
-        Self::over(board, transport, carrier, secrets)
+        Self::over(state, transport, carrier, secrets)
     }
 
     fn over(
-        board: &Board,
+        state: &ServerState,
         transport: Transport,
         carrier: Carrier,
         secrets: Arc<Secrets>,
     ) -> Result<Self, Trouble> {
         let (calls, stale) = (Arc::<Calls>::default(), Arc::<Stale>::default());
         let side = ClientSide {
-            server: board.config.name.clone(),
-            roots: wire::roots(&board.options.roots),
+            server: state.config.name.clone(),
+            roots: wire::roots(&state.options.roots),
             calls: calls.clone(),
             stale: stale.clone(),
             secrets: secrets.clone(),
@@ -91,7 +91,7 @@ impl Connection {
     }
 
     /// The handshake: the client to use from now on and the server's instructions.
-    pub async fn initialise(&self, deadline: Duration) -> Result<(Client, Option<String>), Trouble> {
+    pub async fn initialize(&self, deadline: Duration) -> Result<(Client, Option<String>), Trouble> {
         let outgoing = self.peer.outgoing();
         let reply = outgoing
             .request("initialize", &wire::initialize_params(), deadline)
@@ -188,13 +188,13 @@ impl Trouble {
     }
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> PeerOptions {
+    PeerOptions {
         message_limit: LARGEST_MESSAGE,
         in_flight_limit: 16,
         stall_limit: Duration::from_secs(20),
         cancel: Some(CancelMethod { method: "notifications/cancelled", parameter: "requestId" }),
-        ..Settings::newline()
+        ..PeerOptions::newline()
     }
 }
 

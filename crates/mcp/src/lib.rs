@@ -11,18 +11,18 @@
 //!   listed is withheld until the user stops and starts the server (`pins`).
 //! * **One peer, two carriers.** Standard pipes and streamable HTTP both end in a byte stream under [`rpc::Peer`].
 
-mod board;
 mod calls;
-mod catalogue;
+mod catalog;
 mod client;
 mod connection;
 mod content;
 mod form;
 mod handler;
 mod http;
-mod life;
+mod lifecycle;
 mod options;
 mod pins;
+mod server_state;
 mod stdio;
 mod supervisor;
 mod text;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::catalogue::Definition;
+use crate::catalog::Definition;
 
 pub(crate) type Digest = [u8; 32];
 

@@ -14,10 +14,10 @@ use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::board::Board;
 use crate::content;
-use crate::life::{Order, live};
+use crate::lifecycle::{Order, live};
 use crate::options::{Options, ServerConfig};
+use crate::server_state::ServerState;
 use crate::text::line;
 use crate::wire::{PromptResult, ReadResult};
 
@@ -29,7 +29,7 @@ pub struct Supervisor {
 }
 
 struct Server {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     orders: mpsc::Sender<Order>,
     /// Until the first order, which starts the task that obeys.
     inbox: Mutex<Option<mpsc::Receiver<Order>>>,
@@ -51,21 +51,21 @@ impl Supervisor {
         let server = |config: ServerConfig| {
             let refused = refusal(&config.name, names.insert(config.name.clone()));
             let (orders, inbox) = mpsc::channel(16);
-            let board = Arc::new(Board::new(config, options.clone(), refused));
-            Server { board, orders, inbox: Mutex::new(Some(inbox)) }
+            let state = Arc::new(ServerState::new(config, options.clone(), refused));
+            Server { state, orders, inbox: Mutex::new(Some(inbox)) }
         };
         Self { servers: servers.into_iter().map(server).collect() }
     }
 
     /// Starts every server that is not disabled, all at once, in the background. Call it within a tokio runtime.
     pub fn start(&self) {
-        for server in self.servers.iter().filter(|server| !server.board.config.disabled) {
+        for server in self.servers.iter().filter(|server| !server.state.config.disabled) {
             server.start();
         }
     }
 
     fn find(&self, name: &str) -> Result<&Server, Failure> {
-        let found = self.servers.iter().find(|server| server.board.config.name == name);
+        let found = self.servers.iter().find(|server| server.state.config.name == name);
         found.ok_or_else(|| Failure::user(format!("There is no MCP server {}.", line(name, 100))))
     }
 }
@@ -83,11 +83,11 @@ fn refusal(name: &str, new: bool) -> Option<String> {
 
 impl Server {
     fn start(&self) {
-        if matches!(self.board.status(), ServerStatus::Starting | ServerStatus::Running) {
+        if matches!(self.state.status(), ServerStatus::Starting | ServerStatus::Running) {
             return;
         }
-        if self.board.status() != ServerStatus::Stopping {
-            self.board.show(ServerStatus::Starting, None);
+        if self.state.status() != ServerStatus::Stopping {
+            self.state.show(ServerStatus::Starting, None);
         }
         self.order(Order::Start);
     }
@@ -101,7 +101,7 @@ impl Server {
     fn order(&self, order: Order) {
         let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(inbox) = inbox {
-            tokio::spawn(live(self.board.clone(), inbox));
+            tokio::spawn(live(self.state.clone(), inbox));
         }
         // Full means that sixteen orders wait already, the last of them no older than this one's sender.
         let _ = self.orders.try_send(order);
@@ -110,18 +110,18 @@ impl Server {
 
 impl ToolSource for Supervisor {
     fn servers(&self) -> Vec<ToolServer> {
-        self.servers.iter().map(|server| server.board.server()).collect()
+        self.servers.iter().map(|server| server.state.server()).collect()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        self.servers.iter().flat_map(|server| server.board.tools()).collect()
+        self.servers.iter().flat_map(|server| server.state.tools()).collect()
     }
 
     fn instructions(&self) -> Vec<String> {
         let said = |server: &Server| {
             // It must not end its own frame and go on as if it were ours.
-            let text = server.board.offer().instructions?.replace("</instructions", "< /instructions");
-            let name = &server.board.config.name;
+            let text = server.state.offer().instructions?.replace("</instructions", "< /instructions");
+            let name = &server.state.config.name;
             Some(format!("<instructions server=\"{name}\">\n{}\n</instructions>", text.trim()))
         };
         self.servers.iter().filter_map(said).collect()
@@ -139,7 +139,7 @@ impl ToolSource for Supervisor {
     }
 
     fn prompts(&self) -> Vec<ServerPrompt> {
-        let offers = self.servers.iter().flat_map(|server| server.board.offer().prompts);
+        let offers = self.servers.iter().flat_map(|server| server.state.offer().prompts);
         offers.map(|entry| entry.prompt.clone()).collect()
     }
 
@@ -147,10 +147,10 @@ impl ToolSource for Supervisor {
         Box::pin(async move {
             let entry = |server: &Server| {
                 let entry =
-                    server.board.offer().prompts.into_iter().find(|entry| entry.prompt.name == name)?;
-                Some((server.board.clone(), entry))
+                    server.state.offer().prompts.into_iter().find(|entry| entry.prompt.name == name)?;
+                Some((server.state.clone(), entry))
             };
-            let (board, entry) = (self.servers.iter().find_map(entry))
+            let (state, entry) = (self.servers.iter().find_map(entry))
                 .ok_or_else(|| Failure::user(format!("There is no prompt {}.", line(name, 100))))?;
             let missing = entry
                 .prompt
@@ -161,19 +161,19 @@ impl ToolSource for Supervisor {
                 return Err(Failure::user(format!("The prompt {name} needs the argument {}.", missing.name)));
             }
             let params = json!({"name": entry.wire_name, "arguments": as_texts(arguments)});
-            let result: PromptResult = board.ask("prompts/get", &params).await?;
+            let result: PromptResult = state.ask("prompts/get", &params).await?;
             Ok(content::of_prompt(result))
         })
     }
 
     fn resources(&self) -> Vec<Resource> {
-        self.servers.iter().flat_map(|server| server.board.offer().resources).collect()
+        self.servers.iter().flat_map(|server| server.state.offer().resources).collect()
     }
 
     fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
         Box::pin(async move {
-            let board = &self.find(server)?.board;
-            let result: ReadResult = board.ask("resources/read", &json!({"uri": uri})).await?;
+            let state = &self.find(server)?.state;
+            let result: ReadResult = state.ask("resources/read", &json!({"uri": uri})).await?;
             Ok(content::of_resource(result))
         })
     }

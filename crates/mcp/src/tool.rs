@@ -10,13 +10,13 @@ use domain::BoxFuture;
 use domain::tool::{Invocation, Review, Scope, Tool, ToolResult, ToolSpec};
 use serde_json::Value;
 
-use crate::board::Board;
 use crate::calls::{self, Broken};
-use crate::catalogue::Definition;
+use crate::catalog::Definition;
 use crate::content;
+use crate::server_state::ServerState;
 
 pub(crate) struct McpTool {
-    pub board: Arc<Board>,
+    pub state: Arc<ServerState>,
     pub definition: Arc<Definition>,
 }
 
@@ -46,16 +46,16 @@ impl Tool for McpTool {
 impl McpTool {
     async fn carry_out(&self, invocation: Invocation) -> ToolResult {
         let Invocation { input, cancel, port, .. } = invocation;
-        let client = match self.board.client_for(&self.definition) {
+        let client = match self.state.client_for(&self.definition) {
             Ok(client) => client,
             Err(failure) => return ToolResult::error(failure.to_string()),
         };
-        let deadline = self.board.options.call_deadline;
+        let deadline = self.state.options.call_deadline;
         match calls::call(&client, &self.definition.wire_name, &input, port, &cancel, deadline).await {
             Ok(result) => content::of_call(result),
             Err(Broken::Stopped) => ToolResult::error("The call was stopped before the server answered."),
             Err(Broken::Failed(reason)) => {
-                ToolResult::error(format!("The MCP server {} failed. {reason}", self.board.config.name))
+                ToolResult::error(format!("The MCP server {} failed. {reason}", self.state.config.name))
             }
         }
     }

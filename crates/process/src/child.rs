@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::watch;
 
-use crate::keeper::{self, Guard, Phase};
+use crate::reaper::{self, Guard, Phase};
 
 /// How a child ended: by its own exit code or by a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Child {
 
 impl Child {
     pub(crate) fn new(
-        started: keeper::Started,
+        started: reaper::Started,
         stdin: Option<Sender>,
         stdout: Option<Receiver>,
         stderr: Option<Receiver>,

@@ -11,23 +11,23 @@
 //!   (gpg-agent, a build server) is left alone, because that is what its user expects.
 
 mod child;
+mod child_tree;
 mod error;
 mod foreground;
-mod keeper;
 mod output;
 mod parent;
+mod reaper;
 mod run;
 mod signals;
 mod spawn;
 mod tree;
-mod ward;
 
 pub use child::{Child, Exit};
 pub use error::ProcessError;
 pub use foreground::{foreground, suspend};
-pub use keeper::shutdown;
 pub use output::{Captured, OutputLimit};
 pub use parent::{ParentEnd, watch_parent};
+pub use reaper::shutdown;
 pub use run::{End, Finished, Source};
 pub use signals::{ShutdownSignal, shutdown_signal};
 pub use spawn::Spawn;

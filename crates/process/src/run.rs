@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::child::{Child, Exit};
 use crate::error::ProcessError;
-use crate::keeper::LINGER;
 use crate::output::{Capture, Captured, OutputLimit};
+use crate::reaper::LINGER;
 use crate::spawn::Spawn;
 
 /// Which stream a piece of output came from.

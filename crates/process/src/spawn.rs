@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::child::Child;
 use crate::error::ProcessError;
-use crate::keeper;
 use crate::output::OutputLimit;
+use crate::reaper;
 use crate::run::{self, Finished, Source};
 
 /// A program to start. Errors and output are read, input is empty, the environment is ours,
@@ -188,7 +188,7 @@ impl Spawn {
         let name = program.to_string_lossy();
         let failed = |source| ProcessError::from_spawn(&name, source);
         let (command, ours) = self.command(program).map_err(failed)?;
-        let started = keeper::spawn(command, self.grace).await?.map_err(failed)?;
+        let started = reaper::spawn(command, self.grace).await?.map_err(failed)?;
         let Ends { stdin, stdout, stderr } = ours;
         let stdin = stdin.map(Sender::from_owned_fd).transpose().map_err(failed)?;
         let stdout = Receiver::from_owned_fd(stdout).map_err(failed)?;

@@ -3,13 +3,13 @@
 //!
 //! Chosen over PR_SET_CHILD_SUBREAPER, which would make this process the parent of every daemon that any
 //! child ever starts, its zombies included. A process belongs to the tree when it descends from the child,
-//! is in its session, or carries its cookie in the environment it was started with. On systems without
+//! is in its session, or carries its marker in the environment it was started with. On systems without
 //! /proc only the process group is known.
 
 use rustix::process::Pid;
 
 /// Set in each child's environment; descendants inherit it, also when they detach.
-pub(crate) const COOKIE: &str = "DRAGOMAN_CHILD";
+pub(crate) const MARKER: &str = "DRAGOMAN_CHILD";
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{Outsider, is_zombie, outsiders, start_time};
@@ -24,7 +24,7 @@ mod linux {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
-    use super::COOKIE;
+    use super::MARKER;
 
     /// A process of the tree outside the group.
     pub(crate) struct Outsider {
@@ -46,14 +46,14 @@ mod linux {
 
     /// Every living process of the tree of `leader` outside its group. `known` are outsiders found earlier,
     /// whose own descendants belong to the tree too; `since` is the leader's start time.
-    pub(crate) fn outsiders(leader: Pid, cookie: &str, since: u64, known: &[Outsider]) -> Vec<Outsider> {
+    pub(crate) fn outsiders(leader: Pid, marker: &str, since: u64, known: &[Outsider]) -> Vec<Outsider> {
         let processes = processes();
         let leader = leader.as_raw_pid();
         let own = getpid().as_raw_pid();
         let mut members: HashSet<i32> =
             known.iter().filter(|known| known.alive()).map(|known| known.pid).collect();
         members.insert(leader);
-        let marked = |process: &Process| process.start >= since && carries(process.pid, cookie);
+        let marked = |process: &Process| process.start >= since && carries(process.pid, marker);
         members.extend(
             processes
                 .iter()
@@ -126,12 +126,12 @@ mod linux {
         })
     }
 
-    /// Whether the process was started with the cookie. An environment larger than a mebibyte is cut.
-    fn carries(pid: i32, cookie: &str) -> bool {
+    /// Whether the process was started with the marker. An environment larger than a mebibyte is cut.
+    fn carries(pid: i32, marker: &str) -> bool {
         let mut environment = Vec::new();
         let Ok(file) = File::open(format!("/proc/{pid}/environ")) else { return false };
         let _ = file.take(1 << 20).read_to_end(&mut environment);
-        let wanted = format!("{COOKIE}={cookie}");
+        let wanted = format!("{MARKER}={marker}");
         environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
     }
 }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use domain::command::{Catalog, SessionInfo, Settings, Workspace};
+use domain::command::{Catalog, SessionInfo, SessionSettings, WorkspaceSpec};
 use domain::store::{ListFilter, SessionSummary};
 use domain::{Command, Failure, FailureKind, Recorded, SessionId};
 use rpc::{Fault, Inbound, Responder};
@@ -27,7 +27,7 @@ const EARLY: usize = 256;
 /// The one way to be allowed to use models: what the user configured outside of the editor.
 const CONFIGURED: &str = "configured";
 
-pub async fn take(server: &mut Server, message: Inbound) {
+pub async fn handle_message(server: &mut Server, message: Inbound) {
     let Some(message) = too_early(server, message) else { return };
     let Inbound { method, params, responder } = message;
     let params = params.as_deref().map_or("{}", |raw| raw.get());
@@ -191,7 +191,7 @@ async fn new(server: &mut Server, params: acp::NewSessionRequest, responder: Res
         .send(|reply| Command::Open {
             id: None,
             workspace: Some(roots),
-            settings: Settings::default(),
+            settings: SessionSettings::default(),
             servers,
             reply,
         })
@@ -216,7 +216,7 @@ async fn enter(
     server: &mut Server,
     roots: Vec<PathBuf>,
 ) -> domain::BoxFuture<'static, Result<Catalog, Failure>> {
-    let workspace = Workspace { roots, options: None };
+    let workspace = WorkspaceSpec { roots, options: None };
     server.engine.send(|reply| Command::Enter { workspace, reply }).await
 }
 
@@ -349,7 +349,7 @@ async fn set_option(server: &mut Server, params: acp::SetSessionConfigOptionRequ
 async fn configure<T: serde::Serialize>(
     server: &mut Server,
     session: SessionId,
-    change: Result<Settings, Fault>,
+    change: Result<SessionSettings, Fault>,
     responder: Responder,
     response: impl FnOnce(Vec<acp::SessionConfigOption>) -> T + Send + 'static,
 ) {

@@ -19,7 +19,7 @@ const SHORT: Duration = Duration::from_secs(5);
 
 type Reply = oneshot::Sender<Result<HostReply, Failure>>;
 
-pub fn take(server: &mut Server, request: HostRequest) {
+pub fn handle_request(server: &mut Server, request: HostRequest) {
     let HostRequest { session, item, call, deadline, reply } = request;
     let outgoing = server.client.outgoing().clone();
     match call {

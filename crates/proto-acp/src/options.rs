@@ -2,7 +2,7 @@
 //!
 //! Invariant: the current value is always one of the offered ones, and only offered values are accepted.
 
-use domain::command::{Catalog, Settings};
+use domain::command::{Catalog, SessionSettings};
 use rpc::Fault;
 
 use crate::from_wire::invalid;
@@ -18,7 +18,7 @@ const TRUSTED: &str = "trust";
 /// Shown while no variant was chosen.
 const UNCHOSEN: &str = "default";
 
-pub fn modes(catalog: &Catalog, settings: &Settings) -> acp::SessionModeState {
+pub fn modes(catalog: &Catalog, settings: &SessionSettings) -> acp::SessionModeState {
     let current = behavior(catalog, settings);
     let modes = behaviors(catalog, current)
         .into_iter()
@@ -26,7 +26,11 @@ pub fn modes(catalog: &Catalog, settings: &Settings) -> acp::SessionModeState {
     acp::SessionModeState::new(current.to_owned(), modes.collect())
 }
 
-pub fn options(catalog: &Catalog, settings: &Settings, boolean: bool) -> Vec<acp::SessionConfigOption> {
+pub fn options(
+    catalog: &Catalog,
+    settings: &SessionSettings,
+    boolean: bool,
+) -> Vec<acp::SessionConfigOption> {
     let mut options = vec![mode(catalog, settings)];
     options.extend(model(catalog, settings));
     options.extend(variant(catalog, settings));
@@ -37,10 +41,10 @@ pub fn options(catalog: &Catalog, settings: &Settings, boolean: bool) -> Vec<acp
 /// The change that setting an option means.
 pub fn change(
     catalog: &Catalog,
-    settings: &Settings,
+    settings: &SessionSettings,
     id: &str,
     value: &acp::SessionConfigOptionValue,
-) -> Result<Settings, Fault> {
+) -> Result<SessionSettings, Fault> {
     if id == TRUST {
         let chosen = value.as_value_id().map(|value| value.0.as_ref());
         let trust = value.as_bool().or(match chosen {
@@ -49,7 +53,7 @@ pub fn change(
             _ => None,
         });
         let trust = trust.ok_or_else(|| invalid("The option trust is either on or off."))?;
-        return Ok(Settings { trust: Some(trust), ..Settings::default() });
+        return Ok(SessionSettings { trust: Some(trust), ..SessionSettings::default() });
     }
     let offered = match id {
         MODE => Some(mode(catalog, settings)),
@@ -65,21 +69,25 @@ pub fn change(
         )));
     }
     Ok(match id {
-        MODE => Settings { behavior: Some(value), ..Settings::default() },
-        MODEL => Settings { model: Some(value), ..Settings::default() },
+        MODE => SessionSettings { behavior: Some(value), ..SessionSettings::default() },
+        MODEL => SessionSettings { model: Some(value), ..SessionSettings::default() },
         // What is not chosen cannot be chosen again; nothing changes.
-        _ if value == UNCHOSEN && settings.variant.is_none() => Settings::default(),
-        _ => Settings { variant: Some(value), ..Settings::default() },
+        _ if value == UNCHOSEN && settings.variant.is_none() => SessionSettings::default(),
+        _ => SessionSettings { variant: Some(value), ..SessionSettings::default() },
     })
 }
 
 /// The change that choosing a mode means.
-pub fn mode_change(catalog: &Catalog, settings: &Settings, mode: &str) -> Result<Settings, Fault> {
+pub fn mode_change(
+    catalog: &Catalog,
+    settings: &SessionSettings,
+    mode: &str,
+) -> Result<SessionSettings, Fault> {
     change(catalog, settings, MODE, &mode.into())
         .map_err(|_| invalid(format!("There is no mode {mode:?}; choose one of the offered modes.")))
 }
 
-fn mode(catalog: &Catalog, settings: &Settings) -> acp::SessionConfigOption {
+fn mode(catalog: &Catalog, settings: &SessionSettings) -> acp::SessionConfigOption {
     let current = behavior(catalog, settings);
     let choices: Vec<_> = behaviors(catalog, current)
         .into_iter()
@@ -91,7 +99,7 @@ fn mode(catalog: &Catalog, settings: &Settings) -> acp::SessionConfigOption {
         .category(acp::SessionConfigOptionCategory::Mode)
 }
 
-fn model(catalog: &Catalog, settings: &Settings) -> Option<acp::SessionConfigOption> {
+fn model(catalog: &Catalog, settings: &SessionSettings) -> Option<acp::SessionConfigOption> {
     let current = settings.model.as_ref().or(catalog.default_model.as_ref())?;
     let mut names: Vec<&str> = catalog.models.iter().map(|model| model.id.as_str()).collect();
     if !names.contains(&current.as_str()) {
@@ -103,7 +111,7 @@ fn model(catalog: &Catalog, settings: &Settings) -> Option<acp::SessionConfigOpt
     )
 }
 
-fn variant(catalog: &Catalog, settings: &Settings) -> Option<acp::SessionConfigOption> {
+fn variant(catalog: &Catalog, settings: &SessionSettings) -> Option<acp::SessionConfigOption> {
     let model = settings.model.as_ref().or(catalog.default_model.as_ref())?;
     let info = catalog.models.iter().find(|info| info.id == *model)?;
     if info.variants.is_empty() {
@@ -120,7 +128,7 @@ fn variant(catalog: &Catalog, settings: &Settings) -> Option<acp::SessionConfigO
     )
 }
 
-fn trust(settings: &Settings, boolean: bool) -> acp::SessionConfigOption {
+fn trust(settings: &SessionSettings, boolean: bool) -> acp::SessionConfigOption {
     let on = settings.trust.unwrap_or(false);
     let option = if boolean {
         acp::SessionConfigOption::boolean(TRUST, "Never ask", on)
@@ -149,7 +157,7 @@ fn values(option: &acp::SessionConfigOption) -> impl Iterator<Item = &str> {
     ungrouped.iter().map(|choice| choice.value.0.as_ref())
 }
 
-fn behavior<'a>(catalog: &'a Catalog, settings: &'a Settings) -> &'a str {
+fn behavior<'a>(catalog: &'a Catalog, settings: &'a SessionSettings) -> &'a str {
     let default = if catalog.default_behavior.is_empty() { "agent" } else { &catalog.default_behavior };
     settings.behavior.as_deref().unwrap_or(default)
 }
@@ -196,7 +204,7 @@ mod tests {
         }
     }
 
-    fn shown(settings: &Settings, boolean: bool) -> Vec<(String, String)> {
+    fn shown(settings: &SessionSettings, boolean: bool) -> Vec<(String, String)> {
         let current = |option: &acp::SessionConfigOption| match &option.kind {
             acp::SessionConfigKind::Select(select) => select.current_value.to_string(),
             acp::SessionConfigKind::Boolean(boolean) => boolean.current_value.to_string(),
@@ -211,16 +219,16 @@ mod tests {
 
     #[test]
     fn the_current_value_is_always_offered() {
-        let plain = Settings::default();
+        let plain = SessionSettings::default();
         assert_eq!(
             shown(&plain, true),
             [pair("mode", "agent"), pair("model", "a/plain"), pair("trust", "false")]
         );
-        let odd = Settings {
+        let odd = SessionSettings {
             behavior: Some("mine".into()),
             model: Some("b/deep".into()),
             trust: Some(true),
-            ..Settings::default()
+            ..SessionSettings::default()
         };
         assert_eq!(
             shown(&odd, false),
@@ -231,7 +239,7 @@ mod tests {
                 pair("trust", "trust")
             ]
         );
-        let gone = Settings { model: Some("c/unlisted".into()), ..Settings::default() };
+        let gone = SessionSettings { model: Some("c/unlisted".into()), ..SessionSettings::default() };
         let model = model(&catalog(), &gone).unwrap();
         assert!(values(&model).any(|value| value == "c/unlisted"));
     }
@@ -239,12 +247,12 @@ mod tests {
     #[test]
     fn only_offered_values_are_accepted() {
         let catalog = catalog();
-        let deep = Settings { model: Some("b/deep".into()), ..Settings::default() };
+        let deep = SessionSettings { model: Some("b/deep".into()), ..SessionSettings::default() };
         let set = |id: &str, value: acp::SessionConfigOptionValue| change(&catalog, &deep, id, &value);
         assert_eq!(set("mode", "plan".into()).unwrap().behavior.as_deref(), Some("plan"));
         assert_eq!(set("model", "a/plain".into()).unwrap().model.as_deref(), Some("a/plain"));
         assert_eq!(set("variant", "high".into()).unwrap().variant.as_deref(), Some("high"));
-        assert_eq!(set("variant", "default".into()).unwrap(), Settings::default());
+        assert_eq!(set("variant", "default".into()).unwrap(), SessionSettings::default());
         assert_eq!(set("trust", true.into()).unwrap().trust, Some(true));
         assert_eq!(set("trust", "ask".into()).unwrap().trust, Some(false));
         for (id, value) in

@@ -11,8 +11,8 @@ use std::time::Duration;
 use domain::command::Catalog;
 use domain::event::{CatalogKind, EventBody};
 use domain::link::Engine;
-use domain::{Command, Event, Failure, Front, Happened, ItemId, SessionId};
-use rpc::{Backlog, End, Fault, Inbound, Responder, Settings, Transport};
+use domain::{Command, Event, Failure, FrontendEvent, FrontendLink, ItemId, SessionId};
+use rpc::{Backlog, End, Fault, Inbound, PeerOptions, Responder, Transport};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
@@ -27,13 +27,13 @@ const FLUSH: Duration = Duration::from_secs(2);
 
 /// Serves until the input ends.
 pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> {
-    let settings = Settings {
+    let settings = PeerOptions {
         cancel: Some(rpc::CancelMethod { method: method::CANCEL_REQUEST, parameter: "requestId" }),
-        ..Settings::newline()
+        ..PeerOptions::newline()
     };
     let (peer, inbox) = rpc::inbox(settings, transport)?;
     let mut server = Server {
-        engine: Front::new(engine),
+        engine: FrontendLink::new(engine),
         client: Backlog::new(peer.outgoing()),
         chats: HashMap::new(),
         extras: Extras::default(),
@@ -52,7 +52,7 @@ pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> 
 
 pub struct Server {
     /// Attached from `initialize` on.
-    pub engine: Front<Server>,
+    pub engine: FrontendLink<Server>,
     pub client: Backlog,
     pub chats: HashMap<SessionId, Chat>,
     pub extras: Extras,
@@ -71,16 +71,16 @@ impl Server {
         let mut ended = std::pin::pin!(ended);
         loop {
             let happened = match self.again.pop_front() {
-                Some(message) => Happened::Message(message),
+                Some(message) => FrontendEvent::Message(message),
                 None => self.engine.next(&mut inbox, self.client.full(), &mut ended).await,
             };
             match happened {
-                Happened::Reply(then) => then(self),
-                Happened::Message(message) => crate::dispatch::take(self, message).await,
-                Happened::Host(request) => crate::host::take(self, request),
-                Happened::Event(event) => self.show(&event),
-                Happened::Room => self.client.drain(),
-                Happened::End => break,
+                FrontendEvent::Reply(then) => then(self),
+                FrontendEvent::Message(message) => crate::dispatch::handle_message(self, message).await,
+                FrontendEvent::Host(request) => crate::host::handle_request(self, request),
+                FrontendEvent::Event(event) => self.show(&event),
+                FrontendEvent::Room => self.client.drain(),
+                FrontendEvent::End => break,
             }
         }
     }

@@ -118,7 +118,7 @@ pub fn replay(server: &mut Server, info: &SessionInfo, facts: Vec<Arc<Recorded>>
     let session = &info.id;
     let newest = facts.last().map_or(info.newest, |last| last.number);
     let mut open: Vec<(AskId, Question)> = Vec::new();
-    for recorded in domain::replay::effective(facts) {
+    for recorded in domain::replay::visible_facts(facts) {
         let event = Event::fact(session.clone(), recorded);
         let outs = server.chats.get_mut(session).map(|chat| chat.projection.project(&event));
         for out in outs.unwrap_or_default().into_iter().filter(|out| !to_wire::is_state(out)) {

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use domain::command::{Catalog, Settings};
+use domain::command::{Catalog, SessionSettings};
 use domain::event::{Channel, EventBody, Fact, Level, Notice, Recorded, SessionUsage};
 use domain::item::{Item, ItemKind, Part};
 use domain::tool_call::{ToolCall, ToolState};
@@ -24,7 +24,7 @@ pub struct Projection {
     session: SessionId,
     extras: Extras,
     pub catalog: Arc<Catalog>,
-    pub settings: Settings,
+    pub settings: SessionSettings,
     items: HashMap<ItemId, Shown>,
     /// Turns whose message this client typed.
     own: HashSet<TurnId>,
@@ -49,7 +49,7 @@ struct Shown {
 }
 
 impl Projection {
-    pub fn new(session: SessionId, extras: Extras, catalog: Arc<Catalog>, settings: Settings) -> Self {
+    pub fn new(session: SessionId, extras: Extras, catalog: Arc<Catalog>, settings: SessionSettings) -> Self {
         let (items, own, early) = (HashMap::new(), HashSet::new(), HashMap::new());
         Self { session, extras, catalog, settings, items, own, plan: None, early }
     }
@@ -129,10 +129,10 @@ impl Projection {
     }
 
     /// Tells what the client does not know: what it set itself is in `settings` already.
-    fn settings_changed(&mut self, change: &Settings, at: u64, out: &mut Vec<Out>) {
+    fn settings_changed(&mut self, change: &SessionSettings, at: u64, out: &mut Vec<Out>) {
         let before = self.settings.clone();
         self.settings.apply(change);
-        let Settings { title, behavior, model, variant, trust } = &self.settings;
+        let SessionSettings { title, behavior, model, variant, trust } = &self.settings;
         if *title != before.title {
             out.push(info(title.clone(), at));
         }

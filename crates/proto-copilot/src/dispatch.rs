@@ -18,7 +18,7 @@ use crate::to_wire;
 use crate::wire::{InitializeParams, InitializeResult, ServerCapabilities, method};
 use crate::{chat, customize, generate};
 
-pub fn take(
+pub fn handle_message(
     server: &Arc<Server>,
     method: &str,
     params: Option<&RawValue>,

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use domain::command::Workspace;
+use domain::command::WorkspaceSpec;
 use domain::link::{Commands, Link};
 use domain::{Command, Failure};
-use rpc::{Handler, Outgoing, Params, Peer, Responder, Settings, Transport};
+use rpc::{Handler, Outgoing, Params, Peer, PeerOptions, Responder, Transport};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -51,11 +51,11 @@ impl Default for Limits {
 /// Serves until `exit` or the end of the input. After the end of the input what was asked for is still answered.
 pub async fn serve(
     link: Link,
-    workspace: Workspace,
+    workspace: WorkspaceSpec,
     transport: Transport,
     limits: Limits,
 ) -> std::io::Result<()> {
-    let settings = Settings {
+    let settings = PeerOptions {
         message_limit: LINE,
         too_large: to_wire::too_large(format!(
             "The message is larger than {} MB. Send a smaller specification or less code.",
@@ -63,7 +63,7 @@ pub async fn serve(
         )),
         in_flight_limit: limits.running + limits.waiting,
         too_many: to_wire::rate_limited(),
-        ..Settings::newline()
+        ..PeerOptions::newline()
     };
     let exit = Arc::new(Notify::new());
     let peer = Peer::start(settings, transport, |outgoing| Intake {
@@ -172,11 +172,11 @@ impl Job {
 pub struct Entering {
     commands: Commands,
     entered: Arc<tokio::sync::OnceCell<Result<(), Failure>>>,
-    workspace: Workspace,
+    workspace: WorkspaceSpec,
 }
 
 impl Entering {
-    fn start(commands: Commands, workspace: Workspace) -> Self {
+    fn start(commands: Commands, workspace: WorkspaceSpec) -> Self {
         Self { commands, entered: Arc::default(), workspace }
     }
 
@@ -203,7 +203,7 @@ impl Handler for Intake {
         let bytes =
             u32::try_from(kib).ok().and_then(|kib| self.held.clone().try_acquire_many_owned(kib).ok());
         match bytes {
-            Some(bytes) => dispatch::take(&self.server, method, raw, bytes, responder),
+            Some(bytes) => dispatch::handle_message(&self.server, method, raw, bytes, responder),
             None => responder.fail(to_wire::rate_limited()),
         }
     }

@@ -54,7 +54,7 @@ pub fn rate_limited() -> Fault {
     Fault::new(code::RATE_LIMITED, "Too many requests are waiting. Wait for answers and send it again.")
 }
 
-/// A failure of the engine or of the model while customising.
+/// A failure of the engine or of the model while customizing.
 pub fn failure(failure: &Failure) -> Fault {
     match failure.kind {
         FailureKind::Internal => Fault::internal(failure.to_string()),

@@ -52,7 +52,7 @@ pub async fn open(server: &mut Server, params: ChatParams, responder: Option<Res
         .await;
 }
 
-/// A chat of its own that begins with what another one holds, also one that another process writes.
+/// A chat of its own that begins with what another one defers, also one that another process writes.
 pub async fn fork(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
     let Some(session) = session_of(&params) else {
         return fail(responder, Fault::new(Fault::INVALID_PARAMS, "chatId is missing."));

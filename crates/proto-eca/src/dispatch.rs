@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use domain::command::Workspace;
+use domain::command::WorkspaceSpec;
 use domain::tool::ServerAction;
 use domain::{Abilities, Answer, Command, Failure, FailureKind, ItemId, Reply, SessionId};
 use rpc::{Fault, Inbound, Responder};
@@ -23,7 +23,7 @@ use crate::wire::{self, ChatParams, InitializeParams, method};
 const REFUSED: i64 = -32000;
 const NOT_INITIALIZED: i64 = -32002;
 
-pub async fn take(server: &mut Server, message: Inbound) {
+pub async fn handle_message(server: &mut Server, message: Inbound) {
     let Inbound { method, params, responder } = message;
     let params = params.as_deref().map_or("null", |raw| raw.get());
     let value = match serde_json::from_str(params) {
@@ -108,7 +108,7 @@ async fn initialize(server: &mut Server, value: Value, responder: Option<Respond
         .map(|folder| from_wire::path(&folder.uri))
         .collect();
     let workspace =
-        Workspace { roots, options: params.initialization_options.filter(|options| !options.is_null()) };
+        WorkspaceSpec { roots, options: params.initialization_options.filter(|options| !options.is_null()) };
     server.hello = Some((abilities, workspace.clone()));
     server
         .engine

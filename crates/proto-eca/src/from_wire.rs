@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use domain::command::{Context, Settings};
+use domain::command::{Context, SessionSettings};
 use domain::host::Position;
 use domain::tool::Resource;
 use serde_json::Value;
@@ -91,8 +91,8 @@ pub fn behavior(behavior: Option<String>, agent: Option<String>) -> Option<Strin
     Some(if name == "code" { "agent".to_owned() } else { name })
 }
 
-pub fn settings(params: &wire::ChatParams) -> Settings {
-    Settings {
+pub fn settings(params: &wire::ChatParams) -> SessionSettings {
+    SessionSettings {
         title: params.title.clone(),
         model: params.model.clone(),
         behavior: behavior(params.behavior.clone(), params.agent.clone()),

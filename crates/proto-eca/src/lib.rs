@@ -7,11 +7,11 @@ pub mod chats;
 pub mod dispatch;
 pub mod draft;
 pub mod from_wire;
+pub mod pending_logins;
 pub mod prompting;
 pub mod queries;
 pub mod serve;
 pub mod to_wire;
-pub mod verdict;
 pub mod wire;
 
-pub use serve::{Outside, serve};
+pub use serve::{ServeOptions, serve};

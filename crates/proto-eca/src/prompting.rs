@@ -1,14 +1,14 @@
 //! `chat/prompt`: the chat is opened where it must be, the prompt sent, and whatever goes wrong said as contents.
 
-use domain::command::{AcceptedStatus, Settings, TurnLimits, UserPrompt, known_behavior};
+use domain::command::{AcceptedStatus, SessionSettings, TurnLimits, UserPrompt, known_behavior};
 use domain::{Command, Failure, FailureKind, SessionId};
 use rpc::Responder;
 use serde_json::{Value, json};
 
 use crate::dispatch::{decode, fail, turn_to_draft};
 use crate::from_wire;
+use crate::pending_logins;
 use crate::serve::Server;
-use crate::verdict;
 use crate::wire::{PromptParams, method};
 
 pub async fn prompt(server: &mut Server, value: Value, responder: Option<Responder>) {
@@ -51,10 +51,10 @@ pub async fn prompt(server: &mut Server, value: Value, responder: Option<Respond
 }
 
 /// What the prompt changes in its chat.
-fn change(server: &Server, params: &PromptParams) -> Settings {
+fn change(server: &Server, params: &PromptParams) -> SessionSettings {
     let model = params.model.clone();
     let model = if server.draft { draft_model(server, model) } else { model };
-    Settings {
+    SessionSettings {
         model: model.filter(|model| !model.is_empty()),
         behavior: from_wire::behavior(params.behavior.clone(), params.agent.clone()),
         variant: params.variant.clone(),
@@ -63,7 +63,7 @@ fn change(server: &Server, params: &PromptParams) -> Settings {
     }
 }
 
-fn sensible(server: &Server, params: &PromptParams, change: &Settings) -> Result<(), Failure> {
+fn sensible(server: &Server, params: &PromptParams, change: &SessionSettings) -> Result<(), Failure> {
     let has_contexts = params.contexts.iter().chain(&params.context).any(|contexts| !contexts.is_empty());
     if params.message.trim().is_empty() && !has_contexts {
         return Err(Failure::user("The prompt is empty.").hint("Send a message, or contexts to look at."));
@@ -86,7 +86,7 @@ fn prompted(
 ) {
     let (status, model, failure) = match accepted {
         Ok(accepted) if accepted.status == AcceptedStatus::Prompting && !server.draft => {
-            return verdict::respond(server, chat, accepted, responder, is_new);
+            return pending_logins::respond(server, chat, accepted, responder, is_new);
         }
         Ok(accepted) => (accepted.status, accepted.model, None),
         Err(failure) => {
@@ -133,7 +133,7 @@ fn draft_model(server: &Server, name: Option<String>) -> Option<String> {
 }
 
 /// Not awaited: the prompt follows at once, and the engine takes both in order.
-async fn open(server: &mut Server, session: SessionId, settings: Settings) {
+async fn open(server: &mut Server, session: SessionId, settings: SessionSettings) {
     let (id, opened) = (Some(session.clone()), session.clone());
     server
         .engine

@@ -6,19 +6,21 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use domain::command::{Catalog, Workspace};
+use domain::command::{Catalog, WorkspaceSpec};
 use domain::event::{CatalogKind, EventBody, Outcome};
 use domain::host::{HostReply, HostRequest};
 use domain::link::Engine;
-use domain::{Answer, Ask, AskKind, Command, Event, Fact, Failure, Front, Happened, HostCall, SessionId};
-use rpc::{Backlog, End, Inbound, Outgoing, Responder, Settings, Transport};
+use domain::{
+    Answer, Ask, AskKind, Command, Event, Fact, Failure, FrontendEvent, FrontendLink, HostCall, SessionId,
+};
+use rpc::{Backlog, End, Inbound, Outgoing, PeerOptions, Responder, Transport};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::draft::DraftProjection;
 use crate::from_wire;
+use crate::pending_logins::{self, PendingLogins};
 use crate::to_wire::Projection;
-use crate::verdict::{self, Verdicts};
 use crate::wire::{self, Out, method};
 
 /// How long the last words may take to be written.
@@ -27,20 +29,20 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 const QUESTION: Duration = Duration::from_secs(24 * 3600);
 
 /// What the connection tells the program around it.
-pub struct Outside {
+pub struct ServeOptions {
     /// The client's process: when it dies, so do we.
     pub parent: mpsc::UnboundedSender<u32>,
 }
 
 /// Serves until the input ends or `exit` comes.
-pub async fn serve(engine: Engine, transport: Transport, outside: Outside) -> std::io::Result<()> {
-    let settings = Settings {
+pub async fn serve(engine: Engine, transport: Transport, outside: ServeOptions) -> std::io::Result<()> {
+    let settings = PeerOptions {
         cancel: Some(rpc::CancelMethod { method: "$/cancelRequest", parameter: "id" }),
-        ..Settings::header()
+        ..PeerOptions::header()
     };
     let (peer, inbox) = rpc::inbox(settings, transport)?;
     let mut server = Server {
-        engine: Front::new(engine),
+        engine: FrontendLink::new(engine),
         client: Backlog::new(peer.outgoing()),
         outside,
         chats: HashMap::new(),
@@ -48,7 +50,7 @@ pub async fn serve(engine: Engine, transport: Transport, outside: Outside) -> st
         hello: None,
         draft: false,
         over: false,
-        verdicts: Verdicts::default(),
+        pending_logins: PendingLogins::default(),
     };
     server.run(inbox, peer.ended()).await;
     // Who closed its side may still wait for answers.
@@ -57,25 +59,25 @@ pub async fn serve(engine: Engine, transport: Transport, outside: Outside) -> st
     Ok(())
 }
 
-enum Projecting {
-    Grown(Projection),
+enum ChatProjection {
+    Current(Projection),
     Draft(DraftProjection),
 }
 
 pub struct Server {
     /// Attached from `initialize` on.
-    pub engine: Front<Server>,
+    pub engine: FrontendLink<Server>,
     client: Backlog,
-    pub outside: Outside,
-    chats: HashMap<SessionId, Projecting>,
+    pub outside: ServeOptions,
+    chats: HashMap<SessionId, ChatProjection>,
     pub catalog: Catalog,
     /// What the client said it can and where it works.
-    pub hello: Option<(domain::Abilities, Workspace)>,
+    pub hello: Option<(domain::Abilities, WorkspaceSpec)>,
     /// The client speaks the draft protocol.
     pub draft: bool,
     pub over: bool,
     /// Responses that wait for what a provider thinks of its key.
-    pub verdicts: Verdicts,
+    pub pending_logins: PendingLogins,
 }
 
 impl Server {
@@ -83,15 +85,15 @@ impl Server {
         let mut ended = std::pin::pin!(ended);
         while !self.over {
             match self.engine.next(&mut inbox, self.client.full(), &mut ended).await {
-                Happened::Reply(then) => then(self),
-                Happened::Message(message) => crate::dispatch::take(self, message).await,
-                Happened::Host(request) => self.host_call(request),
-                Happened::Event(event) => self.show(&event),
-                Happened::Room => self.client.drain(),
-                Happened::End => break,
+                FrontendEvent::Reply(then) => then(self),
+                FrontendEvent::Message(message) => crate::dispatch::handle_message(self, message).await,
+                FrontendEvent::Host(request) => self.host_call(request),
+                FrontendEvent::Event(event) => self.show(&event),
+                FrontendEvent::Room => self.client.drain(),
+                FrontendEvent::End => break,
             }
         }
-        verdict::end(self);
+        pending_logins::end(self);
         self.engine.tell(Command::Detach).await;
     }
 
@@ -112,7 +114,7 @@ impl Server {
     /// From now on the chat is one of this connection's.
     pub fn learn(&mut self, session: &SessionId) {
         let draft = self.draft;
-        self.chats.entry(session.clone()).or_insert_with(|| fresh(draft));
+        self.chats.entry(session.clone()).or_insert_with(|| new_projection(draft));
     }
 
     pub fn forget(&mut self, session: &SessionId) {
@@ -122,8 +124,8 @@ impl Server {
 
     /// Shows stored facts, and what comes after them. Of turns that went well only the last one's state is told.
     pub fn replay(&mut self, session: &SessionId, facts: Vec<std::sync::Arc<domain::Recorded>>, newest: u64) {
-        self.chats.insert(session.clone(), fresh(self.draft));
-        let facts = domain::replay::effective(facts);
+        self.chats.insert(session.clone(), new_projection(self.draft));
+        let facts = domain::replay::visible_facts(facts);
         let last = |is: fn(&Fact) -> bool| facts.iter().rposition(|recorded| is(&recorded.fact));
         let usage = last(|fact| matches!(fact, Fact::UsageChanged { .. }));
         let turn = last(|fact| matches!(fact, Fact::TurnStarted { .. } | Fact::TurnEnded { .. }));
@@ -144,13 +146,13 @@ impl Server {
     pub fn ask_of(&self, session: &SessionId, call: &str) -> Option<domain::AskId> {
         let id = domain::ItemId::parse(call)?;
         match self.chats.get(session)? {
-            Projecting::Grown(projection) => projection.asks.get(&id).copied(),
-            Projecting::Draft(_) => None,
+            ChatProjection::Current(projection) => projection.asks.get(&id).copied(),
+            ChatProjection::Draft(_) => None,
         }
     }
 
     pub fn show(&mut self, event: &Event) {
-        if verdict::holds(self, event) {
+        if pending_logins::defers(self, event) {
             return;
         }
         match (&event.session, &event.body) {
@@ -169,8 +171,8 @@ impl Server {
 
     fn project(&mut self, event: &Event) {
         let outs = match event.session.as_ref().and_then(|session| self.chats.get_mut(session)) {
-            Some(Projecting::Grown(projection)) => projection.project(event),
-            Some(Projecting::Draft(projection)) => projection.project(event),
+            Some(ChatProjection::Current(projection)) => projection.project(event),
+            Some(ChatProjection::Draft(projection)) => projection.project(event),
             None => Projection::default().project(event),
         };
         for out in &outs {
@@ -271,11 +273,11 @@ impl Server {
     }
 }
 
-fn fresh(draft: bool) -> Projecting {
+fn new_projection(draft: bool) -> ChatProjection {
     if draft {
-        Projecting::Draft(DraftProjection::default())
+        ChatProjection::Draft(DraftProjection::default())
     } else {
-        Projecting::Grown(Projection::default())
+        ChatProjection::Current(Projection::default())
     }
 }
 
@@ -318,7 +320,7 @@ async fn locations(request: rpc::Request) -> Result<HostReply, Failure> {
         .decode()
         .await
         .map_err(|error| Failure::user(format!("The editor gave no answer: {error}. Use grep instead.")))?;
-    let places = result.locations.unwrap_or_default().into_iter().map(|location| domain::host::Place {
+    let places = result.locations.unwrap_or_default().into_iter().map(|location| domain::host::SourceRange {
         path: from_wire::path(&location.uri),
         start: from_wire::position(location.range.start),
         end: from_wire::position(location.range.end),

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use domain::command::{Context, SessionInfo, Settings, UserPrompt};
+use domain::command::{Context, SessionInfo, SessionSettings, UserPrompt};
 use domain::link::Commands;
 use domain::{Command, Failure, ItemId, SessionId, TurnId};
 use rpc::{RequestError, Responder};
@@ -266,7 +266,7 @@ impl Begin {
     }
 
     async fn open(&self, id: Option<SessionId>) -> Result<SessionInfo, Failure> {
-        let (workspace, settings) = (Some(self.workspace.clone()), Settings::default());
+        let (workspace, settings) = (Some(self.workspace.clone()), SessionSettings::default());
         let servers = Vec::new();
         self.commands.call(|reply| Command::Open { id, workspace, settings, servers, reply }).await
     }

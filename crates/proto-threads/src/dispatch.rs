@@ -10,7 +10,7 @@ use crate::serve::{Driver, Server};
 use crate::wire::method;
 use crate::{agent_drives, editor_drives, files};
 
-pub async fn take(server: &mut Server, message: Inbound) {
+pub async fn handle_message(server: &mut Server, message: Inbound) {
     let Inbound { method, params, responder } = message;
     let Some(responder) = responder else {
         tracing::debug!(method, "a call without an id");

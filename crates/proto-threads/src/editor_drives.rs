@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use domain::command::{Settings, UserPrompt};
+use domain::command::{SessionSettings, UserPrompt};
 use domain::store::ListFilter;
 use domain::{Command, Failure, ItemId, SessionId, TurnId};
 use rpc::{Fault, Responder};
@@ -41,7 +41,7 @@ pub async fn create_thread(server: &mut Server, responder: Responder) {
             |reply| Command::Open {
                 id: None,
                 workspace,
-                settings: Settings::default(),
+                settings: SessionSettings::default(),
                 servers: Vec::new(),
                 reply,
             },

@@ -9,11 +9,11 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::command::Workspace;
+use domain::command::WorkspaceSpec;
 use domain::host::Grants;
 use domain::link::{Commands, Engine};
-use domain::{Abilities, Command, Event, Front, Happened, SessionId, TurnId};
-use rpc::{End, Inbound, Outgoing, RequestError, Responder, Settings, Transport};
+use domain::{Abilities, Command, Event, FrontendEvent, FrontendLink, SessionId, TurnId};
+use rpc::{End, Inbound, Outgoing, PeerOptions, RequestError, Responder, Transport};
 use tokio::sync::mpsc;
 
 use crate::agent_drives::Conversation;
@@ -53,7 +53,7 @@ pub struct Options {
 
 /// Serves until the input ends.
 pub async fn serve(engine: Engine, transport: Transport, options: Options) -> std::io::Result<()> {
-    let settings = Settings { version_member: false, ..Settings::newline() };
+    let settings = PeerOptions { version_member: false, ..PeerOptions::newline() };
     let (peer, inbox) = rpc::inbox(settings, transport)?;
     let abilities = Abilities {
         client: "threads".to_owned(),
@@ -64,7 +64,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: Options) -> st
         grants: options.grants,
         ..Abilities::default()
     };
-    let mut engine = Front::new(engine);
+    let mut engine = FrontendLink::new(engine);
     let mut server = Server {
         outgoing: peer.outgoing(),
         commands: engine.attach(abilities).await.map_err(std::io::Error::other)?,
@@ -107,7 +107,7 @@ pub enum Chunks {
 pub struct Server {
     pub outgoing: Outgoing,
     pub commands: Commands,
-    pub engine: Front<Server>,
+    pub engine: FrontendLink<Server>,
     pub options: Options,
     pub driver: Option<Driver>,
     pub threads: HashMap<SessionId, Thread>,
@@ -121,7 +121,7 @@ pub struct Server {
 
 impl Server {
     async fn begin(&mut self) {
-        let workspace = Workspace { roots: vec![self.options.workspace.clone()], options: None };
+        let workspace = WorkspaceSpec { roots: vec![self.options.workspace.clone()], options: None };
         self.engine
             .call(
                 |reply| Command::Enter { workspace, reply },
@@ -148,12 +148,12 @@ impl Server {
         loop {
             let full = (!self.outgoing.has_room()).then(|| self.outgoing.ready());
             match self.engine.next(&mut inbox, full, &mut ended).await {
-                Happened::Reply(then) => then(self),
-                Happened::Message(message) => crate::dispatch::take(self, message).await,
-                Happened::Host(request) => files::ask_client(self, request),
-                Happened::Event(event) => self.show(&event),
-                Happened::Room => {}
-                Happened::End => break,
+                FrontendEvent::Reply(then) => then(self),
+                FrontendEvent::Message(message) => crate::dispatch::handle_message(self, message).await,
+                FrontendEvent::Host(request) => files::ask_client(self, request),
+                FrontendEvent::Event(event) => self.show(&event),
+                FrontendEvent::Room => {}
+                FrontendEvent::End => break,
             }
         }
     }

@@ -159,7 +159,7 @@ pub fn entries(facts: Vec<Arc<Recorded>>) -> Vec<ThreadEntry> {
 
 /// The same with what the client itself read in the thread, and when.
 pub fn entries_with(facts: Vec<Arc<Recorded>>, reads: Vec<(u64, ThreadEntry)>) -> Vec<ThreadEntry> {
-    let effective = domain::replay::effective(facts);
+    let effective = domain::replay::visible_facts(facts);
     let told = effective.iter().filter_map(|recorded| match &recorded.fact {
         Fact::ItemEnded { item } => Some((recorded.at, entry(&item.kind)?)),
         _ => None,

@@ -2,7 +2,7 @@
 //! `cargo run --release -p rpc --example throughput [count]`
 #![allow(clippy::print_stdout, reason = "it prints a measurement")]
 
-use rpc::{Handler, NotSent, Outgoing, Params, Peer, Responder, Settings, Transport};
+use rpc::{Handler, NotSent, Outgoing, Params, Peer, PeerOptions, Responder, Transport};
 use serde::Serialize;
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -73,7 +73,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let start = Instant::now();
     let waits = runtime.block_on(async {
-        let peer = Peer::start(Settings::header(), Transport::blocking(std::io::empty(), output), |_| Deaf)?;
+        let peer =
+            Peer::start(PeerOptions::header(), Transport::blocking(std::io::empty(), output), |_| Deaf)?;
         let waits = send(&peer.outgoing(), count).await?;
         peer.close(Duration::from_secs(60)).await;
         Ok::<_, Box<dyn std::error::Error>>(waits)

@@ -39,7 +39,7 @@ pub enum Refusal {
 pub struct Decoder {
     limit: usize,
     state: State,
-    /// Initialised throughout; `start..end` is what was read and not yet taken.
+    /// Initialized throughout; `start..end` is what was read and not yet taken.
     buffer: Vec<u8>,
     start: usize,
     end: usize,

@@ -2,7 +2,7 @@
 //!
 //! It must not know what they say. Invariant: while the inbox is full, the peer is not read.
 
-use crate::{Handler, Params, Peer, Responder, Settings, Transport};
+use crate::{Handler, Params, Peer, PeerOptions, Responder, Transport};
 use serde_json::value::RawValue;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
@@ -24,7 +24,10 @@ struct Intake {
 }
 
 /// Starts a connection and gives its messages.
-pub fn inbox(settings: Settings, transport: Transport) -> std::io::Result<(Peer, mpsc::Receiver<Inbound>)> {
+pub fn inbox(
+    settings: PeerOptions,
+    transport: Transport,
+) -> std::io::Result<(Peer, mpsc::Receiver<Inbound>)> {
     let (sender, messages) = mpsc::channel(LIMIT);
     let peer = Peer::start(settings, transport, |_| Intake { inbox: PollSender::new(sender) })?;
     Ok((peer, messages))

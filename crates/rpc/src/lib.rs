@@ -15,7 +15,7 @@
 //! * **One answer per request.** A [`Responder`] answers once; dropped unanswered it answers -32603.
 //!
 //! ```
-//! use rpc::{Handler, Outgoing, Params, Peer, Responder, Settings, Transport};
+//! use rpc::{Handler, Outgoing, Params, Peer, Responder, PeerOptions, Transport};
 //! use std::time::Duration;
 //!
 //! struct Echo(Outgoing);
@@ -48,9 +48,9 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! let (ours, theirs) = tokio::io::duplex(4096);
 //! let (input, output) = tokio::io::split(ours);
-//! let server = Peer::start(Settings::header(), Transport::stream(input, output), |out| Echo(out.clone())).unwrap();
+//! let server = Peer::start(PeerOptions::header(), Transport::stream(input, output), |out| Echo(out.clone())).unwrap();
 //! let (input, output) = tokio::io::split(theirs);
-//! let client = Peer::start(Settings::header(), Transport::stream(input, output), |_| Caller).unwrap();
+//! let client = Peer::start(PeerOptions::header(), Transport::stream(input, output), |_| Caller).unwrap();
 //!
 //! let reply = client.outgoing().request("echo", &["hello"], Duration::from_secs(5));
 //! assert_eq!(reply.decode::<Vec<String>>().await.unwrap(), ["hello"]);
@@ -66,11 +66,11 @@ mod backlog;
 pub mod framing;
 mod inbox;
 mod message;
+mod options;
 mod outgoing;
 mod peer;
 mod queue;
 mod responder;
-mod settings;
 mod shared;
 mod transport;
 
@@ -78,9 +78,9 @@ pub use backlog::Backlog;
 pub use framing::Framing;
 pub use inbox::{Inbound, inbox};
 pub use message::{Fault, Id, Params};
+pub use options::{CancelMethod, PeerOptions};
 pub use outgoing::{NotSent, Outgoing, Request, RequestError};
 pub use peer::{Handler, Peer};
 pub use responder::{Cancellation, Responder};
-pub use settings::{CancelMethod, Settings};
 pub use shared::End;
 pub use transport::{Transport, stdio};

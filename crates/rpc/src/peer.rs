@@ -8,7 +8,7 @@ use crate::message::{self, Fault, Glimpse, Id, Incoming, Outcome, Params};
 use crate::outgoing::{Outgoing, RequestError};
 use crate::queue::{Batch, Load};
 use crate::shared::{End, Reply, Shared};
-use crate::{Responder, Settings, Transport};
+use crate::{PeerOptions, Responder, Transport};
 use serde_json::value::RawValue;
 use std::future::poll_fn;
 use std::io;
@@ -45,7 +45,7 @@ pub struct Peer {
 impl Peer {
     /// Starts reading and writing. `handler` is made with the sending half, before the first message is read.
     pub fn start<H: Handler>(
-        settings: Settings,
+        settings: PeerOptions,
         transport: Transport,
         handler: impl FnOnce(&Outgoing) -> H,
     ) -> io::Result<Peer> {

@@ -61,7 +61,7 @@ impl Responder {
 
     fn answer<T: Serialize + ?Sized>(mut self, outcome: Result<&T, &Fault>) {
         self.shared.answer(Some(&self.id), outcome);
-        // After it is queued: should serialising panic, the drop still answers.
+        // After it is queued: should serializing panic, the drop still answers.
         self.answered = true;
     }
 }

@@ -6,7 +6,7 @@
 use crate::message::{Fault, Id};
 use crate::outgoing::{NotSent, RequestError};
 use crate::queue::{Class, Queue};
-use crate::{Cancellation, Settings};
+use crate::{Cancellation, PeerOptions};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::cell::Cell;
@@ -31,7 +31,7 @@ pub enum End {
 pub(crate) type Reply = Result<Box<RawValue>, RequestError>;
 
 pub(crate) struct Shared {
-    pub settings: Settings,
+    pub settings: PeerOptions,
     pub queue: Queue,
     pub ended: watch::Sender<Option<End>>,
     /// How many requests of the peer are unanswered.
@@ -43,14 +43,14 @@ pub(crate) struct Shared {
 }
 
 thread_local! {
-    /// Where messages are serialised before they are copied into the queue.
+    /// Where messages are serialized before they are copied into the queue.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 const SCRATCH_KEPT: usize = 64 << 10;
 
 impl Shared {
-    pub fn new(settings: Settings) -> Shared {
+    pub fn new(settings: PeerOptions) -> Shared {
         Shared {
             queue: Queue::new(settings.queue_messages, settings.queue_bytes),
             settings,
@@ -90,7 +90,7 @@ impl Shared {
         })
     }
 
-    /// Queues an answer. One that cannot be serialised becomes -32603.
+    /// Queues an answer. One that cannot be serialized becomes -32603.
     pub fn answer<T: Serialize + ?Sized>(&self, id: Option<&Id>, outcome: Result<&T, &Fault>) {
         let sent = self.send(Class::Answer, |buffer| {
             buffer.extend_from_slice(b"\"id\":");

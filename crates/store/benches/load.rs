@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use domain::command::Settings;
+use domain::command::SessionSettings;
 use domain::event::{Channel, SessionOpened, SessionUsage};
 use domain::store::ListFilter;
 use domain::{Fact, Item, ItemId, ItemKind, Outcome, SessionId, Store, TurnId};
@@ -157,7 +157,7 @@ async fn deletes(directory: &Path) -> Vec<Duration> {
 
 async fn open(journal: &Journal, name: &str) -> SessionId {
     let session = SessionId::new(name);
-    let settings = Settings { title: Some(name.to_owned()), ..Settings::default() };
+    let settings = SessionSettings { title: Some(name.to_owned()), ..SessionSettings::default() };
     let opened =
         SessionOpened { workspace: vec!["/w".into()], settings, parent: None, client: String::new() };
     journal.lease(&session).await.unwrap();

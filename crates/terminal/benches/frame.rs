@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use domain::command::Settings;
+use domain::command::SessionSettings;
 use domain::event::{Channel, EventBody, Fact, ItemDelta, Recorded};
 use domain::{Event, Item, ItemId, ItemKind, Part, SessionId, TurnId};
 use ratatui::buffer::Buffer;
@@ -23,7 +23,7 @@ const TARGET: f64 = 4.0;
 
 fn main() {
     let theme = Theme::new(Palette::Dark);
-    let mut screen = Screen::new(theme, Vec::new(), Settings::default(), Instant::now(), 0);
+    let mut screen = Screen::new(theme, Vec::new(), SessionSettings::default(), Instant::now(), 0);
     let since = Instant::now();
     for number in 1..=MESSAGES {
         screen.happened(&fact(number, Fact::ItemEnded { item: message(number, !number.is_multiple_of(2)) }));

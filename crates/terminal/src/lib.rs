@@ -8,5 +8,5 @@ pub mod text;
 pub mod wire;
 
 pub use chat::theme::Palette;
-pub use chat::{ChatOptions, Outside, chat};
+pub use chat::{ChatOptions, TerminalServices, chat};
 pub use run::{Exit, RunOptions, run};

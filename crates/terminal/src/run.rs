@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::command::{AcceptedStatus, Settings, TurnLimits, UserPrompt, Workspace};
+use domain::command::{AcceptedStatus, SessionSettings, TurnLimits, UserPrompt, WorkspaceSpec};
 use domain::event::{Channel, EventBody, Fact};
 use domain::host::Grants;
 use domain::item::{Item, ItemKind};
@@ -84,10 +84,13 @@ pub async fn run(engine: Engine, options: RunOptions, out: &mut dyn Write, err: 
 /// Opens the chat and sends the prompt.
 async fn begin(link: Link, options: RunOptions, deadline: Instant) -> Result<Run, Failure> {
     let commands = link.commands.clone();
-    let workspace = Workspace { roots: vec![options.workspace.clone()], options: None };
+    let workspace = WorkspaceSpec { roots: vec![options.workspace.clone()], options: None };
     let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
-    let change =
-        Settings { model: options.model.clone(), behavior: options.behavior.clone(), ..Settings::default() };
+    let change = SessionSettings {
+        model: options.model.clone(),
+        behavior: options.behavior.clone(),
+        ..SessionSettings::default()
+    };
     let stored = stored(&commands, &options).await?;
     let is_new = stored.is_none();
     let info = match stored {

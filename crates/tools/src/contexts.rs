@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use domain::command::{Context, ContextQuery, FileContent, FileStat};
 use domain::host::Position;
-use domain::tool::{Scope, ToolPort};
+use domain::tool::{Scope, ToolContext};
 use domain::{BoxFuture, CancellationToken, Failure, HostCall, HostReply, Part, SessionId};
 
 use crate::edit::disk;
@@ -62,7 +62,7 @@ impl domain::files::Files for Contexts {
         &'a self,
         context: &'a Context,
         scope: &'a Scope,
-        port: Arc<dyn ToolPort>,
+        port: Arc<dyn ToolContext>,
     ) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
         Box::pin(async move { self.parts(context, scope, port.as_ref()).await.map_err(Failure::user) })
     }
@@ -142,7 +142,7 @@ impl Contexts {
         &self,
         context: &Context,
         scope: &Scope,
-        port: &dyn ToolPort,
+        port: &dyn ToolContext,
     ) -> Result<Vec<Part>, String> {
         match context {
             Context::File { path, lines } => self.file(path, *lines, scope, port).await,
@@ -177,7 +177,7 @@ impl Contexts {
         path: &Path,
         lines: Option<(u32, u32)>,
         scope: &Scope,
-        port: &dyn ToolPort,
+        port: &dyn ToolContext,
     ) -> Result<Vec<Part>, String> {
         let path = self.inside(path, scope)?;
         let most = self.files.limits.image_bytes;
@@ -277,7 +277,7 @@ fn beside_files(query: &str) -> Vec<Context> {
     found
 }
 
-async fn client_text(path: &Resolved, port: &dyn ToolPort, limits: &Limits) -> Option<String> {
+async fn client_text(path: &Resolved, port: &dyn ToolContext, limits: &Limits) -> Option<String> {
     if !port.abilities().read_text {
         return None;
     }

@@ -14,7 +14,7 @@ pub struct Options {
     /// Hosts that may be fetched though they are on this machine or in a private network.
     pub private_hosts: Vec<String>,
     /// Program and leading arguments that run a shell line instead of bash. Lines for another shell cannot be
-    /// analysed, so each must be asked.
+    /// analyzed, so each must be asked.
     pub shell: Option<Vec<String>>,
     /// Variables that commands do not see, because they hold secrets.
     pub withheld_environment: Vec<String>,

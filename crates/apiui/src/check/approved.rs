@@ -1,7 +1,7 @@
 //! The vetted definitions that a module may contain and the checker lets do what other code may not.
 //!
 //! Owns their exact text. The printer writes these very constants into the modules it makes; the checker compares
-//! by normalised syntax tree, so white space and comments may differ and nothing else may. It must not know the
+//! by normalized syntax tree, so white space and comments may differ and nothing else may. It must not know the
 //! plan, the specification or the printer.
 //!
 //! Invariant: whatever arguments a definition is given, it grants no more than its first line says, because every

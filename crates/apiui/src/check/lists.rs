@@ -185,7 +185,7 @@ pub(super) static ELEMENTS: Words = Words::new(
     ",
 );
 
-/// Attributes that any element may carry with any value. `style`, `ref`, `href`, ids, events and colours have rules of their own.
+/// Attributes that any element may carry with any value. `style`, `ref`, `href`, ids, events and colors have rules of their own.
 pub(super) static ATTRIBUTES: Words = Words::new(
     "
     key className title lang dir hidden tabIndex role inert translate spellCheck type name value checked
@@ -202,7 +202,7 @@ pub(super) static ATTRIBUTES: Words = Words::new(
 /// Attributes whose value is, or points at, an id.
 pub(super) static ID_ATTRIBUTES: Words = Words::new("id htmlFor list headers");
 
-/// Attributes whose value is a colour, which must not be able to hold an address.
+/// Attributes whose value is a color, which must not be able to hold an address.
 pub(super) static PAINT_ATTRIBUTES: Words = Words::new("fill stroke color");
 
 /// `data-` attributes; any that begins with `data-ui-` is allowed as well.

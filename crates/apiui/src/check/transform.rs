@@ -22,7 +22,7 @@ use super::refusal::{Refusals, Rule};
 use super::rules::{self, Facts, Phase};
 use super::{Checked, Refusal, scan};
 
-/// Enough for the deepest nesting that the scan allows, with a margin for unoptimised builds.
+/// Enough for the deepest nesting that the scan allows, with a margin for unoptimized builds.
 const STACK: usize = 256 << 20;
 
 /// Checks the module and gives its facts and its plain form.

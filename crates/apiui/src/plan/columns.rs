@@ -4,7 +4,7 @@
 //! column leads to its item, so it says which one that is.
 
 use super::models::Models;
-use super::words::{humanise, line};
+use super::words::{humanize, line};
 use super::{Column, Display};
 use crate::spec::{Kind, Model};
 
@@ -29,14 +29,14 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
         let display = display(models, name, property);
         let hidden = property.deprecated;
         columns
-            .push((rank(name, display), Column { hidden, ..column(name.clone(), humanise(name), display) }));
+            .push((rank(name, display), Column { hidden, ..column(name.clone(), humanize(name), display) }));
         let folded = FOLDED.contains(&name.as_str()).then(|| models.object(property)).flatten();
         for (inner, property) in folded.into_iter().flat_map(|inner| &inner.properties).take(20) {
             let display = self::display(models, inner, property);
             if is_simple(display) {
                 columns.push((
                     rank(inner, display) + 1,
-                    column(format!("{name}.{inner}"), humanise(inner), display),
+                    column(format!("{name}.{inner}"), humanize(inner), display),
                 ));
             }
         }

@@ -6,7 +6,7 @@ use super::connection::connection;
 use super::grouping::Group;
 use super::models::Models;
 use super::roles::{Verb, verb};
-use super::words::{humanise, plural, singular};
+use super::words::{humanize, plural, singular};
 use crate::spec::{GraphOperation, Kind, Model, Spec};
 use indexmap::IndexMap;
 
@@ -83,7 +83,7 @@ fn result<'s>(models: &Models<'s>, operation: &'s GraphOperation) -> Outcome<'s>
 }
 
 fn named<'s>(entity: &str) -> Group<'s> {
-    let one = humanise(entity);
+    let one = humanize(entity);
     Group { title: plural(&one), singular: one, ..Group::default() }
 }
 

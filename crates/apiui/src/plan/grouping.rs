@@ -5,7 +5,7 @@
 
 use super::lists;
 use super::models::{Models, success};
-use super::words::{humanise, line, plural, singular, split};
+use super::words::{humanize, line, plural, singular, split};
 use crate::spec::{Endpoint, Model, Spec};
 use indexmap::IndexMap;
 use std::collections::{HashMap, HashSet};
@@ -55,7 +55,7 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>) -> Vec<Group<'s>> 
     let titles = titles(&placed, &paths, prefix, endpoints);
     let mut groups: Vec<Group<'s>> =
         placed.into_values().zip(titles).map(|(all, title)| group(endpoints, models, &all, title)).collect();
-    pluralise(&mut groups, models, endpoints);
+    pluralize(&mut groups, models, endpoints);
     groups
 }
 
@@ -180,7 +180,7 @@ fn titles(
     let mut counts: HashMap<String, usize> = HashMap::new();
     let short = |words: &[String], take: usize| -> (String, String) {
         let from = words.len().saturating_sub(take);
-        let mut parts: Vec<String> = words[from..].iter().map(|word| humanise(word)).collect();
+        let mut parts: Vec<String> = words[from..].iter().map(|word| humanize(word)).collect();
         let last = parts.pop().unwrap_or_default();
         let mut before: Vec<String> = parts.iter().map(|part| singular(part)).collect();
         before.push(if before.is_empty() { last.clone() } else { lower_first(&last) });
@@ -303,7 +303,7 @@ fn group<'s>(
 }
 
 /// `/pet` with items of the type `Pet` is called Pets, unless something else is.
-fn pluralise<'s>(groups: &mut [Group<'s>], models: &Models<'s>, endpoints: &'s [Endpoint]) {
+fn pluralize<'s>(groups: &mut [Group<'s>], models: &Models<'s>, endpoints: &'s [Endpoint]) {
     let mut taken: HashSet<String> = groups.iter().map(|group| group.title.to_lowercase()).collect();
     for group in groups {
         let listed = group.list.and_then(|index| success(&endpoints[index])?.schema.as_ref());

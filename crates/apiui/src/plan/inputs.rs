@@ -4,7 +4,7 @@
 //! a recursive schema is a finite plan. Fields that only the server sets are left out.
 
 use super::models::Models;
-use super::words::{humanise, line, note};
+use super::words::{humanize, line, note};
 use super::{Alternative, Input, InputKind, InputPlace, Shape};
 use crate::spec::{Kind, Limits, Location, Model, Parameter};
 use serde_json::Value;
@@ -124,7 +124,7 @@ impl<'s> Inputs<'s> {
                 let mut variant = self.input("", found, 1);
                 variant.note = String::new();
                 input.alternatives.push(Alternative {
-                    label: humanise(name),
+                    label: humanize(name),
                     value: value.clone(),
                     input: variant,
                 });
@@ -198,7 +198,7 @@ impl<'s> Inputs<'s> {
                 let mapped = found.mapping.iter().find(|(_, target)| Some(target.as_str()) == name);
                 mapped.map(|(value, _)| value.clone()).or_else(|| name.map(str::to_owned))
             });
-            let label = name.map_or_else(|| variant_label(&inner, index), humanise);
+            let label = name.map_or_else(|| variant_label(&inner, index), humanize);
             input.alternatives.push(Alternative { label, value: value.unwrap_or_default(), input: inner });
         }
     }

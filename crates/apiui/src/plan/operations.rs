@@ -4,7 +4,7 @@
 
 use super::inputs::Inputs;
 use super::models::Models;
-use super::words::{humanise, line, note};
+use super::words::{humanize, line, note};
 use super::{
     BodyForm, BodyKind, Flow, Incoming, Input, InputKind, InputPlace, Operation, Scheme, SchemeKind,
     document, servers::Servers,
@@ -99,7 +99,7 @@ fn graph<'s>(operation: &'s GraphOperation, models: &'s Models<'s>, inputs: &mut
     let args = || operation.args.iter().filter(|arg| crate::read::host::is_graphql_name(&arg.name));
     Operation {
         signature: format!("{} {}", operation.kind, operation.name),
-        title: humanise(&operation.name),
+        title: humanize(&operation.name),
         method: "POST".to_owned(),
         note: note(operation.description.as_deref(), 300),
         deprecated: operation.deprecated,
@@ -121,7 +121,7 @@ fn title(endpoint: &Endpoint) -> String {
         }
     }
     match &endpoint.operation_id {
-        Some(id) => humanise(id),
+        Some(id) => humanize(id),
         None => line(&format!("{} {}", endpoint.method, endpoint.path), 100),
     }
 }

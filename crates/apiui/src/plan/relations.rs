@@ -4,7 +4,7 @@
 
 use super::lists::{self, Eager};
 use super::models::Models;
-use super::words::{humanise, singular, split};
+use super::words::{humanize, singular, split};
 use super::{InputPlace, Operation, Relation, Resource, operations};
 use crate::spec::Spec;
 use std::collections::HashMap;
@@ -88,7 +88,7 @@ fn references(
             let Some(key) = resources[to].keys.first() else { continue };
             let is_object = models.object(property).is_some();
             let field = if is_object { format!("{name}.{}", key.field) } else { name.clone() };
-            let label = humanise(
+            let label = humanize(
                 stem.filter(|_| !is_object)
                     .map_or(name.as_str(), |_| name.trim_end_matches("Id").trim_end_matches("_id")),
             );

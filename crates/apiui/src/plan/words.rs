@@ -31,7 +31,7 @@ pub fn split(name: &str) -> Vec<String> {
 }
 
 /// `createdAt` → `Created at`, `petId` → `Pet ID`.
-pub fn humanise(name: &str) -> String {
+pub fn humanize(name: &str) -> String {
     let words = split(name);
     let mut out = String::new();
     for (at, word) in words.iter().enumerate() {
@@ -238,7 +238,7 @@ mod tests {
             ("$", "$"),
             ("", ""),
         ] {
-            assert_eq!(humanise(name), label, "{name}");
+            assert_eq!(humanize(name), label, "{name}");
         }
     }
 

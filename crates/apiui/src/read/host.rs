@@ -19,7 +19,7 @@ pub(super) fn read(value: &Value) -> Result<Reading, Unusable> {
     Ok(Reading { spec: spec(value)?, warnings: Vec::new() })
 }
 
-/// The specification as sent by a host, or as serialised by us.
+/// The specification as sent by a host, or as serialized by us.
 pub fn spec(value: &Value) -> Result<Spec, Problem> {
     if !value.is_object() {
         return Err(Problem::error(

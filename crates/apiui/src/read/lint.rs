@@ -1,6 +1,6 @@
 //! What is doubtful in a specification that can be read: slips that a linter would report.
 //!
-//! Owns warnings only. Works on the normalised form, so that it holds for every dialect.
+//! Owns warnings only. Works on the normalized form, so that it holds for every dialect.
 
 use super::operation::path_parameters;
 use super::refs::escape_segment;

@@ -1,4 +1,4 @@
-//! Stages 1 and 2: any accepted document in, one normalised specification out.
+//! Stages 1 and 2: any accepted document in, one normalized specification out.
 //!
 //! Owns format detection and the way from bytes to `Spec`. Knows nothing of the interface that is planned
 //! from it, and reaches other files only through the caller's `Load`.

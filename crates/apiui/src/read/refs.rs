@@ -108,7 +108,7 @@ impl<'a> Documents<'a> {
             Some(file) => Ok((*file, fragment)),
             None => Err(Dangling {
                 message: format!("The reference `{}` leads to another file that was not given.", excerpt(reference)),
-                advice: "Give the specification by its file so that neighbours can be read, or bundle it into one document."
+                advice: "Give the specification by its file so that neighbors can be read, or bundle it into one document."
                     .to_owned(),
             }),
         }
@@ -161,7 +161,7 @@ pub(crate) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> O
         .map(|(_, candidate)| candidate)
 }
 
-/// Edit distance, swapped neighbours counting once; given up on (as `limit + 1`) where it must exceed the limit.
+/// Edit distance, swapped neighbors counting once; given up on (as `limit + 1`) where it must exceed the limit.
 fn distance(a: &str, b: &str, limit: usize) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
     if a.len().abs_diff(b.len()) > limit {
@@ -223,7 +223,7 @@ fn file_part(reference: &str) -> &str {
     reference.split_once('#').map_or(reference, |(file, _)| file)
 }
 
-/// A reference from the root of this machine's files: no neighbour of the specification.
+/// A reference from the root of this machine's files: no neighbor of the specification.
 fn is_rooted(base: &str, reference: &str) -> bool {
     !base.contains("://") && percent_decode(reference).starts_with('/')
 }
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_recognised_and_a_stranger_is_not() {
+    fn a_slip_is_recognized_and_a_stranger_is_not() {
         assert_eq!(nearest("Pett", ["Pets", "Order", "Pet"].into_iter()), Some("Pets"));
         assert_eq!(nearest("Pgae", ["Page", "Size"].into_iter()), Some("Page"));
         assert_eq!(nearest("Invoice", ["Pets", "Order"].into_iter()), None);

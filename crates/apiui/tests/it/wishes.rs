@@ -298,7 +298,7 @@ fn a_page_is_no_longer_than_the_api_sends() {
 fn what_does_not_exist_is_said_with_alternatives() {
     let plan = bookshop();
     for (prompt, word, alternative) in [
-        ("hide the colour column", "colour", "Title"),
+        ("hide the color column", "color", "Title"),
         ("sort books by wieght", "wieght", "ID"),
         ("newest orders first", "date", "Status"),
         ("remove the invoices view", "invoices", "Books"),

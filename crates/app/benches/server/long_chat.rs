@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use domain::command::Settings;
+use domain::command::SessionSettings;
 use domain::event::{SessionOpened, SessionUsage};
 use domain::{Fact, Item, ItemId, ItemKind, Outcome, SessionId, Store, TurnId};
 use serde_json::json;
@@ -42,7 +42,7 @@ pub async fn rows(table: &mut Table, fake: &FakeModel) {
 async fn write(home: &Home) {
     let journal = Journal::open(&home.path().join(".local/share/dragoman")).expect("a journal");
     let session = SessionId::new("long");
-    let settings = Settings { title: Some("long".to_owned()), ..Settings::default() };
+    let settings = SessionSettings { title: Some("long".to_owned()), ..SessionSettings::default() };
     let workspace = vec![home.path().to_owned()];
     journal.lease(&session).await.expect("a lease");
     let opened = SessionOpened { workspace, settings, parent: None, client: String::new() };

@@ -19,7 +19,7 @@ pub fn dragoman() -> PathBuf {
 
 fn beside(name: &str) -> PathBuf {
     let path = dragoman().with_file_name(name);
-    assert!(path.exists(), "build {name} first: cargo build --release -p testkit");
+    assert!(path.exists(), "build {name} first: cargo build --release -p dragoman-testkit");
     path
 }
 

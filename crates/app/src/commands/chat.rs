@@ -1,4 +1,4 @@
-//! `dragoman chat`: the terminal, and what it needs of the world outside: an editor, colours, signals.
+//! `dragoman chat`: the terminal, and what it needs of the world outside: an editor, colors, signals.
 
 use std::io::{IsTerminal, Write};
 use std::panic::AssertUnwindSafe;
@@ -8,13 +8,13 @@ use config::Environment;
 use domain::{BoxFuture, Failure, FailureKind, SessionId};
 use futures_util::FutureExt;
 use process::ShutdownSignal;
-use terminal::{ChatOptions, Outside, Palette};
+use terminal::{ChatOptions, Palette, TerminalServices};
 
 use super::failed;
 use crate::cli::{ChatArguments, Level, ThemeName};
-use crate::house::{self, House};
 use crate::lifetime;
 use crate::logging;
+use crate::workspaces::{self, Workspaces};
 
 pub fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
@@ -26,7 +26,7 @@ pub fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
     }
     let environment = Environment::from_process();
     logging::start_quietly(&environment, level);
-    let Some(workspace) = house::here().into_iter().next() else {
+    let Some(workspace) = workspaces::here().into_iter().next() else {
         return failed(&Failure::user("The current folder is gone. Change to another one."));
     };
     let options = ChatOptions {
@@ -42,7 +42,7 @@ pub fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
     let ran = lifetime::run(async {
         let log = logging::file(&environment);
         let outside = outside(&environment);
-        let engine = House::open(environment)?;
+        let engine = Workspaces::open(environment)?;
         let chat = terminal::chat(engine.clone(), options, outside);
         let ended = until_ended(AssertUnwindSafe(chat).catch_unwind()).await;
         lifetime::end(engine).await;
@@ -98,9 +98,9 @@ fn palette(theme: ThemeName, environment: &Environment) -> Palette {
     }
 }
 
-fn outside(environment: &Environment) -> Outside {
+fn outside(environment: &Environment) -> TerminalServices {
     let editor = environment.first(&["VISUAL", "EDITOR"]).map_or("vi", |(_, editor)| editor).to_owned();
-    Outside {
+    TerminalServices {
         edit: Box::new(move |text| edit(editor.clone(), text)),
         suspend: Box::new(|| {
             let _ = process::suspend();

@@ -45,7 +45,7 @@ pub fn run(task: ChatsTask) -> ExitCode {
 }
 
 async fn list(journal: &Journal, all: bool, json: bool) -> Result<(), Failure> {
-    let workspace = (!all).then(crate::house::here);
+    let workspace = (!all).then(crate::workspaces::here);
     let chats = journal.list(ListFilter { workspace, ..ListFilter::default() }).await?;
     if json {
         return print(&format!("{:#}\n", json!({"chats": chats})));
@@ -74,7 +74,7 @@ fn day(millis: u64) -> String {
 }
 
 async fn show(journal: &Journal, id: &str, json: bool) -> Result<(), Failure> {
-    let facts = domain::replay::effective(read(journal, id).await?.into_iter().map(Into::into).collect());
+    let facts = domain::replay::visible_facts(read(journal, id).await?.into_iter().map(Into::into).collect());
     let items = items(&facts);
     if json {
         return print(&format!("{:#}\n", json!({"id": id, "items": items})));
@@ -236,7 +236,7 @@ fn is_plain(id: &str) -> bool {
 fn without_rights(fact: Fact) -> Fact {
     match fact {
         Fact::SessionOpened(mut opened) => {
-            opened.workspace = crate::house::here();
+            opened.workspace = crate::workspaces::here();
             opened.settings.trust = None;
             opened.parent = None;
             Fact::SessionOpened(opened)

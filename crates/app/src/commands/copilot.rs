@@ -4,18 +4,18 @@ use std::io;
 use std::process::ExitCode;
 
 use domain::Abilities;
-use domain::command::Workspace;
+use domain::command::WorkspaceSpec;
 use proto_copilot::Limits;
 
 use crate::cli::Level;
 use crate::commands::server::on_stdio;
-use crate::house;
+use crate::workspaces;
 
 pub fn run(level: Option<Level>) -> ExitCode {
     on_stdio(level, |engine, transport, _| async move {
         let abilities = Abilities { client: "copilot host".to_owned(), ..Abilities::default() };
         let link = engine.attach(abilities).await.map_err(io::Error::other)?;
-        let workspace = Workspace { roots: house::here(), options: None };
+        let workspace = WorkspaceSpec { roots: workspaces::here(), options: None };
         proto_copilot::serve(link, workspace, transport, Limits::default()).await
     })
 }

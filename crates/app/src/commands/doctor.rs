@@ -4,25 +4,25 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use config::{Environment, Inputs};
-use domain::model::{Entry, Models};
+use domain::model::{Models, PromptEntry};
 use domain::{Failure, ModelEvent, Part, Prompt};
 use futures_util::StreamExt;
 
 use crate::doctor::{self, Report, State, Subject};
 use crate::lifetime;
 use crate::models::AllModels;
-use crate::providers::{self, Means};
+use crate::providers::{self, ProviderDeps};
 
 /// The default model must begin to answer within this; an embedded one reads its file first.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub fn run(json: bool) -> ExitCode {
     let environment = Environment::from_process();
-    let inputs = Inputs { workspace_roots: crate::house::here(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: crate::workspaces::here(), ..Inputs::default() };
     let resolved = config::resolve(&environment, &inputs);
     let mut answers = false;
     let ran = lifetime::run(async {
-        let means = Means::new(&environment);
+        let means = ProviderDeps::new(&environment);
         let mut configured = providers::configured(&resolved, &means);
         let problems = std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
         let models = AllModels::new(configured, &environment);
@@ -51,7 +51,7 @@ async fn ask(models: &AllModels) -> Result<Duration, Failure> {
     let model = models.find(&name)?;
     let question = "Answer with the single word: ok".to_owned();
     let prompt = Prompt {
-        entries: vec![Entry::User { parts: vec![Part::text(question)] }],
+        entries: vec![PromptEntry::User { parts: vec![Part::text(question)] }],
         max_output: Some(16),
         ..Prompt::default()
     };

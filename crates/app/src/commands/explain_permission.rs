@@ -38,7 +38,7 @@ fn explain(name: &str, input: &str, plan: bool) -> Result<(&'static str, String)
             .hint(r#"Write them like this: '{"command": "git push"}'."#));
     }
     let environment = Environment::from_process();
-    let roots = crate::house::here();
+    let roots = crate::workspaces::here();
     let resolved =
         config::resolve(&environment, &Inputs { workspace_roots: roots.clone(), ..Inputs::default() });
     let scope =

@@ -54,7 +54,7 @@ pub fn logout(provider: &str) -> ExitCode {
 }
 
 fn resolved(environment: &Environment) -> Resolved {
-    let inputs = Inputs { workspace_roots: crate::house::here(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: crate::workspaces::here(), ..Inputs::default() };
     config::resolve(environment, &inputs)
 }
 

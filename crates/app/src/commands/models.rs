@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cli::ModelsTask;
 use crate::models::{self, AllModels};
-use crate::providers::{self, Means};
+use crate::providers::{self, ProviderDeps};
 use crate::{lifetime, network};
 
 /// How long model servers of this machine are looked for.
@@ -26,13 +26,13 @@ pub fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCode {
 }
 
 async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<(), Failure> {
-    let inputs = Inputs { workspace_roots: crate::house::here(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: crate::workspaces::here(), ..Inputs::default() };
     let resolved = config::resolve(environment, &inputs);
     if refresh {
         fetch_list(environment, &resolved).await?;
     }
     models::use_cached_list(environment);
-    let configured = providers::configured(&resolved, &Means::new(environment));
+    let configured = providers::configured(&resolved, &ProviderDeps::new(environment));
     let models = AllModels::new(configured, environment);
     // Servers of this machine answer at once or not at all.
     let _ = tokio::time::timeout(LOOK_FOR, models.discover()).await;
@@ -56,8 +56,8 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
 /// The newest public list, into the cache.
 async fn fetch_list(environment: &Environment, resolved: &Resolved) -> Result<(), Failure> {
     let network = network::of(resolved)?;
-    let url = environment.var("DRAGOMAN_CATALOGUE").unwrap_or(llm::catalogue::SOURCE);
-    let text = llm::catalogue::fetch(&network, url).await?;
+    let url = environment.var("DRAGOMAN_CATALOGUE").unwrap_or(llm::catalog::SOURCE);
+    let text = llm::catalog::fetch(&network, url).await?;
     let path = models::cached_list(environment);
     let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| {
         let fresh = path.with_extension("new");

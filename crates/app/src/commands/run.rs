@@ -12,9 +12,9 @@ use terminal::{Exit, RunOptions};
 
 use super::failed;
 use crate::cli::{Level, RunArguments};
-use crate::house::{self, House};
 use crate::lifetime;
 use crate::logging;
+use crate::workspaces::{self, Workspaces};
 
 /// A prompt from stdin is cut off here.
 const LARGEST: u64 = 16 << 20;
@@ -32,9 +32,9 @@ pub fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
     let mut exit = Exit::Failed;
     let ran = lifetime::run(async {
         if options.model.is_none() && options.session.is_none() && !options.newest {
-            options.model = house::found_on_this_machine(&environment).await;
+            options.model = workspaces::found_on_this_machine(&environment).await;
         }
-        let engine = House::open_for(environment, options.model.is_some())?;
+        let engine = Workspaces::open_for(environment, options.model.is_some())?;
         let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
         let turn = terminal::run(engine.clone(), options, &mut out, &mut err);
         exit = lifetime::until_signal(turn).await.unwrap_or(Exit::Failed);
@@ -57,7 +57,7 @@ fn options(arguments: RunArguments) -> Result<RunOptions, Failure> {
     if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
         return Err(Failure::user("--max-cost takes a number of dollars."));
     }
-    let workspace = house::here().into_iter().next();
+    let workspace = workspaces::here().into_iter().next();
     Ok(RunOptions {
         prompt,
         workspace: workspace

@@ -5,17 +5,17 @@ use std::process::ExitCode;
 use config::Environment;
 use domain::Failure;
 use domain::link::Engine;
-use proto_eca::Outside;
+use proto_eca::ServeOptions;
 use rpc::Transport;
 use tokio::sync::mpsc;
 
 use crate::cli::Level;
-use crate::house::House;
 use crate::lifetime;
 use crate::logging;
+use crate::workspaces::Workspaces;
 
 pub fn run(level: Option<Level>) -> ExitCode {
-    on_stdio(level, |engine, transport, parent| proto_eca::serve(engine, transport, Outside { parent }))
+    on_stdio(level, |engine, transport, parent| proto_eca::serve(engine, transport, ServeOptions { parent }))
 }
 
 /// Serves a protocol until its client goes; `parent` takes the client's process, where the protocol tells it.
@@ -29,7 +29,7 @@ where
     let environment = Environment::from_process();
     logging::start(&environment, level);
     lifetime::run(async move {
-        let engine = House::open(environment)?;
+        let engine = Workspaces::open(environment)?;
         let transport =
             rpc::stdio().map_err(|error| Failure::internal(format!("stdin cannot be read: {error}.")))?;
         let (parent, parents) = mpsc::unbounded_channel();

@@ -237,7 +237,7 @@ async fn a_full_context_is_compacted_and_what_matters_is_kept() {
     assert!(system_text(&shown).contains("summary"), "{}", system_text(&shown));
     let requests = fake.requests();
     assert_eq!(requests.len(), 4, "two of the first turn, the summary, the answer");
-    assert!(requests[2].body.to_string().contains("an old answer"), "what is summarised");
+    assert!(requests[2].body.to_string().contains("an old answer"), "what is summarized");
     let sent = requests[3].body.to_string();
     for kept in ["Never use tabs.", "A summary of it.", "the second question, word for word", "kept.txt"] {
         assert!(sent.contains(kept), "{kept}: {sent}");

@@ -365,18 +365,18 @@ async fn a_chat_is_listed_opened_again_and_deleted() {
     let config = fake_provider(fake.url(), "anthropic");
     fake.answer(Answer::new().reasoning("hm").say("It is blue."));
     let mut client = Client::start(&home, &config).await;
-    let (_, live) = client.prompt(Some("c1"), "What colour?").await;
+    let (_, live) = client.prompt(Some("c1"), "What color?").await;
     assert!(client.end().await.success());
 
     let mut client = Client::start(&home, &config).await;
     let listed = client.request("chat/list", Value::Null).await;
     assert_eq!(listed["chats"][0]["id"], "c1");
-    assert_eq!(listed["chats"][0]["title"], "What colour?");
+    assert_eq!(listed["chats"][0]["title"], "What color?");
     assert_eq!(listed["chats"][0]["messageCount"], 2);
     let id = client.ask("chat/open", json!({"chatId": "c1", "limit": 50})).await;
     let messages = client.until(|it| it["id"] == json!(id) && it.get("method").is_none()).await;
     let opened = messages.last().expect("a response")["result"].clone();
-    assert_eq!((&opened["found"], &opened["title"]), (&json!(true), &json!("What colour?")));
+    assert_eq!((&opened["found"], &opened["title"]), (&json!(true), &json!("What color?")));
     let methods: Vec<&str> = messages.iter().filter_map(|it| it["method"].as_str()).collect();
     let place = |method: &str| methods.iter().position(|it| *it == method);
     assert!(

@@ -48,7 +48,7 @@ mod threads;
 mod threads_shape;
 mod tmux;
 
-/// Randomised tests run a tenth of their full count at scale 1.
+/// Randomized tests run a tenth of their full count at scale 1.
 pub fn scaled(full: usize) -> usize {
     let scale: usize = std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|it| it.parse().ok()).unwrap_or(1);
     (full * scale.min(10) / 10).max(1)

@@ -341,14 +341,14 @@ async fn money_steps_and_time_end_with_4() {
 async fn a_chat_goes_on() {
     let bench = Bench::new().await;
     bench.fake.answer(Answer::text("Noted: blue."));
-    let ran = bench.run(&["--json", "my colour is blue"]).await;
+    let ran = bench.run(&["--json", "my color is blue"]).await;
     let session = lines(&ran.out)[0]["session"].as_str().expect("a session").to_owned();
-    for arguments in [vec!["--continue", "which colour?"], vec!["--session", &session, "which colour?"]] {
+    for arguments in [vec!["--continue", "which color?"], vec!["--session", &session, "which color?"]] {
         bench.fake.answer(Answer::text("Blue."));
         let ran = bench.run(&arguments).await;
         assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Blue.\n"), "{}", ran.err);
         let sent = bench.fake.last_request().body.to_string();
-        assert!(sent.contains("my colour is blue") && sent.contains("Noted: blue."), "{sent}");
+        assert!(sent.contains("my color is blue") && sent.contains("Noted: blue."), "{sent}");
     }
     // Where there is no chat to go on with, a new one begins.
     let fresh = Bench::new().await;

@@ -82,10 +82,10 @@ async fn an_answer_streams_as_markdown() {
         // Typing does not wait for the model.
         screen.text("typed meanwhile");
         screen.until("> typed meanwhile");
-        let coloured = screen.coloured();
-        let code = coloured.lines().find(|line| line.contains("main")).expect("the code");
-        assert!(code.contains("38;5;5mfn"), "keywords have a colour: {code:?}");
-        assert!(!coloured.contains("\x1b[31m."), "the model's colours do not reach the terminal");
+        let colored = screen.colored();
+        let code = colored.lines().find(|line| line.contains("main")).expect("the code");
+        assert!(code.contains("38;5;5mfn"), "keywords have a color: {code:?}");
+        assert!(!colored.contains("\x1b[31m."), "the model's colors do not reach the terminal");
         gate.open();
         screen.until("• two");
         let shown = screen.until_gone("Esc stops");
@@ -261,7 +261,7 @@ async fn typing_on_approves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_diff_is_shown_in_colours_before_it_is_approved() {
+async fn a_diff_is_shown_in_colors_before_it_is_approved() {
     let bench = Bench::new().await;
     bench.home.write("work/a.txt", "old line\nkept\n");
     let input = json!({"path": "a.txt", "original_content": "old line", "new_content": "new line"});
@@ -271,11 +271,11 @@ async fn a_diff_is_shown_in_colours_before_it_is_approved() {
         screen.until("Ask something");
         screen.say("edit it");
         screen.until("y once");
-        let coloured = screen.coloured();
+        let colored = screen.colored();
         let line =
-            |text: &str| coloured.lines().find(|line| line.contains(text)).unwrap_or_default().to_owned();
-        assert!(line("-old line").contains("38;5;1m"), "{coloured}");
-        assert!(line("+new line").contains("38;5;2m"), "{coloured}");
+            |text: &str| colored.lines().find(|line| line.contains(text)).unwrap_or_default().to_owned();
+        assert!(line("-old line").contains("38;5;1m"), "{colored}");
+        assert!(line("+new line").contains("38;5;2m"), "{colored}");
         screen.keys(&["y"]);
         screen.until("That is all.");
         let text = std::fs::read_to_string(bench.home.workspace().join("a.txt")).expect("the file");
@@ -523,7 +523,7 @@ async fn the_terminal_is_restored_after_a_panic_and_a_signal() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_colours_there_are_none() {
+async fn without_colors_there_are_none() {
     let bench = Bench::new().await;
     bench.fake.answer(Answer::text("# Head\n\n`code` and [link](http://x)\n\n```rust\nfn main() {}\n```"));
     watch(move || {
@@ -531,12 +531,12 @@ async fn without_colours_there_are_none() {
         screen.until("Ask something");
         screen.say("go");
         screen.until("main");
-        let coloured = screen.coloured();
-        let has_colour = |code: &str| {
+        let colored = screen.colored();
+        let has_color = |code: &str| {
             code.split(';').any(|it| matches!(it.parse::<u32>(), Ok(30..=38 | 40..=48 | 90..=97 | 100..=107)))
         };
-        let codes = coloured.split("\x1b[").skip(1).filter_map(|it| it.split('m').next());
-        assert_eq!(codes.filter(|code| has_colour(code)).count(), 0, "{coloured:?}");
+        let codes = colored.split("\x1b[").skip(1).filter_map(|it| it.split('m').next());
+        assert_eq!(codes.filter(|code| has_color(code)).count(), 0, "{colored:?}");
     })
     .await
     .expect("the screen");

@@ -95,14 +95,14 @@ async fn chats_are_listed_shown_exported_imported_and_deleted() {
     let (_, out, _) = run(&home, &config, &["chats", "list", "--json"]).await;
     assert_eq!(serde_json::from_str::<Value>(&out).expect("JSON")["chats"], json!(none));
     fake.answer(Answer::text("Blue \x1b[31mit is."));
-    run(&home, &config, &["run", "my colour is blue"]).await;
+    run(&home, &config, &["run", "my color is blue"]).await;
     let (_, out, _) = run(&home, &config, &["chats", "list", "--json"]).await;
     let list: Value = serde_json::from_str(&out).expect("JSON");
     let id = list["chats"][0]["id"].as_str().expect("an id").to_owned();
     let (_, out, _) = run(&home, &config, &["chats", "list"]).await;
-    assert!(out.contains(&id) && out.contains("my colour is blue") && out.contains("2 messages"), "{out}");
+    assert!(out.contains(&id) && out.contains("my color is blue") && out.contains("2 messages"), "{out}");
     let (_, out, _) = run(&home, &config, &["chats", "show", &id]).await;
-    assert_eq!(out, "## You\n\nmy colour is blue\n\n## Dragoman\n\nBlue it is.\n");
+    assert_eq!(out, "## You\n\nmy color is blue\n\n## Dragoman\n\nBlue it is.\n");
     let (_, out, _) = run(&home, &config, &["chats", "show", "--json", &id]).await;
     assert!(
         serde_json::from_str::<Value>(&out).expect("JSON")["items"].as_array().expect("items").len() >= 2
@@ -135,9 +135,9 @@ async fn chats_are_listed_shown_exported_imported_and_deleted() {
     assert_ne!(second, id, "what is there is not written over");
     // It goes on as if it had been made here.
     fake.answer(Answer::text("Blue."));
-    let (code, out, err) = run(&home, &config, &["run", "--session", &second, "which colour?"]).await;
+    let (code, out, err) = run(&home, &config, &["run", "--session", &second, "which color?"]).await;
     assert_eq!((code, out.as_str()), (Some(0), "Blue.\n"), "{err}");
-    assert!(fake.last_request().body.to_string().contains("my colour is blue"));
+    assert!(fake.last_request().body.to_string().contains("my color is blue"));
 }
 
 /// A file from elsewhere gives no rights here.

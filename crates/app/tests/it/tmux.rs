@@ -100,8 +100,8 @@ impl Screen {
         String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p"]).stdout).into_owned()
     }
 
-    /// The same with colours.
-    pub fn coloured(&self) -> String {
+    /// The same with colors.
+    pub fn colored(&self) -> String {
         String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p", "-e"]).stdout).into_owned()
     }
 

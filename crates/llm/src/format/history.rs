@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use domain::Part;
 use domain::item::ProviderBlock;
-use domain::model::Entry;
+use domain::model::PromptEntry;
 use serde_json::{Map, Value};
 
 /// A run of entries that belong to one message.
@@ -37,16 +37,16 @@ pub struct Outcome<'a> {
 }
 
 /// Groups entries into turns.
-pub fn turns(entries: &[Entry]) -> Vec<Turn<'_>> {
+pub fn turns(entries: &[PromptEntry]) -> Vec<Turn<'_>> {
     let mut turns = Vec::new();
     let mut rest = entries;
     while let Some(entry) = rest.first() {
         match entry {
-            Entry::User { parts } => {
+            PromptEntry::User { parts } => {
                 turns.push(Turn::User(parts));
                 rest = &rest[1..];
             }
-            Entry::Result { .. } => rest = &rest[1..], // its call is gone: there is nothing it answers
+            PromptEntry::Result { .. } => rest = &rest[1..], // its call is gone: there is nothing it answers
             _ => rest = answer(rest, &mut turns),
         }
     }
@@ -54,15 +54,15 @@ pub fn turns(entries: &[Entry]) -> Vec<Turn<'_>> {
 }
 
 /// Takes one answer and the results that follow it; calls without a result get one that says so.
-fn answer<'a>(entries: &'a [Entry], turns: &mut Vec<Turn<'a>>) -> &'a [Entry] {
+fn answer<'a>(entries: &'a [PromptEntry], turns: &mut Vec<Turn<'a>>) -> &'a [PromptEntry] {
     let end = entries
         .iter()
-        .position(|entry| matches!(entry, Entry::User { .. } | Entry::Result { .. }))
+        .position(|entry| matches!(entry, PromptEntry::User { .. } | PromptEntry::Result { .. }))
         .unwrap_or(entries.len());
     let (answer, mut rest) = entries.split_at(end);
     let mut seen = HashSet::new();
     let pieces: Vec<_> = answer.iter().filter_map(|entry| piece(entry, &mut seen)).collect();
-    let results = rest.iter().take_while(|entry| matches!(entry, Entry::Result { .. })).count();
+    let results = rest.iter().take_while(|entry| matches!(entry, PromptEntry::Result { .. })).count();
     let outcomes: Vec<_> = pieces
         .iter()
         .filter_map(|piece| match piece {
@@ -80,23 +80,23 @@ fn answer<'a>(entries: &'a [Entry], turns: &mut Vec<Turn<'a>>) -> &'a [Entry] {
     rest
 }
 
-fn piece<'a>(entry: &'a Entry, seen: &mut HashSet<&'a str>) -> Option<Piece<'a>> {
+fn piece<'a>(entry: &'a PromptEntry, seen: &mut HashSet<&'a str>) -> Option<Piece<'a>> {
     Some(match entry {
-        Entry::Reasoning { text, provider } => Piece::Reasoning { text, provider: provider.as_ref() },
-        Entry::Agent { text, provider } => Piece::Text { text, provider: provider.as_ref() },
-        Entry::Call { call_id, name, input, provider } => {
+        PromptEntry::Reasoning { text, provider } => Piece::Reasoning { text, provider: provider.as_ref() },
+        PromptEntry::Agent { text, provider } => Piece::Text { text, provider: provider.as_ref() },
+        PromptEntry::Call { call_id, name, input, provider } => {
             if !seen.insert(call_id.as_str()) {
                 return None;
             }
             Piece::Call { id: call_id, name, input, provider: provider.as_ref() }
         }
-        Entry::User { .. } | Entry::Result { .. } => return None,
+        PromptEntry::User { .. } | PromptEntry::Result { .. } => return None,
     })
 }
 
-fn outcome<'a>(id: &'a str, name: &'a str, results: &'a [Entry]) -> Outcome<'a> {
+fn outcome<'a>(id: &'a str, name: &'a str, results: &'a [PromptEntry]) -> Outcome<'a> {
     let found = results.iter().find_map(|entry| match entry {
-        Entry::Result { call_id, parts, error, .. } if call_id == id => Some((parts, *error)),
+        PromptEntry::Result { call_id, parts, error, .. } if call_id == id => Some((parts, *error)),
         _ => None,
     });
     match found {
@@ -146,10 +146,10 @@ pub fn images_of(parts: &[Part]) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The names of all tools that were called, each once. Some APIs refuse a call whose tool is not declared.
-pub fn called(entries: &[Entry]) -> Vec<&str> {
+pub fn called(entries: &[PromptEntry]) -> Vec<&str> {
     let mut names = Vec::new();
     for entry in entries {
-        if let Entry::Call { name, .. } = entry
+        if let PromptEntry::Call { name, .. } = entry
             && !names.contains(&name.as_str())
         {
             names.push(name.as_str());
@@ -177,24 +177,29 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn call(id: &str) -> Entry {
-        Entry::Call { call_id: id.into(), name: "eca__x".into(), input: json!({}), provider: None }
+    fn call(id: &str) -> PromptEntry {
+        PromptEntry::Call { call_id: id.into(), name: "eca__x".into(), input: json!({}), provider: None }
     }
 
-    fn result(id: &str) -> Entry {
-        Entry::Result { call_id: id.into(), name: "eca__x".into(), parts: vec![Part::text(id)], error: false }
+    fn result(id: &str) -> PromptEntry {
+        PromptEntry::Result {
+            call_id: id.into(),
+            name: "eca__x".into(),
+            parts: vec![Part::text(id)],
+            error: false,
+        }
     }
 
-    fn user() -> Entry {
-        Entry::User { parts: vec![Part::text("u")] }
+    fn user() -> PromptEntry {
+        PromptEntry::User { parts: vec![Part::text("u")] }
     }
 
-    fn agent() -> Entry {
-        Entry::Agent { text: "a".into(), provider: None }
+    fn agent() -> PromptEntry {
+        PromptEntry::Agent { text: "a".into(), provider: None }
     }
 
     /// One letter per turn; the ids of results, `!` for one that was made up.
-    fn check(entries: &[Entry], expected: &str) {
+    fn check(entries: &[PromptEntry], expected: &str) {
         let shape: Vec<String> = turns(entries)
             .iter()
             .map(|turn| match turn {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use domain::model::{Model, ModelEvent, Models, Prompt, StopReason};
 use domain::{Failure, FailureKind};
 use futures_util::StreamExt;
-use llm::{Api, KeySource, Patience, ProviderConfig, Registry, Settings};
+use llm::{Api, KeySource, ProviderConfig, Registry, RegistrySettings, RetryPolicy};
 use serde_json::json;
 use testkit::fake_model::Usage;
 use testkit::{Answer, FakeModel};
@@ -16,8 +16,8 @@ use crate::support::{entries, line, prompt, text_of};
 const KEY: &str = "test-key-0123456789";
 
 /// Waits short enough for tests.
-fn patience() -> Patience {
-    Patience {
+fn retry_policy() -> RetryPolicy {
+    RetryPolicy {
         silence: Duration::from_millis(400),
         attempts: 4,
         first_wait: Duration::from_millis(20),
@@ -35,7 +35,11 @@ fn model(api: Api, url: &str) -> Arc<dyn Model> {
         headers: vec![("x-extra".into(), KeySource::fixed("yes"))],
         ..ProviderConfig::default()
     };
-    let settings = Settings { providers: vec![provider], patience: patience(), ..Settings::default() };
+    let settings = RegistrySettings {
+        providers: vec![provider],
+        retry_policy: retry_policy(),
+        ..RegistrySettings::default()
+    };
     Registry::new(settings).unwrap().find("fake/model").unwrap()
 }
 
@@ -221,9 +225,9 @@ async fn a_server_that_is_not_there_is_tried_again_and_then_named() {
 
 #[tokio::test]
 async fn keys_that_are_missing_or_refused_say_what_to_set() {
-    let settings = Settings {
+    let settings = RegistrySettings {
         providers: vec![ProviderConfig { name: "anthropic".into(), ..ProviderConfig::default() }],
-        ..Settings::default()
+        ..RegistrySettings::default()
     };
     let failure = Registry::new(settings).unwrap().find("anthropic/claude-sonnet-4-5").err().unwrap();
     assert_eq!(failure.kind, FailureKind::Auth);
@@ -282,7 +286,11 @@ async fn headers_are_looked_up_when_a_request_is_made() {
             headers: vec![("x-looked-up".into(), source(value.clone()))],
             ..ProviderConfig::default()
         };
-        let settings = Settings { providers: vec![provider], patience: patience(), ..Settings::default() };
+        let settings = RegistrySettings {
+            providers: vec![provider],
+            retry_policy: retry_policy(),
+            ..RegistrySettings::default()
+        };
         let model = Registry::new(settings).unwrap().find("fake/model").unwrap();
         fake.answer(Answer::text("In."));
         let before = fake.requests().len();
@@ -308,7 +316,8 @@ async fn a_key_that_was_renewed_is_tried_once_more() {
         key: Some(source),
         ..ProviderConfig::default()
     };
-    let registry = Registry::new(Settings { providers: vec![provider], ..Settings::default() }).unwrap();
+    let registry =
+        Registry::new(RegistrySettings { providers: vec![provider], ..RegistrySettings::default() }).unwrap();
     let (events, failure) = run(registry.find("fake/m").unwrap().as_ref(), prompt("Hi")).await;
     assert_eq!((text_of(&events).as_str(), failure), ("In.", None));
 }
@@ -407,7 +416,7 @@ async fn bedrock_requests_are_signed_or_carry_a_key() {
         Box::pin(async move { Ok(Some(aws)) })
     });
     let providers = vec![provider("signed", source), provider("keyed", KeySource::fixed(KEY))];
-    let registry = Registry::new(Settings { providers, ..Settings::default() }).unwrap();
+    let registry = Registry::new(RegistrySettings { providers, ..RegistrySettings::default() }).unwrap();
     for name in ["signed", "keyed"] {
         let model = registry.find(&format!("{name}/anthropic.claude-v1:0")).unwrap();
         let (events, failure) = run(model.as_ref(), prompt("Hi")).await;
@@ -457,7 +466,9 @@ async fn azure_and_others_are_addressed_in_their_own_ways() {
             key: Some(KeySource::fixed(KEY)),
             ..ProviderConfig::default()
         };
-        let registry = Registry::new(Settings { providers: vec![provider], ..Settings::default() }).unwrap();
+        let registry =
+            Registry::new(RegistrySettings { providers: vec![provider], ..RegistrySettings::default() })
+                .unwrap();
         let model = registry.find(&format!("{name}/gpt")).unwrap();
         let (events, failure) = run(model.as_ref(), prompt("Hi")).await;
         assert_eq!((text_of(&events).as_str(), failure), ("You said: Hi", None), "{name}");

@@ -4,11 +4,11 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the variables that say how much to test")]
 
 mod calls;
-mod governor;
 mod matrix;
 mod network;
+mod rate_limiter;
 mod recorded;
 mod registry;
-mod repair;
 mod requests;
 mod support;
+mod text_tool_calls;

@@ -1,9 +1,9 @@
 //! A chat that changes its model in the middle: what every format makes of what every other format left behind.
 
-use domain::model::{Entry, Models, Prompt};
+use domain::model::{Models, Prompt, PromptEntry};
 use domain::{Part, model::ModelEvent};
 use futures_util::StreamExt;
-use llm::{Api, KeySource, ProviderConfig, Registry, Settings};
+use llm::{Api, KeySource, ProviderConfig, Registry, RegistrySettings};
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel, Request};
 
@@ -94,7 +94,7 @@ fn registry(first: Api, second: Api, url: &str) -> Registry {
         ..ProviderConfig::default()
     };
     let providers = vec![provider("first", first), provider("second", second)];
-    Registry::new(Settings { providers, ..Settings::default() }).unwrap()
+    Registry::new(RegistrySettings { providers, ..RegistrySettings::default() }).unwrap()
 }
 
 async fn ask(registry: &Registry, model: &str, prompt: Prompt) -> Vec<ModelEvent> {
@@ -102,15 +102,15 @@ async fn ask(registry: &Registry, model: &str, prompt: Prompt) -> Vec<ModelEvent
 }
 
 /// Both calls answered, one of them with an image, and one call that was never answered.
-fn results(events: &[ModelEvent]) -> Vec<Entry> {
+fn results(events: &[ModelEvent]) -> Vec<PromptEntry> {
     let image = Part::Image { mime: "image/png".into(), data: "aGk=".into() };
     let calls = entries(events).into_iter().filter_map(|entry| match entry {
-        Entry::Call { call_id, name, .. } => Some((call_id, name)),
+        PromptEntry::Call { call_id, name, .. } => Some((call_id, name)),
         _ => None,
     });
     calls
         .take(2)
-        .map(|(call_id, name)| Entry::Result {
+        .map(|(call_id, name)| PromptEntry::Result {
             call_id,
             name,
             parts: vec![Part::text("found"), image.clone()],

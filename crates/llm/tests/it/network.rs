@@ -5,7 +5,9 @@ use std::sync::Arc;
 use domain::model::{ModelEvent, Models};
 use domain::{Failure, FailureKind};
 use futures_util::StreamExt;
-use llm::{Api, KeySource, Network, NetworkSettings, Patience, ProviderConfig, Registry, Settings};
+use llm::{
+    Api, KeySource, Network, NetworkSettings, ProviderConfig, Registry, RegistrySettings, RetryPolicy,
+};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use testkit::FakeModel;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
@@ -87,11 +89,11 @@ async fn ask(url: &str, network: NetworkSettings) -> Result<String, Failure> {
         key: Some(KeySource::fixed("k")),
         ..ProviderConfig::default()
     };
-    let settings = Settings {
+    let settings = RegistrySettings {
         providers: vec![provider],
         network: Arc::new(Network::new(network)),
-        patience: Patience { attempts: 1, ..Patience::default() },
-        ..Settings::default()
+        retry_policy: RetryPolicy { attempts: 1, ..RetryPolicy::default() },
+        ..RegistrySettings::default()
     };
     let model = Registry::new(settings).unwrap().find("private/m").unwrap();
     let events: Vec<_> = model.stream(prompt("Hi")).collect().await;

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use domain::FailureKind;
 use domain::model::Models;
-use llm::{Api, KeySource, ModelConfig, ProviderConfig, Registry, Settings};
+use llm::{Api, KeySource, ModelConfig, ProviderConfig, Registry, RegistrySettings};
 use serde_json::json;
 use testkit::FakeModel;
 use tokio::net::TcpListener;
 
 fn registry(providers: Vec<ProviderConfig>) -> Registry {
-    Registry::new(Settings { providers, ..Settings::default() }).unwrap()
+    Registry::new(RegistrySettings { providers, ..RegistrySettings::default() }).unwrap()
 }
 
 fn ids(registry: &Registry) -> Vec<String> {
@@ -22,7 +22,7 @@ fn custom(name: &str, url: &str) -> ProviderConfig {
         name: name.into(),
         api: Some(Api::OpenAiChat),
         url: Some(url.to_owned()),
-        catalogue: true,
+        catalog: true,
         ..ProviderConfig::default()
     }
 }
@@ -57,7 +57,7 @@ async fn a_provider_that_cannot_be_used_has_no_stand_in() {
     fake.models(&["qwen3:8b"]);
     let why = |name: &str| domain::Failure::config(format!("`providers.{name}.url` is empty."));
     let unusable = ["openai", "ollama"].map(|name| (name.to_owned(), why(name))).to_vec();
-    let registry = Registry::new(Settings { unusable, ..Settings::default() }).unwrap();
+    let registry = Registry::new(RegistrySettings { unusable, ..RegistrySettings::default() }).unwrap();
     assert!(!registry.discover_at(&[("ollama", fake.url())]).await);
     assert_eq!(ids(&registry), Vec::<String>::new());
     for (name, provider) in [("openai/gpt-5", "openai"), ("ollama/qwen3:8b", "ollama")] {
@@ -122,7 +122,7 @@ fn only_providers_with_a_key_are_listed_and_any_of_their_models_is_taken() {
     let provider = |name: &str, key: bool| ProviderConfig {
         name: name.into(),
         key: key.then(|| KeySource::fixed("k")),
-        catalogue: true,
+        catalog: true,
         ..ProviderConfig::default()
     };
     let registry = registry(vec![provider("anthropic", true), provider("openai", false)]);
@@ -142,7 +142,7 @@ fn only_providers_with_a_key_are_listed_and_any_of_their_models_is_taken() {
 }
 
 #[test]
-fn configuration_wins_over_the_catalogue() {
+fn configuration_wins_over_the_catalog() {
     let model = ModelConfig {
         name: "claude-sonnet-4-5".into(),
         info: Some(domain::model::ModelInfo { context_limit: Some(1000), tools: true, ..Default::default() }),
@@ -186,13 +186,13 @@ async fn a_newer_list_of_models_can_be_fetched() {
     )
     .await;
     let network = llm::Network::default();
-    let text = llm::catalogue::fetch(&network, &url).await.unwrap();
-    let (newer, bad) = llm::catalogue::Catalogue::parse(&text);
+    let text = llm::catalog::fetch(&network, &url).await.unwrap();
+    let (newer, bad) = llm::catalog::Catalog::parse(&text);
     assert!(bad.is_empty());
-    llm::catalogue::refresh(newer);
-    let current = llm::catalogue::current();
+    llm::catalog::refresh(newer);
+    let current = llm::catalog::current();
     assert_eq!(current.find("mistral", "mistral-brand-new").unwrap().info.context_limit, Some(9000));
     assert!(current.find("anthropic", "claude-sonnet-4-5").is_some(), "the others stay");
     let broken = serve("<html>").await;
-    assert!(llm::catalogue::fetch(&network, &broken).await.unwrap_err().hint.is_some());
+    assert!(llm::catalog::fetch(&network, &broken).await.unwrap_err().hint.is_some());
 }

@@ -2,7 +2,7 @@
 
 use domain::Part;
 use domain::item::ProviderBlock;
-use domain::model::{Entry, Prompt};
+use domain::model::{Prompt, PromptEntry};
 use llm::Api;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn block(api: Api, model: &str, data: Value) -> Option<ProviderBlock> {
 }
 
 /// Reasoning as the format itself would have given it.
-fn reasoning(api: Api) -> Entry {
+fn reasoning(api: Api) -> PromptEntry {
     let data = match api {
         Api::Anthropic => json!({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}),
         Api::OpenAiResponses => json!({"type": "reasoning", "summary": [], "encrypted_content": "ZW5j"}),
@@ -26,11 +26,11 @@ fn reasoning(api: Api) -> Entry {
         Api::Bedrock => json!({"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}),
         Api::Gemini => Value::Null,
     };
-    Entry::Reasoning { text: "Hm.".into(), provider: block(api, "fake/model", data) }
+    PromptEntry::Reasoning { text: "Hm.".into(), provider: block(api, "fake/model", data) }
 }
 
-fn call(id: &str) -> Entry {
-    Entry::Call {
+fn call(id: &str) -> PromptEntry {
+    PromptEntry::Call {
         call_id: id.into(),
         name: "eca__read_file".into(),
         input: json!({"path": id}),
@@ -38,9 +38,9 @@ fn call(id: &str) -> Entry {
     }
 }
 
-fn result(id: &str) -> Entry {
+fn result(id: &str) -> PromptEntry {
     let parts = vec![Part::text(format!("content of {id}")), image()];
-    Entry::Result { call_id: id.into(), name: "eca__read_file".into(), parts, error: id == "c2" }
+    PromptEntry::Result { call_id: id.into(), name: "eca__read_file".into(), parts, error: id == "c2" }
 }
 
 fn image() -> Part {
@@ -48,29 +48,29 @@ fn image() -> Part {
 }
 
 /// A chat of several turns with everything in it, in the order it would have grown.
-fn chat(api: Api) -> Vec<Entry> {
+fn chat(api: Api) -> Vec<PromptEntry> {
     vec![
-        Entry::User { parts: vec![Part::text("Look at this."), image()] },
+        PromptEntry::User { parts: vec![Part::text("Look at this."), image()] },
         reasoning(api),
-        Entry::Agent { text: "I will read two files.".into(), provider: None },
+        PromptEntry::Agent { text: "I will read two files.".into(), provider: None },
         call("c1"),
         call("c2"),
         result("c1"),
         result("c2"),
-        Entry::Agent { text: "Both are read.".into(), provider: None },
+        PromptEntry::Agent { text: "Both are read.".into(), provider: None },
         user("Thanks."),
         user("One more thing."),
         reasoning(api),
         call("c3"),
         result("c3"),
-        Entry::Agent { text: "Done.".into(), provider: None },
+        PromptEntry::Agent { text: "Done.".into(), provider: None },
         user("Bye."),
     ]
 }
 
 /// The requests that this chat was sent as: one each time the model was to speak.
-fn prompts(entries: &[Entry]) -> Vec<Prompt> {
-    let said = |entry: &Entry| matches!(entry, Entry::User { .. } | Entry::Result { .. });
+fn prompts(entries: &[PromptEntry]) -> Vec<Prompt> {
+    let said = |entry: &PromptEntry| matches!(entry, PromptEntry::User { .. } | PromptEntry::Result { .. });
     (1..=entries.len())
         .filter(|&end| said(&entries[end - 1]) && entries.get(end).is_none_or(|next| !said(next)))
         .map(|end| Prompt { entries: entries[..end].to_vec(), ..prompt("") })
@@ -149,12 +149,12 @@ fn check(api: Api, prompt: &Prompt, pointer: &str, expected: Value) {
 fn reasoning_goes_back_as_it_came_and_only_to_its_own_model() {
     for api in Api::ALL {
         let entries = |model: &str| {
-            let Entry::Reasoning { text, provider: Some(own) } = reasoning(api) else { unreachable!() };
+            let PromptEntry::Reasoning { text, provider: Some(own) } = reasoning(api) else { unreachable!() };
             let provider = block(api, model, own.data);
             vec![
                 user("Hi"),
-                Entry::Reasoning { text, provider },
-                Entry::Agent { text: "Yes.".into(), provider: None },
+                PromptEntry::Reasoning { text, provider },
+                PromptEntry::Agent { text: "Yes.".into(), provider: None },
                 user("Ok"),
             ]
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::item::ProviderBlock;
-use domain::model::{BlockKind, Entry, ModelEvent, ModelInfo, Prompt, StopReason};
+use domain::model::{BlockKind, ModelEvent, ModelInfo, Prompt, PromptEntry, StopReason};
 use domain::tool_call::Origin;
 use domain::{Part, ToolSpec};
 use llm::Api;
@@ -25,8 +25,8 @@ pub fn tools() -> Arc<[ToolSpec]> {
     Arc::from(vec![tool("eca", "read_file"), tool("my server", "do.it")])
 }
 
-pub fn user(text: &str) -> Entry {
-    Entry::User { parts: vec![Part::text(text)] }
+pub fn user(text: &str) -> PromptEntry {
+    PromptEntry::User { parts: vec![Part::text(text)] }
 }
 
 pub fn prompt(text: &str) -> Prompt {
@@ -105,7 +105,7 @@ pub fn text_of(events: &[ModelEvent]) -> String {
 }
 
 /// The entries that an answer's events become in the next prompt.
-pub fn entries(events: &[ModelEvent]) -> Vec<Entry> {
+pub fn entries(events: &[ModelEvent]) -> Vec<PromptEntry> {
     let mut open: Vec<(u32, BlockKind, String, Option<ProviderBlock>)> = Vec::new();
     for event in events {
         match event {
@@ -123,11 +123,11 @@ pub fn entries(events: &[ModelEvent]) -> Vec<Entry> {
     }
     open.into_iter()
         .filter_map(|(_, kind, text, provider)| match kind {
-            BlockKind::Text => Some(Entry::Agent { text, provider }),
-            BlockKind::Reasoning => Some(Entry::Reasoning { text, provider }),
+            BlockKind::Text => Some(PromptEntry::Agent { text, provider }),
+            BlockKind::Reasoning => Some(PromptEntry::Reasoning { text, provider }),
             BlockKind::ToolCall { call_id, name } => {
                 let input = serde_json::from_str(&text).unwrap_or(Value::String(text));
-                Some(Entry::Call { call_id, name, input, provider })
+                Some(PromptEntry::Call { call_id, name, input, provider })
             }
             BlockKind::Citation { .. } => None,
         })

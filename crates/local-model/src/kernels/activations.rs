@@ -7,7 +7,7 @@ use super::lanes::Lanes;
 /// Columns that share a scale.
 pub const GROUP: usize = 32;
 
-/// Some tokens, quantised for one multiplication.
+/// Some tokens, quantized for one multiplication.
 #[derive(Default)]
 pub struct Activations {
     pub tokens: usize,
@@ -42,12 +42,12 @@ pub fn blocks(tokens: usize, widths: &'static [usize]) -> impl Iterator<Item = (
     })
 }
 
-/// Quantises one row into place `slot` of the block that begins at token `first` and is `width` wide.
+/// Quantizes one row into place `slot` of the block that begins at token `first` and is `width` wide.
 ///
 /// # Safety
 /// `row` has as many columns as `to`, a multiple of `GROUP`, and the block lies inside `to`.
 #[inline(always)]
-pub unsafe fn quantise<S: Lanes>(row: &[f32], to: &mut Activations, first: usize, width: usize, slot: usize) {
+pub unsafe fn quantize<S: Lanes>(row: &[f32], to: &mut Activations, first: usize, width: usize, slot: usize) {
     let columns = to.columns;
     // SAFETY: a block of `width` tokens takes `width` times the words and groups of one row, from `first` on.
     unsafe {
@@ -58,7 +58,7 @@ pub unsafe fn quantise<S: Lanes>(row: &[f32], to: &mut Activations, first: usize
         for group in 0..columns / GROUP {
             let from = row.as_ptr().add(group * GROUP);
             let mut bytes = [0i8; GROUP];
-            let (scale, halves) = quantise_group::<S>(from, &mut bytes);
+            let (scale, halves) = quantize_group::<S>(from, &mut bytes);
             scales.add(group * width).write(scale);
             // Numbers that are none (a damaged file) have sums that mean nothing.
             sums.add(group * width).write(scale * halves[0].wrapping_add(halves[1]) as f32);
@@ -74,7 +74,7 @@ pub unsafe fn quantise<S: Lanes>(row: &[f32], to: &mut Activations, first: usize
 
 /// Rounds 32 numbers to bytes; gives the scale and the sums of the two halves.
 #[inline(always)]
-unsafe fn quantise_group<S: Lanes>(from: *const f32, bytes: &mut [i8; GROUP]) -> (f32, [i32; 2]) {
+unsafe fn quantize_group<S: Lanes>(from: *const f32, bytes: &mut [i8; GROUP]) -> (f32, [i32; 2]) {
     // SAFETY: the caller vouches for 32 numbers; every lane count divides 16.
     unsafe {
         let mut largest = S::absolute(S::load(from));

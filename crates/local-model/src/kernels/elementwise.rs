@@ -1,14 +1,14 @@
-//! Owns the small per-number work between the products: normalising, gating, exponentials, rotation.
+//! Owns the small per-number work between the products: normalizing, gating, exponentials, rotation.
 //! Knows no layer. Invariant: lengths are multiples of 16, which every lane count divides.
 
 use super::lanes::Lanes;
 
-/// Root-mean-square normalisation: `out = x / rms(x) * weight`.
+/// Root-mean-square normalization: `out = x / rms(x) * weight`.
 ///
 /// # Safety
 /// The slices have one length, a multiple of 16.
 #[inline(always)]
-pub unsafe fn normalise<S: Lanes>(x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
+pub unsafe fn normalize<S: Lanes>(x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
     let length = x.len();
     // SAFETY: all reads and writes are below `length`.
     unsafe {

@@ -1,4 +1,4 @@
-//! Owns the one layout all quantised weights are turned into before they are multiplied: a panel of
+//! Owns the one layout all quantized weights are turned into before they are multiplied: a panel of
 //! `COUNT` rows, word by word side by side, with a scale and an offset for each group. Knows the block formats;
 //! must not know about activations. Invariant: weight = scale * byte + offset, for every byte of a panel.
 

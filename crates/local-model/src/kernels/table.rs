@@ -19,8 +19,8 @@ pub struct Kernels {
     /// Tokens a block may hold, widest first.
     pub widths: &'static [usize],
     multiply: unsafe fn(&Product, Range<usize>, &mut Panel),
-    quantise: unsafe fn(&[f32], &mut Activations, usize, usize, usize),
-    normalise: unsafe fn(&[f32], &[f32], f32, &mut [f32]),
+    quantize: unsafe fn(&[f32], &mut Activations, usize, usize, usize),
+    normalize: unsafe fn(&[f32], &[f32], f32, &mut [f32]),
     gate: unsafe fn(&mut [f32], &[f32]),
     accumulate: unsafe fn(&mut [f32], &[f32]),
     attend: unsafe fn(&Attention, Range<usize>, &mut Scratch),
@@ -38,23 +38,23 @@ impl Kernels {
         unsafe { (self.multiply)(product, panels, panel) }
     }
 
-    /// Quantises as many rows as `to` has tokens.
-    pub fn quantise(&self, rows: &[f32], to: &mut Activations) {
+    /// Quantizes as many rows as `to` has tokens.
+    pub fn quantize(&self, rows: &[f32], to: &mut Activations) {
         assert!(rows.len() >= to.tokens * to.columns && to.columns.is_multiple_of(activations::GROUP));
         let columns = to.columns;
         for (first, width) in activations::blocks(to.tokens, self.widths) {
             for slot in 0..width {
                 let row = &rows[(first + slot) * columns..][..columns];
                 // SAFETY: the block lies inside `to`; the instructions exist.
-                unsafe { (self.quantise)(row, to, first, width, slot) }
+                unsafe { (self.quantize)(row, to, first, width, slot) }
             }
         }
     }
 
-    pub fn normalise(&self, x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
+    pub fn normalize(&self, x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
         assert!(x.len().is_multiple_of(16) && x.len() == weight.len() && x.len() == out.len());
         // SAFETY: lengths are checked above; the instructions exist.
-        unsafe { (self.normalise)(x, weight, epsilon, out) }
+        unsafe { (self.normalize)(x, weight, epsilon, out) }
     }
 
     pub fn gate(&self, gate: &mut [f32], up: &[f32]) {
@@ -94,12 +94,12 @@ macro_rules! table {
                 unsafe { multiply::multiply::<$lanes>(product, panels, panel, WIDTHS) }
             }
             $(#[target_feature(enable = $feature)])?
-            unsafe fn quantise(row: &[f32], to: &mut Activations, first: usize, width: usize, slot: usize) {
-                unsafe { activations::quantise::<$lanes>(row, to, first, width, slot) }
+            unsafe fn quantize(row: &[f32], to: &mut Activations, first: usize, width: usize, slot: usize) {
+                unsafe { activations::quantize::<$lanes>(row, to, first, width, slot) }
             }
             $(#[target_feature(enable = $feature)])?
-            unsafe fn normalise(x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
-                unsafe { elementwise::normalise::<$lanes>(x, weight, epsilon, out) }
+            unsafe fn normalize(x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
+                unsafe { elementwise::normalize::<$lanes>(x, weight, epsilon, out) }
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn gate(gate: &mut [f32], up: &[f32]) {
@@ -119,8 +119,8 @@ macro_rules! table {
                 lanes: <$lanes as crate::kernels::lanes::Lanes>::COUNT,
                 widths: WIDTHS,
                 multiply,
-                quantise,
-                normalise,
+                quantize,
+                normalize,
                 gate,
                 accumulate,
                 attend,

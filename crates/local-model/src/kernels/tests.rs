@@ -84,7 +84,7 @@ fn check_product(kernels: &Kernels, format: Format, rows: usize, columns: usize,
     let plain: Vec<f32> = (0..tokens * columns).map(|_| numbers.float()).collect();
     let mut activations = Activations::default();
     activations.resize(tokens, columns);
-    kernels.quantise(&plain, &mut activations);
+    kernels.quantize(&plain, &mut activations);
     let mut out = vec![f32::NAN; tokens * rows];
     let product = Product {
         format,
@@ -130,7 +130,7 @@ fn check_elementwise(kernels: &Kernels) {
     let x: Vec<f32> = (0..64).map(|_| numbers.float() * 30.0).collect();
     let weight: Vec<f32> = (0..64).map(|_| numbers.float()).collect();
     let mut out = vec![0.0; 64];
-    kernels.normalise(&x, &weight, 1e-5, &mut out);
+    kernels.normalize(&x, &weight, 1e-5, &mut out);
     let mean = x.iter().map(|x| f64::from(x * x)).sum::<f64>() / 64.0;
     for ((out, x), weight) in out.iter().zip(&x).zip(&weight) {
         let expected = f64::from(x * weight) / (mean + 1e-5).sqrt();

@@ -117,7 +117,7 @@ impl Pass {
         count: usize,
     ) {
         let shape = &model.shape;
-        self.normalise(model, &layer.attention_norm);
+        self.normalize(model, &layer.attention_norm);
         let into = [
             (&layer.query, &mut self.queries),
             (&layer.key, &mut self.keys),
@@ -173,7 +173,7 @@ impl Pass {
 
     fn feed_forward(&mut self, model: &Model, layer: &Layer, count: usize) {
         let kernels = self.kernels;
-        self.normalise(model, &layer.feed_forward_norm);
+        self.normalize(model, &layer.feed_forward_norm);
         let into = [(&layer.gate, &mut self.gates), (&layer.up, &mut self.ups)];
         multiply(kernels, &mut self.crew, model, &self.normal, &mut self.activations, into);
         let width = model.shape.feed_forward;
@@ -187,16 +187,16 @@ impl Pass {
         let width = model.shape.embedding;
         let last = &self.state[(count - 1) * width..][..width];
         let normal = &mut self.normal[..width];
-        self.kernels.normalise(last, &model.output_norm, model.shape.epsilon, normal);
+        self.kernels.normalize(last, &model.output_norm, model.shape.epsilon, normal);
         self.logits.resize(model.shape.vocabulary, 0.0);
         let into = [(&model.output, &mut self.logits)];
         multiply(self.kernels, &mut self.crew, model, normal, &mut self.activations, into);
     }
 
-    fn normalise(&mut self, model: &Model, weight: &[f32]) {
+    fn normalize(&mut self, model: &Model, weight: &[f32]) {
         let width = model.shape.embedding;
         for (x, out) in self.state.chunks_exact(width).zip(self.normal.chunks_exact_mut(width)) {
-            self.kernels.normalise(x, weight, model.shape.epsilon, out);
+            self.kernels.normalize(x, weight, model.shape.epsilon, out);
         }
     }
 }
@@ -227,7 +227,7 @@ fn multiply<const N: usize>(
 ) {
     let columns = into[0].0.columns;
     activations.resize(rows.len() / columns, columns);
-    kernels.quantise(rows, activations);
+    kernels.quantize(rows, activations);
     let activations = &*activations;
     let products = into.map(|(matrix, out)| {
         assert!(out.len() >= activations.tokens * matrix.rows);

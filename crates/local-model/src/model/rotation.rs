@@ -1,5 +1,5 @@
 //! Owns rotary position encoding: angles for a position, and turning a head by them.
-//! Knows no layer. Invariant: pairs are neighbours (0,1), (2,3), … as llama-architecture files order them.
+//! Knows no layer. Invariant: pairs are neighbors (0,1), (2,3), … as llama-architecture files order them.
 
 use super::vector;
 use crate::gguf::Gguf;

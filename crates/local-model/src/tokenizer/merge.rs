@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A part of the piece and its neighbours; an empty one was merged into the part before it.
+/// A part of the piece and its neighbors; an empty one was merged into the part before it.
 struct Part {
     start: usize,
     end: usize,
@@ -14,7 +14,7 @@ struct Part {
 
 const NONE: usize = usize::MAX;
 
-/// Merges neighbours, lowest rank first and leftmost among equals, then hands out the parts.
+/// Merges neighbors, lowest rank first and leftmost among equals, then hands out the parts.
 pub fn merge(piece: &str, rank: impl Fn(&str, &str) -> Option<u32>, mut part: impl FnMut(&str)) {
     let mut parts: Vec<Part> = piece
         .char_indices()

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use domain::item::Part;
-use domain::model::{BlockKind, Entry, Model, ModelEvent, Prompt, StopReason, Tokens};
+use domain::model::{BlockKind, Model, ModelEvent, Prompt, PromptEntry, StopReason, Tokens};
 use futures_util::StreamExt;
 use local_model::{Limits, LocalModel};
 
 use crate::weights;
 
-fn user(text: &str) -> Entry {
-    Entry::User { parts: vec![Part::text(text)] }
+fn user(text: &str) -> PromptEntry {
+    PromptEntry::User { parts: vec![Part::text(text)] }
 }
 
-fn agent(text: &str) -> Entry {
-    Entry::Agent { text: text.to_owned(), provider: None }
+fn agent(text: &str) -> PromptEntry {
+    PromptEntry::Agent { text: text.to_owned(), provider: None }
 }
 
 fn model() -> LocalModel {
@@ -48,8 +48,11 @@ async fn a_chat_goes_on() {
     assert_eq!(model.info().id, "local/smollm2-135m");
     assert!(!model.info().tools && model.info().context_limit == Some(2048));
     let mut entries = vec![user("Write one short sentence about the sea.")];
-    let prompt =
-        |entries: &[Entry]| Prompt { entries: entries.to_vec(), max_output: Some(40), ..Prompt::default() };
+    let prompt = |entries: &[PromptEntry]| Prompt {
+        entries: entries.to_vec(),
+        max_output: Some(40),
+        ..Prompt::default()
+    };
     let (text, first, _) = read(&model, prompt(&entries)).await;
     assert!(text.split_whitespace().count() > 3, "{text:?}");
     assert!(first.input > 10 && first.output > 3 && first.cache_read == 0, "{first:?}");

@@ -7,7 +7,7 @@
 mod bad;
 mod calls;
 mod http;
-mod life;
+mod lifecycle;
 mod pins;
 mod reference;
 
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use domain::command::{ServerSpec, ServerTransport};
-use domain::tool::{Invocation, Scope, ServerStatus, Tool, ToolPort, ToolResult, ToolServer, ToolSource};
+use domain::tool::{Invocation, Scope, ServerStatus, Tool, ToolContext, ToolResult, ToolServer, ToolSource};
 use domain::{
     Abilities, Answer, AskKind, BoxFuture, CancellationToken, Failure, HostCall, HostReply, ItemId, Part,
     SessionId,
@@ -148,7 +148,7 @@ impl Port {
     }
 }
 
-impl ToolPort for Port {
+impl ToolContext for Port {
     fn output(&self, text: &str) {
         self.output.lock().unwrap().push_str(text);
     }

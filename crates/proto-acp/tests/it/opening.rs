@@ -1,7 +1,7 @@
 //! Beginning, finding, leaving: initialize, authenticate, sessions and what can be chosen in them.
 
 use domain::command::{
-    Catalog, ServerSpec, ServerTransport, Settings, SlashArgument, SlashCommand, SlashOrigin,
+    Catalog, ServerSpec, ServerTransport, SessionSettings, SlashArgument, SlashCommand, SlashOrigin,
 };
 use domain::event::{CatalogKind, EventBody, Level, Notice, SessionUsage};
 use domain::item::ItemKind;
@@ -165,9 +165,9 @@ fn conversation() -> Vec<Fact> {
         item: Some(ItemId(4)),
         kind: domain::AskKind::Approval { reason: "r".into(), keys: Vec::new() },
     };
-    let change = |change: Settings| Fact::SessionChanged { change };
+    let change = |change: SessionSettings| Fact::SessionChanged { change };
     vec![
-        change(Settings { behavior: Some("plan".into()), ..Settings::default() }),
+        change(SessionSettings { behavior: Some("plan".into()), ..SessionSettings::default() }),
         Fact::TurnStarted { turn, model: "a/plain".into() },
         ended(
             1,
@@ -191,7 +191,7 @@ fn conversation() -> Vec<Fact> {
         Fact::TurnEnded { turn, outcome: Outcome::Done },
         Fact::HistoryReplaced { keep: Some(ItemId(4)) },
         ended(6, said("Done.")),
-        change(Settings { title: Some("Looking".into()), ..Settings::default() }),
+        change(SessionSettings { title: Some("Looking".into()), ..SessionSettings::default() }),
         Fact::UsageChanged { usage: SessionUsage::default() },
     ]
 }
@@ -200,8 +200,11 @@ fn conversation() -> Vec<Fact> {
 async fn load_shows_everything_and_then_answers() {
     let (mut client, mut engine) = Client::start(json!({})).await;
     let session = SessionId::new("old");
-    let settings =
-        Settings { title: Some("Looking".into()), behavior: Some("plan".into()), ..Settings::default() };
+    let settings = SessionSettings {
+        title: Some("Looking".into()),
+        behavior: Some("plan".into()),
+        ..SessionSettings::default()
+    };
     engine.store(&session, settings, "/w", conversation());
     let id = client.call("session/load", json!({"sessionId": "old", "cwd": "/w", "mcpServers": []})).await;
     let mut updates = Vec::new();
@@ -247,7 +250,7 @@ async fn load_shows_everything_and_then_answers() {
 async fn a_client_need_not_wait_for_a_load() {
     let (mut client, mut engine) = Client::start(json!({})).await;
     let session = SessionId::new("old");
-    engine.store(&session, Settings::default(), "/w", Vec::new());
+    engine.store(&session, SessionSettings::default(), "/w", Vec::new());
     let load = client.call("session/load", json!({"sessionId": "old", "cwd": "/w", "mcpServers": []})).await;
     let prompt = client.prompt(&session, "now").await;
     client.notify("session/cancel", json!({"sessionId": "old"})).await;
@@ -280,7 +283,7 @@ async fn an_open_question_of_a_busy_chat_is_asked_after_loading() {
     call.state = domain::ToolState::Waiting { ask: AskId(9) };
     facts.push(Fact::ItemStarted { item: item(4, TurnId(1), ItemKind::ToolCall(Box::new(call))) });
     facts.push(Fact::AskRaised { ask });
-    engine.store(&session, Settings::default(), "/w", facts);
+    engine.store(&session, SessionSettings::default(), "/w", facts);
     engine.set_busy(&session);
     client.request("session/load", json!({"sessionId": "busy", "cwd": "/w", "mcpServers": []})).await;
     let asked = client.asked("session/request_permission").await;
@@ -295,7 +298,7 @@ async fn an_open_question_of_a_busy_chat_is_asked_after_loading() {
 async fn resume_says_nothing_of_what_was() {
     let (mut client, mut engine) = Client::start(json!({})).await;
     let session = SessionId::new("old");
-    engine.store(&session, Settings::default(), "/w", conversation());
+    engine.store(&session, SessionSettings::default(), "/w", conversation());
     let params = json!({"sessionId": "old", "cwd": "/w", "mcpServers": []});
     let resumed = client.request("session/resume", params).await;
     assert_eq!(resumed["modes"]["currentModeId"], "agent");
@@ -312,7 +315,7 @@ async fn sessions_are_listed_in_pages_and_by_folder() {
     for number in 0..60 {
         let folder = if number < 52 { "/w" } else { "/other" };
         let title = Some(format!("Chat {number}"));
-        let settings = Settings { title, ..Settings::default() };
+        let settings = SessionSettings { title, ..SessionSettings::default() };
         engine.store(&SessionId::new(format!("s{number:02}")), settings, folder, Vec::new());
     }
     let first = client.request("session/list", json!({})).await;
@@ -349,7 +352,7 @@ async fn close_and_delete_end_what_runs() {
 async fn modes_and_options_are_set_here_and_told_from_elsewhere() {
     let (mut client, mut engine, session) = Client::session(json!({})).await;
     client.request("session/set_mode", json!({"sessionId": session, "modeId": "plan"})).await;
-    let change = Settings { behavior: Some("plan".into()), ..Settings::default() };
+    let change = SessionSettings { behavior: Some("plan".into()), ..SessionSettings::default() };
     assert_eq!(engine.next().await, Seen::Configure { session: Some(session.clone()), change });
     let params = json!({"sessionId": session, "configId": "model", "value": "b/deep"});
     let set = client.request("session/set_config_option", params).await;
@@ -358,11 +361,11 @@ async fn modes_and_options_are_set_here_and_told_from_elsewhere() {
     assert_eq!(values, ["plan", "b/deep", "default", "ask"]);
     engine.next().await;
     // What the client set itself is not told to it again; what another does is.
-    let elsewhere = Settings {
+    let elsewhere = SessionSettings {
         title: Some("New".into()),
         behavior: Some("agent".into()),
         variant: Some("high".into()),
-        ..Settings::default()
+        ..SessionSettings::default()
     };
     engine.fact(&session, Fact::SessionChanged { change: elsewhere });
     let updates = client.updates(3).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::command::Settings;
+use domain::command::SessionSettings;
 use domain::event::Channel;
 use domain::item::ItemKind;
 use domain::{Event, Fact, ItemDelta, ItemId, Outcome, Part, Recorded, SessionId, ToolState, TurnId};
@@ -18,7 +18,7 @@ use crate::schema::schema;
 const TURN: TurnId = TurnId(1);
 
 fn projection(extras: Extras) -> Projection {
-    Projection::new(SessionId::new("s"), extras, Arc::new(catalog()), Settings::default())
+    Projection::new(SessionId::new("s"), extras, Arc::new(catalog()), SessionSettings::default())
 }
 
 fn fact(number: u64, fact: Fact) -> Event {
@@ -198,7 +198,7 @@ fn live_and_replayed_chats_look_the_same() {
 
 #[test]
 fn states_are_told_apart_from_what_was_said() {
-    let change = Settings { title: Some("T".into()), ..Settings::default() };
+    let change = SessionSettings { title: Some("T".into()), ..SessionSettings::default() };
     let outs = projection(Extras::default()).project(&fact(1, Fact::SessionChanged { change }));
     assert!(outs.iter().all(is_state));
     let said = Fact::ItemEnded { item: item(1, TURN, ItemKind::SystemText { text: "x".into() }) };

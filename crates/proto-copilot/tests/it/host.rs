@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 
-use domain::command::{Catalog, Completed, Completion, Workspace};
+use domain::command::{Catalog, Completed, Completion, WorkspaceSpec};
 use domain::link::Envelope;
 use domain::model::Tokens;
 use domain::{Abilities, Command, Failure, Link};
@@ -72,7 +72,7 @@ impl Host {
         let (lines, input, output) = Lines::piped(64 << 10, true, check_message);
         let served = tokio::spawn(proto_copilot::serve(
             link,
-            Workspace::default(),
+            WorkspaceSpec::default(),
             Transport::stream(input, output),
             limits,
         ));
@@ -96,7 +96,7 @@ async fn play(
     mut commands: mpsc::Receiver<Envelope>,
     mut says: VecDeque<Say>,
     asked: Arc<Mutex<Vec<Completion>>>,
-    _port: domain::link::FrontPort,
+    _port: domain::link::FrontendPort,
 ) {
     let mut hanging = Vec::new();
     while let Some(Envelope { command, .. }) = commands.recv().await {

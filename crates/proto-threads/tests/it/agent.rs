@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::command::{Context, Settings};
+use domain::command::{Context, SessionSettings};
 use domain::item::{ItemKind, Part};
 use domain::{Fact, Failure, HostCall, Outcome, SessionId, TurnId};
 use proto_threads::Driver;
@@ -117,7 +117,7 @@ async fn a_chat_of_the_same_id_that_began_otherwise_is_another() {
     let kind = ItemKind::UserMessage { text: "Mine".into(), parts: vec![Part::text("Mine")] };
     let facts = vec![Fact::ItemEnded { item: item(1, TurnId(1), kind) }];
     for thread in ["same", "other"] {
-        engine.store(&SessionId::new(thread), Settings::default(), "/w", facts.clone());
+        engine.store(&SessionId::new(thread), SessionSettings::default(), "/w", facts.clone());
     }
     for (thread, beginning, expected) in [("same", "Mine", "same"), ("other", "Yours", "chat-3")] {
         stream(&mut client, thread, "go on").await;
@@ -151,7 +151,7 @@ async fn files_of_the_workspace_are_read_by_the_client() {
     assert_eq!(client.refused("readTextFile", json!({"threadId": "t", "path": "/w/b.bin"})).await, -32602);
     assert_eq!(client.refused("readTextFile", json!({"threadId": "t", "path": "/w/none"})).await, -32602);
     // What was read in a thread is one of its entries.
-    engine.store(&SessionId::new("t"), Settings::default(), "/w", Vec::new());
+    engine.store(&SessionId::new("t"), SessionSettings::default(), "/w", Vec::new());
     let entries = client.request("getThreadEntries", json!({"threadId": "t"})).await;
     let entry = |content: &str| json!({"type": "readFile", "path": "/w/a.txt", "content": content});
     assert_eq!(entries, json!({"entries": [entry("two\n"), entry("one\ntwo\nthree")]}));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::command::Settings;
+use domain::command::SessionSettings;
 use domain::event::Channel;
 use domain::host::{Grants, HostReply};
 use domain::item::ItemKind;
@@ -20,8 +20,8 @@ fn message(thread: &SessionId, role: &str, text: &str) -> Value {
 #[tokio::test]
 async fn threads_are_listed_made_opened_and_read() {
     let (mut client, mut engine) = Client::start(None, NEVER);
-    engine.store(&SessionId::new("b"), Settings::default(), "/elsewhere", Vec::new());
-    let titled = Settings { title: Some("Mine".into()), ..Settings::default() };
+    engine.store(&SessionId::new("b"), SessionSettings::default(), "/elsewhere", Vec::new());
+    let titled = SessionSettings { title: Some("Mine".into()), ..SessionSettings::default() };
     engine.store(&SessionId::new("a"), titled, "/w", Vec::new());
     assert_eq!(
         client.request("getThreads", Value::Null).await,
@@ -45,7 +45,7 @@ async fn threads_are_listed_made_opened_and_read() {
 async fn a_message_is_answered_by_chunks_and_then_by_its_response() {
     let (mut client, mut engine) = Client::start(None, NEVER);
     let thread = SessionId::new("a");
-    engine.store(&thread, Settings::default(), "/w", Vec::new());
+    engine.store(&thread, SessionSettings::default(), "/w", Vec::new());
     let id = client.call("sendMessage", message(&thread, "user", "Hello")).await;
     assert!(matches!(engine.next().await, Seen::Load { .. }));
     let (_, turn, prompt) = engine.prompt().await;
@@ -87,7 +87,7 @@ async fn a_message_is_answered_by_chunks_and_then_by_its_response() {
 async fn what_fails_is_an_error() {
     let (mut client, mut engine) = Client::start(Some(Driver::Editor), NEVER);
     let thread = SessionId::new("a");
-    engine.store(&thread, Settings::default(), "/w", Vec::new());
+    engine.store(&thread, SessionSettings::default(), "/w", Vec::new());
     let id = client.call("sendMessage", message(&thread, "user", "Hello")).await;
     engine.next().await;
     let (_, turn, _) = engine.prompt().await;
@@ -112,7 +112,7 @@ async fn what_fails_is_an_error() {
 async fn a_client_without_chunks_is_answered_all_the_same() {
     let (mut client, mut engine) = Client::start(None, NEVER);
     let thread = SessionId::new("a");
-    engine.store(&thread, Settings::default(), "/w", Vec::new());
+    engine.store(&thread, SessionSettings::default(), "/w", Vec::new());
     let id = client.call("sendMessage", message(&thread, "user", "Hello")).await;
     engine.next().await;
     let (_, turn, _) = engine.prompt().await;
@@ -132,7 +132,7 @@ async fn a_client_without_chunks_is_answered_all_the_same() {
 async fn our_tools_read_through_the_client() {
     let (mut client, mut engine) = Client::start(None, NEVER);
     let thread = SessionId::new("a");
-    engine.store(&thread, Settings::default(), "/w", Vec::new());
+    engine.store(&thread, SessionSettings::default(), "/w", Vec::new());
     client.request("openThread", json!({"threadId": "a"})).await;
     engine.next().await;
     let deadline = Duration::from_secs(10);
@@ -186,7 +186,7 @@ async fn our_tools_read_through_the_client() {
 async fn closing_the_pipe_stops() {
     let (mut client, mut engine) = Client::start(None, NEVER);
     let thread = SessionId::new("a");
-    engine.store(&thread, Settings::default(), "/w", Vec::new());
+    engine.store(&thread, SessionSettings::default(), "/w", Vec::new());
     let id = client.call("sendMessage", message(&thread, "user", "Hello")).await;
     engine.next().await;
     engine.prompt().await;

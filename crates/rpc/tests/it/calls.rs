@@ -1,7 +1,7 @@
 //! The peer's requests and notifications: codes, shapes, ids, order, panics, cancellation.
 
 use crate::support::*;
-use rpc::{CancelMethod, End, Fault, Framing, Settings};
+use rpc::{CancelMethod, End, Fault, Framing, PeerOptions};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ async fn what_we_write_is_exact() {
     let with = request("\"jsonrpc\":\"2.0\",");
     for (settings, request, expected) in [
         (
-            Settings::header(),
+            PeerOptions::header(),
             &with,
             "Content-Length: 38\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":null}",
         ),
-        (Settings::newline(), &with, "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":null}\n"),
+        (PeerOptions::newline(), &with, "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":null}\n"),
         (threads(), &request(""), "{\"id\":7,\"result\":null}\n"),
         (threads(), &with, "{\"id\":7,\"result\":null}\n"),
     ] {
@@ -61,7 +61,7 @@ async fn each_error_has_its_code_and_the_connection_goes_on() {
         (r#"{"jsonrpc":"2.0","id":5,"method":"drop"}"#, json!(5), -32603),
         (r#"{"jsonrpc":"2.0","id":5,"method":"unserialisable"}"#, json!(5), -32603),
     ];
-    for settings in [Settings::header(), Settings::newline()] {
+    for settings in [PeerOptions::header(), PeerOptions::newline()] {
         let mut client = Client::start(settings);
         for (body, id, code) in cases {
             let answer = client.answer_to(body).await;
@@ -92,7 +92,7 @@ async fn messages_name_what_is_wrong() {
 
 #[tokio::test]
 async fn ids_come_back_as_they_were() {
-    let mut client = Client::start(Settings::newline());
+    let mut client = Client::start(PeerOptions::newline());
     for id in
         ["0", "-1", "1.50", "1e3", "123456789012345678901234567890", r#""""#, r#""a\u00e9\"b""#, r#""é""#]
     {
@@ -104,7 +104,7 @@ async fn ids_come_back_as_they_were() {
 
 #[tokio::test]
 async fn shapes_that_are_accepted() {
-    let mut client = Client::start(Settings::header());
+    let mut client = Client::start(PeerOptions::header());
     let version = r#""jsonrpc":"2.0","id":1"#;
     for (members, result) in [
         (r#""method":"echo","params":null"#, json!(null)),
@@ -135,7 +135,7 @@ async fn shapes_that_are_accepted() {
 
 #[tokio::test]
 async fn bad_utf8_is_a_parse_error() {
-    for settings in [Settings::header(), Settings::newline()] {
+    for settings in [PeerOptions::header(), PeerOptions::newline()] {
         let mut client = Client::start(settings);
         let body = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"x\":\"\xff\"}";
         client.send_bytes(&frame(client.framing, body)).await;
@@ -148,7 +148,7 @@ async fn bad_utf8_is_a_parse_error() {
 async fn messages_over_the_limit_are_answered_and_skipped() {
     for framing in [Framing::Header, Framing::Newline] {
         let too_large = Fault::new(-32003, "Context too large; send a smaller specification.");
-        let settings = Settings { framing, message_limit: 5000, too_large, ..Settings::header() };
+        let settings = PeerOptions { framing, message_limit: 5000, too_large, ..PeerOptions::header() };
         let mut client = Client::start(settings);
         let filler = "x".repeat(300_000);
         let large = |members: &str| format!(r#"{{"jsonrpc":"2.0",{members},"params":["{filler}"]}}"#);
@@ -173,7 +173,7 @@ async fn messages_over_the_limit_are_answered_and_skipped() {
 
 #[tokio::test]
 async fn large_messages_pass_both_ways() {
-    for settings in [Settings::header(), Settings::newline()] {
+    for settings in [PeerOptions::header(), PeerOptions::newline()] {
         let mut client = Client::start(settings);
         let size = 6 << 20;
         let answer = client
@@ -188,7 +188,7 @@ async fn large_messages_pass_both_ways() {
 
 #[tokio::test]
 async fn messages_are_handled_in_arrival_order() {
-    let mut client = Client::start(Settings::newline());
+    let mut client = Client::start(PeerOptions::newline());
     let count = 2000;
     let mut input = String::new();
     let mut expected = Vec::new();
@@ -212,7 +212,7 @@ async fn messages_are_handled_in_arrival_order() {
 
 #[tokio::test]
 async fn an_answer_leaves_before_the_events_it_causes() {
-    let mut client = Client::start(Settings::header());
+    let mut client = Client::start(PeerOptions::header());
     client.send(r#"{"jsonrpc":"2.0","id":1,"method":"answer-then-events"}"#).await;
     assert_eq!(client.receive().await, json!({"jsonrpc": "2.0", "id": 1, "result": "answer"}));
     for number in 0..3 {
@@ -223,7 +223,7 @@ async fn an_answer_leaves_before_the_events_it_causes() {
 
 #[tokio::test]
 async fn a_panic_in_a_notification_costs_only_it() {
-    let mut client = Client::start(Settings::header());
+    let mut client = Client::start(PeerOptions::header());
     client.send(r#"{"jsonrpc":"2.0","method":"panic"}"#).await;
     client.assert_alive("a panic").await;
 }
@@ -237,7 +237,7 @@ async fn the_peer_cancels_a_request() {
             r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"_meta":{},"requestId":"x"}}"#,
         ),
     ] {
-        let mut client = Client::start(Settings { cancel: Some(cancel), ..Settings::header() });
+        let mut client = Client::start(PeerOptions { cancel: Some(cancel), ..PeerOptions::header() });
         client.send(r#"{"jsonrpc":"2.0","id":"x","method":"until-cancelled"}"#).await;
         for useless in [r#"{"id":"y"}"#, r#"{"id":{}}"#, "[]", "null"] {
             client
@@ -256,7 +256,7 @@ async fn the_peer_cancels_a_request() {
 #[tokio::test]
 async fn too_many_unanswered_requests_are_refused() {
     let too_many = Fault::new(-32004, "Rate limited");
-    let mut client = Client::start(Settings { in_flight_limit: 3, too_many, ..Settings::newline() });
+    let mut client = Client::start(PeerOptions { in_flight_limit: 3, too_many, ..PeerOptions::newline() });
     for number in 0..4 {
         client.send(&format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"hold"}}"#)).await;
     }
@@ -272,7 +272,7 @@ async fn too_many_unanswered_requests_are_refused() {
 
 #[tokio::test]
 async fn the_end_of_input_is_told_and_answers_still_leave() {
-    let mut client = Client::start(Settings::newline());
+    let mut client = Client::start(PeerOptions::newline());
     client.send_bytes(br#"{"jsonrpc":"2.0","id":1,"method":"later"}"#).await;
     let peer = client.peer.take().unwrap();
     tokio::io::AsyncWriteExt::shutdown(&mut client.output).await.unwrap();
@@ -285,7 +285,7 @@ async fn the_end_of_input_is_told_and_answers_still_leave() {
 
 #[tokio::test]
 async fn unanswered_requests_learn_that_the_connection_is_gone() {
-    let mut client = Client::start(Settings::newline());
+    let mut client = Client::start(PeerOptions::newline());
     client.send(r#"{"jsonrpc":"2.0","id":1,"method":"hold"}"#).await;
     client.assert_alive("hold").await;
     let responder = client.seen.lock().unwrap().held.pop().unwrap();

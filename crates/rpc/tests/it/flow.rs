@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use rpc::{
-    Backlog, End, Fault, Handler, NotSent, Params, Peer, RequestError, Responder, Settings, Transport,
+    Backlog, End, Fault, Handler, NotSent, Params, Peer, PeerOptions, RequestError, Responder, Transport,
 };
 use serde_json::json;
 use std::io::{Read, Write};
@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-fn small_queue() -> Settings {
-    Settings { queue_messages: 16, queue_bytes: 64 << 10, ..Settings::newline() }
+fn small_queue() -> PeerOptions {
+    PeerOptions { queue_messages: 16, queue_bytes: 64 << 10, ..PeerOptions::newline() }
 }
 
 /// Records each write call.
@@ -37,7 +37,7 @@ fn scripted(out: &rpc::Outgoing) -> Scripted {
 async fn each_message_is_one_write_in_order() {
     let writes = Writes::default();
     let transport = Transport::blocking(std::io::empty(), writes.clone());
-    let peer = Peer::start(Settings::header(), transport, scripted).unwrap();
+    let peer = Peer::start(PeerOptions::header(), transport, scripted).unwrap();
     let text = |number: usize| "x".repeat(if number.is_multiple_of(50) { 100_000 } else { number });
     for number in 0..500 {
         let text = text(number);
@@ -166,7 +166,7 @@ async fn a_peer_that_sends_without_reading_is_not_read() {
 
 #[tokio::test]
 async fn a_peer_that_never_reads_is_given_up() {
-    let settings = Settings { stall_limit: Duration::from_millis(50), ..small_queue() };
+    let settings = PeerOptions { stall_limit: Duration::from_millis(50), ..small_queue() };
     let mut client = Client::with_pipe(settings, 1024);
     let ended = client.peer.as_ref().unwrap().ended();
     let flood = async {
@@ -219,7 +219,7 @@ async fn a_handler_that_is_not_ready_stops_the_reader() {
 
 #[tokio::test]
 async fn closing_writes_what_is_queued_within_its_deadline() {
-    let mut client = Client::with_pipe(Settings::newline(), 64);
+    let mut client = Client::with_pipe(PeerOptions::newline(), 64);
     let outgoing = client.outgoing();
     (0..100).for_each(|number| outgoing.notify("event", &[number]).unwrap());
     let closing = tokio::spawn(client.peer.take().unwrap().close(PATIENCE));
@@ -231,7 +231,7 @@ async fn closing_writes_what_is_queued_within_its_deadline() {
     assert!(patiently(closing).await.unwrap());
     assert!(matches!(outgoing.notify("event", &[0]), Err(NotSent::Closed)));
 
-    let mut client = Client::with_pipe(Settings::newline(), 64);
+    let mut client = Client::with_pipe(PeerOptions::newline(), 64);
     (0..100).for_each(|number| client.outgoing().notify("event", &[number]).unwrap());
     let peer = client.peer.take().unwrap();
     assert!(!patiently(peer.close(Duration::from_millis(30))).await, "nobody reads");
@@ -242,7 +242,7 @@ async fn a_broken_output_ends_the_connection() {
     let (input, keep) = tokio::io::duplex(64);
     let (output, gone) = tokio::io::duplex(64);
     drop(gone);
-    let peer = Peer::start(Settings::newline(), Transport::stream(input, output), scripted).unwrap();
+    let peer = Peer::start(PeerOptions::newline(), Transport::stream(input, output), scripted).unwrap();
     let request = peer.outgoing().request("ask", &(), PATIENCE);
     assert_eq!(patiently(peer.ended()).await, End::Broken(std::io::ErrorKind::BrokenPipe));
     assert!(matches!(patiently(request).await, Err(RequestError::Closed)));
@@ -253,12 +253,12 @@ async fn a_broken_output_ends_the_connection() {
 #[test]
 fn starting_without_a_runtime_is_an_error() {
     assert!(
-        Peer::start(Settings::newline(), Transport::blocking(std::io::empty(), std::io::sink()), scripted)
+        Peer::start(PeerOptions::newline(), Transport::blocking(std::io::empty(), std::io::sink()), scripted)
             .is_err()
     );
 }
 
-/// Real pipes, threads of their own, either flavour of the runtime.
+/// Real pipes, threads of their own, either flavor of the runtime.
 #[test]
 fn blocking_pipes_are_served_by_threads() {
     for workers in [0, 2] {
@@ -284,7 +284,7 @@ fn blocking_pipes_are_served_by_threads() {
         });
         runtime.block_on(async {
             let transport = Transport::blocking(their_input, their_output);
-            let peer = Peer::start(Settings::newline(), transport, scripted).unwrap();
+            let peer = Peer::start(PeerOptions::newline(), transport, scripted).unwrap();
             assert_eq!(patiently(peer.ended()).await, End::Input);
             patiently(peer.answered()).await;
             assert!(patiently(peer.close(PATIENCE)).await);
@@ -310,7 +310,7 @@ fn stdio_child() {
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let end = runtime.block_on(async {
-        let peer = Peer::start(Settings::newline(), rpc::stdio().unwrap(), scripted).unwrap();
+        let peer = Peer::start(PeerOptions::newline(), rpc::stdio().unwrap(), scripted).unwrap();
         let end = peer.ended().await;
         peer.close(PATIENCE).await;
         end

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use rpc::framing::{CHUNK, Decoder};
-use rpc::{CancelMethod, End, Framing, Settings};
+use rpc::{CancelMethod, End, Framing, PeerOptions};
 
 /// xorshift64*: the same frames on every machine.
 struct Random(u64);
@@ -76,9 +76,9 @@ fn body(random: &mut Random) -> Vec<u8> {
     BODIES[random.below(BODIES.len())].as_bytes().to_vec()
 }
 
-fn settings(framing: Framing) -> Settings {
+fn settings(framing: Framing) -> PeerOptions {
     let cancel = Some(CancelMethod { method: "$/cancelRequest", parameter: "id" });
-    Settings { framing, cancel, message_limit: 300, ..Settings::header() }
+    PeerOptions { framing, cancel, message_limit: 300, ..PeerOptions::header() }
 }
 
 /// Any byte of the stream may be wrong: the decoder stays bounded and the peer reads to the end.

@@ -1,7 +1,7 @@
 //! Notifications and requests of ours: exact bytes, answers of every shape, deadlines, cancellation.
 
 use crate::support::*;
-use rpc::{CancelMethod, End, NotSent, Peer, RequestError, Settings, Transport};
+use rpc::{CancelMethod, End, NotSent, Peer, PeerOptions, RequestError, Transport};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ async fn notifications_are_exact() {
     ];
     for (send, members, without_version) in cases {
         for (settings, expected) in [
-            (Settings::newline(), format!("{{\"jsonrpc\":\"2.0\",{members}}}\n")),
+            (PeerOptions::newline(), format!("{{\"jsonrpc\":\"2.0\",{members}}}\n")),
             (threads(), format!("{{{members}{without_version}}}\n")),
         ] {
             let mut client = Client::start(settings);
@@ -28,7 +28,7 @@ async fn notifications_are_exact() {
         }
     }
     for length in [1, 9, 10, 99, 100, 12_345] {
-        let mut client = Client::start(Settings::header());
+        let mut client = Client::start(PeerOptions::header());
         client.outgoing().notify("x", &["y".repeat(length)]).unwrap();
         let body = json!({"jsonrpc": "2.0", "method": "x", "params": ["y".repeat(length)]}).to_string();
         let expected = format!("Content-Length: {}\r\n\r\n{body}", body.len());
@@ -38,7 +38,7 @@ async fn notifications_are_exact() {
 
 #[tokio::test]
 async fn requests_are_answered_in_any_order_and_shape() {
-    let mut client = Client::start(Settings::header());
+    let mut client = Client::start(PeerOptions::header());
     let outgoing = client.outgoing();
     let answers: &[(&str, Result<Value, i64>)] = &[
         (r#""result":{"a":1}"#, Ok(json!({"a": 1}))),
@@ -71,7 +71,7 @@ async fn requests_are_answered_in_any_order_and_shape() {
 
 #[tokio::test]
 async fn answers_nobody_asked_for_are_ignored() {
-    let mut client = Client::start(Settings::newline());
+    let mut client = Client::start(PeerOptions::newline());
     for stray in [
         r#"{"jsonrpc":"2.0","id":99,"result":1}"#,
         r#"{"jsonrpc":"2.0","id":"text","result":1}"#,
@@ -92,7 +92,7 @@ async fn answers_nobody_asked_for_are_ignored() {
 async fn a_deadline_and_a_drop_cancel_at_the_peer() {
     let cancel = CancelMethod { method: "$/cancelRequest", parameter: "id" };
     for configured in [Some(cancel), None] {
-        let mut client = Client::start(Settings { cancel: configured, ..Settings::header() });
+        let mut client = Client::start(PeerOptions { cancel: configured, ..PeerOptions::header() });
         let request = client.outgoing().request("slow", &(), Duration::from_millis(30));
         assert_eq!(client.receive().await["id"], 1);
         assert!(matches!(patiently(request).await, Err(RequestError::Deadline)));
@@ -119,7 +119,7 @@ async fn a_deadline_and_a_drop_cancel_at_the_peer() {
 
 #[tokio::test]
 async fn the_end_of_the_connection_settles_requests() {
-    let mut client = Client::start(Settings::newline());
+    let mut client = Client::start(PeerOptions::newline());
     let outgoing = client.outgoing();
     let request = outgoing.request("ask", &(), PATIENCE);
     tokio::io::AsyncWriteExt::shutdown(&mut client.output).await.unwrap();
@@ -135,7 +135,7 @@ async fn the_end_of_the_connection_settles_requests() {
 
 #[tokio::test]
 async fn params_that_are_no_json_are_told_to_the_caller() {
-    let client = Client::start(Settings::newline());
+    let client = Client::start(PeerOptions::newline());
     let bad = BTreeMap::from([((1, 2), 3)]);
     assert!(matches!(client.outgoing().notify("x", &bad), Err(NotSent::Unserialisable(_))));
     let request = client.outgoing().request("x", &bad, PATIENCE);
@@ -144,7 +144,7 @@ async fn params_that_are_no_json_are_told_to_the_caller() {
 
 #[tokio::test]
 async fn two_peers_call_each_other() {
-    for settings in [Settings::header(), Settings::newline(), threads()] {
+    for settings in [PeerOptions::header(), PeerOptions::newline(), threads()] {
         let (left, right) = tokio::io::duplex(1000);
         let start = |stream, settings| {
             let (input, output) = tokio::io::split(stream);

@@ -1,7 +1,7 @@
 //! A raw client, so that tests see bytes and not our own encoder; a handler that does what the method says.
 
 use rpc::framing::{Decoder, Frame};
-use rpc::{Fault, Framing, Handler, Outgoing, Params, Peer, Responder, Settings, Transport};
+use rpc::{Fault, Framing, Handler, Outgoing, Params, Peer, PeerOptions, Responder, Transport};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -96,11 +96,11 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn start(settings: Settings) -> Client {
+    pub fn start(settings: PeerOptions) -> Client {
         Client::with_pipe(settings, 64 << 10)
     }
 
-    pub fn with_pipe(settings: Settings, pipe: usize) -> Client {
+    pub fn with_pipe(settings: PeerOptions, pipe: usize) -> Client {
         let (ours, theirs) = tokio::io::duplex(pipe);
         let (input, output) = tokio::io::split(theirs);
         let framing = settings.framing;
@@ -207,6 +207,6 @@ pub fn frame(framing: Framing, body: &[u8]) -> Vec<u8> {
     }
 }
 
-pub fn threads() -> Settings {
-    Settings { version_member: false, ..Settings::newline() }
+pub fn threads() -> PeerOptions {
+    PeerOptions { version_member: false, ..PeerOptions::newline() }
 }

@@ -1,6 +1,6 @@
 //! The index: what a list of chats shows.
 
-use domain::command::Settings;
+use domain::command::SessionSettings;
 use domain::store::ListFilter;
 use domain::{Fact, ItemId, Store};
 
@@ -72,7 +72,7 @@ async fn check_index(steps: Vec<(Vec<Fact>, &str, Option<&str>, u64)>) {
 async fn the_newest_title_and_model_are_listed() {
     let change = |title: Option<&str>, model: Option<&str>| {
         let (title, model) = (title.map(Into::into), model.map(Into::into));
-        Fact::SessionChanged { change: Settings { title, model, ..Settings::default() } }
+        Fact::SessionChanged { change: SessionSettings { title, model, ..SessionSettings::default() } }
     };
     check_index(vec![
         (vec![opened("New chat", &["/w"])], "New chat", None, 0),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use domain::command::Settings;
+use domain::command::SessionSettings;
 use domain::{Fact, Store};
 
 use crate::sample::{agent_message, chat, text_of, user_message};
@@ -114,7 +114,7 @@ async fn a_deleted_chat_leaves_no_text_in_any_file() {
             };
             let mut facts: Vec<_> =
                 (0..12).flat_map(|_| [user_message(1, &text()), agent_message(2, &text())]).collect();
-            let change = Settings { title: Some(text()), ..Settings::default() };
+            let change = SessionSettings { title: Some(text()), ..SessionSettings::default() };
             facts.push(Fact::SessionChanged { change });
             journal.append(&id(name), facts).await.unwrap();
         }

@@ -1,6 +1,6 @@
 //! Facts to write.
 
-use domain::command::Settings;
+use domain::command::SessionSettings;
 use domain::event::SessionOpened;
 use domain::{Fact, Item, ItemId, ItemKind, Store, TurnId};
 use store::Journal;
@@ -10,7 +10,7 @@ use crate::id;
 pub fn opened(title: &str, workspace: &[&str]) -> Fact {
     Fact::SessionOpened(SessionOpened {
         workspace: workspace.iter().map(Into::into).collect(),
-        settings: Settings { title: Some(title.to_owned()), ..Settings::default() },
+        settings: SessionSettings { title: Some(title.to_owned()), ..SessionSettings::default() },
         parent: None,
         client: "test".to_owned(),
     })

@@ -1,4 +1,4 @@
-//! A unified diff in colours.
+//! A unified diff in colors.
 
 use ratatui::text::{Line, Span};
 

@@ -178,7 +178,7 @@ fn item_rows(item: &Item, open: bool, ended: bool, columns: usize, theme: &Theme
         }
         ItemKind::Plan { entries } => tool::plan(entries, columns, theme),
         ItemKind::Compaction { summary, .. } => {
-            folded("≡", "Earlier messages were summarised", summary, open, columns, theme)
+            folded("≡", "Earlier messages were summarized", summary, open, columns, theme)
         }
         ItemKind::Subagent { name, .. } => {
             let text = format!("A helper began: {}", clean_line(name));

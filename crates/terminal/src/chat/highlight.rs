@@ -1,6 +1,6 @@
-//! Code coloured by its words: comments, strings, numbers, keywords and called names of the usual languages.
+//! Code colored by its words: comments, strings, numbers, keywords and called names of the usual languages.
 //!
-//! A small scanner of ours: a line in, its coloured pieces out; only an open comment or string is carried to the next
+//! A small scanner of ours: a line in, its colored pieces out; only an open comment or string is carried to the next
 //! line. It never fails: what it does not understand is plain text.
 
 use ratatui::text::Span;
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_is_coloured_and_whole() {
+    fn code_is_colored_and_whole() {
         let theme = Theme::new(Palette::Dark);
         let mut rust = Highlighter::new("rust");
         let spans = rust.line("let x = f(\"a \\\" b\", 42); // done", &theme);

@@ -1,12 +1,12 @@
 //! What each key does. One table for the keys, one for the help page.
 
-use domain::command::{Settings, known_behavior};
+use domain::command::{SessionSettings, known_behavior};
 use domain::{Answer, AskKind};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::asks::Asks;
 use super::picker::{Choice, Picker};
-use super::screen::{Deed, Overlay, Screen, TWICE};
+use super::screen::{Effect, Overlay, Screen, TWICE};
 
 /// The help page: keys and what they do.
 pub const HELP: [(&str, &str); 18] = [
@@ -86,7 +86,7 @@ impl Screen {
         }
         let again = self.leaving.is_some_and(|since| self.now.duration_since(since) < TWICE);
         if again {
-            return self.ask_for(Deed::Leave);
+            return self.ask_for(Effect::Leave);
         }
         if control_c && self.busy.is_none() && !self.input.is_empty() {
             return self.input.clear();
@@ -94,7 +94,7 @@ impl Screen {
         self.leaving = Some(self.now);
         if self.busy.is_some() {
             self.stopping = true;
-            self.ask_for(Deed::Cancel);
+            self.ask_for(Effect::Cancel);
             self.flash("Stopping. Once more leaves.");
         } else {
             self.flash("Once more leaves; the chat is kept.");
@@ -127,19 +127,21 @@ impl Screen {
 
     fn choose(&mut self, choice: Choice) {
         match choice {
-            Choice::Model(model) => self.configure(Settings { model: Some(model), ..Settings::default() }),
-            Choice::Behavior(behavior) => {
-                self.configure(Settings { behavior: Some(behavior), ..Settings::default() });
+            Choice::Model(model) => {
+                self.configure(SessionSettings { model: Some(model), ..SessionSettings::default() })
             }
-            Choice::Chat(session) => self.ask_for(Deed::Load(session)),
-            Choice::Fork(until) => self.ask_for(Deed::Fork(until)),
+            Choice::Behavior(behavior) => {
+                self.configure(SessionSettings { behavior: Some(behavior), ..SessionSettings::default() });
+            }
+            Choice::Chat(session) => self.ask_for(Effect::Load(session)),
+            Choice::Fork(until) => self.ask_for(Effect::Fork(until)),
         }
     }
 
-    pub(super) fn configure(&mut self, change: Settings) {
+    pub(super) fn configure(&mut self, change: SessionSettings) {
         self.settings.apply(&change);
         if self.session.is_some() {
-            self.ask_for(Deed::Configure(change));
+            self.ask_for(Effect::Configure(change));
         }
     }
 
@@ -194,7 +196,7 @@ impl Screen {
 
     fn answer(&mut self, answer: Answer) {
         if let Some((ask, answer)) = self.asks.answer(answer, self.now) {
-            self.ask_for(Deed::Answer { ask, answer });
+            self.ask_for(Effect::Answer { ask, answer });
             self.transcript.go_to_end();
         }
     }
@@ -281,11 +283,11 @@ impl Screen {
 
     fn control_key(&mut self, key: KeyEvent) {
         match key.code {
-            KeyCode::Char('d') if self.input.is_empty() => self.ask_for(Deed::Leave),
+            KeyCode::Char('d') if self.input.is_empty() => self.ask_for(Effect::Leave),
             KeyCode::Char('d') => self.input.delete(),
-            KeyCode::Char('z') => self.ask_for(Deed::Suspend),
+            KeyCode::Char('z') => self.ask_for(Effect::Suspend),
             KeyCode::Char('j') => self.input.insert("\n"),
-            KeyCode::Char('g') => self.ask_for(Deed::Edit(self.input.text().to_owned())),
+            KeyCode::Char('g') => self.ask_for(Effect::Edit(self.input.text().to_owned())),
             KeyCode::Char('o') => self.transcript.toggle(&self.theme),
             KeyCode::Char('r') => self.run("chats", ""),
             KeyCode::Char('t') => self.run("model", ""),
@@ -356,7 +358,7 @@ impl Screen {
         let next = now.map_or(0, |at| (at + 1) % all.len().max(1));
         if let Some(behavior) = all.get(next).cloned() {
             self.flash(format!("Behavior: {behavior}"));
-            self.configure(Settings { behavior: Some(behavior), ..Settings::default() });
+            self.configure(SessionSettings { behavior: Some(behavior), ..SessionSettings::default() });
         }
     }
 
@@ -393,8 +395,8 @@ impl Screen {
             return self.flash("An answer is coming. Stop it first (Esc).");
         }
         match (name, rest) {
-            ("chats" | "resume", _) => self.ask_for(Deed::ListChats),
-            ("new", _) => self.ask_for(Deed::New),
+            ("chats" | "resume", _) => self.ask_for(Effect::ListChats),
+            ("new", _) => self.ask_for(Effect::New),
             ("fork", _) if self.session.is_none() => self.flash("There is nothing to fork yet."),
             ("fork", _) => self.overlay = Some(Overlay::Picker(Picker::forks(&self.transcript))),
             ("model", "") => {
@@ -410,10 +412,10 @@ impl Screen {
                 Ok(()) => self.choose(Choice::Behavior(behavior.to_owned())),
                 Err(failure) => self.flash(failure.to_string()),
             },
-            ("editor", _) => self.ask_for(Deed::Edit(String::new())),
+            ("editor", _) => self.ask_for(Effect::Edit(String::new())),
             ("help", _) => self.overlay = Some(Overlay::Help),
-            ("stop", _) if self.busy.is_some() => self.ask_for(Deed::Cancel),
-            ("quit" | "exit", _) => self.ask_for(Deed::Leave),
+            ("stop", _) if self.busy.is_some() => self.ask_for(Effect::Cancel),
+            ("quit" | "exit", _) => self.ask_for(Effect::Leave),
             // How the terminal looks after a mistake of ours must be seen to be believed.
             #[cfg(debug_assertions)]
             ("panic", _) => panic!("asked for by /panic"),

@@ -27,9 +27,11 @@ mod wrap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use domain::command::{ContextQuery, SessionInfo, Settings, UserPrompt, Workspace, known_behavior};
+use domain::command::{
+    ContextQuery, SessionInfo, SessionSettings, UserPrompt, WorkspaceSpec, known_behavior,
+};
 use domain::event::Level;
-use domain::front::{Pending, Then};
+use domain::frontend_link::{Pending, Then};
 use domain::host::HostRequest;
 use domain::link::{Commands, Engine};
 use domain::store::ListFilter;
@@ -38,7 +40,7 @@ use futures_util::StreamExt;
 use ratatui::crossterm::event::{Event as TerminalEvent, EventStream, KeyEventKind};
 use tokio::sync::mpsc;
 
-use screen::{Deed, Screen, Told};
+use screen::{Effect, Screen, Update};
 use theme::{Palette, Theme};
 use tty::Tty;
 
@@ -62,7 +64,7 @@ pub struct ChatOptions {
 }
 
 /// What the terminal cannot do by the link.
-pub struct Outside {
+pub struct TerminalServices {
     /// Has a text written in the user's editor, which has the terminal meanwhile.
     pub edit: Box<dyn Fn(String) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>,
     /// Stops this process until the shell brings it back.
@@ -73,9 +75,9 @@ pub struct Outside {
 pub async fn chat(
     engine: Engine,
     options: ChatOptions,
-    outside: Outside,
+    outside: TerminalServices,
 ) -> Result<Option<SessionId>, Failure> {
-    let mut face = Face::begin(engine, options, outside).await?;
+    let mut face = ChatLoop::begin(engine, options, outside).await?;
     let ended = face.run().await;
     face.tty.leave();
     let session = face.screen.session.clone();
@@ -83,36 +85,36 @@ pub async fn chat(
     ended.map(|()| session).map_err(|error| Failure::internal(format!("The terminal is gone: {error}.")))
 }
 
-struct Face {
+struct ChatLoop {
     screen: Screen,
     tty: Tty,
     keys: Option<EventStream>,
     commands: Commands,
     follower: Follower,
     host: mpsc::Receiver<HostRequest>,
-    pending: Pending<Face>,
+    pending: Pending<ChatLoop>,
     /// In order; sent at the end of each round.
     outbox: Vec<Command>,
-    outside: Outside,
+    outside: TerminalServices,
     drawn: Instant,
     dirty: bool,
     over: bool,
 }
 
-enum Happened {
+enum LoopEvent {
     Key(Option<std::io::Result<TerminalEvent>>),
-    Reply(Then<Face>),
+    Reply(Then<ChatLoop>),
     Host(HostRequest),
     Event(Option<Event>),
     Frame,
     Woke,
 }
 
-impl Face {
-    async fn begin(engine: Engine, options: ChatOptions, outside: Outside) -> Result<Self, Failure> {
+impl ChatLoop {
+    async fn begin(engine: Engine, options: ChatOptions, outside: TerminalServices) -> Result<Self, Failure> {
         let link = engine.attach(abilities()).await?;
         let (commands, roots) = (link.commands, vec![options.workspace]);
-        let workspace = Workspace { roots: roots.clone(), options: None };
+        let workspace = WorkspaceSpec { roots: roots.clone(), options: None };
         let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
         options.behavior.as_deref().map_or(Ok(()), |name| known_behavior(name, &catalog.behaviors))?;
         let session = match options.session {
@@ -127,10 +129,14 @@ impl Face {
             Failure::user(format!("This is not a terminal that can be drawn on: {error}."))
                 .hint("`dragoman run` needs none.")
         })?;
-        let settings = Settings { model: options.model, behavior: options.behavior, ..Settings::default() };
+        let settings = SessionSettings {
+            model: options.model,
+            behavior: options.behavior,
+            ..SessionSettings::default()
+        };
         let theme = Theme::new(options.palette);
         let mut screen = Screen::new(theme, roots, settings.clone(), Instant::now(), clock());
-        screen.told(Told::Catalog(catalog));
+        screen.update(Update::Catalog(catalog));
         let mut face = Self {
             screen,
             tty,
@@ -150,7 +156,12 @@ impl Face {
     }
 
     /// What was asked for on the command line.
-    async fn first(&mut self, loaded: Option<SessionInfo>, settings: Settings, prompt: Option<String>) {
+    async fn first(
+        &mut self,
+        loaded: Option<SessionInfo>,
+        settings: SessionSettings,
+        prompt: Option<String>,
+    ) {
         if let Some(info) = loaded {
             // The page that shows them otherwise is not seen.
             let notices = &self.screen.catalog.notices;
@@ -159,11 +170,11 @@ impl Face {
             }
             self.show(info);
             if !settings.is_empty() {
-                self.carry_out(Deed::Configure(settings)).await;
+                self.carry_out(Effect::Configure(settings)).await;
             }
         }
         if let Some(text) = prompt {
-            self.carry_out(Deed::Prompt(Box::new(UserPrompt { text, ..UserPrompt::default() }))).await;
+            self.carry_out(Effect::Prompt(Box::new(UserPrompt { text, ..UserPrompt::default() }))).await;
         }
     }
 
@@ -174,22 +185,22 @@ impl Face {
             self.screen.clock = clock();
             self.dirty = true;
             match happened {
-                Happened::Key(None) => return Ok(()),
-                Happened::Key(Some(key)) => self.key(key?),
-                Happened::Reply(then) => then(self),
-                Happened::Host(request) => {
+                LoopEvent::Key(None) => return Ok(()),
+                LoopEvent::Key(Some(key)) => self.key(key?),
+                LoopEvent::Reply(then) => then(self),
+                LoopEvent::Host(request) => {
                     let _ = request.reply.send(Err(Failure::user("A terminal cannot do that.")));
                 }
-                Happened::Event(None) => return Ok(()),
-                Happened::Event(Some(event)) => self.screen.happened(&event),
-                Happened::Woke => {}
-                Happened::Frame => self.draw()?,
+                LoopEvent::Event(None) => return Ok(()),
+                LoopEvent::Event(Some(event)) => self.screen.happened(&event),
+                LoopEvent::Woke => {}
+                LoopEvent::Frame => self.draw()?,
             }
             if self.follower.is_caught_up() {
                 self.screen.caught_up();
             }
-            for deed in self.screen.take_deeds() {
-                self.carry_out(deed).await;
+            for effect in self.screen.take_deeds() {
+                self.carry_out(effect).await;
             }
             for command in self.outbox.drain(..) {
                 let _ = self.commands.send(command).await;
@@ -205,19 +216,19 @@ impl Face {
         Ok(())
     }
 
-    async fn wait(&mut self) -> Happened {
+    async fn wait(&mut self) -> LoopEvent {
         let pause = if self.follower.is_caught_up() { FRAME } else { READING };
         let frame = (self.drawn + pause).into();
         let wakes = self.screen.wakes_at();
         let Self { keys, pending, host, follower, dirty, .. } = self;
         tokio::select! {
             biased;
-            key = next_key(keys) => Happened::Key(key),
-            () = tokio::time::sleep_until(frame), if *dirty => Happened::Frame,
-            Some(then) = pending.next(), if !pending.is_empty() => Happened::Reply(then),
-            Some(request) = host.recv() => Happened::Host(request),
-            event = follower.next() => Happened::Event(event),
-            () = sleep_until(wakes) => Happened::Woke,
+            key = next_key(keys) => LoopEvent::Key(key),
+            () = tokio::time::sleep_until(frame), if *dirty => LoopEvent::Frame,
+            Some(then) = pending.next(), if !pending.is_empty() => LoopEvent::Reply(then),
+            Some(request) = host.recv() => LoopEvent::Host(request),
+            event = follower.next() => LoopEvent::Event(event),
+            () = sleep_until(wakes) => LoopEvent::Woke,
         }
     }
 
@@ -229,57 +240,57 @@ impl Face {
         }
     }
 
-    async fn carry_out(&mut self, deed: Deed) {
-        match deed {
-            Deed::Prompt(prompt) => self.prompt(*prompt),
-            Deed::Steer(text) => self.steer(text),
-            Deed::TakeBack => {
+    async fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Prompt(prompt) => self.prompt(*prompt),
+            Effect::Steer(text) => self.steer(text),
+            Effect::TakeBack => {
                 self.on_chat(|session, reply| Command::Steer { session, text: None, reply });
             }
-            Deed::Cancel => self.tell(|session| Command::Cancel { session }),
-            Deed::Answer { ask, answer } => {
+            Effect::Cancel => self.tell(|session| Command::Cancel { session }),
+            Effect::Answer { ask, answer } => {
                 self.tell(|session| Command::Answer { session, ask, answer });
             }
-            Deed::Configure(change) => {
+            Effect::Configure(change) => {
                 self.on_chat(|session, reply| Command::Configure { session: Some(session), change, reply });
             }
-            Deed::Load(session) => {
+            Effect::Load(session) => {
                 self.ask(|reply| Command::Load { session, servers: Vec::new(), reply }, Self::show_or_say);
             }
-            Deed::Fork(until) => {
+            Effect::Fork(until) => {
                 let Some(session) = self.screen.session.clone() else { return };
                 self.ask(|reply| Command::Fork { session, until, reply }, Self::show_or_say);
             }
-            Deed::New => {
+            Effect::New => {
                 self.let_go();
                 self.screen.start_anew();
             }
-            Deed::ListChats => self.list(),
-            Deed::Commands { query } => self.look_up_commands(query),
-            Deed::Contexts { query } => self.look_up_contexts(query),
-            Deed::Catalog => self.ask(
+            Effect::ListChats => self.list(),
+            Effect::Commands { query } => self.look_up_commands(query),
+            Effect::Contexts { query } => self.look_up_contexts(query),
+            Effect::Catalog => self.ask(
                 |reply| Command::Catalog { reply },
                 |face, catalog| match catalog {
-                    Ok(catalog) => face.screen.told(Told::Catalog(catalog)),
-                    Err(failure) => face.screen.told(Told::Failed(failure)),
+                    Ok(catalog) => face.screen.update(Update::Catalog(catalog)),
+                    Err(failure) => face.screen.update(Update::Failed(failure)),
                 },
             ),
-            Deed::Edit(text) => self.edit(text).await,
-            Deed::Suspend => self.suspend(),
-            Deed::Leave => self.over = true,
+            Effect::Edit(text) => self.edit(text).await,
+            Effect::Suspend => self.suspend(),
+            Effect::Leave => self.over = true,
         }
     }
 
     fn prompt(&mut self, prompt: UserPrompt) {
         let text = prompt.text.clone();
         let not_sent = |text: String| {
-            move |face: &mut Face, failure: Failure| face.screen.told(Told::NotSent(text, failure))
+            move |face: &mut ChatLoop, failure: Failure| face.screen.update(Update::NotSent(text, failure))
         };
         if let Some(session) = self.screen.session.clone() {
             return self.ask(
                 |reply| Command::Prompt { session, prompt, reply },
                 move |face, accepted| match accepted {
-                    Ok(_) => face.screen.told(Told::Sent),
+                    Ok(_) => face.screen.update(Update::Sent),
                     Err(failure) => not_sent(text)(face, failure),
                 },
             );
@@ -304,7 +315,7 @@ impl Face {
             |reply| Command::Steer { session, text: Some(said), reply },
             move |face, steered| {
                 if steered.is_err() {
-                    face.screen.told(Told::NotSteered(text));
+                    face.screen.update(Update::NotSteered(text));
                 }
             },
         );
@@ -316,8 +327,8 @@ impl Face {
         self.ask(
             |reply| Command::List { filter, reply },
             |face, chats| match chats {
-                Ok(chats) => face.screen.told(Told::Chats(chats)),
-                Err(failure) => face.screen.told(Told::Failed(failure)),
+                Ok(chats) => face.screen.update(Update::Chats(chats)),
+                Err(failure) => face.screen.update(Update::Failed(failure)),
             },
         );
     }
@@ -326,7 +337,7 @@ impl Face {
         let (session, asked) = (self.screen.session.clone(), query.clone());
         self.ask(
             |reply| Command::SlashCommands { session, query: asked, reply },
-            |face, found| face.screen.told(Told::Commands { query, found: found.unwrap_or_default() }),
+            |face, found| face.screen.update(Update::Commands { query, found: found.unwrap_or_default() }),
         );
     }
 
@@ -334,7 +345,7 @@ impl Face {
         let (session, asked) = (self.screen.session.clone(), query.clone());
         self.ask(
             |reply| Command::Contexts { session, query: asked, kind: ContextQuery::All, reply },
-            |face, found| face.screen.told(Told::Contexts { query, found: found.unwrap_or_default() }),
+            |face, found| face.screen.update(Update::Contexts { query, found: found.unwrap_or_default() }),
         );
     }
 
@@ -343,7 +354,7 @@ impl Face {
         self.tty.leave();
         let edited = (self.outside.edit)(text).await;
         self.take_back();
-        self.screen.told(Told::Edited(edited));
+        self.screen.update(Update::Edited(edited));
     }
 
     fn suspend(&mut self) {
@@ -361,7 +372,7 @@ impl Face {
     fn show_or_say(&mut self, info: Result<SessionInfo, Failure>) {
         match info {
             Ok(info) => self.show(info),
-            Err(failure) => self.screen.told(Told::Failed(failure)),
+            Err(failure) => self.screen.update(Update::Failed(failure)),
         }
     }
 
@@ -371,7 +382,7 @@ impl Face {
             self.let_go();
         }
         let session = info.id.clone();
-        self.screen.told(Told::Opened(Box::new(info)));
+        self.screen.update(Update::Opened(Box::new(info)));
         self.follower.follow(session, 0);
     }
 
@@ -394,7 +405,7 @@ impl Face {
             |reply| make(session, reply),
             |face, done| {
                 if let Err(failure) = done {
-                    face.screen.told(Told::Failed(failure));
+                    face.screen.update(Update::Failed(failure));
                 }
             },
         );
@@ -404,7 +415,7 @@ impl Face {
     fn ask<T: Send + 'static>(
         &mut self,
         make: impl FnOnce(domain::Reply<T>) -> Command,
-        then: impl FnOnce(&mut Face, Result<T, Failure>) + Send + 'static,
+        then: impl FnOnce(&mut ChatLoop, Result<T, Failure>) + Send + 'static,
     ) {
         let (reply, answer) = domain::command::reply();
         self.outbox.push(make(reply));

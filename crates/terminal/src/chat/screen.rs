@@ -1,4 +1,4 @@
-//! Everything the chat shows and how it changes: events, keys and replies in, deeds out.
+//! Everything the chat shows and how it changes: events, keys and replies in, effects out.
 //!
 //! Pure: no terminal, no clock, no engine. Invariant: what is shown comes from events and replies of the link alone;
 //! a key never waits for anything.
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use domain::command::{Catalog, Context, SessionInfo, Settings, SlashCommand, UserPrompt};
+use domain::command::{Catalog, Context, SessionInfo, SessionSettings, SlashCommand, UserPrompt};
 use domain::event::{CatalogKind, EventBody, Fact, Level, SessionUsage};
 use domain::item::ItemKind;
 use domain::store::SessionSummary;
@@ -27,7 +27,7 @@ pub const TWICE: Duration = Duration::from_millis(1500);
 
 /// What the loop must do for the screen.
 #[derive(Debug, PartialEq)]
-pub enum Deed {
+pub enum Effect {
     /// To the open chat, or to a new one.
     Prompt(Box<UserPrompt>),
     Steer(String),
@@ -37,7 +37,7 @@ pub enum Deed {
         ask: AskId,
         answer: Answer,
     },
-    Configure(Settings),
+    Configure(SessionSettings),
     Load(SessionId),
     Fork(Option<ItemId>),
     New,
@@ -56,7 +56,7 @@ pub enum Deed {
 
 /// What came of it.
 #[derive(Debug)]
-pub enum Told {
+pub enum Update {
     Catalog(Catalog),
     /// This chat is shown from now on.
     Opened(Box<SessionInfo>),
@@ -93,7 +93,7 @@ pub struct Screen {
     pub roots: Vec<PathBuf>,
     pub catalog: Catalog,
     pub session: Option<SessionId>,
-    pub settings: Settings,
+    pub settings: SessionSettings,
     pub usage: SessionUsage,
     pub held_by: Option<String>,
     pub transcript: Transcript,
@@ -113,11 +113,17 @@ pub struct Screen {
     attached: HashMap<String, Context>,
     /// A query no command was found for.
     pub(super) unknown_command: Option<String>,
-    deeds: Vec<Deed>,
+    effects: Vec<Effect>,
 }
 
 impl Screen {
-    pub fn new(theme: Theme, roots: Vec<PathBuf>, settings: Settings, now: Instant, clock: u64) -> Self {
+    pub fn new(
+        theme: Theme,
+        roots: Vec<PathBuf>,
+        settings: SessionSettings,
+        now: Instant,
+        clock: u64,
+    ) -> Self {
         Self {
             now,
             clock,
@@ -141,17 +147,17 @@ impl Screen {
             leaving: None,
             attached: HashMap::new(),
             unknown_command: None,
-            deeds: Vec::new(),
+            effects: Vec::new(),
         }
     }
 
     /// What there is to do since it was asked last.
-    pub fn take_deeds(&mut self) -> Vec<Deed> {
-        std::mem::take(&mut self.deeds)
+    pub fn take_deeds(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
     }
 
-    pub(super) fn ask_for(&mut self, deed: Deed) {
-        self.deeds.push(deed);
+    pub(super) fn ask_for(&mut self, effect: Effect) {
+        self.effects.push(effect);
     }
 
     /// A sentence for a moment.
@@ -194,7 +200,7 @@ impl Screen {
                 self.transcript.grow(delta.item, delta.channel, delta.offset, &delta.text);
             }
             EventBody::Progress { text } => self.progress.clone_from(text),
-            EventBody::Catalog(CatalogKind::Models) => self.ask_for(Deed::Catalog),
+            EventBody::Catalog(CatalogKind::Models) => self.ask_for(Effect::Catalog),
             EventBody::Catalog(_) => {}
             EventBody::Notice(notice) => self.transcript.note(notice.level, &notice.text),
             EventBody::Lost { failure } => {
@@ -264,7 +270,7 @@ impl Screen {
             let typing = self.is_typing();
             self.asks.settle(id, typing, self.now);
             let answer = Answer::Deny { remember: false, reason: None };
-            self.ask_for(Deed::Answer { ask: id, answer });
+            self.ask_for(Effect::Answer { ask: id, answer });
         }
     }
 
@@ -274,7 +280,7 @@ impl Screen {
         self.progress.clear();
         self.asks.clear();
         if let Some(text) = self.steering.take() {
-            self.ask_for(Deed::TakeBack);
+            self.ask_for(Effect::TakeBack);
             self.give_back(&text);
         }
     }
@@ -285,16 +291,16 @@ impl Screen {
         self.input.set(&if typed.is_empty() { text.to_owned() } else { format!("{text}\n{typed}") });
     }
 
-    pub fn told(&mut self, told: Told) {
+    pub fn update(&mut self, told: Update) {
         match told {
-            Told::Catalog(catalog) => self.catalog = catalog,
-            Told::Opened(info) => self.opened(*info),
-            Told::Commands { query, found } => {
+            Update::Catalog(catalog) => self.catalog = catalog,
+            Update::Opened(info) => self.opened(*info),
+            Update::Commands { query, found } => {
                 let offers = completion::commands(&query, found);
                 self.unknown_command = offers.is_empty().then(|| query.clone());
                 self.offer(Kind::Command, &query, offers);
             }
-            Told::Contexts { query, found } => {
+            Update::Contexts { query, found } => {
                 let offers = completion::contexts(found, &self.roots);
                 let typed = format!("@{query}");
                 if let Some(offer) = offers.iter().find(|offer| offer.text == typed) {
@@ -302,20 +308,20 @@ impl Screen {
                 }
                 self.offer(Kind::File, &query, offers);
             }
-            Told::Chats(chats) => {
+            Update::Chats(chats) => {
                 let picker = Picker::chats(chats, self.session.as_ref(), self.clock);
                 self.overlay = Some(Overlay::Picker(picker));
             }
-            Told::Edited(Ok(text)) => self.input.set(text.trim_end()),
-            Told::Edited(Err(failure)) | Told::Failed(failure) => {
+            Update::Edited(Ok(text)) => self.input.set(text.trim_end()),
+            Update::Edited(Err(failure)) | Update::Failed(failure) => {
                 self.transcript.note(Level::Error, failure.to_string());
             }
-            Told::NotSteered(text) => {
+            Update::NotSteered(text) => {
                 self.steering = None;
                 self.prompt(text);
             }
-            Told::Sent => self.held_by = None,
-            Told::NotSent(text, failure) => {
+            Update::Sent => self.held_by = None,
+            Update::NotSent(text, failure) => {
                 self.transcript.note(Level::Error, failure.to_string());
                 self.give_back(&text);
             }
@@ -351,8 +357,8 @@ impl Screen {
     /// Asks for what completes the word at the cursor.
     pub(super) fn look_up(&mut self) {
         match completion::word_at(self.input.text(), self.input.cursor()) {
-            Some(Word { kind: Kind::Command, query, .. }) => self.ask_for(Deed::Commands { query }),
-            Some(Word { kind: Kind::File, query, .. }) => self.ask_for(Deed::Contexts { query }),
+            Some(Word { kind: Kind::Command, query, .. }) => self.ask_for(Effect::Commands { query }),
+            Some(Word { kind: Kind::File, query, .. }) => self.ask_for(Effect::Contexts { query }),
             None => self.completion = None,
         }
     }
@@ -383,7 +389,7 @@ impl Screen {
                 Some(before) => format!("{before}\n{text}"),
                 None => text.clone(),
             });
-            return self.ask_for(Deed::Steer(text));
+            return self.ask_for(Effect::Steer(text));
         }
         let words =
             text.split_whitespace().map(|word| word.trim_end_matches([',', '.', '?', '!', ':', ';', ')']));
@@ -395,7 +401,7 @@ impl Screen {
         }
         self.attached.clear();
         let prompt = UserPrompt { text, contexts, ..UserPrompt::default() };
-        self.ask_for(Deed::Prompt(Box::new(prompt)));
+        self.ask_for(Effect::Prompt(Box::new(prompt)));
     }
 
     /// Begins anew, with the same model and behavior.

@@ -1,6 +1,6 @@
 //! Colours by meaning. Only the terminal's own palette is used, so that a user's scheme stays a user's scheme.
 //!
-//! Invariant: with `Palette::Plain` no colour is set anywhere; meaning is then carried by signs and attributes.
+//! Invariant: with `Palette::Plain` no color is set anywhere; meaning is then carried by signs and attributes.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -43,37 +43,37 @@ impl Theme {
     pub fn new(palette: Palette) -> Self {
         let plain = palette == Palette::Plain;
         let light = palette == Palette::Light;
-        let colour = |dark: Color, on_light: Color| match (plain, light) {
+        let color = |dark: Color, on_light: Color| match (plain, light) {
             (true, _) => Style::new(),
             (false, true) => Style::new().fg(on_light),
             (false, false) => Style::new().fg(dark),
         };
         let quiet = Style::new().add_modifier(Modifier::DIM);
-        let dim = if plain { quiet } else { colour(Color::DarkGray, Color::DarkGray) };
+        let dim = if plain { quiet } else { color(Color::DarkGray, Color::DarkGray) };
         Self {
             text: Style::new(),
             dim,
-            user: colour(Color::Cyan, Color::Blue).add_modifier(Modifier::BOLD),
-            accent: colour(Color::Cyan, Color::Blue),
-            heading: colour(Color::Magenta, Color::Magenta).add_modifier(Modifier::BOLD),
+            user: color(Color::Cyan, Color::Blue).add_modifier(Modifier::BOLD),
+            accent: color(Color::Cyan, Color::Blue),
+            heading: color(Color::Magenta, Color::Magenta).add_modifier(Modifier::BOLD),
             code: if plain {
                 Style::new().add_modifier(Modifier::ITALIC)
             } else {
-                colour(Color::Yellow, Color::Magenta)
+                color(Color::Yellow, Color::Magenta)
             },
-            link: colour(Color::Blue, Color::Blue).add_modifier(Modifier::UNDERLINED),
-            good: colour(Color::Green, DARK_GREEN),
-            bad: colour(Color::Red, Color::Red).add_modifier(Modifier::BOLD),
-            warning: colour(Color::Yellow, Color::Magenta),
-            added: colour(Color::Green, DARK_GREEN),
-            removed: colour(Color::Red, Color::Red),
-            hunk: colour(Color::Cyan, TEAL),
+            link: color(Color::Blue, Color::Blue).add_modifier(Modifier::UNDERLINED),
+            good: color(Color::Green, DARK_GREEN),
+            bad: color(Color::Red, Color::Red).add_modifier(Modifier::BOLD),
+            warning: color(Color::Yellow, Color::Magenta),
+            added: color(Color::Green, DARK_GREEN),
+            removed: color(Color::Red, Color::Red),
+            hunk: color(Color::Cyan, TEAL),
             chosen: Style::new().add_modifier(Modifier::REVERSED),
-            keyword: colour(Color::Magenta, Color::Magenta),
-            string: colour(Color::Green, DARK_GREEN),
-            number: colour(Color::Yellow, Color::Red),
+            keyword: color(Color::Magenta, Color::Magenta),
+            string: color(Color::Green, DARK_GREEN),
+            number: color(Color::Yellow, Color::Red),
             comment: dim.add_modifier(Modifier::ITALIC),
-            name: colour(Color::Blue, Color::Blue),
+            name: color(Color::Blue, Color::Blue),
         }
     }
 }

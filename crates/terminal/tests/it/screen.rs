@@ -1,4 +1,4 @@
-//! The screen without a terminal: events and keys in, text and deeds out.
+//! The screen without a terminal: events and keys in, text and effects out.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use domain::ask::{Ask, AskKind};
-use domain::command::{Catalog, Settings};
+use domain::command::{Catalog, SessionSettings};
 use domain::event::{Channel, EventBody, Fact, ItemDelta, Level, Notice, Recorded, SessionUsage};
 use domain::model::Tokens;
 use domain::tool_call::{Details, FileChange, Origin, ToolCall, ToolState};
@@ -17,7 +17,7 @@ use ratatui::style::Color;
 use serde_json::{Value, json};
 use terminal::Palette;
 use terminal::chat::draw::draw;
-use terminal::chat::screen::{Deed, Screen, Told};
+use terminal::chat::screen::{Effect, Screen, Update};
 use terminal::chat::theme::Theme;
 
 struct Bench {
@@ -32,9 +32,9 @@ impl Bench {
 
     fn with(palette: Palette) -> Self {
         let theme = Theme::new(palette);
-        let mut screen = Screen::new(theme, vec!["/w".into()], Settings::default(), Instant::now(), 0);
+        let mut screen = Screen::new(theme, vec!["/w".into()], SessionSettings::default(), Instant::now(), 0);
         screen.session = Some(SessionId::new("s"));
-        screen.told(Told::Catalog(Catalog {
+        screen.update(Update::Catalog(Catalog {
             default_model: Some("fake/m1".into()),
             default_behavior: "agent".into(),
             behaviors: vec!["agent".into(), "plan".into()],
@@ -87,10 +87,10 @@ impl Bench {
     }
 
     /// Deeds other than look-ups.
-    fn deeds(&mut self) -> Vec<Deed> {
-        let mut deeds = self.screen.take_deeds();
-        deeds.retain(|deed| !matches!(deed, Deed::Commands { .. } | Deed::Contexts { .. }));
-        deeds
+    fn effects(&mut self) -> Vec<Effect> {
+        let mut effects = self.screen.take_deeds();
+        effects.retain(|effect| !matches!(effect, Effect::Commands { .. } | Effect::Contexts { .. }));
+        effects
     }
 }
 
@@ -190,7 +190,9 @@ fn nothing_a_terminal_obeys_is_drawn() {
     bench.fact(Fact::ItemEnded { item: item(2, said(evil)) });
     bench.fact(Fact::ItemEnded { item: item(3, call(ToolState::Waiting { ask: AskId(1) })) });
     bench.fact(approval(1, 3));
-    bench.fact(Fact::SessionChanged { change: Settings { title: Some(evil.into()), ..Settings::default() } });
+    bench.fact(Fact::SessionChanged {
+        change: SessionSettings { title: Some(evil.into()), ..SessionSettings::default() },
+    });
     bench.screen.paste(evil);
     let seen = bench.seen(80, 30);
     assert!(seen.chars().all(|c| c == '\n' || (!c.is_control() && c != '\u{202e}')), "{seen:?}");
@@ -213,7 +215,7 @@ fn one_key_answers_once_it_can_be_read() {
         bench.later(Duration::from_millis(500));
         assert!(bench.seen(80, 24).contains("y once"));
         bench.key(KeyCode::Char(key));
-        assert_eq!(bench.deeds(), [Deed::Answer { ask: AskId(7), answer }]);
+        assert_eq!(bench.effects(), [Effect::Answer { ask: AskId(7), answer }]);
         assert!(!bench.seen(80, 24).contains("y once"));
     }
 }
@@ -228,7 +230,7 @@ fn a_key_on_its_way_answers_nothing() {
     bench.key(KeyCode::Char('y'));
     bench.later(Duration::from_secs(5));
     bench.key(KeyCode::Char('y'));
-    assert_eq!(bench.deeds(), []);
+    assert_eq!(bench.effects(), []);
     assert_eq!(bench.screen.input.text(), "yy");
 }
 
@@ -252,7 +254,7 @@ fn a_form_of_a_server_is_filled_in() {
                 "c": {"type": "boolean", "title": "Overwrite"},
                 "d": {"type": "string", "title": "Kind", "enum": ["x", "y"], "enumNames": ["big", "small"]},
                 "e": {"type": "number", "title": "Share"},
-                "f": {"type": "string", "title": "Colour", "oneOf": [{"const": "r", "title": "red"}, {"const": "g", "title": "green"}]},
+                "f": {"type": "string", "title": "Color", "oneOf": [{"const": "r", "title": "red"}, {"const": "g", "title": "green"}]},
             },
             "required": ["a", "b", "c"],
         }),
@@ -292,14 +294,14 @@ fn a_form_of_a_server_is_filled_in() {
     assert!(bench.seen(80, 24).contains("Enter sends"));
     bench.key(KeyCode::Enter);
     // Too short for the schema: back to the field, nothing sent.
-    assert_eq!(bench.deeds(), []);
+    assert_eq!(bench.effects(), []);
     let seen = bench.seen(80, 24);
     assert!(seen.contains("→ Folder: do") && seen.contains("shorter"), "{seen}");
     bench.text("cs");
     bench.key(KeyCode::Up);
     bench.key(KeyCode::Enter);
     let data = json!({"a": "docs", "b": 3, "c": false, "d": "y", "e": 0.5});
-    assert_eq!(bench.deeds(), [Deed::Answer { ask: AskId(7), answer: Answer::Form { data } }]);
+    assert_eq!(bench.effects(), [Effect::Answer { ask: AskId(7), answer: Answer::Form { data } }]);
     assert!(!bench.seen(80, 24).contains("Folder"));
 }
 
@@ -308,14 +310,14 @@ fn a_form_of_a_server_is_filled_in() {
 fn a_form_can_be_declined() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let declined =
-        |id| Deed::Answer { ask: AskId(id), answer: Answer::Deny { remember: false, reason: None } };
+        |id| Effect::Answer { ask: AskId(id), answer: Answer::Deny { remember: false, reason: None } };
     let mut bench = Bench::new();
     bench.started();
     bench.fact(form(1, schema.clone()));
     bench.later(Duration::from_millis(500));
     bench.text("half");
     bench.key(KeyCode::Esc);
-    assert_eq!(bench.deeds(), [declined(1)]);
+    assert_eq!(bench.effects(), [declined(1)]);
     bench.text("my line");
     bench.fact(form(2, schema.clone()));
     bench.later(Duration::from_millis(500));
@@ -326,7 +328,7 @@ fn a_form_can_be_declined() {
     bench.text("docs");
     bench.key(KeyCode::Enter);
     let answer = Answer::Form { data: json!({"a": "docs"}) };
-    assert_eq!(bench.deeds(), [Deed::Answer { ask: AskId(2), answer }]);
+    assert_eq!(bench.effects(), [Effect::Answer { ask: AskId(2), answer }]);
     assert!(bench.seen(80, 24).contains("> my line goes on"));
     for (id, odd) in [
         (3, json!({"type": "object", "properties": {"a": {"type": "object", "properties": {}}}})),
@@ -335,7 +337,7 @@ fn a_form_can_be_declined() {
         (6, json!(3)),
     ] {
         bench.fact(form(id, odd));
-        assert_eq!(bench.deeds(), [declined(id)]);
+        assert_eq!(bench.effects(), [declined(id)]);
         let seen = bench.seen(80, 24);
         assert!(seen.contains("server files asks") && seen.contains("declined"), "{seen}");
     }
@@ -350,7 +352,7 @@ fn a_form_takes_no_escape_and_no_paste_before_it_can_be_read() {
     bench.fact(form(1, schema.clone()));
     bench.later(Duration::from_millis(50));
     bench.key(KeyCode::Esc);
-    assert_eq!(bench.deeds(), [Deed::Cancel], "the turn is stopped, the form is not declined");
+    assert_eq!(bench.effects(), [Effect::Cancel], "the turn is stopped, the form is not declined");
     let mut bench = Bench::new();
     bench.started();
     bench.fact(form(1, schema.clone()));
@@ -367,7 +369,7 @@ fn a_form_takes_no_escape_and_no_paste_before_it_can_be_read() {
     assert_eq!(bench.screen.input.text(), "", "later it is the form's");
     bench.key(KeyCode::Esc);
     let answer = Answer::Deny { remember: false, reason: None };
-    assert_eq!(bench.deeds(), [Deed::Answer { ask: AskId(1), answer }]);
+    assert_eq!(bench.effects(), [Effect::Answer { ask: AskId(1), answer }]);
 }
 
 /// Read from the journal: one that was answered long ago is passed over, one that is still open is declined at the end.
@@ -375,7 +377,7 @@ fn a_form_takes_no_escape_and_no_paste_before_it_can_be_read() {
 fn an_odd_form_is_declined_only_while_it_is_open() {
     let odd = || json!({"type": "object", "properties": {}});
     let declined =
-        |id| Deed::Answer { ask: AskId(id), answer: Answer::Deny { remember: false, reason: None } };
+        |id| Effect::Answer { ask: AskId(id), answer: Answer::Deny { remember: false, reason: None } };
     let mut bench = Bench::new();
     bench.replayed(Fact::TurnStarted { turn: TurnId(1), model: "fake/m1".into() });
     bench.replayed(form(1, odd()));
@@ -384,18 +386,18 @@ fn an_odd_form_is_declined_only_while_it_is_open() {
     bench.replayed(form(2, odd()));
     bench.replayed(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Interrupted });
     bench.screen.caught_up();
-    assert_eq!(bench.deeds(), []);
+    assert_eq!(bench.effects(), []);
     let seen = bench.seen(80, 24);
     assert!(!seen.contains("declined"), "{seen}");
     bench.replayed(Fact::TurnStarted { turn: TurnId(2), model: "fake/m1".into() });
     bench.replayed(approval(3, 1));
     bench.replayed(form(4, odd()));
     bench.screen.caught_up();
-    assert_eq!(bench.deeds(), [], "not its turn yet");
+    assert_eq!(bench.effects(), [], "not its turn yet");
     bench.fact(Fact::AskSettled { id: AskId(3), answer: Answer::Cancelled });
-    assert_eq!(bench.deeds(), [declined(4)]);
+    assert_eq!(bench.effects(), [declined(4)]);
     bench.screen.caught_up();
-    assert_eq!(bench.deeds(), [], "once");
+    assert_eq!(bench.effects(), [], "once");
     let seen = bench.seen(80, 24);
     assert_eq!(seen.matches("so it was declined").count(), 1, "{seen}");
 }
@@ -409,7 +411,7 @@ fn an_odd_form_of_another_process_is_not_answered() {
     bench.fact(form(1, odd()));
     bench.text("my line");
     bench.key(KeyCode::Enter);
-    assert_eq!(bench.deeds(), [Deed::Steer("my line".into())], "what is typed is no answer to it");
+    assert_eq!(bench.effects(), [Effect::Steer("my line".into())], "what is typed is no answer to it");
     let seen = bench.seen(80, 24);
     assert!(seen.contains("cannot be shown") && !seen.contains("declined"), "{seen}");
     bench.fact(Fact::AskSettled { id: AskId(1), answer: Answer::Cancelled });
@@ -417,14 +419,14 @@ fn an_odd_form_of_another_process_is_not_answered() {
     bench.screen.take_deeds();
     assert!(!bench.seen(80, 24).contains("cannot be shown"));
     // The other one has let go of the chat: the next turn is ours.
-    bench.screen.told(Told::Sent);
+    bench.screen.update(Update::Sent);
     bench.started();
     bench.fact(form(2, odd()));
     let answer = Answer::Deny { remember: false, reason: None };
-    assert_eq!(bench.deeds(), [Deed::Answer { ask: AskId(2), answer }]);
+    assert_eq!(bench.effects(), [Effect::Answer { ask: AskId(2), answer }]);
 }
 
-/// Everything that has a colour, on a white background: nothing is drawn in what cannot be read there.
+/// Everything that has a color, on a white background: nothing is drawn in what cannot be read there.
 #[test]
 fn the_light_palette_can_be_read_on_white() {
     let mut bench = Bench::with(Palette::Light);
@@ -441,33 +443,33 @@ fn the_light_palette_can_be_read_on_white() {
     bench.fact(Fact::ItemStarted { item: item(4, call(ToolState::Waiting { ask: AskId(1) })) });
     bench.fact(approval(1, 4));
     bench.later(Duration::from_millis(500));
-    let mut colours = foregrounds(&mut bench);
+    let mut colors = foregrounds(&mut bench);
     bench.fact(Fact::AskSettled { id: AskId(1), answer: Answer::Cancelled });
     bench.fact(form(2, json!({"type": "object", "properties": {"a": {"type": "boolean"}}})));
     bench.later(Duration::from_millis(500));
-    colours.extend(foregrounds(&mut bench));
+    colors.extend(foregrounds(&mut bench));
     bench.key(KeyCode::F(1));
-    colours.extend(foregrounds(&mut bench));
+    colors.extend(foregrounds(&mut bench));
     bench.key(KeyCode::F(1));
     bench.screen.key(KeyEvent::new(KeyCode::Char('t'), KeyModifiers::CONTROL));
-    colours.extend(foregrounds(&mut bench));
-    assert!(colours.len() >= 6, "the palette is seen at work: {colours:?}");
-    for colour in colours {
-        assert!(contrast_on_white(colour) >= 3.0, "{colour:?} cannot be read on white");
+    colors.extend(foregrounds(&mut bench));
+    assert!(colors.len() >= 6, "the palette is seen at work: {colors:?}");
+    for color in colors {
+        assert!(contrast_on_white(color) >= 3.0, "{color:?} cannot be read on white");
     }
 }
 
-/// The colours of all text on a large screen.
+/// The colors of all text on a large screen.
 fn foregrounds(bench: &mut Bench) -> HashSet<Color> {
     let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 80));
     draw(&mut bench.screen, &mut buffer);
     let text = buffer.content().iter().filter(|cell| !cell.symbol().trim().is_empty());
-    text.map(|cell| cell.fg).filter(|colour| *colour != Color::Reset).collect()
+    text.map(|cell| cell.fg).filter(|color| *color != Color::Reset).collect()
 }
 
-/// As WCAG counts it, with the colours that terminals have by these names (those of xterm).
-fn contrast_on_white(colour: Color) -> f64 {
-    let (red, green, blue) = match colour {
+/// As WCAG counts it, with the colors that terminals have by these names (those of xterm).
+fn contrast_on_white(color: Color) -> f64 {
+    let (red, green, blue) = match color {
         Color::Black => (0, 0, 0),
         Color::Red => (205, 0, 0),
         Color::Green => (0, 205, 0),
@@ -503,14 +505,14 @@ fn the_first_escape_stops_and_the_second_leaves() {
     let mut bench = Bench::new();
     bench.started();
     bench.key(KeyCode::Esc);
-    assert_eq!(bench.deeds(), [Deed::Cancel]);
+    assert_eq!(bench.effects(), [Effect::Cancel]);
     bench.key(KeyCode::Esc);
-    assert_eq!(bench.deeds(), [Deed::Leave]);
+    assert_eq!(bench.effects(), [Effect::Leave]);
     let mut bench = Bench::new();
     bench.key(KeyCode::Esc);
     bench.later(Duration::from_secs(10));
     bench.key(KeyCode::Esc);
-    assert_eq!(bench.deeds(), [], "two that are far apart are two first ones");
+    assert_eq!(bench.effects(), [], "two that are far apart are two first ones");
 }
 
 #[test]
@@ -519,10 +521,10 @@ fn what_was_not_said_comes_back() {
     bench.started();
     bench.text("also this");
     bench.key(KeyCode::Enter);
-    assert_eq!(bench.deeds(), [Deed::Steer("also this".into())]);
+    assert_eq!(bench.effects(), [Effect::Steer("also this".into())]);
     assert!(bench.seen(80, 24).contains("» also this"));
     bench.fact(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Stopped });
-    assert_eq!(bench.deeds(), [Deed::TakeBack]);
+    assert_eq!(bench.effects(), [Effect::TakeBack]);
     assert_eq!(bench.screen.input.text(), "also this");
 }
 

@@ -78,7 +78,7 @@ impl<'a> Plain<'a> {
         if self.carriage.is_empty() {
             return lines.concat();
         }
-        let neighbour = self.text[..at].rfind('\n').unwrap_or(at);
+        let neighbor = self.text[..at].rfind('\n').unwrap_or(at);
         let mut text = String::new();
         for (number, line) in lines.iter().enumerate() {
             let Some(line) = line.strip_suffix('\n') else {
@@ -91,7 +91,7 @@ impl<'a> Plain<'a> {
                 replaced.get(number).or(replaced.last())
             };
             text.push_str(line);
-            text.push_str(self.end_from(*twin.unwrap_or(&neighbour)));
+            text.push_str(self.end_from(*twin.unwrap_or(&neighbor)));
         }
         text
     }

@@ -22,7 +22,7 @@ pub fn inspect(raw: &Raw, depth: usize, out: &mut Line) {
 /// `whole`: all words of the command are known.
 fn inspect_words(words: &[Word], whole: bool, depth: usize, out: &mut Line) {
     if depth > super::DEEPEST {
-        return out.because("Commands run commands too deep to be analysed");
+        return out.because("Commands run commands too deep to be analyzed");
     }
     let texts: Vec<&str> = words.iter().map(Word::as_str).collect();
     let Some((written, arguments)) = texts.split_first() else { return };

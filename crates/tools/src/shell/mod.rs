@@ -3,7 +3,7 @@
 //!
 //! Knows bash's grammar, options of well-known programs and nothing of sessions or policy. Invariant: what is not
 //! understood is a reason to ask; every byte of a line without a reason belongs to a word, an operator, a comment or
-//! blank space that was recognised.
+//! blank space that was recognized.
 
 mod command;
 mod git;
@@ -94,20 +94,20 @@ pub fn analyze(line: &str) -> Line {
 
 fn analyze_into(line: &str, depth: usize, out: &mut Line) {
     if line.len() > LONGEST {
-        out.because("It is too long to be analysed");
+        out.because("It is too long to be analyzed");
         return;
     }
     if depth > DEEPEST {
-        out.because("Shells run shells too deep to be analysed");
+        out.because("Shells run shells too deep to be analyzed");
         return;
     }
     if line.chars().any(is_strange) {
         out.because("It holds invisible or misleading characters");
     }
     let joined = join_lines(line);
-    // Where the shell would not join them, what is analysed is not what runs.
+    // Where the shell would not join them, what is analyzed is not what runs.
     if joined.len() < line.len() && (line.contains(['\'', '#']) || line.contains("<<")) {
-        out.because("It goes on over a line end in a way that is not analysed");
+        out.because("It goes on over a line end in a way that is not analyzed");
     }
     let parsed = parse::parse(&joined);
     for reason in parsed.reasons {

@@ -23,7 +23,7 @@ pub struct Parsed {
     pub reasons: Vec<String>,
 }
 
-const NOT_ANALYSED: &str = "It has syntax that is not analysed";
+const NOT_ANALYSED: &str = "It has syntax that is not analyzed";
 const DEEPEST: usize = 100;
 const PARSE_TIME: Duration = Duration::from_millis(500);
 
@@ -56,7 +56,7 @@ fn tree(line: &str) -> Option<Tree> {
     parser.parse_with_options(&mut |at, _| bytes.get(at..).unwrap_or_default(), None, Some(options))
 }
 
-/// A piece of the line that was recognised. Words of one command share its number.
+/// A piece of the line that was recognized. Words of one command share its number.
 struct Token {
     at: Range<usize>,
     command: Option<usize>,
@@ -259,7 +259,7 @@ impl Walk<'_> {
         self.tokens.push(Token { at: node.byte_range(), command: None });
     }
 
-    /// Looks for commands in what is not analysed itself, so that people and rules see them.
+    /// Looks for commands in what is not analyzed itself, so that people and rules see them.
     fn dig(&mut self, node: Node<'_>) {
         if !self.deeper() {
             return;

@@ -153,10 +153,10 @@ impl Look<'_> {
     /// `cd`: from here on the shell may be there, or still where it was if that fails.
     fn enter(&mut self, arguments: &[Word]) {
         let [folder] = arguments else {
-            return self.because("It changes the folder in a way that is not analysed");
+            return self.because("It changes the folder in a way that is not analyzed");
         };
         if folder.text.starts_with('-') || folder.pattern_at.is_some() {
-            return self.because("It changes the folder in a way that is not analysed");
+            return self.because("It changes the folder in a way that is not analyzed");
         }
         if is_of_git(&folder.text) {
             self.because(OF_GIT);

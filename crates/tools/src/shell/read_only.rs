@@ -99,7 +99,7 @@ const GREP_FLAGS: &str = "abcEFGHhiILlnoPqrsTUvVwxyZz0123456789";
 const GREP_VALUED: &str = "ABCem";
 #[rustfmt::skip]
 const GREP_LONG: &[&str] = &[
-    "after-context", "basic-regexp", "before-context", "binary-files", "color", "colour", "context", "count",
+    "after-context", "basic-regexp", "before-context", "binary-files", "color", "color", "context", "count",
     "exclude", "exclude-dir", "extended-regexp", "files-with-matches", "files-without-match", "fixed-strings",
     "ignore-case", "include", "invert-match", "line-number", "line-regexp", "max-count", "no-filename",
     "no-messages", "only-matching", "perl-regexp", "quiet", "recursive", "regexp", "silent", "text", "with-filename",

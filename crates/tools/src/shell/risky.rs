@@ -169,7 +169,7 @@ pub fn reasons(name: &str, arguments: &[&str]) -> Vec<String> {
     match name {
         "find" => reasons.extend(find(arguments)),
         "sed" if !plain_sed::is_plain(arguments) => {
-            reasons.push("`sed` has a script that is not analysed".to_owned());
+            reasons.push("`sed` has a script that is not analyzed".to_owned());
         }
         "awk" | "gawk" | "mawk" | "nawk" if !plain_awk(arguments) => {
             reasons.push(format!("`{name}` has a script that can run or write something"));

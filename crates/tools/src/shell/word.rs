@@ -33,7 +33,7 @@ impl Word {
 
 const EXPANSION: &str = "It puts in a value or the output of a command ($…)";
 const BRACES: &str = "It has a brace expansion";
-const STRANGE: &str = "It has syntax that is not analysed";
+const STRANGE: &str = "It has syntax that is not analyzed";
 
 struct Reader<'a> {
     chars: std::iter::Peekable<std::str::Chars<'a>>,

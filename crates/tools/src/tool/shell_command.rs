@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::Review;
 use domain::host::Terminal;
-use domain::tool::{Invocation, Scope, ToolPort, ToolResult};
+use domain::tool::{Invocation, Scope, ToolContext, ToolResult};
 use domain::tool_call::{Details, ShellPart};
 use process::{End, Finished, OutputLimit, Spawn};
 use schemars::JsonSchema;
@@ -138,7 +138,7 @@ impl ShellCommand {
     fn look(&self, command: &str, folder: &Resolved, scope: &Scope) -> (Line, Places) {
         let mut line = shell::analyze(command);
         if self.runner.shell.is_some() {
-            line.reasons.push("It is for a shell whose lines are not analysed".to_owned());
+            line.reasons.push("It is for a shell whose lines are not analyzed".to_owned());
         }
         let places = shell::places(&line, folder.path(), scope, self.runner.home.as_deref());
         (line, places)
@@ -205,12 +205,12 @@ const QUIET_GIT: &[(&str, &str)] = &[
 
 /// Bytes as they come, shown as whole characters.
 struct Stream {
-    port: Arc<dyn ToolPort>,
+    port: Arc<dyn ToolContext>,
     rest: Mutex<Vec<u8>>,
 }
 
 impl Stream {
-    fn new(port: Arc<dyn ToolPort>) -> Self {
+    fn new(port: Arc<dyn ToolContext>) -> Self {
         Self { port, rest: Mutex::default() }
     }
 

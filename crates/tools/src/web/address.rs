@@ -1,6 +1,6 @@
 //! Which addresses are on the public internet. Everything else is the user's own machine, network or cloud.
 //!
-//! Invariant: an address that stands for another (mapped, translated, tunnelled) is judged by that other one, or
+//! Invariant: an address that stands for another (mapped, translated, tunneled) is judged by that other one, or
 //! refused.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

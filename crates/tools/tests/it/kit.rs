@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use domain::tool::{Invocation, Scope, ToolPort, ToolResult, ToolSource};
+use domain::tool::{Invocation, Scope, ToolContext, ToolResult, ToolSource};
 use domain::{
     Abilities, Answer, AskKind, BoxFuture, CancellationToken, Failure, HostCall, HostReply, ItemId, Part,
     Review, SessionId, Tool,
@@ -156,7 +156,7 @@ impl Client {
     }
 }
 
-impl ToolPort for Client {
+impl ToolContext for Client {
     fn output(&self, text: &str) {
         self.output.lock().unwrap().push_str(text);
     }

@@ -169,7 +169,7 @@ impl<'a> Rules<'_, 'a> {
         let id = function.node_id.get();
         let is_top = scoping.symbol_scope_id(symbol) == scoping.root_scope_id()
             && matches!(self.tree.parent(id), AstKind::Program(_));
-        if !is_top || normalised_function(self.source, function).as_deref() != Some(normalised(approved)) {
+        if !is_top || normalized_function(self.source, function).as_deref() != Some(normalized(approved)) {
             let advice =
                 format!("Leave the definition as it was, or choose another name:\n{}", approved.source);
             self.refuse(
@@ -265,20 +265,20 @@ fn is_address(text: &str) -> bool {
 }
 
 /// The text of the vetted definitions as the printer of syntax trees writes them.
-static NORMALISED: LazyLock<Vec<(&'static str, String)>> = LazyLock::new(|| {
-    APPROVED.iter().map(|one| (one.name, normalise(one.source).unwrap_or_default())).collect()
+static NORMALIZED: LazyLock<Vec<(&'static str, String)>> = LazyLock::new(|| {
+    APPROVED.iter().map(|one| (one.name, normalize(one.source).unwrap_or_default())).collect()
 });
 
-fn normalised(approved: &Approved) -> &'static str {
-    NORMALISED.iter().find(|(name, _)| *name == approved.name).map_or("", |(_, text)| text)
+fn normalized(approved: &Approved) -> &'static str {
+    NORMALIZED.iter().find(|(name, _)| *name == approved.name).map_or("", |(_, text)| text)
 }
 
-fn normalised_function(source: &str, function: &Function<'_>) -> Option<String> {
-    normalise(source.get(function.span.start as usize..function.span.end as usize)?)
+fn normalized_function(source: &str, function: &Function<'_>) -> Option<String> {
+    normalize(source.get(function.span.start as usize..function.span.end as usize)?)
 }
 
 /// The same text for the same tree, whatever its white space and comments.
-fn normalise(source: &str) -> Option<String> {
+fn normalize(source: &str) -> Option<String> {
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, source, SourceType::mjs()).parse();
     if parsed.panicked || !parsed.diagnostics.is_empty() || parsed.program.body.len() != 1 {

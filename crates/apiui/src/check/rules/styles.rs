@@ -1,4 +1,4 @@
-//! Styles: the `style` of an element, its colours, and the text of a `<style>`. No style may hold an address, since
+//! Styles: the `style` of an element, its colors, and the text of a `<style>`. No style may hold an address, since
 //! a browser would fetch it.
 
 use oxc::ast::ast::{Expression, ObjectExpression, ObjectPropertyKind};
@@ -63,7 +63,7 @@ impl<'a> Rules<'_, 'a> {
                                 property.span,
                                 Rule::Style,
                                 what,
-                                "Use the properties of text, boxes, colours and layout.",
+                                "Use the properties of text, boxes, colors and layout.",
                             );
                         }
                     }
@@ -109,18 +109,18 @@ impl<'a> Rules<'_, 'a> {
         }
     }
 
-    /// A colour of a drawing: constant, or made by a colour function.
+    /// A color of a drawing: constant, or made by a color function.
     pub(super) fn paint(&mut self, attribute: &Attribute<'a>) {
         let possible = self.tree.possible(attribute.value);
         if !possible
-            .is_some_and(|values| values.iter().all(|value| self.is_addressless(*value) || is_colour(*value)))
+            .is_some_and(|values| values.iter().all(|value| self.is_addressless(*value) || is_color(*value)))
         {
-            let what = format!("The colour `{}` is not constant", attribute.name);
+            let what = format!("The color `{}` is not constant", attribute.name);
             self.refuse(
                 attribute.span,
                 Rule::Style,
                 what,
-                "Use a constant colour, or a template that begins with `hsl(`, `rgb(` or `#`.",
+                "Use a constant color, or a template that begins with `hsl(`, `rgb(` or `#`.",
             );
         }
     }
@@ -172,8 +172,8 @@ impl<'a> Rules<'_, 'a> {
     }
 }
 
-/// A template that begins as a colour cannot end as an address.
-fn is_colour(value: Value<'_>) -> bool {
+/// A template that begins as a color cannot end as an address.
+fn is_color(value: Value<'_>) -> bool {
     let Value::Expression(Expression::TemplateLiteral(template)) = value else { return false };
     let start = template.quasis.first().map_or("", |first| first.value.raw.as_str());
     ["hsl(", "hsla(", "rgb(", "rgba(", "oklch(", "#"].iter().any(|prefix| start.starts_with(prefix))

@@ -431,7 +431,7 @@ fn join_detail(last: &mut Value, more: Value) {
                 known.push_str(&text);
             }
             (_, Value::Null) => {}
-            (slot, value) => *slot = value,
+            (permit, value) => *permit = value,
         }
     }
 }

@@ -5,21 +5,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::Settings;
-use domain::command::{Catalog, ServerSpec, Workspace};
+use domain::command::{Catalog, ServerSpec, WorkspaceSpec};
 use domain::event::Notice;
 use domain::files::Files;
 use domain::model::Models;
 use domain::tool::{Tool, ToolServer, ToolSource};
 
 /// Makes the surroundings of a workspace. Called on the way to `initialize`: must not connect, spawn or walk.
-pub trait SurroundingsSource: Send + Sync {
-    fn surroundings(&self, workspace: &Workspace) -> Arc<Surroundings>;
+pub trait WorkspaceSource: Send + Sync {
+    fn surroundings(&self, workspace: &WorkspaceSpec) -> Arc<Workspace>;
 
     /// Tool servers that live with one session.
     fn session_servers(&self, servers: &[ServerSpec], roots: &[PathBuf]) -> Vec<Arc<dyn ToolSource>>;
 }
 
-pub struct Surroundings {
+pub struct Workspace {
     pub roots: Vec<PathBuf>,
     pub settings: Arc<Settings>,
     pub models: Arc<dyn Models>,
@@ -47,7 +47,7 @@ pub struct NamedText {
     pub text: String,
 }
 
-impl Surroundings {
+impl Workspace {
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.sources.iter().flat_map(|source| source.tools()).collect()
     }

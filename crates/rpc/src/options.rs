@@ -3,9 +3,9 @@
 use crate::{Fault, Framing};
 use std::time::Duration;
 
-/// How one connection speaks and how much it will hold. Start from [`Settings::header`] or [`Settings::newline`].
+/// How one connection speaks and how much it will hold. Start from [`PeerOptions::header`] or [`PeerOptions::newline`].
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct PeerOptions {
     pub framing: Framing,
     /// Whether messages carry `"jsonrpc":"2.0"`: then it is written, and demanded of requests and notifications.
     pub version_member: bool,
@@ -35,10 +35,10 @@ pub struct CancelMethod {
     pub parameter: &'static str,
 }
 
-impl Settings {
+impl PeerOptions {
     /// `Content-Length` framing, as ECA and the Language Server Protocol use it.
-    pub fn header() -> Settings {
-        Settings {
+    pub fn header() -> PeerOptions {
+        PeerOptions {
             framing: Framing::Header,
             version_member: true,
             message_limit: 64 << 20,
@@ -59,7 +59,7 @@ impl Settings {
     }
 
     /// One message per line.
-    pub fn newline() -> Settings {
-        Settings { framing: Framing::Newline, ..Settings::header() }
+    pub fn newline() -> PeerOptions {
+        PeerOptions { framing: Framing::Newline, ..PeerOptions::header() }
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that share a provider: slots, and a limit that is told once and honoured by all.
+//! Calls that share a provider: permits, and a limit that is told once and honoured by all.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use domain::BoxFuture;
 use domain::model::{Model, ModelEvent, Models, Prompt};
 use futures_util::StreamExt;
-use llm::{Api, Governor, KeySource, Patience, ProviderConfig, Registry, Settings, SharedResets};
+use llm::{
+    Api, KeySource, ProviderConfig, RateLimiter, Registry, RegistrySettings, RetryPolicy, SharedResets,
+};
 use testkit::{Answer, FakeModel, Gate};
 
 use crate::support::prompt;
 
-fn model(url: &str, governor: Arc<Governor>, concurrency: usize) -> Arc<dyn Model> {
+fn model(url: &str, rate_limiter: Arc<RateLimiter>, concurrency: usize) -> Arc<dyn Model> {
     let provider = ProviderConfig {
         name: "shared".into(),
         api: Some(Api::OpenAiChat),
@@ -20,8 +22,13 @@ fn model(url: &str, governor: Arc<Governor>, concurrency: usize) -> Arc<dyn Mode
         concurrency: Some(concurrency),
         ..ProviderConfig::default()
     };
-    let patience = Patience { first_wait: Duration::from_millis(20), ..Patience::default() };
-    let settings = Settings { providers: vec![provider], patience, governor, ..Settings::default() };
+    let retry_policy = RetryPolicy { first_wait: Duration::from_millis(20), ..RetryPolicy::default() };
+    let settings = RegistrySettings {
+        providers: vec![provider],
+        retry_policy,
+        rate_limiter,
+        ..RegistrySettings::default()
+    };
     Registry::new(settings).unwrap().find("shared/m").unwrap()
 }
 
@@ -49,7 +56,7 @@ async fn more_calls_than_slots_wait_their_turn_and_say_so() {
     let first = tokio::spawn(run(model.clone(), prompt("one")));
     fake.wait_for_requests(1).await;
     let second = tokio::spawn(run(model.clone(), prompt("two")));
-    // One that is given up while it waits takes no slot with it.
+    // One that is given up while it waits takes no permit with it.
     let mut third = model.stream(prompt("three"));
     assert!(matches!(third.next().await, Some(Ok(ModelEvent::Waiting { .. }))));
     assert!(tokio::time::timeout(Duration::from_millis(50), third.next()).await.is_err());
@@ -81,8 +88,8 @@ impl SharedResets for Machine {
 async fn a_limit_is_told_once_and_honoured_by_all() {
     let fake = FakeModel::start().await;
     let machine = Arc::new(Machine::default());
-    // Two processes: each has a governor of its own, and one machine.
-    let [here, there] = [(); 2].map(|()| Arc::new(Governor::new(machine.clone())));
+    // Two processes: each has a rate_limiter of its own, and one machine.
+    let [here, there] = [(); 2].map(|()| Arc::new(RateLimiter::new(machine.clone())));
     fake.answer(Answer::status(429).header("retry-after", "1"));
     let since = Instant::now();
     let refused = tokio::spawn(run(model(fake.url(), here.clone(), 8), prompt("refused")));
@@ -91,7 +98,7 @@ async fn a_limit_is_told_once_and_honoured_by_all() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let others: Vec<_> = [here.clone(), here, there.clone(), there]
-        .map(|governor| tokio::spawn(run(model(fake.url(), governor, 8), prompt("other"))))
+        .map(|rate_limiter| tokio::spawn(run(model(fake.url(), rate_limiter, 8), prompt("other"))))
         .into_iter()
         .collect();
     for other in others {

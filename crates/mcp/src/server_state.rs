@@ -11,20 +11,20 @@ use domain::{Failure, FailureKind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::catalogue::{Definition, PromptEntry};
+use crate::catalog::{Definition, PromptEntry};
 use crate::client::Client;
 use crate::options::{Options, ServerConfig};
 use crate::tool::McpTool;
 
-pub(crate) struct Board {
+pub(crate) struct ServerState {
     pub config: ServerConfig,
     pub options: Arc<Options>,
     /// Why it is never started.
     pub refused: Option<String>,
-    state: Mutex<State>,
+    state: Mutex<ServerFields>,
 }
 
-struct State {
+struct ServerFields {
     status: ServerStatus,
     error: Option<String>,
     client: Option<Client>,
@@ -44,10 +44,10 @@ pub(crate) struct Offer {
     pub instructions: Option<String>,
 }
 
-impl Board {
+impl ServerState {
     pub fn new(config: ServerConfig, options: Arc<Options>, refused: Option<String>) -> Self {
         let status = if config.disabled { ServerStatus::Disabled } else { ServerStatus::Stopped };
-        let state = State { status, error: None, client: None, offer: Offer::default() };
+        let state = ServerFields { status, error: None, client: None, offer: Offer::default() };
         Self { config, options, refused, state: Mutex::new(state) }
     }
 
@@ -55,8 +55,10 @@ impl Board {
     pub fn show(&self, status: ServerStatus, error: Option<String>) {
         let mut state = self.state();
         let changed = state.status != status || state.error != error;
-        let before =
-            std::mem::replace(&mut *state, State { status, error, client: None, offer: Offer::default() });
+        let before = std::mem::replace(
+            &mut *state,
+            ServerFields { status, error, client: None, offer: Offer::default() },
+        );
         drop(state);
         drop(before);
         if changed {
@@ -65,7 +67,8 @@ impl Board {
     }
 
     pub fn run(&self, client: Client, offer: Offer) {
-        *self.state() = State { status: ServerStatus::Running, error: None, client: Some(client), offer };
+        *self.state() =
+            ServerFields { status: ServerStatus::Running, error: None, client: Some(client), offer };
         (self.options.changed)();
     }
 
@@ -99,7 +102,7 @@ impl Board {
     }
 
     pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {
-        let tool = |definition| -> Arc<dyn Tool> { Arc::new(McpTool { board: self.clone(), definition }) };
+        let tool = |definition| -> Arc<dyn Tool> { Arc::new(McpTool { state: self.clone(), definition }) };
         self.offer().tools.into_iter().map(tool).collect()
     }
 
@@ -137,7 +140,7 @@ impl Board {
             .hint("The user can allow changed definitions by stopping and starting the server."))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ServerFields> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,40 +7,40 @@ use std::time::Duration;
 
 use domain::event::Channel;
 use domain::host::HostRequest;
-use domain::tool::ToolPort;
+use domain::tool::ToolContext;
 use domain::{
     Abilities, Answer, Ask, AskId, AskKind, BoxFuture, CancellationToken, Event, Fact, Failure, HostCall,
     HostReply, ItemDelta, ItemId, TurnId,
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::shared::Shared;
+use crate::session_context::SessionContext;
 
 /// Live output kept for people; what the model gets is bounded by the tool.
 const LIVE_OUTPUT: usize = 256 << 10;
 
 /// The front-end whose prompt began a turn.
 #[derive(Clone)]
-pub struct FrontHost {
+pub struct EditorHandle {
     pub abilities: Abilities,
     pub calls: mpsc::Sender<HostRequest>,
 }
 
-pub struct Port {
-    pub shared: Arc<Shared>,
+pub struct CallContext {
+    pub shared: Arc<SessionContext>,
     pub turn: TurnId,
     pub item: Option<ItemId>,
-    pub host: Option<FrontHost>,
+    pub host: Option<EditorHandle>,
     pub cancel: CancellationToken,
     output: Mutex<String>,
 }
 
-impl Port {
+impl CallContext {
     pub fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SessionContext>,
         turn: TurnId,
         item: Option<ItemId>,
-        host: Option<FrontHost>,
+        host: Option<EditorHandle>,
         cancel: CancellationToken,
     ) -> Self {
         Self { shared, turn, item, host, cancel, output: Mutex::default() }
@@ -52,7 +52,7 @@ impl Port {
     }
 }
 
-impl ToolPort for Port {
+impl ToolContext for CallContext {
     fn output(&self, text: &str) {
         let Some(item) = self.item else { return };
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! What all calls of a process share: how many run at once at a provider, and when it may be asked again.
 //!
 //! A provider that says "not before" says it to everybody who uses the same key, so one refusal makes all wait; through
-//! [`SharedResets`] the other processes of the machine too. Invariants: a slot is free again when its call ends or is
+//! [`SharedResets`] the other processes of the machine too. Invariants: a permit is free again when its call ends or is
 //! dropped, in whatever state; nobody waits here without having been told.
 
 use std::collections::HashMap;
@@ -24,40 +24,40 @@ pub trait SharedResets: Send + Sync {
 
 /// One for a process, handed to every registry.
 #[derive(Default)]
-pub struct Governor {
-    slots: Mutex<HashMap<String, Arc<Semaphore>>>,
+pub struct RateLimiter {
+    permits: Mutex<HashMap<String, Arc<Semaphore>>>,
     resets: Mutex<HashMap<String, i64>>,
     /// When the other processes were last asked about a provider, in milliseconds since 1970.
     asked: Mutex<HashMap<String, i64>>,
     shared: Option<Arc<dyn SharedResets>>,
 }
 
-impl fmt::Debug for Governor {
+impl fmt::Debug for RateLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Governor")
+        f.write_str("RateLimiter")
     }
 }
 
-impl Governor {
+impl RateLimiter {
     pub fn new(shared: Arc<dyn SharedResets>) -> Self {
         Self { shared: Some(shared), ..Self::default() }
     }
 
-    /// The slots of a provider; the first who asks says how many there are.
-    fn slots(&self, provider: &str, most: usize) -> Arc<Semaphore> {
-        let mut slots = locked(&self.slots);
-        slots.entry(provider.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(most.max(1)))).clone()
+    /// The permits of a provider; the first who asks says how many there are.
+    fn permits(&self, provider: &str, most: usize) -> Arc<Semaphore> {
+        let mut permits = locked(&self.permits);
+        permits.entry(provider.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(most.max(1)))).clone()
     }
 
-    /// A slot, if one is free.
+    /// A permit, if one is free.
     pub(crate) fn try_slot(&self, provider: &str, most: usize) -> Option<OwnedSemaphorePermit> {
-        self.slots(provider, most).try_acquire_owned().ok()
+        self.permits(provider, most).try_acquire_owned().ok()
     }
 
-    /// Waits for a slot; first come, first served.
-    pub(crate) async fn slot(&self, provider: &str, most: usize) -> Option<OwnedSemaphorePermit> {
+    /// Waits for a permit; first come, first served.
+    pub(crate) async fn permit(&self, provider: &str, most: usize) -> Option<OwnedSemaphorePermit> {
         // Never closed.
-        self.slots(provider, most).acquire_owned().await.ok()
+        self.permits(provider, most).acquire_owned().await.ok()
     }
 
     /// How long the provider must not be asked.

@@ -13,7 +13,7 @@ pub const SOURCE: &str = "https://models.dev/api.json";
 const DEADLINE: Duration = Duration::from_secs(20);
 const LIMIT: usize = 32 * 1024 * 1024;
 
-/// The data at `url` as the text of a list, to be cached and given to [`super::Catalogue::parse`].
+/// The data at `url` as the text of a list, to be cached and given to [`super::Catalog::parse`].
 pub async fn fetch(network: &Network, url: &str) -> Result<String, Failure> {
     let failed = |why: &str| {
         Failure::provider(format!("The list of models could not be renewed: {why}."))

@@ -1,6 +1,6 @@
 //! What is known of models before anybody is asked: limits, prices, abilities.
 //!
-//! Owns the built-in list (`data/catalogue.txt`, read on first use) and its format, which a refreshed list shares.
+//! Owns the built-in list (`data/catalog.txt`, read on first use) and its format, which a refreshed list shares.
 //! Invariant: a model that is not listed can still be used; it only has no price and no limits.
 
 mod fetch;
@@ -25,22 +25,22 @@ pub struct Known {
 
 /// A list of models by provider, in the order of the file: best first.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Catalogue {
+pub struct Catalog {
     providers: HashMap<String, Vec<Known>>,
 }
 
-static CURRENT: LazyLock<RwLock<std::sync::Arc<Catalogue>>> = LazyLock::new(|| {
-    let (catalogue, _) = Catalogue::parse(include_str!("../data/catalogue.txt"));
-    RwLock::new(std::sync::Arc::new(catalogue))
+static CURRENT: LazyLock<RwLock<std::sync::Arc<Catalog>>> = LazyLock::new(|| {
+    let (catalog, _) = Catalog::parse(include_str!("../data/catalog.txt"));
+    RwLock::new(std::sync::Arc::new(catalog))
 });
 
 /// The list in use.
-pub fn current() -> std::sync::Arc<Catalogue> {
+pub fn current() -> std::sync::Arc<Catalog> {
     CURRENT.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
 }
 
 /// Replaces the list, e.g. by one that was fetched and cached; the built-in rows stay where it has none.
-pub fn refresh(newer: Catalogue) {
+pub fn refresh(newer: Catalog) {
     let mut merged = current().as_ref().clone();
     for (provider, models) in newer.providers {
         let rows = merged.providers.entry(provider).or_default();
@@ -52,10 +52,10 @@ pub fn refresh(newer: Catalogue) {
     *CURRENT.write().unwrap_or_else(std::sync::PoisonError::into_inner) = std::sync::Arc::new(merged);
 }
 
-impl Catalogue {
+impl Catalog {
     /// Reads the list; the second value names the lines that could not be read.
     pub fn parse(text: &str) -> (Self, Vec<String>) {
-        let mut catalogue = Self::default();
+        let mut catalog = Self::default();
         let mut bad = Vec::new();
         let mut provider = "";
         for (number, line) in text.lines().enumerate() {
@@ -68,11 +68,11 @@ impl Catalogue {
                 continue;
             }
             match row(provider, line) {
-                Some(known) => catalogue.providers.entry(provider.to_owned()).or_default().push(known),
+                Some(known) => catalog.providers.entry(provider.to_owned()).or_default().push(known),
                 None => bad.push(format!("line {}: {line}", number + 1)),
             }
         }
-        (catalogue, bad)
+        (catalog, bad)
     }
 
     /// A model of a provider; a dated or tagged name is found by the name it begins with.
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_built_in_list_is_read() {
-        let (catalogue, bad) = Catalogue::parse(include_str!("../data/catalogue.txt"));
+        let (catalog, bad) = Catalog::parse(include_str!("../data/catalog.txt"));
         assert_eq!(bad, Vec::<String>::new());
         for provider in [
             "openai",
@@ -175,8 +175,8 @@ mod tests {
             "z-ai",
             "qwen",
         ] {
-            assert!(!catalogue.models(provider).is_empty(), "{provider}");
-            for known in catalogue.models(provider) {
+            assert!(!catalog.models(provider).is_empty(), "{provider}");
+            for known in catalog.models(provider) {
                 assert!(known.info.tools && known.info.context_limit.is_some(), "{}", known.info.id);
                 assert_eq!(
                     known.thinking != Thinking::None,
@@ -190,15 +190,15 @@ mod tests {
 
     #[test]
     fn models_are_found_by_name_and_by_dated_name() {
-        let catalogue = current();
-        let id = |provider, name| catalogue.find(provider, name).map(|known| known.info.id.as_str());
+        let catalog = current();
+        let id = |provider, name| catalog.find(provider, name).map(|known| known.info.id.as_str());
         assert_eq!(id("anthropic", "claude-sonnet-4-5"), Some("anthropic/claude-sonnet-4-5"));
         assert_eq!(id("anthropic", "claude-sonnet-4-5-20250929"), Some("anthropic/claude-sonnet-4-5"));
         assert_eq!(id("openai", "gpt-5"), Some("openai/gpt-5"));
         assert_eq!(id("openai", "gpt-5-unheard-of"), None);
         assert_eq!(id("nobody", "gpt-5"), None);
-        assert!(catalogue.find_anywhere("anthropic/claude-opus-4-5").is_some());
-        let price = catalogue.find("anthropic", "claude-sonnet-4-5").and_then(|known| known.info.price);
+        assert!(catalog.find_anywhere("anthropic/claude-opus-4-5").is_some());
+        let price = catalog.find("anthropic", "claude-sonnet-4-5").and_then(|known| known.info.price);
         assert_eq!(
             price,
             Some(Price { input: 3.0, output: 15.0, cache_read: Some(0.3), cache_write: Some(3.75) })

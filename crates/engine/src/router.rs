@@ -7,35 +7,35 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::command::{Command, Settings, Workspace};
+use domain::command::{Command, SessionSettings, WorkspaceSpec};
 use domain::event::{CatalogKind, EventBody};
 use domain::link::Envelope;
-use domain::{Event, Failure, FrontId, ItemId, Reply, SessionId, Store};
+use domain::{Event, Failure, FrontendId, ItemId, Reply, SessionId, Store};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::attached_frontend::AttachedFrontend;
 use crate::commands;
 use crate::complete;
 use crate::fork::forked;
-use crate::front::Front;
 use crate::refusal::refuse;
 use crate::session::{self, Create, Message, Start};
 use crate::spending;
-use crate::surroundings::{Surroundings, SurroundingsSource};
+use crate::workspace::{Workspace, WorkspaceSource};
 
 /// How long shutdown waits for one session.
 const SHUTDOWN: Duration = Duration::from_millis(800);
 
-pub struct Desk {
+pub struct Router {
     pub store: Arc<dyn Store>,
-    pub source: Arc<dyn SurroundingsSource>,
-    fronts: HashMap<FrontId, Front>,
+    pub source: Arc<dyn WorkspaceSource>,
+    fronts: HashMap<FrontendId, AttachedFrontend>,
     sessions: HashMap<SessionId, mpsc::UnboundedSender<Message>>,
-    /// Surroundings by workspace, so that two chats of one folder share servers and indexes.
-    known: Vec<(Workspace, Arc<Surroundings>)>,
+    /// Workspace by workspace, so that two chats of one folder share servers and indexes.
+    known: Vec<(WorkspaceSpec, Arc<Workspace>)>,
 }
 
-impl Desk {
-    pub fn new(store: Arc<dyn Store>, source: Arc<dyn SurroundingsSource>) -> Self {
+impl Router {
+    pub fn new(store: Arc<dyn Store>, source: Arc<dyn WorkspaceSource>) -> Self {
         Self { store, source, fronts: HashMap::new(), sessions: HashMap::new(), known: Vec::new() }
     }
 
@@ -86,20 +86,20 @@ impl Desk {
         }
     }
 
-    fn attach(&mut self, front: FrontId, port: domain::link::FrontPort) {
-        let port = Front {
+    fn attach(&mut self, front: FrontendId, port: domain::link::FrontendPort) {
+        let port = AttachedFrontend {
             id: front,
             abilities: port.abilities,
             events: port.events,
             calls: port.host,
             surroundings: None,
-            defaults: Settings::default(),
+            defaults: SessionSettings::default(),
         };
         self.fronts.insert(front, port);
     }
 
     /// Commands that change nothing.
-    fn query(&mut self, front: FrontId, command: Command) {
+    fn query(&mut self, front: FrontendId, command: Command) {
         let surroundings = match self.surroundings_of(front) {
             Ok(surroundings) => surroundings,
             Err(failure) => return refuse(command, failure),
@@ -128,7 +128,7 @@ impl Desk {
         }
     }
 
-    fn enter(&mut self, front: FrontId, workspace: Workspace, reply: Reply<domain::command::Catalog>) {
+    fn enter(&mut self, front: FrontendId, workspace: WorkspaceSpec, reply: Reply<domain::command::Catalog>) {
         let surroundings = self.surroundings(workspace);
         if let Some(front) = self.fronts.get_mut(&front) {
             front.surroundings = Some(surroundings.clone());
@@ -137,7 +137,7 @@ impl Desk {
         let _ = reply.send(Ok(surroundings.catalog()));
     }
 
-    fn surroundings(&mut self, workspace: Workspace) -> Arc<Surroundings> {
+    fn surroundings(&mut self, workspace: WorkspaceSpec) -> Arc<Workspace> {
         if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == workspace) {
             return known.clone();
         }
@@ -146,17 +146,17 @@ impl Desk {
         made
     }
 
-    fn surroundings_of(&mut self, front: FrontId) -> Result<Arc<Surroundings>, Failure> {
+    fn surroundings_of(&mut self, front: FrontendId) -> Result<Arc<Workspace>, Failure> {
         let known = self.fronts.get(&front).ok_or_else(Failure::closed)?.surroundings.clone();
-        Ok(known.unwrap_or_else(|| self.surroundings(Workspace::default())))
+        Ok(known.unwrap_or_else(|| self.surroundings(WorkspaceSpec::default())))
     }
 
     fn open(
         &mut self,
-        front: FrontId,
+        front: FrontendId,
         id: Option<SessionId>,
         workspace: Option<Vec<PathBuf>>,
-        mut settings: Settings,
+        mut settings: SessionSettings,
         servers: Vec<domain::command::ServerSpec>,
         reply: Reply<domain::command::SessionInfo>,
     ) {
@@ -176,14 +176,14 @@ impl Desk {
     /// How a chat begins that is not there yet.
     fn create(
         &mut self,
-        front: FrontId,
+        front: FrontendId,
         workspace: Option<&[PathBuf]>,
-        settings: &mut Settings,
+        settings: &mut SessionSettings,
     ) -> Result<Create, Failure> {
         if let Some(roots) = workspace {
             must_be_folders(roots)?;
             // A front-end that names a workspace per session works there from now on.
-            let surroundings = self.surroundings(Workspace { roots: roots.to_vec(), options: None });
+            let surroundings = self.surroundings(WorkspaceSpec { roots: roots.to_vec(), options: None });
             if let Some(front) = self.fronts.get_mut(&front) {
                 front.surroundings = Some(surroundings);
             }
@@ -199,7 +199,11 @@ impl Desk {
     }
 
     /// What new chats of a front-end begin with.
-    fn set_defaults(&mut self, front: FrontId, mut change: Settings) -> Result<Settings, Failure> {
+    fn set_defaults(
+        &mut self,
+        front: FrontendId,
+        mut change: SessionSettings,
+    ) -> Result<SessionSettings, Failure> {
         let surroundings = self.surroundings_of(front)?;
         crate::behavior::settle(&mut change, None, &surroundings.settings)?;
         let front = self.fronts.get_mut(&front).ok_or_else(Failure::closed)?;
@@ -209,7 +213,7 @@ impl Desk {
 
     fn start_of(
         &mut self,
-        front: FrontId,
+        front: FrontendId,
         id: SessionId,
         servers: &[domain::command::ServerSpec],
         create: Option<Create>,
@@ -231,12 +235,12 @@ impl Desk {
     }
 
     /// To a session that runs, or one that is loaded for it.
-    fn forward(&mut self, front: FrontId, session: &SessionId, command: Command) {
+    fn forward(&mut self, front: FrontendId, session: &SessionId, command: Command) {
         let start = self.start_of(front, session.clone(), &[], None);
         self.send(front, session, command, start);
     }
 
-    fn send(&mut self, front: FrontId, session: &SessionId, command: Command, start: Option<Start>) {
+    fn send(&mut self, front: FrontendId, session: &SessionId, command: Command, start: Option<Start>) {
         if let Some(start) = start {
             self.sessions.retain(|_, mailbox| !mailbox.is_closed());
             self.sessions.insert(session.clone(), session::start(start));
@@ -252,7 +256,7 @@ impl Desk {
         }
     }
 
-    fn only_live(&mut self, front: FrontId, session: &SessionId, command: Command) {
+    fn only_live(&mut self, front: FrontendId, session: &SessionId, command: Command) {
         if let Some(mailbox) = self.sessions.get(session) {
             let front = self.fronts.get(&front).cloned();
             let _ = mailbox.send(Message { front, command });
@@ -262,7 +266,7 @@ impl Desk {
     /// Reads the other chat first, then opens the new one with its facts.
     fn fork(
         &mut self,
-        front: FrontId,
+        front: FrontendId,
         session: SessionId,
         until: Option<ItemId>,
         reply: Reply<domain::command::SessionInfo>,
@@ -351,7 +355,7 @@ fn addressee(command: &Command) -> Option<(SessionId, Reach)> {
     }
 }
 
-async fn answer_query(store: Arc<dyn Store>, surroundings: Arc<Surroundings>, command: Command) {
+async fn answer_query(store: Arc<dyn Store>, surroundings: Arc<Workspace>, command: Command) {
     let (files, roots) = (&surroundings.files, &surroundings.roots);
     match command {
         Command::Read { session, after, limit, reply } => {
@@ -397,7 +401,7 @@ async fn answer_query(store: Arc<dyn Store>, surroundings: Arc<Surroundings>, co
     }
 }
 
-fn resources(surroundings: &Surroundings, query: &str) -> Vec<domain::command::Context> {
+fn resources(surroundings: &Workspace, query: &str) -> Vec<domain::command::Context> {
     let query = query.to_lowercase();
     let all = surroundings.sources.iter().flat_map(|source| source.resources());
     all.filter(|resource| {

@@ -20,7 +20,7 @@ use crate::serve::Server;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub struct Verdicts {
+pub struct PendingLogins {
     /// Providers that have answered.
     proven: HashSet<String>,
     waiting: HashMap<SessionId, Waiting>,
@@ -49,15 +49,15 @@ pub fn respond(
 ) {
     let Some(responder) = responder else { return };
     let Accepted { turn, model, .. } = accepted;
-    let is_known = model.is_empty() || server.verdicts.proven.contains(provider(&model));
-    if is_known || server.verdicts.waiting.contains_key(&chat) {
+    let is_known = model.is_empty() || server.pending_logins.proven.contains(provider(&model));
+    if is_known || server.pending_logins.waiting.contains_key(&chat) {
         return answer(server, &chat, &model, "prompting", responder);
     }
     let held = hold.then(Vec::new);
     let waiting = Waiting { turn, has_begun: false, is_warned: false, model, responder, held };
-    server.verdicts.waiting.insert(chat.clone(), waiting);
+    server.pending_logins.waiting.insert(chat.clone(), waiting);
     server.engine.later(tokio::time::sleep(PATIENCE), move |server, ()| {
-        if server.verdicts.waiting.get(&chat).is_some_and(|waiting| waiting.turn == turn) {
+        if server.pending_logins.waiting.get(&chat).is_some_and(|waiting| waiting.turn == turn) {
             release(server, &chat, "prompting");
         }
     });
@@ -65,22 +65,22 @@ pub fn respond(
 
 /// No verdict will come: every response leaves.
 pub fn end(server: &mut Server) {
-    let chats: Vec<SessionId> = server.verdicts.waiting.keys().cloned().collect();
+    let chats: Vec<SessionId> = server.pending_logins.waiting.keys().cloned().collect();
     for chat in chats {
         release(server, &chat, "prompting");
     }
 }
 
 /// Looks at an event before it is shown. True: it is shown later.
-pub fn holds(server: &mut Server, event: &Event) -> bool {
-    if server.verdicts.waiting.is_empty() {
+pub fn defers(server: &mut Server, event: &Event) -> bool {
+    if server.pending_logins.waiting.is_empty() {
         return false;
     }
     let Some(session) = &event.session else { return false };
-    let Some(waiting) = server.verdicts.waiting.get_mut(session) else { return false };
-    let verdict = waiting.judge(event);
+    let Some(waiting) = server.pending_logins.waiting.get_mut(session) else { return false };
+    let verdict = waiting.observe(event);
     if verdict == Some(Verdict::Answered) && !waiting.is_warned {
-        server.verdicts.proven.insert(provider(&waiting.model).to_owned());
+        server.pending_logins.proven.insert(provider(&waiting.model).to_owned());
     }
     match (verdict, &mut waiting.held) {
         (None, Some(held)) => {
@@ -105,7 +105,7 @@ enum Verdict {
 }
 
 impl Waiting {
-    fn judge(&mut self, event: &Event) -> Option<Verdict> {
+    fn observe(&mut self, event: &Event) -> Option<Verdict> {
         let recorded = match &event.body {
             EventBody::Fact(recorded) => recorded,
             EventBody::Delta(_) if self.has_begun => return Some(Verdict::Answered),
@@ -132,7 +132,7 @@ impl Waiting {
 }
 
 fn release(server: &mut Server, chat: &SessionId, status: &str) {
-    let Some(waiting) = server.verdicts.waiting.remove(chat) else { return };
+    let Some(waiting) = server.pending_logins.waiting.remove(chat) else { return };
     answer(server, chat, &waiting.model, status, waiting.responder);
     for event in waiting.held.into_iter().flatten() {
         server.show(&event);

@@ -1,6 +1,6 @@
 //! Turns the public model data (the JSON of models.dev) into the facts we keep and into the rows of our list.
 //!
-//! Used by the chore that makes `data/catalogue.txt` from `data/models.json` (`cargo run -p xtask -- catalogue`) and by
+//! Used by the chore that makes `data/catalog.txt` from `data/models.json` (`cargo run -p dragoman-xtask -- catalog`) and by
 //! a refresh at run time. Pure: text in, text out.
 
 use std::collections::BTreeMap;
@@ -251,7 +251,7 @@ fn gpt_variants(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::Catalogue;
+    use crate::catalog::Catalog;
 
     #[test]
     fn rows_made_from_the_public_data_are_read_again() {
@@ -264,9 +264,9 @@ mod tests {
             "claude-gone":{"status":"deprecated","release_date":"2026-01-01","tool_call":true,
               "limit":{"context":1,"output":1},"modalities":{"output":["text"]}}}}}"#;
         let text = import(json).unwrap();
-        let (catalogue, bad) = Catalogue::parse(&text);
+        let (catalog, bad) = Catalog::parse(&text);
         assert_eq!(bad, Vec::<String>::new());
-        let models = catalogue.models("anthropic");
+        let models = catalog.models("anthropic");
         assert_eq!(models.len(), 1);
         assert_eq!(models[0].info.variants, ["low", "medium", "high", "max"]);
         assert!(models[0].info.images && models[0].temperature);
@@ -275,8 +275,8 @@ mod tests {
     #[test]
     fn the_built_in_list_is_made_from_our_facts() {
         let (facts_file, list) =
-            (include_str!("../../data/models.json"), include_str!("../../data/catalogue.txt"));
-        assert!(import(facts_file).unwrap() == list, "run `cargo run -p xtask -- catalogue`");
-        assert!(facts(facts_file).unwrap() == facts_file, "run `cargo run -p xtask -- catalogue`");
+            (include_str!("../../data/models.json"), include_str!("../../data/catalog.txt"));
+        assert!(import(facts_file).unwrap() == list, "run `cargo run -p dragoman-xtask -- catalog`");
+        assert!(facts(facts_file).unwrap() == facts_file, "run `cargo run -p dragoman-xtask -- catalog`");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::ToolSpec;
-use domain::model::{BlockKind, Entry, ModelEvent, Prompt, StopReason};
+use domain::model::{BlockKind, ModelEvent, Prompt, PromptEntry, StopReason};
 use llm::Api;
 use llm::format::{Dialect, Events, Target};
 use llm::sse::SseEvent;
@@ -64,10 +64,10 @@ fn told(events: &[ModelEvent]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for entry in entries(events) {
         lines.push(match entry {
-            Entry::Agent { text, .. } => text,
-            Entry::Reasoning { text, .. } => format!("(thought) {text}"),
-            Entry::Call { name, input, .. } => format!("(call) {name} {input}"),
-            Entry::User { .. } | Entry::Result { .. } => unreachable!(),
+            PromptEntry::Agent { text, .. } => text,
+            PromptEntry::Reasoning { text, .. } => format!("(thought) {text}"),
+            PromptEntry::Call { name, input, .. } => format!("(call) {name} {input}"),
+            PromptEntry::User { .. } | PromptEntry::Result { .. } => unreachable!(),
         });
     }
     let calls = events

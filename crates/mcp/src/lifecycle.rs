@@ -9,12 +9,12 @@ use std::time::Duration;
 use domain::tool::ServerStatus;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::board::{Board, Offer};
-use crate::catalogue::{list_prompts, list_resources, list_tools};
+use crate::catalog::{list_prompts, list_resources, list_tools};
 use crate::client::Client;
 use crate::connection::{Connection, Trouble};
 use crate::handler::Lists;
 use crate::pins::Pins;
+use crate::server_state::{Offer, ServerState};
 use crate::text::tidy;
 
 /// Lists are not read more often than this, however often a server says that they changed.
@@ -34,11 +34,11 @@ enum Ending {
     Abandoned,
 }
 
-pub(crate) async fn live(board: Arc<Board>, mut orders: mpsc::Receiver<Order>) {
+pub(crate) async fn live(state: Arc<ServerState>, mut orders: mpsc::Receiver<Order>) {
     let mut pins = Pins::default();
     while let Some(order) = orders.recv().await {
         let done = match order {
-            Order::Start => match run(&board, &mut orders, &mut pins).await {
+            Order::Start => match run(&state, &mut orders, &mut pins).await {
                 Ending::ByItself => continue,
                 Ending::Stopped(done) => done,
                 Ending::Abandoned => return,
@@ -47,44 +47,44 @@ pub(crate) async fn live(board: Arc<Board>, mut orders: mpsc::Receiver<Order>) {
         };
         // A stop is the user's word that what comes next is new.
         pins = Pins::default();
-        if board.status() != ServerStatus::Disabled {
-            board.show(ServerStatus::Stopped, None);
+        if state.status() != ServerStatus::Disabled {
+            state.show(ServerStatus::Stopped, None);
         }
         let _ = done.send(());
     }
 }
 
-async fn run(board: &Board, orders: &mut mpsc::Receiver<Order>, pins: &mut Pins) -> Ending {
-    board.show(ServerStatus::Starting, None);
+async fn run(state: &ServerState, orders: &mut mpsc::Receiver<Order>, pins: &mut Pins) -> Ending {
+    state.show(ServerStatus::Starting, None);
     let opened = tokio::select! {
         biased;
         ending = halted(orders) => return ending,
-        opened = open(board) => opened,
+        opened = open(state) => opened,
     };
     let connection = match opened {
         Ok(connection) => connection,
         Err(trouble) => {
-            board.show(trouble.status, Some(trouble.message));
+            state.show(trouble.status, Some(trouble.message));
             return Ending::ByItself;
         }
     };
     let outcome = tokio::select! {
         biased;
         ending = halted(orders) => Err(ending),
-        trouble = serve(board, &connection, pins) => Ok(trouble),
+        trouble = serve(state, &connection, pins) => Ok(trouble),
     };
     match outcome {
         Err(ending) => {
-            board.show(ServerStatus::Stopping, None);
+            state.show(ServerStatus::Stopping, None);
             connection.close().await;
             ending
         }
         Ok(trouble) => {
-            let state = connection.state().await;
+            let exit = connection.state().await;
             // Calls fail and nothing is offered before the rest of its tree is gone.
             let message =
-                [trouble.message, state].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>();
-            board.show(trouble.status, Some(message.join(" ")));
+                [trouble.message, exit].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>();
+            state.show(trouble.status, Some(message.join(" ")));
             connection.close().await;
             Ending::ByItself
         }
@@ -102,30 +102,30 @@ async fn halted(orders: &mut mpsc::Receiver<Order>) -> Ending {
     }
 }
 
-async fn open(board: &Board) -> Result<Connection, Trouble> {
-    if let Some(refused) = &board.refused {
+async fn open(state: &ServerState) -> Result<Connection, Trouble> {
+    if let Some(refused) = &state.refused {
         return Err(Trouble::failed(refused));
     }
-    let deadline = board.options.start_deadline;
+    let deadline = state.options.start_deadline;
     let late = |_| Err(Trouble::failed(format!("It could not be started within {} s.", deadline.as_secs())));
-    tokio::time::timeout(deadline, Connection::open(board)).await.unwrap_or_else(late)
+    tokio::time::timeout(deadline, Connection::open(state)).await.unwrap_or_else(late)
 }
 
 /// Makes the server ready and follows its changes until it is gone.
-async fn serve(board: &Board, connection: &Connection, pins: &mut Pins) -> Trouble {
-    let client = match prepare(board, connection, pins).await {
+async fn serve(state: &ServerState, connection: &Connection, pins: &mut Pins) -> Trouble {
+    let client = match prepare(state, connection, pins).await {
         Ok(client) => client,
         Err(trouble) => return trouble,
     };
     tokio::select! {
         () = connection.ended() => Trouble::failed(""),
-        trouble = follow(board, connection, &client, pins) => trouble,
+        trouble = follow(state, connection, &client, pins) => trouble,
     }
 }
 
-async fn prepare(board: &Board, connection: &Connection, pins: &mut Pins) -> Result<Client, Trouble> {
-    let (name, deadline) = (board.config.name.as_str(), board.options.start_deadline);
-    let (client, instructions) = connection.initialise(deadline).await?;
+async fn prepare(state: &ServerState, connection: &Connection, pins: &mut Pins) -> Result<Client, Trouble> {
+    let (name, deadline) = (state.config.name.as_str(), state.options.start_deadline);
+    let (client, instructions) = connection.initialize(deadline).await?;
     let (tools, prompts, resources) = tokio::join!(
         list_tools(&client, name, deadline),
         list_prompts(&client, name, deadline),
@@ -135,20 +135,20 @@ async fn prepare(board: &Board, connection: &Connection, pins: &mut Pins) -> Res
     let (admitted, withheld) = pins.admit(tools.definitions);
     let instructions = pins.admit_instructions(instructions).map(|text| tidy(&text, LONGEST_INSTRUCTIONS));
     let offer = Offer { tools: admitted, withheld, notes: tools.notes, prompts, resources, instructions };
-    board.run(client.clone(), offer);
+    state.run(client.clone(), offer);
     Ok(client)
 }
 
 /// Reads lists again when the server says that they changed. Never ends by itself.
-async fn follow(board: &Board, connection: &Connection, client: &Client, pins: &mut Pins) -> Trouble {
-    let (name, deadline) = (board.config.name.as_str(), board.options.start_deadline);
+async fn follow(state: &ServerState, connection: &Connection, client: &Client, pins: &mut Pins) -> Trouble {
+    let (name, deadline) = (state.config.name.as_str(), state.options.start_deadline);
     loop {
         let lists = connection.stale.next().await;
         if lists.has(Lists::TOOLS) {
             match list_tools(client, name, deadline).await {
                 Ok(tools) => {
                     let (admitted, withheld) = pins.admit(tools.definitions);
-                    board.update(|offer| {
+                    state.update(|offer| {
                         (offer.tools, offer.withheld, offer.notes) = (admitted, withheld, tools.notes);
                     });
                 }
@@ -159,11 +159,11 @@ async fn follow(board: &Board, connection: &Connection, client: &Client, pins: &
         }
         if lists.has(Lists::PROMPTS) {
             let prompts = list_prompts(client, name, deadline).await;
-            board.update(|offer| offer.prompts = prompts);
+            state.update(|offer| offer.prompts = prompts);
         }
         if lists.has(Lists::RESOURCES) {
             let resources = list_resources(client, name, deadline).await;
-            board.update(|offer| offer.resources = resources);
+            state.update(|offer| offer.resources = resources);
         }
         tokio::time::sleep(PACE).await;
     }

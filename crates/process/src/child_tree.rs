@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::sync::watch;
 
 use crate::child::Exit;
-use crate::keeper::{LINGER, Phase};
+use crate::reaper::{LINGER, Phase};
 use crate::tree::{self, Outsider};
 
 /// How long a killed tree may take to vanish before it is given up (a process stuck in the kernel, or a
@@ -19,13 +19,13 @@ const VANISH: Duration = Duration::from_millis(500);
 /// The longest grace when the whole process shuts down.
 const LAST_GRACE: Duration = Duration::from_millis(400);
 
-pub(crate) struct Ward {
+pub(crate) struct ChildTree {
     pub(crate) id: u64,
     /// Readable when the child has exited; dropped then.
     pub(crate) pidfd: Option<OwnedFd>,
     child: Child,
     pid: Pid,
-    cookie: String,
+    marker: String,
     since: u64,
     grace: Duration,
     tell: watch::Sender<Phase>,
@@ -50,18 +50,18 @@ enum Stage {
     GivenUp,
 }
 
-impl Ward {
+impl ChildTree {
     pub(crate) fn new(
         id: u64,
         child: Child,
-        cookie: String,
+        marker: String,
         grace: Duration,
         tell: watch::Sender<Phase>,
     ) -> std::io::Result<Self> {
         let pid = tree::pid_of(child.id()).ok_or_else(|| std::io::Error::other("impossible process id"))?;
         let since = tree::start_time(pid).unwrap_or(0);
         let pidfd = pidfd(pid);
-        Ok(Self { id, pidfd, child, pid, cookie, since, grace, tell, exit: None, ending: None })
+        Ok(Self { id, pidfd, child, pid, marker, since, grace, tell, exit: None, ending: None })
     }
 
     pub(crate) fn is_ending(&self) -> bool {
@@ -91,7 +91,7 @@ impl Ward {
         }
     }
 
-    /// Does what is due. False when nothing is left to do and the ward can be forgotten.
+    /// Does what is due. False when nothing is left to do and the tree can be forgotten.
     pub(crate) fn step(&mut self, now: Instant) -> bool {
         self.look_for_exit(now);
         if self.ending.is_none() {
@@ -134,11 +134,11 @@ impl Ward {
     }
 
     fn signal_if_due(&mut self, now: Instant) {
-        let (pid, cookie, since) = (self.pid, self.cookie.as_str(), self.since);
+        let (pid, marker, since) = (self.pid, self.marker.as_str(), self.since);
         let Some(ending) = self.ending.as_mut().filter(|ending| now >= ending.at) else { return };
         // Looked up before the signal: orphans are no longer known by their parents.
         if ending.whole && matches!(ending.stage, Stage::Terminate | Stage::Kill) {
-            let found = tree::outsiders(pid, cookie, since, &ending.outsiders);
+            let found = tree::outsiders(pid, marker, since, &ending.outsiders);
             ending.outsiders.extend(found);
         }
         let (signals, next, wait): (&[Signal], _, _) = match ending.stage {

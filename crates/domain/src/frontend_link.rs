@@ -23,7 +23,7 @@ pub type Then<S> = Box<dyn FnOnce(&mut S) + Send>;
 pub struct Pending<S>(FuturesUnordered<BoxFuture<'static, Then<S>>>);
 
 /// The engine, as a front-end `S` holds it.
-pub struct Front<S> {
+pub struct FrontendLink<S> {
     engine: Engine,
     link: Option<Attached>,
     pub pending: Pending<S>,
@@ -37,7 +37,7 @@ struct Attached {
 }
 
 /// What a front-end does next.
-pub enum Happened<S, M> {
+pub enum FrontendEvent<S, M> {
     Reply(Then<S>),
     Message(M),
     Host(HostRequest),
@@ -76,7 +76,7 @@ impl<S> Default for Pending<S> {
     }
 }
 
-impl<S: 'static> Front<S> {
+impl<S: 'static> FrontendLink<S> {
     pub fn new(engine: Engine) -> Self {
         Self { engine, link: None, pending: Pending::default() }
     }
@@ -151,7 +151,7 @@ impl<S: 'static> Front<S> {
         inbox: &mut mpsc::Receiver<M>,
         full: Option<impl Future>,
         ended: impl Future,
-    ) -> Happened<S, M> {
+    ) -> FrontendEvent<S, M> {
         let has_room = full.is_none();
         let (follower, host) = match &mut self.link {
             Some(link) => (Some(&mut link.follower), Some(&mut link.host)),
@@ -159,14 +159,14 @@ impl<S: 'static> Front<S> {
         };
         tokio::select! {
             biased;
-            Some(then) = self.pending.next(), if !self.pending.is_empty() => Happened::Reply(then),
-            message = inbox.recv() => message.map_or(Happened::End, Happened::Message),
-            Some(request) = when_there(host.map(mpsc::Receiver::recv)) => Happened::Host(request),
-            _ = when_there(full) => Happened::Room,
+            Some(then) = self.pending.next(), if !self.pending.is_empty() => FrontendEvent::Reply(then),
+            message = inbox.recv() => message.map_or(FrontendEvent::End, FrontendEvent::Message),
+            Some(request) = when_there(host.map(mpsc::Receiver::recv)) => FrontendEvent::Host(request),
+            _ = when_there(full) => FrontendEvent::Room,
             event = when_there(follower.map(Follower::next)), if has_room => {
-                event.map_or(Happened::End, Happened::Event)
+                event.map_or(FrontendEvent::End, FrontendEvent::Event)
             }
-            _ = ended => Happened::End,
+            _ = ended => FrontendEvent::End,
         }
     }
 }
@@ -183,7 +183,7 @@ async fn when_there<T>(work: Option<impl Future<Output = T>>) -> T {
 mod tests {
     use super::*;
     use crate::event::{CatalogKind, EventBody};
-    use crate::link::{Envelope, FrontPort, engine};
+    use crate::link::{Envelope, FrontendPort, engine};
     use std::future::{Ready, pending, ready};
 
     const ROOM: Option<Ready<()>> = None;
@@ -191,9 +191,9 @@ mod tests {
     /// What a front-end did, in order.
     type Done = Vec<&'static str>;
 
-    async fn attached() -> (Front<Done>, FrontPort, mpsc::Receiver<Envelope>) {
+    async fn attached() -> (FrontendLink<Done>, FrontendPort, mpsc::Receiver<Envelope>) {
         let (engine, mut commands) = engine();
-        let mut front = Front::new(engine);
+        let mut front = FrontendLink::new(engine);
         front.attach(Abilities::default()).await.unwrap();
         let Some(Envelope { command: Command::Attach { port }, .. }) = commands.recv().await else {
             panic!("attach sends Attach");
@@ -221,10 +221,12 @@ mod tests {
         let mut done = Done::new();
         while done.len() < 3 {
             match front.next(&mut inbox, ROOM, pending::<()>()).await {
-                Happened::Reply(then) => then(&mut done),
-                Happened::Message(message) => done.push(message),
-                Happened::Event(_) => done.push("event"),
-                Happened::Host(_) | Happened::Room | Happened::End => done.push("something else"),
+                FrontendEvent::Reply(then) => then(&mut done),
+                FrontendEvent::Message(message) => done.push(message),
+                FrontendEvent::Event(_) => done.push("event"),
+                FrontendEvent::Host(_) | FrontendEvent::Room | FrontendEvent::End => {
+                    done.push("something else")
+                }
             }
         }
         assert_eq!(done, ["reply", "message", "event"]);
@@ -236,17 +238,17 @@ mod tests {
         let (_sender, mut inbox) = mpsc::channel::<()>(1);
         port.events.push(event());
         let ended = front.next(&mut inbox, Some(pending::<()>()), ready(())).await;
-        assert!(matches!(ended, Happened::End));
+        assert!(matches!(ended, FrontendEvent::End));
         let room = front.next(&mut inbox, Some(ready(())), ready(())).await;
-        assert!(matches!(room, Happened::Room));
+        assert!(matches!(room, FrontendEvent::Room));
         let event = front.next(&mut inbox, ROOM, ready(())).await;
-        assert!(matches!(event, Happened::Event(_)));
+        assert!(matches!(event, FrontendEvent::Event(_)));
     }
 
     #[tokio::test]
     async fn who_is_not_attached_is_told_so() {
         let (engine, _commands) = engine();
-        let mut front = Front::<Option<Failure>>::new(engine);
+        let mut front = FrontendLink::<Option<Failure>>::new(engine);
         front.call(|reply| Command::Shutdown { reply }, |failed, reply| *failed = reply.err()).await;
         let mut failed = None;
         front.pending.next().await.unwrap()(&mut failed);

@@ -16,9 +16,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::{oneshot, watch};
 
 use crate::child::Exit;
+use crate::child_tree::ChildTree;
 use crate::error::ProcessError;
-use crate::tree::COOKIE;
-use crate::ward::Ward;
+use crate::tree::MARKER;
 
 /// How long what a child left behind in its group may take to finish writing before it is ended.
 pub(crate) const LINGER: Duration = Duration::from_millis(100);
@@ -90,7 +90,7 @@ enum Order {
 static KEEPER: LazyLock<Option<(mpsc::Sender<Order>, PipeWriter)>> = LazyLock::new(|| {
     let (wake, bell) = io::pipe().ok()?;
     let (orders, inbox) = mpsc::channel();
-    let keeper = Keeper { inbox, wake, wards: Vec::new(), next: 0, mark: mark(), farewells: None };
+    let keeper = Reaper { inbox, wake, trees: Vec::new(), next: 0, mark: mark(), farewells: None };
     thread::Builder::new().name("process-keeper".into()).spawn(|| keeper.run()).ok()?;
     Some((orders, bell))
 });
@@ -111,17 +111,17 @@ fn mark() -> String {
     format!("{}.{}", std::process::id(), since.as_nanos())
 }
 
-struct Keeper {
+struct Reaper {
     inbox: mpsc::Receiver<Order>,
     wake: PipeReader,
-    wards: Vec<Ward>,
+    trees: Vec<ChildTree>,
     next: u64,
     mark: String,
     /// Who waits for the end of everything; set once nothing is started any more.
     farewells: Option<Vec<oneshot::Sender<()>>>,
 }
 
-impl Keeper {
+impl Reaper {
     fn run(mut self) {
         loop {
             self.sleep();
@@ -129,9 +129,9 @@ impl Keeper {
                 self.obey(order);
             }
             let now = Instant::now();
-            self.wards.retain_mut(|ward| ward.step(now));
+            self.trees.retain_mut(|tree| tree.step(now));
             if let Some(farewells) = &mut self.farewells
-                && self.wards.iter().all(Ward::is_gone)
+                && self.trees.iter().all(ChildTree::is_gone)
             {
                 for farewell in farewells.drain(..) {
                     let _ = farewell.send(());
@@ -142,8 +142,8 @@ impl Keeper {
 
     /// Sleeps until an order comes, a child exits or a child that is ending must be looked at again.
     fn sleep(&mut self) {
-        let watched: Vec<&OwnedFd> = self.wards.iter().filter_map(|ward| ward.pidfd.as_ref()).collect();
-        let stepping = self.wards.iter().any(|ward| ward.pidfd.is_none() || ward.is_ending());
+        let watched: Vec<&OwnedFd> = self.trees.iter().filter_map(|tree| tree.pidfd.as_ref()).collect();
+        let stepping = self.trees.iter().any(|tree| tree.pidfd.is_none() || tree.is_ending());
         let step = Timespec { tv_sec: 0, tv_nsec: STEP.subsec_nanos().into() };
         let mut fds = vec![PollFd::new(&self.wake, PollFlags::IN)];
         fds.extend(watched.into_iter().map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
@@ -167,12 +167,12 @@ impl Keeper {
                 let _ = reply.send(self.fork(*command, grace));
             }
             Order::Stop(id) => {
-                if let Some(ward) = self.wards.iter_mut().find(|ward| ward.id == id) {
-                    ward.end();
+                if let Some(tree) = self.trees.iter_mut().find(|tree| tree.id == id) {
+                    tree.end();
                 }
             }
             Order::Shutdown(reply) => {
-                self.wards.iter_mut().for_each(Ward::hurry);
+                self.trees.iter_mut().for_each(ChildTree::hurry);
                 self.farewells.get_or_insert_default().push(reply);
             }
         }
@@ -181,8 +181,8 @@ impl Keeper {
     fn fork(&mut self, mut command: Command, grace: Duration) -> io::Result<Started> {
         self.next += 1;
         let id = self.next;
-        let cookie = format!("{}.{id}", self.mark);
-        command.env(COOKIE, &cookie);
+        let marker = format!("{}.{id}", self.mark);
+        command.env(MARKER, &marker);
         let parent = rustix::process::getpid();
         let prepare = move || prepare(parent);
         // SAFETY: between fork and exec `prepare` makes system calls and compares numbers; it allocates
@@ -192,7 +192,7 @@ impl Keeper {
         let child = command.spawn()?;
         let pid = child.id();
         let (tell, phase) = watch::channel(Phase::Running);
-        self.wards.push(Ward::new(id, child, cookie, grace, tell)?);
+        self.trees.push(ChildTree::new(id, child, marker, grace, tell)?);
         Ok(Started { pid, phase, guard: Guard(id) })
     }
 }

@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{CredentialFile, Environment, Inputs};
-use domain::command::{ServerSpec, Workspace};
+use domain::command::{ServerSpec, WorkspaceSpec};
 use domain::event::{CatalogKind, Level, Notice};
 use domain::link::Engine;
 use domain::model::Models;
 use domain::tool::ToolSource;
 use domain::{BoxFuture, Failure, Store};
-use engine::{Surroundings, SurroundingsSource};
-use llm::{Governor, Patience, SharedResets};
+use engine::{Workspace, WorkspaceSource};
+use llm::{RateLimiter, RetryPolicy, SharedResets};
 
 use crate::logging;
 use crate::models::{self, AllModels};
-use crate::providers::{self, Means};
+use crate::providers::{self, ProviderDeps};
 use crate::servers;
 use crate::texts::HouseTexts;
 
@@ -28,15 +28,15 @@ const LOOK_AFTER: Duration = Duration::from_millis(150);
 /// Servers of this machine answer at once or not at all.
 const LOOK_FOR: Duration = Duration::from_millis(500);
 
-pub struct House {
+pub struct Workspaces {
     environment: Arc<Environment>,
-    changes: engine::Changes,
-    means: Means,
+    changes: engine::CatalogChanges,
+    means: ProviderDeps,
     /// The user named a model, and need not be told which one there is by default.
     chosen: bool,
 }
 
-impl House {
+impl Workspaces {
     /// The engine on the user's own store.
     pub fn open(environment: Environment) -> Result<Engine, Failure> {
         Self::open_for(environment, false)
@@ -46,18 +46,18 @@ impl House {
     pub fn open_for(environment: Environment, chosen: bool) -> Result<Engine, Failure> {
         let store: Arc<dyn Store> = Arc::new(store::Journal::open(&environment.data_dir())?);
         let (changes, receiver) = engine::changes();
-        let means = Means {
+        let means = ProviderDeps {
             kept: Arc::new(CredentialFile::new(&environment)),
-            governor: Arc::new(Governor::new(Arc::new(MachineResets(store.clone())))),
-            attempts: Patience::default().attempts,
+            rate_limiter: Arc::new(RateLimiter::new(Arc::new(MachineResets(store.clone())))),
+            attempts: RetryPolicy::default().attempts,
         };
-        let house = Arc::new(House { environment: Arc::new(environment), changes, means, chosen });
+        let house = Arc::new(Workspaces { environment: Arc::new(environment), changes, means, chosen });
         Ok(engine::start(store, house, receiver))
     }
 }
 
-impl SurroundingsSource for House {
-    fn surroundings(&self, workspace: &Workspace) -> Arc<Surroundings> {
+impl WorkspaceSource for Workspaces {
+    fn surroundings(&self, workspace: &WorkspaceSpec) -> Arc<Workspace> {
         let roots = workspace.roots.clone();
         let inputs = Inputs {
             workspace_roots: roots.clone(),
@@ -89,7 +89,7 @@ impl SurroundingsSource for House {
             kept: self.means.kept.clone(),
             changes: self.changes.clone(),
         };
-        Arc::new(Surroundings {
+        Arc::new(Workspace {
             settings: Arc::new(resolved.settings.clone()),
             models,
             sources,
@@ -124,7 +124,7 @@ impl SharedResets for MachineResets {
     }
 }
 
-impl House {
+impl Workspaces {
     /// Beside everything else, and not at once: a newer list of models, and model servers of this machine.
     fn look_around(&self, models: Arc<AllModels>) {
         let (environment, changes) = (self.environment.clone(), self.changes.clone());
@@ -165,7 +165,8 @@ impl House {
 pub async fn found_on_this_machine(environment: &Environment) -> Option<String> {
     let inputs = Inputs { workspace_roots: here(), ..Inputs::default() };
     let resolved = config::resolve(environment, &inputs);
-    let models = AllModels::new(providers::configured(&resolved, &Means::new(environment)), environment);
+    let models =
+        AllModels::new(providers::configured(&resolved, &ProviderDeps::new(environment)), environment);
     if models.default_model().is_some_and(|model| !model.starts_with("local/")) {
         return None;
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::command::Settings;
+use domain::command::SessionSettings;
 use domain::event::{EventBody, SessionUsage};
 use domain::item::{Item, ItemKind};
 use domain::tool::{Tool, ToolSource};
@@ -17,27 +17,27 @@ use crate::audience::Audience;
 use crate::history::History;
 use crate::journal::Journal;
 use crate::spending::Prefix;
-use crate::surroundings::Surroundings;
+use crate::workspace::Workspace;
 
-pub struct Shared {
+pub struct SessionContext {
     pub id: SessionId,
     pub store: Arc<dyn Store>,
     pub journal: Journal,
     pub audience: Audience,
     pub asks: Asks,
-    pub surroundings: Arc<Surroundings>,
+    pub surroundings: Arc<Workspace>,
     /// Tool servers that live with this session.
     pub own_sources: Vec<Arc<dyn ToolSource>>,
     pub roots: Arc<[PathBuf]>,
-    state: Mutex<State>,
+    state: Mutex<LiveState>,
     items: AtomicU64,
     asks_made: AtomicU64,
 }
 
 /// What changes while a turn runs and others may read.
 #[derive(Default)]
-pub struct State {
-    pub settings: Settings,
+pub struct LiveState {
+    pub settings: SessionSettings,
     pub usage: SessionUsage,
     pub remembered: Remembered,
     /// Said by the user while the turn runs.
@@ -47,20 +47,23 @@ pub struct State {
     pub charging: Option<JoinHandle<()>>,
 }
 
-impl Shared {
+impl SessionContext {
     #[expect(clippy::too_many_arguments, reason = "the one place where a session's belongings are gathered")]
     pub fn new(
         id: SessionId,
         store: Arc<dyn Store>,
         journal: Journal,
         audience: Audience,
-        surroundings: Arc<Surroundings>,
+        surroundings: Arc<Workspace>,
         own_sources: Vec<Arc<dyn ToolSource>>,
         roots: Arc<[PathBuf]>,
         history: &History,
     ) -> Self {
-        let state =
-            State { settings: history.settings.clone(), usage: history.usage.clone(), ..State::default() };
+        let state = LiveState {
+            settings: history.settings.clone(),
+            usage: history.usage.clone(),
+            ..LiveState::default()
+        };
         Self {
             id,
             store,
@@ -76,7 +79,7 @@ impl Shared {
         }
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,6 +1,6 @@
 //! Calls that a local model wrote into its text, and thinking in tags, made into real blocks.
 //!
-//! Wraps the decoder of a server that may not recognise its model's own markup. Invariants: a call is made only when
+//! Wraps the decoder of a server that may not recognize its model's own markup. Invariants: a call is made only when
 //! the whole rest of the answer is call markup, every name in it is an offered tool's and every input is complete;
 //! everything else is shown as the text it is. Nothing is lost: what was held back is shown in the end.
 
@@ -19,7 +19,7 @@ use crate::sse::SseEvent;
 use markup::Offered;
 use scan::{Said, Scanner};
 
-pub struct Repair {
+pub struct TextToolCalls {
     inner: Box<dyn Decode>,
     offered: Offered,
     origin: Origin,
@@ -29,8 +29,8 @@ pub struct Repair {
     text: Option<Text>,
     scratch: Events,
     said: Vec<Said>,
-    /// The server recognises calls: what stands in its text is text.
-    recognised: bool,
+    /// The server recognizes calls: what stands in its text is text.
+    recognized: bool,
 }
 
 /// The inner text block that is being read, and what it has become.
@@ -40,7 +40,7 @@ struct Text {
     open: Option<(u32, bool)>,
 }
 
-impl Repair {
+impl TextToolCalls {
     pub fn new(inner: Box<dyn Decode>, tools: &[ToolSpec], origin: Origin) -> Self {
         Self {
             inner,
@@ -51,7 +51,7 @@ impl Repair {
             text: None,
             scratch: Events::new(),
             said: Vec::new(),
-            recognised: false,
+            recognized: false,
         }
     }
 
@@ -59,11 +59,11 @@ impl Repair {
         while let Some(event) = self.scratch.pop_front() {
             match event {
                 ModelEvent::BlockStarted { block, kind: BlockKind::Text } => {
-                    let scanner = Scanner::new(!self.offered.is_empty() && !self.recognised);
+                    let scanner = Scanner::new(!self.offered.is_empty() && !self.recognized);
                     self.text = Some(Text { inner: block, scanner, open: None });
                 }
                 ModelEvent::BlockStarted { block, kind } => {
-                    self.recognised |= matches!(kind, BlockKind::ToolCall { .. });
+                    self.recognized |= matches!(kind, BlockKind::ToolCall { .. });
                     let number = self.blocks.start(kind, out);
                     self.numbers.insert(block, number);
                 }
@@ -146,7 +146,7 @@ fn think_tags() -> serde_json::Value {
     serde_json::json!({ "field": "reasoning_content" })
 }
 
-impl Decode for Repair {
+impl Decode for TextToolCalls {
     fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
         let pushed = self.inner.push(event, &mut self.scratch);
         self.forward(out);
@@ -170,7 +170,7 @@ impl Decode for Repair {
     }
 }
 
-impl Repair {
+impl TextToolCalls {
     /// The stream broke: what was held back is shown as text, and no call is made of it.
     fn give_up(&mut self, out: &mut Events) {
         if let Some(reading) = &mut self.text {
