@@ -8,7 +8,7 @@ use domain::queue::EventSender;
 use domain::{Abilities, FrontendId};
 use tokio::sync::mpsc;
 
-use crate::call_context::EditorHandle;
+use crate::tool_calls::context::EditorHandle;
 use crate::workspace::Workspace;
 
 #[derive(Clone)]

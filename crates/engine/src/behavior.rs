@@ -8,7 +8,7 @@ use domain::command::{SessionSettings as Change, known_behavior};
 use domain::model::ModelInfo;
 use domain::tool::Tool;
 
-use crate::session_context::SessionContext;
+use crate::session::SessionContext;
 
 /// Tools that change files have no place in a plan.
 const CHANGING: [&str; 3] = ["write_file", "edit_file", "move_file"];

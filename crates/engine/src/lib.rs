@@ -4,30 +4,15 @@
 //! protocol at all. Invariant: everything told to a front-end is in the journal first, text of a running answer
 //! excepted by at most a quarter of a second.
 
-mod answer;
-pub mod approval;
-mod asks;
 mod attached_frontend;
-mod audience;
 pub mod behavior;
-mod call_context;
-mod calls;
-mod commands;
-mod compaction;
-mod complete;
-mod costs;
-mod fork;
-pub mod history;
-mod instructions;
-mod journal;
-mod loops;
-mod prompting;
+mod completion;
 mod refusal;
 mod router;
 mod session;
-mod session_context;
+mod slash;
 mod spending;
-mod title;
+mod tool_calls;
 mod turn;
 pub mod workspace;
 
@@ -38,6 +23,8 @@ use domain::event::CatalogKind;
 use domain::link::Engine;
 use tokio::sync::mpsc;
 
+pub use session::state;
+pub use tool_calls::approval;
 pub use workspace::{NamedText, Texts, Workspace, WorkspaceSource};
 
 /// Tells the engine that a list clients show has changed.

@@ -3,7 +3,7 @@
 use domain::{Command, Failure};
 use tokio::sync::mpsc;
 
-use crate::session::Message;
+use crate::session::actor::Message;
 
 /// Answers everything that still came to a chat that takes no more.
 pub async fn reject_all(mut mailbox: mpsc::UnboundedReceiver<Message>, failure: &Failure) {

@@ -14,11 +14,11 @@ use domain::{Event, Failure, FrontendId, ItemId, Reply, SessionId, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::attached_frontend::AttachedFrontend;
-use crate::commands;
-use crate::complete;
-use crate::fork::forked;
+use crate::completion;
 use crate::refusal::refuse;
-use crate::session::{self, Create, Message, Start};
+use crate::session::actor::{self, Create, Message, Start};
+use crate::session::fork::forked;
+use crate::slash;
 use crate::spending;
 use crate::workspace::{Workspace, WorkspaceSource};
 
@@ -120,7 +120,7 @@ impl Router {
                 }
             }
             Command::SlashCommands { query, reply, .. } => {
-                let _ = reply.send(Ok(commands::list(None, &surroundings, &query)));
+                let _ = reply.send(Ok(slash::list(None, &surroundings, &query)));
             }
             other => {
                 tokio::spawn(answer_query(store, surroundings, other));
@@ -243,7 +243,7 @@ impl Router {
     fn send(&mut self, front: FrontendId, session: &SessionId, command: Command, start: Option<Start>) {
         if let Some(start) = start {
             self.sessions.retain(|_, mailbox| !mailbox.is_closed());
-            self.sessions.insert(session.clone(), session::start(start));
+            self.sessions.insert(session.clone(), actor::start(start));
         }
         let front = self.fronts.get(&front).cloned();
         match self.sessions.get(session) {
@@ -294,7 +294,7 @@ impl Router {
                 }
             };
             let start = Start { id, store, surroundings, own_sources: Vec::new(), create: Some(create) };
-            session::run_with(start, incoming).await;
+            actor::run_with(start, incoming).await;
         });
     }
 
@@ -382,7 +382,7 @@ async fn answer_query(store: Arc<dyn Store>, surroundings: Arc<Workspace>, comma
             let _ = reply.send(files.glob(roots, pattern).await);
         }
         Command::Complete { completion, deltas, reply } => {
-            let completed = complete::run(surroundings.models.as_ref(), completion, deltas).await;
+            let completed = completion::run(surroundings.models.as_ref(), completion, deltas).await;
             if let Some(cost) = completed.as_ref().ok().and_then(|it| it.cost) {
                 spending::charge_day(store.as_ref(), cost).await;
             }

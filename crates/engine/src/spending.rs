@@ -11,7 +11,7 @@ use domain::event::{Fact, Level, Notice, PrefixBreak, SessionUsage, Spent};
 use domain::model::{ModelInfo, Price, Prompt, Tokens};
 use domain::{Failure, FailureKind, Store};
 
-use crate::session_context::SessionContext;
+use crate::session::SessionContext;
 
 /// The kind of the store's records that hold what was spent on a day.
 const DAYS: &str = "spent";

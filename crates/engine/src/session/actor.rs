@@ -18,13 +18,13 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::attached_frontend::AttachedFrontend;
-use crate::audience::Audience;
-use crate::commands;
-use crate::history::History;
-use crate::journal::Journal;
-use crate::prompting;
 use crate::refusal::{refuse, reject_all};
-use crate::session_context::SessionContext;
+use crate::session::SessionContext;
+use crate::session::audience::Audience;
+use crate::session::journal::Journal;
+use crate::session::state::History;
+use crate::slash;
+use crate::turn::prompt as prompting;
 use crate::turn::{FinishedTurn, Turn};
 use crate::workspace::Workspace;
 
@@ -214,7 +214,7 @@ impl Actor {
                 let _ = reply.send(self.rollback(from).await);
             }
             Command::SlashCommands { query, reply, .. } => {
-                let _ = reply.send(Ok(commands::list(Some(&self.shared), &self.shared.surroundings, &query)));
+                let _ = reply.send(Ok(slash::list(Some(&self.shared), &self.shared.surroundings, &query)));
             }
             Command::Close { reply, .. } => return self.close(front, reply).await,
             Command::Delete { reply, .. } => match self.delete().await {

@@ -3,7 +3,7 @@
 use domain::event::SessionUsage;
 use domain::model::Tokens;
 
-use crate::session_context::SessionContext;
+use crate::session::SessionContext;
 use crate::spending;
 
 pub async fn text(shared: &SessionContext) -> String {

@@ -11,8 +11,8 @@ use domain::event::Fact;
 use domain::item::{ItemKind, Part};
 use domain::model::{ModelInfo, PromptEntry};
 
-use crate::complete;
-use crate::history::History;
+use crate::completion;
+use crate::session::state::History;
 use crate::spending;
 use crate::turn::Turn;
 
@@ -58,7 +58,7 @@ pub async fn run(turn: &mut Turn, _step: u32, wish: Option<&str>) -> Result<(), 
     };
     let models = turn.shared.surroundings.models.clone();
     let completed = tokio::select! {
-        completed = complete::run(models.as_ref(), completion, None) => completed?,
+        completed = completion::run(models.as_ref(), completion, None) => completed?,
         () = turn.cancel.cancelled() => return Err(Failure::user("Stopped.")),
     };
     let Completed { text, model, tokens, cost } = completed;

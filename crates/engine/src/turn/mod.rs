@@ -3,6 +3,12 @@
 //! Invariants: a turn always ends, whatever happened; a stop is seen at once in every state; finished tool calls are
 //! never run again.
 
+pub(crate) mod answer;
+pub(crate) mod compaction;
+pub(crate) mod instructions;
+pub(crate) mod loops;
+pub(crate) mod prompt;
+
 use std::sync::Arc;
 
 use domain::command::{SessionSettings, TurnLimits};
@@ -13,14 +19,14 @@ use domain::tool::{Tool, ToolSpec};
 use domain::tool_call::Origin;
 use domain::{CancellationToken, Failure, FailureKind, TurnId};
 
-use crate::answer::{self, Answered, Ending, Place};
-use crate::call_context::EditorHandle;
-use crate::calls::{self, CallsEnded};
-use crate::compaction;
-use crate::history::History;
-use crate::loops::LoopDetector;
-use crate::session_context::SessionContext;
+use crate::tool_calls::context::EditorHandle;
+use crate::tool_calls::{self, CallsEnded};
+use crate::turn::answer::{Answered, Ending, Place};
+
+use crate::session::SessionContext;
+use crate::session::state::History;
 use crate::spending;
+use crate::turn::loops::LoopDetector;
 
 /// A turn about to run.
 pub struct Turn {
@@ -106,13 +112,13 @@ impl Turn {
         }
         let stop = ended_by(ending);
         if let Some(outcome) = stop {
-            calls::drop_unrun(self, calls);
+            tool_calls::drop_unrun(self, calls);
             return Next::End(outcome);
         }
         if calls.is_empty() {
             return self.after_text(step);
         }
-        match calls::run(self, calls, &tools, loops).await {
+        match tool_calls::run(self, calls, &tools, loops).await {
             CallsEnded::Go { compact } => {
                 if let Some(summary) = compact {
                     compaction::replace(self, summary);

@@ -14,7 +14,7 @@ use domain::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::session_context::SessionContext;
+use crate::session::SessionContext;
 
 /// Live output kept for people; what the model gets is bounded by the tool.
 const LIVE_OUTPUT: usize = 256 << 10;

@@ -14,8 +14,8 @@ use domain::{CancellationToken, Event, Fact, Failure, ItemDelta, ItemId, ModelSt
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
-use crate::journal::Recording;
-use crate::session_context::SessionContext;
+use crate::session::SessionContext;
+use crate::session::journal::Recording;
 
 /// Shown text reaches the journal within 250 ms; the commit itself takes the rest, which a busy disk needs.
 const FLUSH_AFTER: Duration = Duration::from_millis(100);

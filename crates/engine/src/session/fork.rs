@@ -7,8 +7,8 @@ use domain::item::ItemKind;
 use domain::store::{ListFilter, SessionSummary};
 use domain::{Failure, ItemId, Recorded, SessionId, Store, TurnId};
 
-use crate::session::{Actor, Create};
-use crate::session_context::SessionContext;
+use crate::session::SessionContext;
+use crate::session::actor::{Actor, Create};
 
 /// Facts read at a time.
 const PAGE: usize = 1024;
@@ -22,7 +22,7 @@ pub async fn forked(
     until: Option<ItemId>,
     client: String,
 ) -> Result<Create, Failure> {
-    let mut history = crate::history::History::default();
+    let mut history = crate::session::state::History::default();
     loop {
         let page: Vec<Recorded> = store.read(session, history.newest, PAGE).await?;
         if page.is_empty() {

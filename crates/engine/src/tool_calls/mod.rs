@@ -3,6 +3,10 @@
 //! Invariants: an intent (`Running`) is in the journal before a tool runs and an outcome after; policy is asked for
 //! every call; a call that could not run still has a result for the model.
 
+pub mod approval;
+pub(crate) mod asks;
+pub(crate) mod context;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,10 +19,10 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::approval::{self, Decision, Verdict};
-use crate::call_context::CallContext;
-use crate::loops::{Circle, LoopDetector};
+use crate::tool_calls::approval::{Decision, Verdict};
+use crate::tool_calls::context::CallContext;
 use crate::turn::Turn;
+use crate::turn::loops::{Circle, LoopDetector};
 
 /// How long a stopped tool may take to clean up.
 const STOP_GRACE: Duration = Duration::from_secs(3);

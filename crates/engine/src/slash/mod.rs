@@ -1,5 +1,7 @@
 //! Slash commands: what `/name arguments` does in a chat. Each ends its turn like any other.
 
+pub(crate) mod costs;
+
 use domain::command::{
     Accepted, AcceptedStatus, SessionSettings, SlashArgument, SlashCommand, SlashOrigin, TurnLimits,
 };
@@ -9,15 +11,15 @@ use domain::{CancellationToken, Failure, Reply, TurnId};
 use serde_json::Value;
 
 use crate::attached_frontend::AttachedFrontend;
-use crate::compaction;
-use crate::fork;
-use crate::instructions;
-use crate::prompting::{self, Launch};
-use crate::session::Actor;
-use crate::session_context::SessionContext;
+use crate::session::SessionContext;
+use crate::session::actor::Actor;
+use crate::session::fork;
 use crate::turn::Turn;
+use crate::turn::compaction;
+use crate::turn::instructions;
+use crate::turn::prompt::{self as prompting, Launch};
 
-const INIT: &str = include_str!("texts/init.md");
+const INIT: &str = include_str!("../texts/init.md");
 
 /// Commands of our own: name, description, argument.
 const NATIVE: [(&str, &str, Option<&str>); 10] = [
@@ -232,7 +234,7 @@ async fn said(actor: &mut Actor, slash: &Slash) -> Result<String, Failure> {
     let surroundings = &shared.surroundings;
     let argument = slash.arguments.first().map(String::as_str);
     Ok(match slash.name.as_str() {
-        "costs" => crate::costs::text(&shared).await,
+        "costs" => crate::slash::costs::text(&shared).await,
         "config" => surroundings.texts.config(),
         "doctor" => surroundings.texts.doctor().await,
         "login" => surroundings.texts.login(argument).await,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use domain::command::{Completed, Completion, SessionSettings};
 use domain::event::Fact;
 
-use crate::complete;
-use crate::session_context::SessionContext;
+use crate::completion;
+use crate::session::SessionContext;
 use crate::spending;
 
 const LONGEST: usize = 60;
@@ -37,7 +37,7 @@ pub fn start(shared: &Arc<SessionContext>, text: &str, model: &str) {
             no_local: true,
             deadline: PATIENCE,
         };
-        let made = complete::run(shared.surroundings.models.as_ref(), completion, None).await;
+        let made = completion::run(shared.surroundings.models.as_ref(), completion, None).await;
         if let Ok(Completed { model, tokens, cost, .. }) = &made {
             spending::beside(&shared, "title", model, *tokens, *cost);
         }

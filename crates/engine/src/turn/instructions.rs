@@ -8,12 +8,12 @@ use std::sync::Arc;
 use domain::model::ModelInfo;
 
 use crate::behavior::canonical;
-use crate::session::Actor;
-use crate::session_context::SessionContext;
+use crate::session::SessionContext;
+use crate::session::actor::Actor;
 
-const AGENT: &str = include_str!("texts/agent.md");
-const PLAN: &str = include_str!("texts/plan.md");
-const SMALL: &str = include_str!("texts/small.md");
+const AGENT: &str = include_str!("../texts/agent.md");
+const PLAN: &str = include_str!("../texts/plan.md");
+const SMALL: &str = include_str!("../texts/small.md");
 
 /// Files with instructions are cut here.
 const FILE_LIMIT: usize = 32 << 10;

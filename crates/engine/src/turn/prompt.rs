@@ -11,14 +11,14 @@ use domain::tool::{Resource, Scope};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 
 use crate::attached_frontend::AttachedFrontend;
-use crate::call_context::CallContext;
-use crate::commands;
-use crate::instructions;
-use crate::session::Actor;
-use crate::session_context::SessionContext;
+use crate::session::SessionContext;
+use crate::session::actor::Actor;
+use crate::session::title;
+use crate::slash;
 use crate::spending;
-use crate::title;
+use crate::tool_calls::context::CallContext;
 use crate::turn::Turn;
+use crate::turn::instructions;
 
 pub async fn begin(
     actor: &mut Actor,
@@ -35,8 +35,8 @@ pub async fn begin(
         let _ = reply.send(Err(failure));
         return;
     }
-    if let Some(slash) = commands::parse(&actor.shared, &text) {
-        commands::run(actor, id, front, text, slash, reply).await;
+    if let Some(slash) = slash::parse(&actor.shared, &text) {
+        slash::run(actor, id, front, text, slash, reply).await;
         return;
     }
     let model = match choose_model(actor) {

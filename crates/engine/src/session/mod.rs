@@ -1,5 +1,12 @@
 //! What a session's actor, its running turn and its tools hold in common.
 
+pub(crate) mod actor;
+pub(crate) mod audience;
+pub(crate) mod fork;
+pub(crate) mod journal;
+pub mod state;
+pub(crate) mod title;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,12 +18,12 @@ use domain::tool::{Tool, ToolSource};
 use domain::{ItemId, SessionId, Store, TurnId};
 use tokio::task::JoinHandle;
 
-use crate::approval::Remembered;
-use crate::asks::Asks;
-use crate::audience::Audience;
-use crate::history::History;
-use crate::journal::Journal;
+use crate::session::audience::Audience;
+use crate::session::journal::Journal;
+use crate::session::state::History;
 use crate::spending::Prefix;
+use crate::tool_calls::approval::Remembered;
+use crate::tool_calls::asks::Asks;
 use crate::workspace::Workspace;
 
 pub struct SessionContext {

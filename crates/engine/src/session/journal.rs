@@ -10,7 +10,7 @@ use domain::event::EventBody;
 use domain::{Event, Fact, Failure, Recorded, SessionId, Store};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::audience::Audience;
+use crate::session::audience::Audience;
 
 /// Appends that wait together share a commit, up to this many.
 const BATCH: usize = 64;
