@@ -14,21 +14,21 @@ use llm::vendors::vendor;
 use serde_json::{Value, json};
 
 /// How long a server may take to say anything at all.
-const PATIENCE: Duration = Duration::from_secs(4);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// What is looked at.
-pub struct Subject<'a> {
+pub struct DoctorContext<'a> {
     pub environment: &'a Environment,
     pub resolved: &'a Resolved,
     pub models: &'a dyn Models,
     /// Providers whose key `dragoman login` keeps.
-    pub kept: Vec<String>,
+    pub stored_keys: Vec<String>,
     /// Providers that cannot be used, each with the reason.
     pub problems: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum CheckState {
     Good,
     /// Worth knowing.
     Note,
@@ -40,7 +40,7 @@ pub enum State {
 
 pub struct Check {
     pub name: String,
-    pub state: State,
+    pub state: CheckState,
     pub text: String,
     pub fix: Option<String>,
 }
@@ -51,7 +51,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn add(&mut self, name: &str, state: State, text: impl Into<String>, fix: Option<String>) {
+    pub fn add(&mut self, name: &str, state: CheckState, text: impl Into<String>, fix: Option<String>) {
         self.checks.push(Check { name: name.to_owned(), state, text: text.into(), fix });
     }
 
@@ -77,7 +77,7 @@ impl Report {
     }
 }
 
-impl State {
+impl CheckState {
     pub fn word(self) -> &'static str {
         match self {
             Self::Good => "ok",
@@ -89,34 +89,34 @@ impl State {
 }
 
 /// Everything but whether the default model answers, which costs a call.
-pub async fn examine(subject: &Subject<'_>) -> Report {
+pub async fn examine(context: &DoctorContext<'_>) -> Report {
     let mut report = Report::default();
-    default_model(subject, &mut report);
-    providers(subject, &mut report).await;
-    servers(subject, &mut report);
-    settings(subject, &mut report);
-    data(subject, &mut report).await;
+    default_model(context, &mut report);
+    providers(context, &mut report).await;
+    servers(context, &mut report);
+    settings(context, &mut report);
+    data(context, &mut report).await;
     report.add(
         "sandbox",
-        State::Note,
+        CheckState::Note,
         "There is no operating-system sandbox yet: approved commands run with your rights.",
         Some("Approve only what you would type yourself, or run Dragoman in a container.".to_owned()),
     );
     report
 }
 
-fn default_model(subject: &Subject<'_>, report: &mut Report) {
-    match subject.models.default_model() {
+fn default_model(context: &DoctorContext<'_>, report: &mut Report) {
+    match context.models.default_model() {
         Some(model) if model.starts_with("local/") => report.add(
             "default model",
-            State::Note,
+            CheckState::Note,
             format!("{model}, the embedded one: small, without tools, for want of another."),
             Some("For real work run `dragoman login anthropic`, or set a key such as OPENAI_API_KEY.".to_owned()),
         ),
-        Some(model) => report.add("default model", State::Good, model, None),
+        Some(model) => report.add("default model", CheckState::Good, model, None),
         None => report.add(
             "default model",
-            State::Missing,
+            CheckState::Missing,
             "There is none.",
             Some(
                 "Run `dragoman login anthropic`, set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or run \
@@ -127,17 +127,17 @@ fn default_model(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-async fn providers(subject: &Subject<'_>, report: &mut Report) {
-    let settings = &subject.resolved.settings.providers;
-    let keys = crate::providers::keys(subject.resolved, &subject.kept);
+async fn providers(context: &DoctorContext<'_>, report: &mut Report) {
+    let settings = &context.resolved.settings.providers;
+    let keys = crate::providers::keys(context.resolved, &context.stored_keys);
     // One that needs no key and that nobody named is not the user's business.
     let used = keys
         .iter()
         .filter(|(name, key)| settings.contains_key(name) || !matches!(*key, "missing" | "none needed"));
-    let looks = used.map(|(name, key)| provider_check(subject, name, key));
+    let looks = used.map(|(name, key)| provider_check(context, name, key));
     report.checks.extend(join_all(looks).await);
-    for problem in &subject.problems {
-        report.add("providers", State::Broken, problem.clone(), None);
+    for problem in &context.problems {
+        report.add("providers", CheckState::Broken, problem.clone(), None);
     }
     let without = keys.iter().filter(|(name, key)| *key == "missing" && !settings.contains_key(name));
     let names: Vec<&str> = without.map(|(name, _)| name.as_str()).collect();
@@ -145,43 +145,43 @@ async fn providers(subject: &Subject<'_>, report: &mut Report) {
         let fix = format!("Each needs its key: `dragoman login {}`, for instance.", names[0]);
         report.add(
             "other providers",
-            State::Note,
+            CheckState::Note,
             format!("Not configured: {}.", names.join(", ")),
             Some(fix),
         );
     }
 }
 
-async fn provider_check(subject: &Subject<'_>, name: &str, key: &str) -> Check {
+async fn provider_check(context: &DoctorContext<'_>, name: &str, key: &str) -> Check {
     let row = vendor(name);
     let check = |state, text: String, fix: Option<String>| Check { name: name.to_owned(), state, text, fix };
     if key == "missing" {
         let variable = row.and_then(|row| row.keys.first().copied()).unwrap_or("its key");
         let fix = format!("Run `dragoman login {name}`, or set {variable} or `providers.{name}.key`.");
-        return check(State::Missing, "It has no key.".to_owned(), Some(fix));
+        return check(CheckState::Missing, "It has no key.".to_owned(), Some(fix));
     }
-    let provider = subject.resolved.settings.providers.get(name);
+    let provider = context.resolved.settings.providers.get(name);
     if let Some(Err(failure)) = look_up_key(provider).await {
-        return check(State::Broken, failure.message, failure.hint);
+        return check(CheckState::Broken, failure.message, failure.hint);
     }
     let url = match provider.and_then(|provider| provider.url.as_ref()) {
         Some(url) => url.get().await.map(str::to_owned),
         None => Ok(row.map(|row| row.url.to_owned()).unwrap_or_default()),
     };
     match url {
-        Err(failure) => check(State::Broken, failure.message, failure.hint),
+        Err(failure) => check(CheckState::Broken, failure.message, failure.hint),
         Ok(url) if url.is_empty() => {
             let fix = format!("Set `providers.{name}.url` in the configuration.");
-            check(State::Missing, "It has no address.".to_owned(), Some(fix))
+            check(CheckState::Missing, "It has no address.".to_owned(), Some(fix))
         }
-        Ok(url) => match reach(subject.resolved, &url).await {
+        Ok(url) => match reach(context.resolved, &url).await {
             Ok(()) => {
-                check(State::Good, format!("{} can be reached; key: {key}.", masked_address(&url)), None)
+                check(CheckState::Good, format!("{} can be reached; key: {key}.", masked_address(&url)), None)
             }
             Err(problem) => {
                 let fix = "Start its server, or check the address, the network and the proxy.".to_owned();
                 check(
-                    State::Broken,
+                    CheckState::Broken,
                     format!("{} cannot be reached: {problem}.", masked_address(&url)),
                     Some(fix),
                 )
@@ -194,7 +194,7 @@ async fn provider_check(subject: &Subject<'_>, name: &str, key: &str) -> Check {
 async fn look_up_key(provider: Option<&ProviderSettings>) -> Option<Result<(), Failure>> {
     let source = provider?.key.as_ref()?;
     Some(
-        tokio::time::timeout(PATIENCE, source.get())
+        tokio::time::timeout(CHECK_TIMEOUT, source.get())
             .await
             .map_or_else(|_| Err(Failure::config("Its key did not come in time.")), |key| key.map(drop)),
     )
@@ -207,9 +207,9 @@ async fn reach(resolved: &Resolved, url: &str) -> Result<(), String> {
         let client = network.client(url).await.map_err(|failure| failure.message)?;
         client.head(url).send().await.map(drop).map_err(|error| cause(&error))
     };
-    tokio::time::timeout(PATIENCE, asked)
+    tokio::time::timeout(CHECK_TIMEOUT, asked)
         .await
-        .unwrap_or_else(|_| Err(format!("no answer within {} seconds", PATIENCE.as_secs())))
+        .unwrap_or_else(|_| Err(format!("no answer within {} seconds", CHECK_TIMEOUT.as_secs())))
 }
 
 /// The innermost reason, which is the one a person can do something about.
@@ -221,21 +221,21 @@ fn cause(error: &dyn std::error::Error) -> String {
     inner.to_string()
 }
 
-fn servers(subject: &Subject<'_>, report: &mut Report) {
-    for (name, server) in &subject.resolved.settings.mcp_servers {
+fn servers(context: &DoctorContext<'_>, report: &mut Report) {
+    for (name, server) in &context.resolved.settings.mcp_servers {
         let name = format!("MCP server {name}");
         match &server.transport {
-            _ if server.disabled => report.add(&name, State::Note, "It is switched off.", None),
+            _ if server.disabled => report.add(&name, CheckState::Note, "It is switched off.", None),
             McpTransport::Http { url, .. } => {
-                report.add(&name, State::Good, masked_address(url.written()), None)
+                report.add(&name, CheckState::Good, masked_address(url.written()), None)
             }
             McpTransport::Stdio { command, .. } => {
                 let written = command.written().to_owned();
-                if command.known().is_some_and(|command| !is_there(subject.environment, command)) {
+                if command.known().is_some_and(|command| !is_there(context.environment, command)) {
                     let fix = Some("Install it, or give its full path.".to_owned());
-                    report.add(&name, State::Missing, format!("There is no program `{written}`."), fix);
+                    report.add(&name, CheckState::Missing, format!("There is no program `{written}`."), fix);
                 } else {
-                    report.add(&name, State::Good, written, None);
+                    report.add(&name, CheckState::Good, written, None);
                 }
             }
         }
@@ -250,32 +250,34 @@ fn is_there(environment: &Environment, program: &str) -> bool {
     std::env::split_paths(path).any(|folder| folder.join(program).is_file())
 }
 
-fn settings(subject: &Subject<'_>, report: &mut Report) {
-    let file = subject.environment.config_dir().join("config.json");
+fn settings(context: &DoctorContext<'_>, report: &mut Report) {
+    let file = context.environment.config_dir().join("config.json");
     if file.is_file() {
-        report.add("configuration", State::Good, file.display().to_string(), None);
+        report.add("configuration", CheckState::Good, file.display().to_string(), None);
     } else {
         let text = format!("There is no {}; the defaults hold.", file.display());
-        report.add("configuration", State::Note, text, None);
+        report.add("configuration", CheckState::Note, text, None);
     }
-    for notice in &subject.resolved.notices {
+    for notice in &context.resolved.notices {
         let state = match notice.level {
-            domain::Level::Error => State::Broken,
-            domain::Level::Info | domain::Level::Warning => State::Note,
+            domain::Level::Error => CheckState::Broken,
+            domain::Level::Info | domain::Level::Warning => CheckState::Note,
         };
         report.add("configuration", state, notice.text.clone(), None);
     }
 }
 
-async fn data(subject: &Subject<'_>, report: &mut Report) {
-    let folder = subject.environment.data_dir();
+async fn data(context: &DoctorContext<'_>, report: &mut Report) {
+    let folder = context.environment.data_dir();
     // The file is opened by its first use.
     let used = match store::Journal::open(&folder) {
         Ok(journal) => journal.list(ListFilter { limit: Some(1), ..ListFilter::default() }).await,
         Err(failure) => Err(failure),
     };
     match used {
-        Ok(_) => report.add("chats", State::Good, format!("They are kept in {}.", folder.display()), None),
-        Err(failure) => report.add("chats", State::Broken, failure.message, failure.hint),
+        Ok(_) => {
+            report.add("chats", CheckState::Good, format!("They are kept in {}.", folder.display()), None)
+        }
+        Err(failure) => report.add("chats", CheckState::Broken, failure.message, failure.hint),
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use config::{Access, Credentials, Kept};
+use config::{AccessToken, Credentials, StoredCredential};
 use domain::{Failure, FailureKind};
 use llm::{Credential, Network};
 use serde::Deserialize;
@@ -72,7 +72,7 @@ impl Server {
     }
 
     /// Until the user has typed the code, or it is too late.
-    pub async fn finish(&self, device: &Device) -> Result<Kept, Failure> {
+    pub async fn finish(&self, device: &Device) -> Result<StoredCredential, Failure> {
         let polling = async {
             let mut pause = device.interval;
             loop {
@@ -84,7 +84,7 @@ impl Server {
                 });
                 let polled: Polled = self.ask("/login/oauth/access_token", &body).await?;
                 match (polled.access_token, polled.error.as_deref()) {
-                    (Some(token), _) => return Ok(Kept::GitHub { token, access: None }),
+                    (Some(token), _) => return Ok(StoredCredential::GitHub { token, access: None }),
                     (None, Some("authorization_pending")) => {}
                     (None, Some("slow_down")) => pause = polled.interval.unwrap_or(pause + 5),
                     (None, Some("access_denied")) => return Err(refused("You refused the sign-in.")),
@@ -97,42 +97,44 @@ impl Server {
             .unwrap_or_else(|_| Err(refused("The code has run out.")))
     }
 
-    /// The token for the next request: the kept one while it lasts, else a new one.
-    pub async fn fresh(&self, kept: &Arc<dyn Credentials>) -> Result<Option<Credential>, Failure> {
-        let usable = |kept: &Arc<dyn Credentials>| match kept.get(PROVIDER)? {
-            Some(Kept::GitHub { token, access }) => Ok::<_, Failure>(Some((token, access.filter(lasts)))),
+    /// The token for the next request: the stored one while it is fresh, else a new one.
+    pub async fn fresh(&self, credentials: &Arc<dyn Credentials>) -> Result<Option<Credential>, Failure> {
+        let usable = |credentials: &Arc<dyn Credentials>| match credentials.get(PROVIDER)? {
+            Some(StoredCredential::GitHub { token, access }) => {
+                Ok::<_, Failure>(Some((token, access.filter(is_fresh))))
+            }
             _ => Ok(None),
         };
-        match usable(kept)? {
+        match usable(credentials)? {
             None => return Ok(None),
             Some((_, Some(access))) => return Ok(Some(Credential::Bearer(access.token))),
             Some((_, None)) => {}
         }
-        let waiting = kept.clone();
+        let waiting = credentials.clone();
         let _renewing = tokio::task::spawn_blocking(move || waiting.renewing())
             .await
             .map_err(|_| Failure::internal("Renewing a token broke."))??;
         // Whoever held it before us may have done it.
-        match usable(kept)? {
+        match usable(credentials)? {
             None => Ok(None),
             Some((_, Some(access))) => Ok(Some(Credential::Bearer(access.token))),
             Some((token, None)) => {
                 let access = self.exchange(&token).await?;
-                let renewed = Kept::GitHub { token, access: Some(access.clone()) };
-                kept.put(PROVIDER, renewed)?;
+                let renewed = StoredCredential::GitHub { token, access: Some(access.clone()) };
+                credentials.put(PROVIDER, renewed)?;
                 Ok(Some(Credential::Bearer(access.token)))
             }
         }
     }
 
     /// A token of GitHub for one of Copilot.
-    pub async fn exchange(&self, token: &str) -> Result<Access, Failure> {
+    pub async fn exchange(&self, token: &str) -> Result<AccessToken, Failure> {
         let base = if self.url == HOME { HOME_API } else { &self.url };
         let url = format!("{base}/copilot_internal/v2/token");
         let client = self.network.client(&url).await?;
         let request = client.get(&url).header("authorization", format!("token {token}"));
         let Exchanged { token, expires_at } = receive(request).await?;
-        Ok(Access { token, expires_at })
+        Ok(AccessToken { token, expires_at })
     }
 
     async fn ask<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Failure> {
@@ -143,7 +145,7 @@ impl Server {
 }
 
 /// It need not be renewed yet.
-pub fn lasts(access: &Access) -> bool {
+pub fn is_fresh(access: &AccessToken) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
     access.expires_at - EARLY > i64::try_from(now).unwrap_or(i64::MAX)
 }

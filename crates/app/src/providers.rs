@@ -1,10 +1,10 @@
-//! From settings to the model registry: each provider as llm wants it, with its key from wherever it is kept.
+//! Turns settings into the model registry: one configuration per provider, with the source of its key.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::{
-    Access, CredentialFile, Credentials, Environment, Kept, ModelSettings, ProviderSettings, Redactor,
-    Resolved, SecretSource,
+    AccessToken, CredentialFile, Credentials, Environment, ModelSettings, ProviderSettings, Redactor,
+    Resolved, SecretSource, StoredCredential,
 };
 use domain::Failure;
 use domain::model::{ModelInfo, Price};
@@ -18,7 +18,7 @@ use crate::network;
 
 /// What all providers of a process share.
 pub struct ProviderDeps {
-    pub kept: Arc<dyn Credentials>,
+    pub credentials: Arc<dyn Credentials>,
     pub rate_limiter: Arc<RateLimiter>,
     /// How often a call is tried.
     pub attempts: u32,
@@ -27,7 +27,11 @@ pub struct ProviderDeps {
 impl ProviderDeps {
     /// For a command that is alone, and wants to know at once what does not work.
     pub fn new(environment: &Environment) -> Self {
-        Self { kept: Arc::new(CredentialFile::new(environment)), rate_limiter: Arc::default(), attempts: 1 }
+        Self {
+            credentials: Arc::new(CredentialFile::new(environment)),
+            rate_limiter: Arc::default(),
+            attempts: 1,
+        }
     }
 }
 
@@ -39,20 +43,20 @@ pub struct Configured {
 }
 
 /// All models of a configuration. A provider that cannot be used is left out and said.
-pub fn configured(resolved: &Resolved, means: &ProviderDeps) -> Configured {
+pub fn configured(resolved: &Resolved, deps: &ProviderDeps) -> Configured {
     let settings = &resolved.settings;
     let concurrency = usize::try_from(settings.concurrency).unwrap_or(1).max(1);
-    let (silence, attempts) = (settings.stream_silence, means.attempts);
+    let (silence, attempts) = (settings.stream_silence, deps.attempts);
     let retry_policy = RetryPolicy { silence, attempts, concurrency, ..RetryPolicy::default() };
     let mut problems = Vec::new();
     let network = network::of(resolved).unwrap_or_else(|failure| {
         problems.push(failure);
         Network::default()
     });
-    let making = ProviderContext { resolved, kept: &means.kept, network: Arc::new(network) };
+    let context = ProviderContext { resolved, credentials: &deps.credentials, network: Arc::new(network) };
     let (mut providers, mut unusable) = (Vec::new(), Vec::new());
     for (name, provider) in &settings.providers {
-        match provider_config(name, provider, &making) {
+        match provider_config(name, provider, &context) {
             Ok(config) => providers.push(config),
             Err(failure) => unusable.push((name.clone(), failure)),
         }
@@ -61,7 +65,7 @@ pub fn configured(resolved: &Resolved, means: &ProviderDeps) -> Configured {
     let unnamed = VENDORS.iter().filter(|vendor| !settings.providers.contains_key(vendor.name));
     for vendor in unnamed.filter(|vendor| vendor.auth != Auth::Optional && !vendor.url.is_empty()) {
         let nothing = ProviderSettings::default();
-        providers.extend(provider_config(vendor.name, &nothing, &making));
+        providers.extend(provider_config(vendor.name, &nothing, &context));
     }
     let make = |providers: Vec<ProviderConfig>, unusable| {
         Registry::new(llm::RegistrySettings {
@@ -70,8 +74,8 @@ pub fn configured(resolved: &Resolved, means: &ProviderDeps) -> Configured {
             default_model: settings.default_model.clone(),
             small_model: settings.chat.title_model.clone(),
             retry_policy,
-            network: making.network.clone(),
-            rate_limiter: means.rate_limiter.clone(),
+            network: context.network.clone(),
+            rate_limiter: deps.rate_limiter.clone(),
         })
     };
     // One provider that nobody can speak to must not take the others with it.
@@ -93,14 +97,14 @@ pub fn configured(resolved: &Resolved, means: &ProviderDeps) -> Configured {
 /// What a provider is made from, beside its own settings.
 struct ProviderContext<'a> {
     resolved: &'a Resolved,
-    kept: &'a Arc<dyn Credentials>,
+    credentials: &'a Arc<dyn Credentials>,
     network: Arc<Network>,
 }
 
 fn provider_config(
     name: &str,
     provider: &ProviderSettings,
-    making: &ProviderContext<'_>,
+    context: &ProviderContext<'_>,
 ) -> Result<ProviderConfig, Failure> {
     if let Some(problem) = &provider.url_problem {
         return Err(problem.clone());
@@ -118,9 +122,9 @@ fn provider_config(
     Ok(ProviderConfig {
         name: name.to_owned(),
         api,
-        url: url.map(|url| url.trim_end_matches('/').to_owned()).or_else(|| regional(name, making)),
+        url: url.map(|url| url.trim_end_matches('/').to_owned()).or_else(|| regional(name, context)),
         path: provider.completion_path.clone(),
-        key: key(name, provider, making),
+        key: key(name, provider, context),
         models,
         headers: headers.collect(),
         silence: None,
@@ -131,8 +135,8 @@ fn provider_config(
 }
 
 /// Bedrock is in the user's region.
-fn regional(name: &str, making: &ProviderContext<'_>) -> Option<String> {
-    let region = making.resolved.settings.aws.region.as_ref().filter(|_| name == BEDROCK)?;
+fn regional(name: &str, context: &ProviderContext<'_>) -> Option<String> {
+    let region = context.resolved.settings.aws.region.as_ref().filter(|_| name == BEDROCK)?;
     let plain = region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     plain.then(|| format!("https://bedrock-runtime.{region}.amazonaws.com"))
 }
@@ -140,14 +144,14 @@ fn regional(name: &str, making: &ProviderContext<'_>) -> Option<String> {
 const BEDROCK: &str = "bedrock";
 
 /// From the settings first, then from where `dragoman login` keeps it.
-fn key(name: &str, provider: &ProviderSettings, making: &ProviderContext<'_>) -> Option<KeySource> {
-    let server = || github::Server::new(Some(provider), making.network.clone());
+fn key(name: &str, provider: &ProviderSettings, context: &ProviderContext<'_>) -> Option<KeySource> {
+    let server = || github::Server::new(Some(provider), context.network.clone());
     match provider.key.clone() {
-        Some(source) if name == github::PROVIDER => return Some(exchanged(source, server())),
+        Some(source) if name == github::PROVIDER => return Some(exchanged_key(source, server())),
         Some(source) => return Some(key_source(source)),
         None => {}
     }
-    let aws = &making.resolved.settings.aws;
+    let aws = &context.resolved.settings.aws;
     if let (BEDROCK, Some(access_key), Some(secret_key)) = (name, &aws.access_key_id, &aws.secret_access_key)
     {
         let credential = Credential::Aws {
@@ -162,26 +166,26 @@ fn key(name: &str, provider: &ProviderSettings, making: &ProviderContext<'_>) ->
     }
     let vendor = llm::vendors::vendor(name);
     let may_come = vendor.is_some_and(|vendor| vendor.auth != Auth::Optional);
-    if !may_come && !making.kept.get(name).is_ok_and(|kept| kept.is_some()) {
+    if !may_come && !context.credentials.get(name).is_ok_and(|stored| stored.is_some()) {
         return None;
     }
     let source = match name {
-        github::PROVIDER => signed_in(making.kept.clone(), server()),
-        _ => kept_key(making.kept.clone(), name, making.resolved.redactor.clone()),
+        github::PROVIDER => signed_in_key(context.credentials.clone(), server()),
+        _ => stored_key(context.credentials.clone(), name, context.resolved.redactor.clone()),
     };
-    let (kept, name) = (making.kept.clone(), name.to_owned());
-    Some(source.while_there(move || kept.get(&name).is_ok_and(|kept| kept.is_some())))
+    let (credentials, name) = (context.credentials.clone(), name.to_owned());
+    Some(source.while_there(move || credentials.get(&name).is_ok_and(|stored| stored.is_some())))
 }
 
-fn kept_key(kept: Arc<dyn Credentials>, name: &str, redactor: Redactor) -> KeySource {
+fn stored_key(credentials: Arc<dyn Credentials>, name: &str, redactor: Redactor) -> KeySource {
     let name = name.to_owned();
     KeySource::new(move || {
-        let found = kept.get(&name);
+        let found = credentials.get(&name);
         let redactor = redactor.clone();
         Box::pin(async move {
             Ok(match found? {
-                Some(Kept::Key { key }) => {
-                    redactor.learn(&key);
+                Some(StoredCredential::Key { key }) => {
+                    redactor.add_secret(&key);
                     Some(Credential::Key(key))
                 }
                 _ => None,
@@ -190,16 +194,16 @@ fn kept_key(kept: Arc<dyn Credentials>, name: &str, redactor: Redactor) -> KeySo
     })
 }
 
-fn signed_in(kept: Arc<dyn Credentials>, server: github::Server) -> KeySource {
+fn signed_in_key(credentials: Arc<dyn Credentials>, server: github::Server) -> KeySource {
     KeySource::new(move || {
-        let (kept, server) = (kept.clone(), server.clone());
-        Box::pin(async move { server.fresh(&kept).await })
+        let (credentials, server) = (credentials.clone(), server.clone());
+        Box::pin(async move { server.fresh(&credentials).await })
     })
 }
 
-/// A token of GitHub from the settings is exchanged, and the exchange remembered while it lasts.
-fn exchanged(source: SecretSource, server: github::Server) -> KeySource {
-    let known: Arc<Mutex<Option<Access>>> = Arc::default();
+/// A token of GitHub from the settings is exchanged, and the exchange is remembered while it is fresh.
+fn exchanged_key(source: SecretSource, server: github::Server) -> KeySource {
+    let known: Arc<Mutex<Option<AccessToken>>> = Arc::default();
     KeySource::new(move || {
         let (source, server, known) = (source.clone(), server.clone(), known.clone());
         Box::pin(async move {
@@ -209,7 +213,7 @@ fn exchanged(source: SecretSource, server: github::Server) -> KeySource {
                 return Ok(Some(Credential::Bearer(token.to_owned())).filter(|_| !token.is_empty()));
             }
             let held = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let access = match held.filter(github::lasts) {
+            let access = match held.filter(github::is_fresh) {
                 Some(access) => access,
                 None => server.exchange(token).await?,
             };

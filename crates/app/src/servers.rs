@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use config::{Dynamic, McpServer, McpTransport, Resolved, SecretSource};
+use config::{LazyText, McpServer, McpTransport, Resolved, SecretSource};
 use domain::Failure;
 use domain::command::{ServerSpec, ServerTransport};
 use domain::event::CatalogKind;
@@ -33,7 +33,7 @@ pub fn of_session(
     roots: &[PathBuf],
     changes: &engine::CatalogChanges,
 ) -> Arc<dyn ToolSource> {
-    mcp::session_servers(servers, Options::new(roots.to_vec(), told(changes)))
+    mcp::session_servers(servers, Options::new(roots.to_vec(), catalog_notifier(changes)))
 }
 
 fn options(resolved: &Resolved, roots: &[PathBuf], changes: &engine::CatalogChanges) -> Options {
@@ -41,11 +41,11 @@ fn options(resolved: &Resolved, roots: &[PathBuf], changes: &engine::CatalogChan
         withheld_environment: resolved.secret_variables.clone(),
         start_deadline: resolved.settings.mcp_timeout,
         call_deadline: resolved.settings.mcp_timeout,
-        ..Options::new(roots.to_vec(), told(changes))
+        ..Options::new(roots.to_vec(), catalog_notifier(changes))
     }
 }
 
-fn told(changes: &engine::CatalogChanges) -> Arc<dyn Fn() + Send + Sync> {
+fn catalog_notifier(changes: &engine::CatalogChanges) -> Arc<dyn Fn() + Send + Sync> {
     let changes = changes.clone();
     Arc::new(move || changes.tell(CatalogKind::ToolServers))
 }
@@ -82,7 +82,7 @@ async fn look_up(transport: &McpTransport) -> Result<ServerTransport, Failure> {
     }
 }
 
-async fn texts(values: &[Dynamic]) -> Result<Vec<String>, Failure> {
+async fn texts(values: &[LazyText]) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::with_capacity(values.len());
     for value in values {
         texts.push(value.get().await?.to_owned());

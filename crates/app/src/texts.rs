@@ -14,18 +14,18 @@ use crate::{network, providers};
 /// A rule or command file larger than this is left out.
 const LARGEST: u64 = 256 << 10;
 
-pub struct HouseTexts {
+pub struct WorkspaceTexts {
     pub environment: Arc<Environment>,
     pub resolved: Arc<Resolved>,
     pub roots: Vec<PathBuf>,
     pub models: Arc<dyn domain::model::Models>,
     /// Providers that cannot be used, each with the reason.
     pub problems: Vec<String>,
-    pub kept: Arc<dyn Credentials>,
+    pub credentials: Arc<dyn Credentials>,
     pub changes: engine::CatalogChanges,
 }
 
-impl HouseTexts {
+impl WorkspaceTexts {
     /// The user's own folders first, then those of trusted workspaces, then what the settings name.
     fn all(&self, kind: &str, named: &[PathBuf]) -> Vec<NamedText> {
         let mut places =
@@ -46,7 +46,7 @@ impl HouseTexts {
     }
 }
 
-impl Texts for HouseTexts {
+impl Texts for WorkspaceTexts {
     fn rules(&self) -> Vec<NamedText> {
         self.all("rules", &self.resolved.settings.rules)
     }
@@ -66,14 +66,14 @@ impl Texts for HouseTexts {
 
     fn doctor(&self) -> BoxFuture<'_, String> {
         Box::pin(async move {
-            let subject = crate::doctor::Subject {
+            let context = crate::doctor::DoctorContext {
                 environment: &self.environment,
                 resolved: &self.resolved,
                 models: self.models.as_ref(),
-                kept: self.kept.providers(),
+                stored_keys: self.credentials.providers(),
                 problems: self.problems.clone(),
             };
-            crate::doctor::examine(&subject).await.text()
+            crate::doctor::examine(&context).await.text()
         })
     }
 
@@ -90,7 +90,7 @@ impl Texts for HouseTexts {
                 }
                 None => {
                     let mut lines = vec!["Name a provider: `/login github-copilot`.\n".to_owned()];
-                    let keys = providers::keys(&self.resolved, &self.kept.providers());
+                    let keys = providers::keys(&self.resolved, &self.credentials.providers());
                     lines.extend(keys.iter().map(|(name, state)| format!("- {name}: {state}")));
                     lines.join("\n")
                 }
@@ -99,7 +99,7 @@ impl Texts for HouseTexts {
     }
 }
 
-impl HouseTexts {
+impl WorkspaceTexts {
     /// Begins the sign-in and says what to do; it ends in the background, and the models appear.
     async fn sign_in(&self) -> Result<String, Failure> {
         let server = Server::new(
@@ -111,9 +111,9 @@ impl HouseTexts {
             "Open {} and type the code **{}**. When you have done so, the models of GitHub Copilot appear in the list.",
             device.verification_uri, device.user_code
         );
-        let (kept, changes) = (self.kept.clone(), self.changes.clone());
+        let (credentials, changes) = (self.credentials.clone(), self.changes.clone());
         tokio::spawn(async move {
-            let signed_in = server.finish(&device).await.and_then(|it| kept.put(github::PROVIDER, it));
+            let signed_in = server.finish(&device).await.and_then(|it| credentials.put(github::PROVIDER, it));
             match signed_in {
                 Ok(()) => changes.tell(CatalogKind::Models),
                 Err(failure) => tracing::warn!(%failure, "nobody signed in"),

@@ -21,17 +21,17 @@ use crate::logging;
 use crate::models::{self, AllModels};
 use crate::providers::{self, ProviderDeps};
 use crate::servers;
-use crate::texts::HouseTexts;
+use crate::texts::WorkspaceTexts;
 
 /// The way to the first answer is left alone for so long.
-const LOOK_AFTER: Duration = Duration::from_millis(150);
+const DISCOVERY_DELAY: Duration = Duration::from_millis(150);
 /// Servers of this machine answer at once or not at all.
-const LOOK_FOR: Duration = Duration::from_millis(500);
+const DISCOVERY_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub struct Workspaces {
     environment: Arc<Environment>,
     changes: engine::CatalogChanges,
-    means: ProviderDeps,
+    deps: ProviderDeps,
     /// The user named a model, and need not be told which one there is by default.
     chosen: bool,
 }
@@ -46,12 +46,12 @@ impl Workspaces {
     pub fn open_for(environment: Environment, chosen: bool) -> Result<Engine, Failure> {
         let store: Arc<dyn Store> = Arc::new(store::Journal::open(&environment.data_dir())?);
         let (changes, receiver) = engine::changes();
-        let means = ProviderDeps {
-            kept: Arc::new(CredentialFile::new(&environment)),
+        let deps = ProviderDeps {
+            credentials: Arc::new(CredentialFile::new(&environment)),
             rate_limiter: Arc::new(RateLimiter::new(Arc::new(MachineResets(store.clone())))),
             attempts: RetryPolicy::default().attempts,
         };
-        let house = Arc::new(Workspaces { environment: Arc::new(environment), changes, means, chosen });
+        let house = Arc::new(Workspaces { environment: Arc::new(environment), changes, deps, chosen });
         Ok(engine::start(store, house, receiver))
     }
 }
@@ -66,11 +66,11 @@ impl WorkspaceSource for Workspaces {
         };
         let resolved = Arc::new(config::resolve(&self.environment, &inputs));
         logging::redact_with(&resolved.redactor);
-        let mut configured = providers::configured(&resolved, &self.means);
+        let mut configured = providers::configured(&resolved, &self.deps);
         let problems: Vec<String> =
             std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
         let models = Arc::new(AllModels::new(configured, &self.environment));
-        self.look_around(models.clone());
+        self.start_discovery(models.clone());
         let mut notices = resolved.notices.clone();
         if models.is_small() && !self.chosen {
             notices.push(Notice { level: Level::Info, text: models::SMALL.to_owned() });
@@ -80,13 +80,13 @@ impl WorkspaceSource for Workspaces {
         let files = built_in.files();
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
         sources.extend(servers::of_workspace(&resolved, &roots, &self.changes));
-        let texts = HouseTexts {
+        let texts = WorkspaceTexts {
             environment: self.environment.clone(),
             resolved: resolved.clone(),
             roots: roots.clone(),
             models: models.clone(),
             problems,
-            kept: self.means.kept.clone(),
+            credentials: self.deps.credentials.clone(),
             changes: self.changes.clone(),
         };
         Arc::new(Workspace {
@@ -126,10 +126,10 @@ impl SharedResets for MachineResets {
 
 impl Workspaces {
     /// Beside everything else, and not at once: a newer list of models, and model servers of this machine.
-    fn look_around(&self, models: Arc<AllModels>) {
+    fn start_discovery(&self, models: Arc<AllModels>) {
         let (environment, changes) = (self.environment.clone(), self.changes.clone());
         tokio::spawn(async move {
-            tokio::time::sleep(LOOK_AFTER).await;
+            tokio::time::sleep(DISCOVERY_DELAY).await;
             let newer = models::use_cached_list(&environment);
             if models.discover().await || newer {
                 changes.tell(CatalogKind::Models);
@@ -162,7 +162,7 @@ impl Workspaces {
 }
 
 /// The model of a server of this machine, where nothing is configured: better than the embedded one.
-pub async fn found_on_this_machine(environment: &Environment) -> Option<String> {
+pub async fn discover_local_model(environment: &Environment) -> Option<String> {
     let inputs = Inputs { workspace_roots: here(), ..Inputs::default() };
     let resolved = config::resolve(environment, &inputs);
     let models =
@@ -170,7 +170,7 @@ pub async fn found_on_this_machine(environment: &Environment) -> Option<String> 
     if models.default_model().is_some_and(|model| !model.starts_with("local/")) {
         return None;
     }
-    let _ = tokio::time::timeout(LOOK_FOR, models.discover()).await;
+    let _ = tokio::time::timeout(DISCOVERY_TIMEOUT, models.discover()).await;
     models.default_model().filter(|model| !model.starts_with("local/"))
 }
 

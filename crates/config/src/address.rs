@@ -5,9 +5,9 @@ use percent_encoding::percent_decode_str;
 use crate::secret::MASK;
 
 /// Parameters of a query that everybody may read; all others may be keys.
-const PLAIN: [&str; 3] = ["api-version", "version", "alt"];
+const PUBLIC_PARAMETERS: [&str; 3] = ["api-version", "version", "alt"];
 /// A parameter without a value is a key from this length on, and a word before it.
-const SHORTEST_BARE: usize = 12;
+const MIN_BARE_KEY_LENGTH: usize = 12;
 
 /// `scheme://user:password@host/path?token=…#…` without user, password, the values of its query and what follows
 /// the `#`. Also for texts that hold addresses, and for addresses that are none because of their password.
@@ -103,13 +103,13 @@ fn masked_parameter(parameter: &str) -> String {
 
 fn is_plain(name: &str, value: &str) -> bool {
     let harmless = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-    PLAIN.contains(&name) && value.chars().all(harmless)
+    PUBLIC_PARAMETERS.contains(&name) && value.chars().all(harmless)
 }
 
 /// A key by itself; in base64 it may end in `=`.
 fn is_bare_key(parameter: &str) -> bool {
     let key = parameter.trim_end_matches('=');
-    key.chars().count() >= SHORTEST_BARE && !key.contains('=')
+    key.chars().count() >= MIN_BARE_KEY_LENGTH && !key.contains('=')
 }
 
 /// What in an address may be a key: its password, or the user where there is none, and the values of its query, each

@@ -7,7 +7,7 @@
 use domain::{Level, Notice};
 use serde_json::Value;
 
-use crate::layer::{Layer, Object, Standing};
+use crate::layer::{Authority, Layer, Object};
 use crate::origin::Origin;
 
 /// What is to happen to a call. Stricter is greater.
@@ -82,12 +82,12 @@ pub(crate) fn collect(
         let known = (1..=path.len()).rev().find_map(|length| Some((length, layer.at(&path[..length])?)));
         match known {
             Some((length, Value::Object(block))) if length == path.len() => {
-                Reader { layer, path, otherwise, rules: &mut rules, notices }.read(block);
+                RuleCollector { layer, path, otherwise, rules: &mut rules, notices }.read(block);
             }
             None | Some((_, Value::Object(_) | Value::Null)) => {}
             Some((length, _)) => {
                 let what = "must be an object; every tool call asks until that is mended.";
-                let wrong = layer.wrong(Level::Error, &path[..length], what);
+                let wrong = layer.describe_invalid(Level::Error, &path[..length], what);
                 rules.closed.get_or_insert_with(|| wrong.text.clone());
                 notices.push(wrong);
             }
@@ -98,7 +98,7 @@ pub(crate) fn collect(
 
 /// The rules of a map from target to matchers, as in `approval.deny` and in a hook's `matcher`. What cannot
 /// be read is an error beside the rules that can.
-pub(crate) fn read_rules(value: &Value, origin: &Origin) -> (Vec<Rule>, Vec<Malformed>) {
+pub(crate) fn read_rules(value: &Value, origin: &Origin) -> (Vec<Rule>, Vec<RuleError>) {
     let mut malformed = Vec::new();
     let rule =
         |target: &str, args_matchers| Rule { target: target.into(), args_matchers, origin: origin.clone() };
@@ -108,7 +108,7 @@ pub(crate) fn read_rules(value: &Value, origin: &Origin) -> (Vec<Rule>, Vec<Malf
             for (target, matchers) in map {
                 match read_matchers(matchers) {
                     Ok(args_matchers) => rules.push(rule(target, args_matchers)),
-                    Err(what) => malformed.push(Malformed { target: Some(target.clone()), what }),
+                    Err(what) => malformed.push(RuleError { target: Some(target.clone()), what }),
                 }
             }
         }
@@ -117,7 +117,7 @@ pub(crate) fn read_rules(value: &Value, origin: &Origin) -> (Vec<Rule>, Vec<Malf
             for target in targets {
                 match target.as_str() {
                     Some(target) => rules.push(rule(target, Vec::new())),
-                    None => malformed.push(Malformed {
+                    None => malformed.push(RuleError {
                         target: None,
                         what: "names a tool by something else than text".into(),
                     }),
@@ -125,18 +125,18 @@ pub(crate) fn read_rules(value: &Value, origin: &Origin) -> (Vec<Rule>, Vec<Malf
             }
         }
         Value::Null => {}
-        _ => malformed.push(Malformed { target: None, what: "must be an object from tool to {}".into() }),
+        _ => malformed.push(RuleError { target: None, what: "must be an object from tool to {}".into() }),
     }
     (rules, malformed)
 }
 
-pub(crate) struct Malformed {
+pub(crate) struct RuleError {
     /// The tool the rule is about, when that much is known.
     pub(crate) target: Option<String>,
     pub(crate) what: String,
 }
 
-struct Reader<'a> {
+struct RuleCollector<'a> {
     layer: &'a Layer,
     path: &'a [&'a str],
     otherwise: Option<Approval>,
@@ -144,15 +144,15 @@ struct Reader<'a> {
     notices: &'a mut Vec<Notice>,
 }
 
-impl Reader<'_> {
+impl RuleCollector<'_> {
     fn read(&mut self, block: &Object) {
-        let standing = self.layer.standing;
+        let authority = self.layer.authority;
         for (key, value) in block {
             match key.as_str() {
                 "byDefault" => self.read_default(value),
                 "deny" => self.read_strict("deny", value),
-                "ask" if standing != Standing::DenyOnly => self.read_strict("ask", value),
-                "allow" if standing == Standing::Full => self.read_allow(value),
+                "ask" if authority != Authority::DenyOnly => self.read_strict("ask", value),
+                "allow" if authority == Authority::Full => self.read_allow(value),
                 "ask" | "allow" => {}
                 _ => self.close(key, "is no list of rules; `byDefault`, `allow`, `ask` and `deny` are."),
             }
@@ -168,10 +168,10 @@ impl Reader<'_> {
             _ => return self.close("byDefault", "must be \"allow\", \"ask\" or \"deny\"."),
         };
         let stricter = Some(approval) > self.rules.by_default.or(self.otherwise);
-        let applies = match self.layer.standing {
-            Standing::Full => true,
-            Standing::Untrusted => stricter,
-            Standing::DenyOnly => stricter && approval == Approval::Deny,
+        let applies = match self.layer.authority {
+            Authority::Full => true,
+            Authority::Untrusted => stricter,
+            Authority::DenyOnly => stricter && approval == Approval::Deny,
         };
         if applies {
             self.rules.by_default = Some(approval);
@@ -181,7 +181,7 @@ impl Reader<'_> {
     /// Rules add up; one that cannot be read holds for all of its tool, or for all tools.
     fn read_strict(&mut self, list: &str, value: &Value) {
         let (mut rules, malformed) = read_rules(value, &self.layer.origin);
-        for Malformed { target, what } in malformed {
+        for RuleError { target, what } in malformed {
             let Some(target) = target else {
                 self.close(list, &format!("{what}."));
                 continue;
@@ -199,7 +199,7 @@ impl Reader<'_> {
     /// A higher layer's rule about the same target replaces the lower one; one that cannot be read is dropped.
     fn read_allow(&mut self, value: &Value) {
         let (rules, malformed) = read_rules(value, &self.layer.origin);
-        for Malformed { target, what } in malformed {
+        for RuleError { target, what } in malformed {
             let what = format!("{what}; it allows nothing until that is mended.");
             self.report(&["allow"].into_iter().chain(target.as_deref()).collect::<Vec<_>>(), &what);
             self.rules.allow.retain(|rule| Some(&rule.target) != target.as_ref());
@@ -216,7 +216,7 @@ impl Reader<'_> {
 
     fn report(&mut self, key: &[&str], what: &str) {
         let path: Vec<&str> = self.path.iter().chain(key).copied().collect();
-        self.notices.push(self.layer.wrong(Level::Error, &path, what));
+        self.notices.push(self.layer.describe_invalid(Level::Error, &path, what));
     }
 }
 

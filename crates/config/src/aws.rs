@@ -16,7 +16,7 @@ impl AwsSettings {
     pub(crate) fn read(environment: &Environment, redactor: &Redactor) -> Self {
         let secret = |name| {
             let secret = environment.var(name)?;
-            redactor.learn(secret);
+            redactor.add_secret(secret);
             Some(Secret::new(secret))
         };
         let text = |names: &[&str]| environment.first(names).map(|(_, value)| value.to_owned());

@@ -2,7 +2,7 @@
 
 use crate::approval::ApprovalRules;
 use crate::cursor::Cursor;
-use crate::dynamic::Dynamic;
+use crate::lazy_text::LazyText;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BehaviorSettings {
@@ -10,8 +10,8 @@ pub struct BehaviorSettings {
     pub primary: bool,
     /// Whether another behavior may start it for a task.
     pub subagent: bool,
-    pub description: Option<Dynamic>,
-    pub system_prompt: Option<Dynamic>,
+    pub description: Option<LazyText>,
+    pub system_prompt: Option<LazyText>,
     pub default_model: Option<String>,
     pub variant: Option<String>,
     pub disabled_tools: Vec<String>,
@@ -25,14 +25,14 @@ pub struct BehaviorSettings {
 /// The user's own texts in place of ours.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prompts {
-    pub chat: Option<Dynamic>,
-    pub chat_title: Option<Dynamic>,
-    pub compact: Option<Dynamic>,
-    pub init: Option<Dynamic>,
-    pub completion: Option<Dynamic>,
-    pub rewrite: Option<Dynamic>,
+    pub chat: Option<LazyText>,
+    pub chat_title: Option<LazyText>,
+    pub compact: Option<LazyText>,
+    pub init: Option<LazyText>,
+    pub completion: Option<LazyText>,
+    pub rewrite: Option<LazyText>,
     /// Descriptions of tools by their names.
-    pub tools: Vec<(String, Dynamic)>,
+    pub tools: Vec<(String, LazyText)>,
 }
 
 impl BehaviorSettings {

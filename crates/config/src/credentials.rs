@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::{Environment, private_file};
 
 pub trait Credentials: Send + Sync {
-    fn get(&self, provider: &str) -> Result<Option<Kept>, Failure>;
-    fn put(&self, provider: &str, kept: Kept) -> Result<(), Failure>;
+    fn get(&self, provider: &str) -> Result<Option<StoredCredential>, Failure>;
+    fn put(&self, provider: &str, kept: StoredCredential) -> Result<(), Failure>;
     /// Whether there was something.
     fn remove(&self, provider: &str) -> Result<bool, Failure>;
     /// Providers that something is kept for.
@@ -28,7 +28,7 @@ pub trait Credentials: Send + Sync {
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Kept {
+pub enum StoredCredential {
     Key {
         key: String,
     },
@@ -36,25 +36,25 @@ pub enum Kept {
     GitHub {
         token: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        access: Option<Access>,
+        access: Option<AccessToken>,
     },
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StoredCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Kept(…)")
+        f.write_str("StoredCredential(…)")
     }
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Access {
+pub struct AccessToken {
     pub token: String,
     /// Seconds since 1970.
     pub expires_at: i64,
 }
 
-type All = BTreeMap<String, Kept>;
+type All = BTreeMap<String, StoredCredential>;
 
 /// `credentials.json` in the data directory.
 pub struct CredentialFile {
@@ -109,11 +109,11 @@ impl CredentialFile {
 }
 
 impl Credentials for CredentialFile {
-    fn get(&self, provider: &str) -> Result<Option<Kept>, Failure> {
+    fn get(&self, provider: &str) -> Result<Option<StoredCredential>, Failure> {
         Ok(self.all()?.remove(provider))
     }
 
-    fn put(&self, provider: &str, kept: Kept) -> Result<(), Failure> {
+    fn put(&self, provider: &str, kept: StoredCredential) -> Result<(), Failure> {
         self.change(|all| all.insert(provider.to_owned(), kept)).map(drop)
     }
 

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use domain::{Level, Notice};
 use serde_json::Value;
 
-use crate::dynamic::{Dynamic, SecretSource, Surroundings};
 use crate::environment::Environment;
 use crate::layer::{Layer, notice};
+use crate::lazy_text::{LazyText, LookupContext, SecretSource};
 use crate::origin::Origin;
 use crate::secret::Redactor;
 use crate::tree::{LayerIndex, Node, dotted};
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
             None => Vec::new(),
             Some(Some(entries)) => entries.keys().map(|key| self.get(key)).collect(),
             Some(None) => {
-                self.wrong("must be an object");
+                self.report_invalid("must be an object");
                 Vec::new()
             }
         }
@@ -103,11 +103,11 @@ impl<'a> Cursor<'a> {
 
     /// A text in which every reference is looked up now. An empty one counts as absent.
     pub(crate) fn text(&self) -> Option<String> {
-        self.now(&self.dynamic()?)
+        self.now(&self.lazy_text()?)
     }
 
     /// What has to be known before anything else can go on.
-    pub(crate) fn now(&self, text: &Dynamic) -> Option<String> {
+    pub(crate) fn now(&self, text: &LazyText) -> Option<String> {
         match text.get_now() {
             Ok(text) => Some(text).filter(|text| !text.is_empty()),
             Err(failure) => {
@@ -122,28 +122,28 @@ impl<'a> Cursor<'a> {
     }
 
     /// A text that is looked up at its first use. One that is known to be empty counts as absent.
-    pub(crate) fn dynamic(&self) -> Option<Dynamic> {
+    pub(crate) fn lazy_text(&self) -> Option<LazyText> {
         let (text, layer) = self.written()?;
-        let dynamic = Dynamic::new(&self.dotted(), text, true, &self.surroundings(layer));
-        Some(dynamic).filter(|dynamic| dynamic.known() != Some(""))
+        let lazy_text = LazyText::new(&self.dotted(), text, true, &self.lookup_context(layer));
+        Some(lazy_text).filter(|lazy_text| lazy_text.known() != Some(""))
     }
 
     /// The same where nothing may take the place of what is written: empty when it is no text.
-    pub(crate) fn written_url(&self) -> Option<Dynamic> {
+    pub(crate) fn url_text(&self) -> Option<LazyText> {
         let node = self.node?;
         let text = node.leaf().and_then(|(value, layer)| Some((value.as_str()?, layer)));
         Some(match text {
-            Some((text, layer)) => Dynamic::new(&self.dotted(), text, true, &self.surroundings(layer)),
-            None => Dynamic::plain(self.dotted(), ""),
+            Some((text, layer)) => LazyText::new(&self.dotted(), text, true, &self.lookup_context(layer)),
+            None => LazyText::plain(self.dotted(), ""),
         })
     }
 
     /// A text for the model, in which white space matters.
-    pub(crate) fn prompt(&self) -> Option<Dynamic> {
+    pub(crate) fn prompt(&self) -> Option<LazyText> {
         let (text, layer) = self.written()?;
-        let prompt = Dynamic::new(&self.dotted(), text, false, &self.surroundings(layer));
+        let prompt = LazyText::new(&self.dotted(), text, false, &self.lookup_context(layer));
         if prompt.needs_class_path() {
-            self.wrong("refers to a file of ECA's own program");
+            self.report_invalid("refers to a file of ECA's own program");
             return None;
         }
         Some(prompt).filter(|prompt| prompt.known() != Some(""))
@@ -155,7 +155,7 @@ impl<'a> Cursor<'a> {
 
     fn masked(&self, redactor: Option<&Redactor>) -> Option<SecretSource> {
         let (text, layer) = self.written()?;
-        let secret = SecretSource::new(&self.dotted(), text, &self.surroundings(layer), redactor);
+        let secret = SecretSource::new(&self.dotted(), text, &self.lookup_context(layer), redactor);
         Some(secret).filter(|secret| secret.known().is_none_or(|secret| !secret.expose().is_empty()))
     }
 
@@ -172,26 +172,26 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn texts(&self) -> Vec<String> {
-        self.dynamics().iter().filter_map(|text| self.now(text)).collect()
+        self.lazy_texts().iter().filter_map(|text| self.now(text)).collect()
     }
 
-    pub(crate) fn dynamics(&self) -> Vec<Dynamic> {
+    pub(crate) fn lazy_texts(&self) -> Vec<LazyText> {
         let list = |value: &'a Value| -> Option<Vec<&'a str>> {
             value.as_array()?.iter().map(Value::as_str).collect()
         };
         let Some((texts, layer)) = self.leaf("a list of texts", list) else { return Vec::new() };
-        let around = self.surroundings(layer);
-        texts.iter().map(|text| Dynamic::new(&self.dotted(), text, false, &around)).collect()
+        let context = self.lookup_context(layer);
+        texts.iter().map(|text| LazyText::new(&self.dotted(), text, false, &context)).collect()
     }
 
     /// Reports that the value here `must be …`; the default is used.
-    pub(crate) fn wrong(&self, what: &str) {
+    pub(crate) fn report_invalid(&self, what: &str) {
         self.report(Level::Warning, &format!("{what}; the default is used instead."));
     }
 
     pub(crate) fn report(&self, level: Level, what: &str) {
         let notice = match self.layer() {
-            Some(layer) => layer.wrong(level, &self.path, what),
+            Some(layer) => layer.describe_invalid(level, &self.path, what),
             None => notice(level, format!("`{}` {what}", self.dotted())),
         };
         self.scope.notices.borrow_mut().push(notice);
@@ -230,19 +230,19 @@ impl<'a> Cursor<'a> {
         let read_node = |node: &'a Node| node.leaf().and_then(|(value, layer)| Some((read(value)?, layer)));
         let node = self.node?;
         read_node(node).or_else(|| {
-            self.wrong(&format!("must be {what}"));
+            self.report_invalid(&format!("must be {what}"));
             read_node(self.default?)
         })
     }
 
-    fn surroundings(&self, layer: LayerIndex) -> Surroundings<'_> {
+    fn lookup_context(&self, layer: LayerIndex) -> LookupContext<'_> {
         let layer = self.scope.layers.get(layer);
         // The user's own commands never run in a folder that a stranger wrote.
         let directory = match layer.map(|layer| &layer.origin) {
             Some(Origin::ProjectFile { root, .. }) => root,
             _ => self.scope.environment.home(),
         };
-        Surroundings {
+        LookupContext {
             environment: self.scope.environment,
             base: layer.map_or(self.scope.directory, |layer| &layer.base),
             directory,

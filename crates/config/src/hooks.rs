@@ -6,9 +6,9 @@ use std::time::Duration;
 use domain::Level;
 use serde_json::Value;
 
-use crate::approval::{Malformed, Rule, read_rules};
+use crate::approval::{Rule, RuleError, read_rules};
 use crate::cursor::Cursor;
-use crate::dynamic::Dynamic;
+use crate::lazy_text::LazyText;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookSettings {
@@ -43,7 +43,7 @@ pub enum HookScript {
 /// A command that the model may call with arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CustomTool {
-    pub description: Dynamic,
+    pub description: LazyText,
     /// With `{{argument}}` in the places of the arguments.
     pub command: String,
     pub schema: Value,
@@ -60,7 +60,7 @@ impl HookSettings {
                 (rules, malformed) if malformed.is_empty() => Some(HookMatcher::Tools(rules)),
                 (_, malformed) => {
                     let what =
-                        malformed.first().map(|Malformed { what, .. }| what.as_str()).unwrap_or_default();
+                        malformed.first().map(|RuleError { what, .. }| what.as_str()).unwrap_or_default();
                     return left_out(cursor, &format!("has a matcher that {what}"));
                 }
             },

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use domain::{Level, Notice};
 use serde_json::{Map, Value};
 
+use crate::jsonc::{self, SourceError};
 use crate::origin::Origin;
-use crate::source::{self, Broken};
 use crate::tree::dotted;
 
 pub(crate) type Object = Map<String, Value>;
 
 /// How much of a layer takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Authority {
     Full,
     /// A project's file in a folder that is not trusted: only what is harmless or stricter.
     Untrusted,
@@ -25,21 +25,21 @@ pub(crate) enum Standing {
 pub(crate) struct Layer {
     pub(crate) origin: Origin,
     pub(crate) values: Object,
-    pub(crate) standing: Standing,
+    pub(crate) authority: Authority,
     /// What relative paths in `${file:…}` start from.
     pub(crate) base: PathBuf,
-    /// Kept so that a wrong value can be named by line and column.
+    /// StoredCredential so that a wrong value can be named by line and column.
     pub(crate) text: Option<String>,
 }
 
 impl Layer {
     pub(crate) fn new(origin: Origin, values: Object, base: PathBuf) -> Self {
-        Self { origin, values, standing: Standing::Full, base, text: None }
+        Self { origin, values, authority: Authority::Full, base, text: None }
     }
 
     /// Reads a text of settings; what is wrong with it is a notice that names its origin.
     pub(crate) fn parse(origin: Origin, text: String, base: PathBuf) -> Result<Self, Notice> {
-        let values = source::parse(&text).map_err(|broken| unusable(&origin, &broken))?;
+        let values = jsonc::parse(&text).map_err(|broken| unusable(&origin, &broken))?;
         Ok(Self { text: Some(text), ..Self::new(origin, values, base) })
     }
 
@@ -47,7 +47,7 @@ impl Layer {
     pub(crate) fn read(origin: Origin) -> Result<Option<Self>, Notice> {
         let Some(path) = origin.file().map(ToOwned::to_owned) else { return Ok(None) };
         let base = path.parent().map(ToOwned::to_owned).unwrap_or_default();
-        match source::read(&path) {
+        match jsonc::read(&path) {
             Ok(None) => Ok(None),
             Ok(Some(text)) => Self::parse(origin, text, base).map(Some),
             Err(broken) => Err(unusable(&origin, &broken)),
@@ -61,7 +61,7 @@ impl Layer {
 
     /// Where a key stands, for people: file, line and column as far as they are known.
     pub(crate) fn place(&self, path: &[&str]) -> String {
-        let found = self.text.as_deref().and_then(|text| source::locate(text, path.iter().copied()));
+        let found = self.text.as_deref().and_then(|text| jsonc::locate(text, path.iter().copied()));
         match found {
             Some((line, column)) => format!("{}, line {line}, column {column}", self.origin),
             None => self.origin.to_string(),
@@ -69,7 +69,7 @@ impl Layer {
     }
 
     /// A wrong value, named by place and key.
-    pub(crate) fn wrong(&self, level: Level, path: &[&str], what: &str) -> Notice {
+    pub(crate) fn describe_invalid(&self, level: Level, path: &[&str], what: &str) -> Notice {
         notice(level, format!("{}: `{}` {what}", self.place(path), dotted(path.iter().copied())))
     }
 }
@@ -81,7 +81,7 @@ pub(crate) fn notice(level: Level, text: impl AsRef<str>) -> Notice {
     Notice { level, text }
 }
 
-fn unusable(origin: &Origin, broken: &Broken) -> Notice {
+fn unusable(origin: &Origin, broken: &SourceError) -> Notice {
     notice(
         Level::Error,
         format!(

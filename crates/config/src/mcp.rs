@@ -1,7 +1,7 @@
 //! `mcpServers.<name>`: a program to start or an address to speak to.
 
 use crate::cursor::Cursor;
-use crate::dynamic::{Dynamic, SecretSource};
+use crate::lazy_text::{LazyText, SecretSource};
 use crate::origin::Origin;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -14,12 +14,12 @@ pub struct McpServer {
 #[derive(Debug, Clone, PartialEq)]
 pub enum McpTransport {
     Stdio {
-        command: Dynamic,
-        args: Vec<Dynamic>,
+        command: LazyText,
+        args: Vec<LazyText>,
         env: Vec<(String, SecretSource)>,
     },
     Http {
-        url: Dynamic,
+        url: LazyText,
         headers: Vec<(String, SecretSource)>,
         client_id: Option<String>,
         client_secret: Option<SecretSource>,
@@ -30,10 +30,10 @@ pub enum McpTransport {
 
 impl McpServer {
     pub(crate) fn read(cursor: &Cursor) -> Option<Self> {
-        let transport = match (cursor.get("command").dynamic(), cursor.get("url").dynamic()) {
+        let transport = match (cursor.get("command").lazy_text(), cursor.get("url").lazy_text()) {
             (Some(command), _) => McpTransport::Stdio {
                 command,
-                args: cursor.get("args").dynamics(),
+                args: cursor.get("args").lazy_texts(),
                 env: cursor.get("env").secrets(),
             },
             (None, Some(url)) => McpTransport::Http {

@@ -2,13 +2,13 @@
 
 /// What `${netrc:…}` and `keyRc` ask for: `[login@]machine[:port]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct NetrcQuery<'a> {
     login: Option<&'a str>,
     machine: &'a str,
     port: Option<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> NetrcQuery<'a> {
     pub(crate) fn parse(text: &'a str) -> Self {
         let (login, rest) = match text.split_once('@') {
             Some((login, rest)) => (Some(login), rest),
@@ -23,7 +23,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// The password of the first entry that fits.
-pub(crate) fn password(text: &str, wanted: &Wanted) -> Option<String> {
+pub(crate) fn password(text: &str, wanted: &NetrcQuery) -> Option<String> {
     let mut entry = Entry::default();
     let mut words = Words(text);
     while let Some(word) = words.keyword() {
@@ -56,7 +56,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn fits(&self, wanted: &Wanted) -> bool {
+    fn fits(&self, wanted: &NetrcQuery) -> bool {
         self.password.is_some()
             && (self.any || self.machine.as_deref() == Some(wanted.machine))
             && wanted.login.is_none_or(|login| self.login.as_deref() == Some(login))
@@ -150,7 +150,7 @@ mod tests {
             ("me@api.two.com:8443", None),
         ];
         for (wanted, want) in rows {
-            assert_eq!(password(FILE, &Wanted::parse(wanted)).as_deref(), want, "{wanted}");
+            assert_eq!(password(FILE, &NetrcQuery::parse(wanted)).as_deref(), want, "{wanted}");
         }
     }
 
@@ -158,7 +158,7 @@ mod tests {
     fn odd_files_give_nothing() {
         for text in ["", "machine", "machine a", "machine a password", "password x", "machine a password \"x"]
         {
-            let got = password(text, &Wanted::parse("a"));
+            let got = password(text, &NetrcQuery::parse("a"));
             assert!(got.is_none() || got.as_deref() == Some("x"), "{text}: {got:?}");
         }
     }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use crate::address::secrets;
 use crate::cursor::Cursor;
-use crate::dynamic::SecretSource;
 use crate::environment::Environment;
+use crate::lazy_text::SecretSource;
 use crate::secret::{Redactor, Secret};
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,7 +38,7 @@ impl NetworkSettings {
             proxies: Proxies::read(scope.environment, scope.redactor),
         };
         if settings.client_cert.is_some() != settings.client_key.is_some() {
-            cursor.wrong("needs `clientCert` and `clientKey` together");
+            cursor.report_invalid("needs `clientCert` and `clientKey` together");
             return Self { client_cert: None, client_key: None, ..settings };
         }
         settings
@@ -50,7 +50,7 @@ impl Proxies {
         let address = |names: &[&str]| {
             let (_, address) = environment.first(names)?;
             for secret in secrets(address) {
-                redactor.learn(&secret);
+                redactor.add_secret(&secret);
             }
             Some(Secret::new(address))
         };

@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 use crate::address;
 use crate::cursor::Cursor;
-use crate::dynamic::{Dynamic, SecretSource};
+use crate::lazy_text::{LazyText, SecretSource};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProviderSettings {
     /// `openai-responses`, `openai-chat`, `anthropic` or another format that llm knows.
     pub api: Option<String>,
     /// Also when it is empty or could not be looked up: then it says so below.
-    pub url: Option<Dynamic>,
+    pub url: Option<LazyText>,
     /// Why the url that is written cannot be used. Nothing may be sent anywhere else in its place.
     pub url_problem: Option<Failure>,
     pub key: Option<SecretSource>,
@@ -108,8 +108,8 @@ impl ProviderSettings {
 
 /// Looked up now, because nothing can be said of a provider without it. What is written and yields nothing is a
 /// problem: without it the vendor's own url would get what was meant for another.
-fn url(cursor: &Cursor) -> Option<(Dynamic, Option<Failure>)> {
-    let url = cursor.written_url()?;
+fn url(cursor: &Cursor) -> Option<(LazyText, Option<Failure>)> {
+    let url = cursor.url_text()?;
     let found = url.get_now().and_then(|known| match known.is_empty() {
         true => Err(Failure::config(format!("`{}` is written, but is empty.", cursor.dotted()))
             .hint("Set what it refers to, or take it out of your settings.")),
@@ -118,7 +118,7 @@ fn url(cursor: &Cursor) -> Option<(Dynamic, Option<Failure>)> {
     match found {
         Ok(known) => {
             for secret in address::secrets(&known) {
-                cursor.scope().redactor.learn(&secret);
+                cursor.scope().redactor.add_secret(&secret);
             }
             Some((url, None))
         }
@@ -156,7 +156,7 @@ pub(crate) fn object(cursor: &Cursor) -> Map<String, Value> {
         Some(Value::Object(object)) => object,
         None | Some(Value::Null) => Map::new(),
         Some(_) => {
-            cursor.wrong("must be an object");
+            cursor.report_invalid("must be an object");
             Map::new()
         }
     }

@@ -11,14 +11,14 @@ use crate::approval::{self, Approval, ApprovalRules};
 use crate::cursor::{Cursor, Scope};
 use crate::defaults;
 use crate::environment::Environment;
-use crate::layer::{Layer, Object, Standing, notice};
-use crate::legacy::modernize;
+use crate::layer::{Authority, Layer, Object, notice};
+use crate::legacy_keys::modernize;
 use crate::origin::Origin;
 use crate::secret::Redactor;
 use crate::settings::Settings;
-use crate::tightening::without_trust;
 use crate::tree::Node;
 use crate::trust::{self, Folder};
+use crate::untrusted::without_trust;
 use crate::variables;
 
 /// What comes from outside the environment and the files.
@@ -51,13 +51,13 @@ pub struct Resolved {
 /// Reads all layers and resolves them. Blocks for a command only where a setting that is needed at once, such
 /// as `defaultModel`, refers to one; keys, addresses, headers and prompts wait for their first use.
 pub fn resolve(environment: &Environment, inputs: &Inputs) -> Resolved {
-    let mut gathering = Gathering::new(environment, inputs);
-    gathering.gather();
-    gathering.merge();
-    gathering.finish()
+    let mut resolver = Resolver::new(environment, inputs);
+    resolver.gather();
+    resolver.merge();
+    resolver.finish()
 }
 
-struct Gathering<'a> {
+struct Resolver<'a> {
     environment: &'a Environment,
     inputs: &'a Inputs,
     layers: Vec<Layer>,
@@ -68,7 +68,7 @@ struct Gathering<'a> {
     closed: Option<String>,
 }
 
-impl<'a> Gathering<'a> {
+impl<'a> Resolver<'a> {
     fn new(environment: &'a Environment, inputs: &'a Inputs) -> Self {
         let defaults = Layer::new(Origin::Default, defaults::values().clone(), environment.home().to_owned());
         Self {
@@ -99,7 +99,7 @@ impl<'a> Gathering<'a> {
         let asked = |layer: &Layer| layer.values.get("pureConfig") == Some(&Value::Bool(true));
         let pure = wholly_pure || self.layers.iter().any(asked);
         if !wholly_pure {
-            self.gather_global(if pure { Standing::DenyOnly } else { Standing::Full });
+            self.gather_global(if pure { Authority::DenyOnly } else { Authority::Full });
         }
         self.layers.iter_mut().for_each(|layer| modernize(&mut layer.values));
         if !pure {
@@ -127,10 +127,10 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    fn gather_global(&mut self, standing: Standing) {
+    fn gather_global(&mut self, authority: Authority) {
         for directory in [self.environment.eca_config_dir(), self.environment.config_dir()] {
             let layer = Layer::read(Origin::GlobalFile(directory.join("config.json")));
-            self.add(layer.map(|layer| layer.map(|layer| Layer { standing, ..layer })));
+            self.add(layer.map(|layer| layer.map(|layer| Layer { authority, ..layer })));
         }
     }
 
@@ -139,10 +139,10 @@ impl<'a> Gathering<'a> {
             // Trust is given to a place, not to one of the names it has.
             let root = root.canonicalize().unwrap_or_else(|_| root.clone());
             let (mut layers, broken) = trust::project_layers(&root);
-            let (folder, problem) = trust::look_up(self.environment, root, &layers);
+            let (folder, problem) = trust::check_folder(self.environment, root, &layers);
             self.notices.extend(problem.filter(|problem| !self.notices.contains(problem)));
             if !folder.is_trusted() || !broken.is_empty() {
-                layers.iter_mut().for_each(|layer| layer.standing = Standing::Untrusted);
+                layers.iter_mut().for_each(|layer| layer.authority = Authority::Untrusted);
             }
             broken.into_iter().for_each(|notice| self.add(Err(notice)));
             self.layers.append(&mut layers);
@@ -152,7 +152,7 @@ impl<'a> Gathering<'a> {
 
     /// `extraConfigs` of the user's own settings; a project cannot name files.
     fn extra_files(&self) -> Vec<PathBuf> {
-        let named = self.layers.iter().rev().filter(|layer| layer.standing == Standing::Full);
+        let named = self.layers.iter().rev().filter(|layer| layer.authority == Authority::Full);
         let named = named.filter_map(|layer| layer.values.get("extraConfigs")?.as_array()).next();
         let paths = named.into_iter().flatten().filter_map(Value::as_str);
         paths.map(|path| self.directory().join(self.environment.expand_home(path))).collect()
@@ -184,9 +184,9 @@ impl<'a> Gathering<'a> {
     fn merge(&mut self) {
         let mut left_out: Vec<(&Path, Vec<String>)> = Vec::new();
         for (index, layer) in self.layers.iter().enumerate() {
-            match (layer.standing, &layer.origin) {
-                (Standing::Full, _) => self.tree.merge(&layer.values, index, Some(defaults::tree())),
-                (Standing::Untrusted, Origin::ProjectFile { root, .. }) => {
+            match (layer.authority, &layer.origin) {
+                (Authority::Full, _) => self.tree.merge(&layer.values, index, Some(defaults::tree())),
+                (Authority::Untrusted, Origin::ProjectFile { root, .. }) => {
                     let (applied, keys) = without_trust(&layer.values, &self.tree);
                     self.tree.merge(&applied, index, Some(defaults::tree()));
                     match left_out.last_mut() {
@@ -194,7 +194,7 @@ impl<'a> Gathering<'a> {
                         _ => left_out.push((root, keys)),
                     }
                 }
-                (Standing::Untrusted | Standing::DenyOnly, _) => {}
+                (Authority::Untrusted | Authority::DenyOnly, _) => {}
             }
         }
         for (root, mut keys) in left_out {
@@ -202,16 +202,16 @@ impl<'a> Gathering<'a> {
             keys.retain(|key| seen.insert(key.clone()));
             let folder = self.folders.iter().find(|folder| folder.root == root && !folder.is_trusted());
             if let Some(folder) = folder.filter(|_| !keys.is_empty()) {
-                self.notices.push(trust::left_out(folder, &keys));
+                self.notices.push(trust::untrusted_notice(folder, &keys));
             }
         }
-        variables::fill(self.environment, &mut self.tree, &mut self.layers);
+        variables::fill_from_environment(self.environment, &mut self.tree, &mut self.layers);
     }
 
     fn finish(mut self) -> Resolved {
         let redactor = self.inputs.redactor.clone();
         let secret_variables = variables::secret_names(self.environment, &self.tree);
-        variables::teach(self.environment, &secret_variables, &redactor);
+        variables::register_secrets(self.environment, &secret_variables, &redactor);
         let approval = self.approval();
         let mut scope = Scope {
             environment: self.environment,

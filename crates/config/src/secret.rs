@@ -42,21 +42,22 @@ impl Serialize for Secret {
 }
 
 /// Shorter values are no secrets, and masking them would garble ordinary text.
-const SHORTEST: usize = 6;
+const MIN_SECRET_LENGTH: usize = 6;
 
 /// Knows every secret value met so far and masks it in any text. Copies share what they know.
 #[derive(Clone, Default)]
 pub struct Redactor(Arc<RwLock<Vec<String>>>);
 
 impl Redactor {
-    pub fn learn(&self, secret: &str) {
+    pub fn add_secret(&self, secret: &str) {
         let secret = secret.trim();
-        if secret.len() < SHORTEST {
+        if secret.len() < MIN_SECRET_LENGTH {
             return;
         }
         let Ok(mut known) = self.0.write() else { return };
         // `Bearer …` is a secret with and without its first word.
-        let bare = secret.split_once(' ').map(|(_, bare)| bare).filter(|bare| bare.len() >= SHORTEST);
+        let bare =
+            secret.split_once(' ').map(|(_, bare)| bare).filter(|bare| bare.len() >= MIN_SECRET_LENGTH);
         for form in [Some(secret), bare].into_iter().flatten().flat_map(forms) {
             if !known.contains(&form) {
                 known.push(form);
@@ -108,7 +109,7 @@ mod tests {
         let redactor = Redactor::default();
         let copy = redactor.clone();
         for secret in ["Bearer abc-123456", "abc-123456-longer", "short", "with\"quote\n"] {
-            redactor.learn(secret);
+            redactor.add_secret(secret);
         }
         let rows = [
             ("nothing here", "nothing here"),

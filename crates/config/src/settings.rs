@@ -12,7 +12,7 @@ use crate::aws::AwsSettings;
 use crate::behavior::{BehaviorSettings, Prompts};
 use crate::cursor::Cursor;
 use crate::hooks::{CustomTool, HookSettings};
-use crate::legacy::canonical_behavior;
+use crate::legacy_keys::canonical_behavior;
 use crate::mcp::McpServer;
 use crate::network::NetworkSettings;
 use crate::origin::Origin;
@@ -166,7 +166,7 @@ const KNOWN: &[&str] = &[
     "welcomeMessage",
 ];
 
-const MANY: u64 = 1_000_000;
+const MAX_COUNT: u64 = 1_000_000;
 
 impl Settings {
     /// Reads the whole tree.
@@ -179,22 +179,24 @@ impl Settings {
         let seconds = |name| Duration::from_secs(root.get(name).number(1..=86_400).unwrap_or_default());
         let rewrite = root.get("rewrite");
         let behaviors = behaviors(root, approval.by_default);
-        let mut hooks: IndexMap<_, _> = named(&root.get("hooks"), HookSettings::read);
+        let mut hooks: IndexMap<_, _> = read_entries(&root.get("hooks"), HookSettings::read);
         hooks.sort_keys();
         Self {
             default_model: root.get("defaultModel").text(),
             default_behavior: default_behavior(&root.get("defaultAgent"), &behaviors),
             behaviors,
-            providers: named(&root.get("providers"), |provider| Some(ProviderSettings::read(provider))),
+            providers: read_entries(&root.get("providers"), |provider| {
+                Some(ProviderSettings::read(provider))
+            }),
             failover: root.get("failover").texts(),
             budget: Budget::read(&root.get("budget")),
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
             network: NetworkSettings::read(&root.get("network")),
             tools: ToolSettings::read(root, approval),
-            mcp_servers: named(&root.get("mcpServers"), McpServer::read),
+            mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),
             hooks,
-            custom_tools: named(&root.get("customTools"), CustomTool::read),
+            custom_tools: read_entries(&root.get("customTools"), CustomTool::read),
             rules: paths(&root.get("rules")),
             commands: paths(&root.get("commands")),
             skills: paths(&root.get("skills")),
@@ -204,7 +206,10 @@ impl Settings {
             chat: ChatSettings::read(root),
             completion_model: root.get("completion").get("model").text(),
             rewrite_model: rewrite.get("model").text(),
-            rewrite_full_file_max_lines: rewrite.get("fullFileMaxLines").number(1..=MANY).unwrap_or_default(),
+            rewrite_full_file_max_lines: rewrite
+                .get("fullFileMaxLines")
+                .number(1..=MAX_COUNT)
+                .unwrap_or_default(),
             variants_by_model: object(&root.get("variantsByModel")),
             stream_silence: seconds("streamSilenceSeconds"),
             concurrency: root.get("concurrency").number(1..=1000).unwrap_or_default(),
@@ -224,7 +229,7 @@ impl ChatSettings {
             default_trust: chat.get("defaultTrust").flag().unwrap_or_default(),
             auto_compact_percentage: root.get("autoCompactPercentage").number(1..=100).unwrap_or_default(),
             max_steps: root.get("maxSteps").number(1..=100_000).unwrap_or_default(),
-            retention_days: root.get("chatRetentionDays").number(0..=MANY),
+            retention_days: root.get("chatRetentionDays").number(0..=MAX_COUNT),
         }
     }
 }
@@ -246,7 +251,7 @@ impl Budget {
 impl ToolSettings {
     fn read(root: &Cursor, approval: ApprovalRules) -> Self {
         let cursor = root.get("toolCall");
-        let number = |group, name| cursor.get(group).get(name).number(1..=MANY).unwrap_or_default();
+        let number = |group, name| cursor.get(group).get(name).number(1..=MAX_COUNT).unwrap_or_default();
         let shell = cursor.get("shellCommand");
         Self {
             approval,
@@ -269,7 +274,7 @@ impl ToolSettings {
 
 impl IndexSettings {
     fn read(cursor: &Cursor) -> Self {
-        let number = |name| cursor.get("repoMap").get(name).number(1..=MANY).unwrap_or_default();
+        let number = |name| cursor.get("repoMap").get(name).number(1..=MAX_COUNT).unwrap_or_default();
         let kinds = cursor.get("ignoreFiles").value();
         let kinds = kinds.as_ref().and_then(Value::as_array).into_iter().flatten();
         Self {
@@ -289,7 +294,7 @@ impl LogLevel {
             Some("trace") => Self::Trace,
             Some("info") | None => Self::Info,
             Some(_) => {
-                cursor.wrong("must be error, warn, info, debug or trace");
+                cursor.report_invalid("must be error, warn, info, debug or trace");
                 Self::Info
             }
         }
@@ -297,7 +302,7 @@ impl LogLevel {
 }
 
 /// Every entry of an object that can be read.
-fn named<'a, T>(cursor: &Cursor<'a>, read: impl Fn(&Cursor<'a>) -> Option<T>) -> IndexMap<String, T> {
+fn read_entries<'a, T>(cursor: &Cursor<'a>, read: impl Fn(&Cursor<'a>) -> Option<T>) -> IndexMap<String, T> {
     cursor.entries().iter().filter_map(|entry| Some((entry.name().to_owned(), read(entry)?))).collect()
 }
 
@@ -308,7 +313,7 @@ fn paths(cursor: &Cursor) -> Vec<PathBuf> {
         entries.iter().map(|entry| entry.get("path").unwrap_or(entry).as_str().map(str::to_owned)).collect()
     });
     let Some(Some(paths)) = entries.map(|paths: Option<Vec<String>>| paths) else {
-        cursor.wrong("must be a list of {\"path\": …}");
+        cursor.report_invalid("must be a list of {\"path\": …}");
         return Vec::new();
     };
     paths.iter().map(|path| cursor.scope().environment.expand_home(path)).collect()
@@ -323,7 +328,7 @@ fn default_behavior(cursor: &Cursor, behaviors: &IndexMap<String, BehaviorSettin
     }
     let known: Vec<&str> =
         behaviors.iter().filter(|(_, behavior)| behavior.primary).map(|(name, _)| name.as_str()).collect();
-    cursor.wrong(&format!("names no behavior that can be chosen ({} can)", known.join(", ")));
+    cursor.report_invalid(&format!("names no behavior that can be chosen ({} can)", known.join(", ")));
     "agent".to_owned()
 }
 
@@ -342,7 +347,7 @@ fn behaviors(root: &Cursor, otherwise: Option<Approval>) -> IndexMap<String, Beh
 }
 
 /// A chain of heirs longer than this is a circle.
-const DEEPEST: usize = 8;
+const MAX_INHERITANCE_DEPTH: usize = 8;
 
 fn inherit(root: &Cursor, name: &str, otherwise: Option<Approval>, depth: usize) -> (Node, ApprovalRules) {
     let scope = root.scope();
@@ -350,8 +355,9 @@ fn inherit(root: &Cursor, name: &str, otherwise: Option<Approval>, depth: usize)
     let path = ["agent", name, "toolCall", "approval"];
     let rules = approval::collect(scope.layers, &path, otherwise, &mut scope.notices.borrow_mut());
     let ancestor = own.get("inherit").and_then(Node::leaf).and_then(|(value, _)| value.as_str());
-    let Some(ancestor) =
-        ancestor.map(canonical_behavior).filter(|ancestor| depth < DEEPEST && *ancestor != name)
+    let Some(ancestor) = ancestor
+        .map(canonical_behavior)
+        .filter(|ancestor| depth < MAX_INHERITANCE_DEPTH && *ancestor != name)
     else {
         return (own, rules);
     };

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::address;
 use crate::approval::{Approval, ApprovalRules, Rule};
-use crate::dynamic::closing;
-use crate::layer::{Layer, Standing};
+use crate::layer::{Authority, Layer};
+use crate::lazy_text::closing;
 use crate::origin::Origin;
 use crate::resolve::Resolved;
 use crate::secret::MASK;
@@ -94,7 +94,7 @@ impl Resolved {
             let (first, rest) = path.split_first()?;
             rest.iter().try_fold(layer.values.get(*first)?, |value, key| value.get(*key)).map(drop)
         };
-        let full = self.layers.iter().rev().filter(|layer| layer.standing == Standing::Full);
+        let full = self.layers.iter().rev().filter(|layer| layer.authority == Authority::Full);
         let layer = full.into_iter().find(|layer| names(layer).is_some());
         layer.map_or(&Origin::Default, |layer| &layer.origin)
     }
@@ -166,7 +166,7 @@ fn mask(path: &[&str], value: &Value) -> Value {
     }
 }
 
-/// References are shown, what stands around them and a variable's default are not.
+/// References are shown, what stands context them and a variable's default are not.
 fn mask_secret(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;

@@ -1,7 +1,7 @@
 //! Which folders the user trusts: remembered by canonical path and by a fingerprint of what the trust was
 //! given to, so that a project that changes those keys has to be trusted anew.
 //!
-//! Kept in `trust.json` in the data directory, readable by its owner only, replaced as a whole.
+//! StoredCredential in `trust.json` in the data directory, readable by its owner only, replaced as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -15,10 +15,10 @@ use sha2::{Digest, Sha256};
 
 use crate::environment::Environment;
 use crate::layer::{Layer, notice};
-use crate::legacy::modernize;
+use crate::legacy_keys::modernize;
 use crate::origin::Origin;
-use crate::tightening::needs_trust;
-use crate::{private_file, source};
+use crate::untrusted::needs_trust;
+use crate::{jsonc, private_file};
 
 /// Where a project's settings stand in its folder, the lower layer first.
 pub(crate) const PROJECT_FILES: [&str; 2] = [".eca/config.json", ".dragoman/config.json"];
@@ -92,7 +92,7 @@ pub(crate) fn project_layers(root: &Path) -> (Vec<Layer>, Vec<Notice>) {
 }
 
 /// What the user said about a folder, by its canonical path, with these settings.
-pub(crate) fn look_up(
+pub(crate) fn check_folder(
     environment: &Environment,
     root: PathBuf,
     layers: &[Layer],
@@ -102,7 +102,7 @@ pub(crate) fn look_up(
     }
     let (record, problem) = match read(environment) {
         Ok(record) => (record, None),
-        Err(notice) => (Record::default(), Some(notice)),
+        Err(notice) => (TrustRecord::default(), Some(notice)),
     };
     let trust = match record.folders.get(&key(&root)) {
         None => Trust::Untrusted,
@@ -113,7 +113,7 @@ pub(crate) fn look_up(
 }
 
 /// Says what was left out of a folder and how to let it in.
-pub(crate) fn left_out(folder: &Folder, keys: &[String]) -> Notice {
+pub(crate) fn untrusted_notice(folder: &Folder, keys: &[String]) -> Notice {
     const SHOWN: usize = 8;
     let mut names = keys.iter().take(SHOWN).map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
     if keys.len() > SHOWN {
@@ -130,7 +130,7 @@ pub(crate) fn left_out(folder: &Folder, keys: &[String]) -> Notice {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Record {
+struct TrustRecord {
     version: u32,
     folders: BTreeMap<String, String>,
 }
@@ -141,23 +141,23 @@ fn file(environment: &Environment) -> PathBuf {
     environment.data_dir().join("trust.json")
 }
 
-fn read(environment: &Environment) -> Result<Record, Notice> {
+fn read(environment: &Environment) -> Result<TrustRecord, Notice> {
     let path = file(environment);
     let unreadable = |what: String| {
         let text = format!("No folder counts as trusted, because {} cannot be used: {what}.", path.display());
         notice(Level::Error, text)
     };
-    let Some(text) = source::read(&path).map_err(|broken| unreadable(broken.0))? else {
-        return Ok(Record::default());
+    let Some(text) = jsonc::read(&path).map_err(|broken| unreadable(broken.0))? else {
+        return Ok(TrustRecord::default());
     };
-    let record: Record = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+    let record: TrustRecord = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
     match record.version {
         VERSION => Ok(record),
         version => Err(unreadable(format!("it has version {version}, and this program knows {VERSION}"))),
     }
 }
 
-fn change(environment: &Environment, change: impl FnOnce(&mut Record)) -> Result<(), Failure> {
+fn change(environment: &Environment, change: impl FnOnce(&mut TrustRecord)) -> Result<(), Failure> {
     let path = file(environment);
     let failed = |error: io::Error| {
         Failure::config(format!("{} could not be written: {error}.", path.display()))

@@ -10,7 +10,7 @@ use crate::secret::Redactor;
 use crate::tree::Node;
 
 /// The variables in which people keep the key of a provider, in order of preference.
-const KEYS: &[(&str, &[&str])] = &[
+const PROVIDER_KEYS: &[(&str, &[&str])] = &[
     ("anthropic", &["ANTHROPIC_API_KEY"]),
     ("azure", &["AZURE_OPENAI_API_KEY", "AZURE_API_KEY"]),
     ("bedrock", &["AWS_BEARER_TOKEN_BEDROCK"]),
@@ -40,7 +40,7 @@ const KEYS: &[(&str, &[&str])] = &[
 ];
 
 /// Other settings with variables of their own.
-const OTHERS: &[(&[&str], &[&str])] = &[
+const OTHER_VARIABLES: &[(&[&str], &[&str])] = &[
     (&["network", "caCertFile"], &["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"]),
     (&["network", "clientCert"], &["DRAGOMAN_CLIENT_CERT", "ECA_CLIENT_CERT"]),
     (&["network", "clientKey"], &["DRAGOMAN_CLIENT_KEY", "ECA_CLIENT_KEY"]),
@@ -48,7 +48,7 @@ const OTHERS: &[(&[&str], &[&str])] = &[
 ];
 
 /// Fills from variables what the tree does not have, as layers of their own.
-pub(crate) fn fill(environment: &Environment, tree: &mut Node, layers: &mut Vec<Layer>) {
+pub(crate) fn fill_from_environment(environment: &Environment, tree: &mut Node, layers: &mut Vec<Layer>) {
     let mut fills: Vec<(Vec<String>, String)> = Vec::new();
     let mut find = |tree: &Node, path: &[&str], names: &[&str]| {
         let there = path.iter().try_fold(tree, |node, key| node.get(key));
@@ -58,17 +58,17 @@ pub(crate) fn fill(environment: &Environment, tree: &mut Node, layers: &mut Vec<
             fills.push((path.iter().map(|key| (*key).to_owned()).collect(), name.to_owned()));
         }
     };
-    for (provider, names) in KEYS {
+    for (provider, names) in PROVIDER_KEYS {
         find(tree, &["providers", provider, "key"], names);
     }
     let configured =
         tree.get("providers").and_then(Node::entries).into_iter().flat_map(|entries| entries.keys());
-    let known = KEYS.iter().map(|(provider, _)| *provider);
+    let known = PROVIDER_KEYS.iter().map(|(provider, _)| *provider);
     for provider in configured.map(String::as_str).chain(known) {
         find(tree, &["providers", provider, "key"], &[&variable(provider, "API_KEY")]);
         find(tree, &["providers", provider, "url"], &[&variable(provider, "API_URL")]);
     }
-    for (path, names) in OTHERS {
+    for (path, names) in OTHER_VARIABLES {
         find(tree, path, names);
     }
     for (path, name) in fills {
@@ -83,7 +83,7 @@ pub(crate) fn fill(environment: &Environment, tree: &mut Node, layers: &mut Vec<
 /// The variables that hold secrets of ours, set or not: to be withheld from programs that a model starts.
 pub(crate) fn secret_names(environment: &Environment, tree: &Node) -> Vec<String> {
     let mut names: Vec<String> =
-        KEYS.iter().flat_map(|(_, names)| *names).map(|name| (*name).to_owned()).collect();
+        PROVIDER_KEYS.iter().flat_map(|(_, names)| *names).map(|name| (*name).to_owned()).collect();
     let configured =
         tree.get("providers").and_then(Node::entries).into_iter().flat_map(|entries| entries.keys());
     names.extend(configured.map(|provider| variable(provider, "API_KEY")));
@@ -95,9 +95,9 @@ pub(crate) fn secret_names(environment: &Environment, tree: &Node) -> Vec<String
 }
 
 /// Lets the redactor know what stands in the variables that hold secrets.
-pub(crate) fn teach(environment: &Environment, names: &[String], redactor: &Redactor) {
+pub(crate) fn register_secrets(environment: &Environment, names: &[String], redactor: &Redactor) {
     let keys = names.iter().filter(|name| !name.ends_with("_CONFIG"));
-    keys.filter_map(|name| environment.var(name)).for_each(|secret| redactor.learn(secret));
+    keys.filter_map(|name| environment.var(name)).for_each(|secret| redactor.add_secret(secret));
 }
 
 /// Puts a layer under what is there.

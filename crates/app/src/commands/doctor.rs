@@ -8,13 +8,13 @@ use domain::model::{Models, PromptEntry};
 use domain::{Failure, ModelEvent, Part, Prompt};
 use futures_util::StreamExt;
 
-use crate::doctor::{self, Report, State, Subject};
+use crate::doctor::{self, CheckState, DoctorContext, Report};
 use crate::lifetime;
 use crate::models::AllModels;
 use crate::providers::{self, ProviderDeps};
 
 /// The default model must begin to answer within this; an embedded one reads its file first.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub fn run(json: bool) -> ExitCode {
     let environment = Environment::from_process();
@@ -22,17 +22,22 @@ pub fn run(json: bool) -> ExitCode {
     let resolved = config::resolve(&environment, &inputs);
     let mut answers = false;
     let ran = lifetime::run(async {
-        let means = ProviderDeps::new(&environment);
-        let mut configured = providers::configured(&resolved, &means);
+        let deps = ProviderDeps::new(&environment);
+        let mut configured = providers::configured(&resolved, &deps);
         let problems = std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
         let models = AllModels::new(configured, &environment);
-        let kept = means.kept.providers();
-        let subject =
-            Subject { environment: &environment, resolved: &resolved, models: &models, kept, problems };
+        let stored_keys = deps.credentials.providers();
+        let context = DoctorContext {
+            environment: &environment,
+            resolved: &resolved,
+            models: &models,
+            stored_keys,
+            problems,
+        };
         let examined = async {
-            let (mut report, answer) = tokio::join!(doctor::examine(&subject), ask(&models));
+            let (mut report, answer) = tokio::join!(doctor::examine(&context), ask(&models));
             answers = answer.is_ok();
-            tell(&mut report, answer);
+            add_answer(&mut report, answer);
             report
         };
         let Some(report) = lifetime::until_signal(examined).await else { return Ok(()) };
@@ -66,20 +71,21 @@ async fn ask(models: &AllModels) -> Result<Duration, Failure> {
         }
         Err(Failure::provider(format!("{name} gave no answer.")))
     };
-    let slow =
-        || Err(Failure::provider(format!("{name} did not answer within {} seconds.", PATIENCE.as_secs())));
-    tokio::time::timeout(PATIENCE, first).await.unwrap_or_else(|_| slow())
+    let slow = || {
+        Err(Failure::provider(format!("{name} did not answer within {} seconds.", ANSWER_TIMEOUT.as_secs())))
+    };
+    tokio::time::timeout(ANSWER_TIMEOUT, first).await.unwrap_or_else(|_| slow())
 }
 
-fn tell(report: &mut Report, answer: Result<Duration, Failure>) {
+fn add_answer(report: &mut Report, answer: Result<Duration, Failure>) {
     match answer {
         Ok(time) => {
             let text = format!("It begins to answer after {} ms.", time.as_millis());
-            report.add("answer of the default model", State::Good, text, None);
+            report.add("answer of the default model", CheckState::Good, text, None);
         }
         Err(failure) => {
             let fix = failure.hint.or_else(|| Some("The entries above say what to set.".to_owned()));
-            report.add("answer of the default model", State::Broken, failure.message, fix);
+            report.add("answer of the default model", CheckState::Broken, failure.message, fix);
         }
     }
 }

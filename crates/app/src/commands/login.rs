@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use config::{CredentialFile, Credentials, Environment, Inputs, Kept, Resolved};
+use config::{CredentialFile, Credentials, Environment, Inputs, Resolved, StoredCredential};
 use domain::Failure;
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
 
@@ -28,7 +28,7 @@ pub fn login(provider: Option<&str>) -> ExitCode {
     if provider == github::PROVIDER {
         return lifetime::run(async { device(&resolved, kept.as_ref()).await });
     }
-    match key(provider).and_then(|key| kept.put(provider, Kept::Key { key })) {
+    match key(provider).and_then(|key| kept.put(provider, StoredCredential::Key { key })) {
         Ok(()) => {
             println!("The key of {provider} is kept in {}.", kept.path().display());
             println!("`dragoman models` lists what can be used now.");

@@ -14,7 +14,7 @@ use crate::providers::{self, ProviderDeps};
 use crate::{lifetime, network};
 
 /// How long model servers of this machine are looked for.
-const LOOK_FOR: Duration = Duration::from_secs(2);
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCode {
     let environment = Environment::from_process();
@@ -35,7 +35,7 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     let configured = providers::configured(&resolved, &ProviderDeps::new(environment));
     let models = AllModels::new(configured, environment);
     // Servers of this machine answer at once or not at all.
-    let _ = tokio::time::timeout(LOOK_FOR, models.discover()).await;
+    let _ = tokio::time::timeout(DISCOVERY_TIMEOUT, models.discover()).await;
     let (list, default) = (models.list(), models.default_model());
     if json {
         super::print_bytes(format!("{:#}\n", json!({"default": default, "models": list})).as_bytes());

@@ -32,7 +32,7 @@ pub fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
     let mut exit = Exit::Failed;
     let ran = lifetime::run(async {
         if options.model.is_none() && options.session.is_none() && !options.newest {
-            options.model = workspaces::found_on_this_machine(&environment).await;
+            options.model = workspaces::discover_local_model(&environment).await;
         }
         let engine = Workspaces::open_for(environment, options.model.is_some())?;
         let (mut out, mut err) = (std::io::stdout(), std::io::stderr());

@@ -42,8 +42,8 @@ pub(crate) fn canonical_behavior(name: &str) -> &str {
 /// Rewrites one layer.
 pub(crate) fn modernize(values: &mut Object) {
     for (old, new) in RENAMED {
-        if let Some(value) = take(values, old) {
-            put(values, new, value);
+        if let Some(value) = remove_path(values, old) {
+            insert_missing(values, new, value);
         }
     }
     wrap(values);
@@ -61,7 +61,7 @@ pub(crate) fn modernize(values: &mut Object) {
 fn modernize_behavior(behavior: &mut Object) {
     for (old, new) in [("prompt", "systemPrompt"), ("steps", "maxSteps"), ("model", "defaultModel")] {
         if let Some(value) = behavior.shift_remove(old) {
-            put(behavior, &[new], value);
+            insert_missing(behavior, &[new], value);
         }
     }
     wrap(behavior);
@@ -82,7 +82,7 @@ fn wrap(values: &mut Object) {
         if let Some(Value::String(name)) = values.get(*old) {
             let reference = format!("${{{kind}:{name}}}");
             values.shift_remove(*old);
-            put(values, new, reference.into());
+            insert_missing(values, new, reference.into());
         }
     }
 }
@@ -92,45 +92,45 @@ fn ollama(values: &mut Object) {
     if let Some(host) = ollama.get("host").and_then(Value::as_str) {
         let port = ollama.get("port").map(|port| port.to_string().trim_matches('"').to_owned());
         let url = format!("{host}:{}", port.unwrap_or_else(|| "11434".into()));
-        put(values, &["providers", "ollama", "url"], url.into());
+        insert_missing(values, &["providers", "ollama", "url"], url.into());
     }
     values.shift_remove("ollama");
 }
 
 fn manual_approval(values: &mut Object) {
-    if let Some(Value::Bool(manual)) = take(values, &["toolCall", "manualApproval"]) {
+    if let Some(Value::Bool(manual)) = remove_path(values, &["toolCall", "manualApproval"]) {
         let approval = if manual { "ask" } else { "allow" };
-        put(values, &["toolCall", "approval", "byDefault"], approval.into());
+        insert_missing(values, &["toolCall", "approval", "byDefault"], approval.into());
     }
 }
 
 fn rename_code(behaviors: &mut Object) {
     if let Some(code) = behaviors.shift_remove("code") {
-        put(behaviors, &["agent"], code);
+        insert_missing(behaviors, &["agent"], code);
     }
 }
 
-fn take(values: &mut Object, path: &[&str]) -> Option<Value> {
+fn remove_path(values: &mut Object, path: &[&str]) -> Option<Value> {
     match path {
         [key] => values.shift_remove(*key),
-        [key, rest @ ..] => take(values.get_mut(*key)?.as_object_mut()?, rest),
+        [key, rest @ ..] => remove_path(values.get_mut(*key)?.as_object_mut()?, rest),
         [] => None,
     }
 }
 
 /// Puts a value where there is none; objects are filled up key by key.
-fn put(values: &mut Object, path: &[&str], value: Value) {
+fn insert_missing(values: &mut Object, path: &[&str], value: Value) {
     let Some((key, rest)) = path.split_first() else { return };
     if rest.is_empty() {
         match (values.get_mut(*key), value) {
             (Some(Value::Object(there)), Value::Object(more)) => {
-                more.into_iter().for_each(|(key, value)| put(there, &[&key], value));
+                more.into_iter().for_each(|(key, value)| insert_missing(there, &[&key], value));
             }
             (Some(Value::Null) | None, value) => drop(values.insert((*key).into(), value)),
             (Some(_), _) => {}
         }
     } else if let Value::Object(below) = values.entry(*key).or_insert_with(|| json!({})) {
-        put(below, rest, value);
+        insert_missing(below, rest, value);
     }
 }
 

@@ -14,16 +14,16 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::environment::Environment;
-use crate::netrc::{self, Wanted};
+use crate::jsonc;
+use crate::netrc::{self, NetrcQuery};
 use crate::secret::{Redactor, Secret};
-use crate::source;
 
 /// How long a `${cmd:…}` may take: a person may have to type a passphrase.
-const COMMAND_DEADLINE: Duration = Duration::from_secs(30);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A setting that may have to be looked up. Copies share what was found.
 #[derive(Clone)]
-pub struct Dynamic(Arc<Inner>);
+pub struct LazyText(Arc<Inner>);
 
 struct Inner {
     /// The key it stands under, for messages.
@@ -38,7 +38,7 @@ struct Inner {
 }
 
 /// What surrounds a string: needed to look its references up.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct LookupContext<'a> {
     pub(crate) environment: &'a Environment,
     /// Relative files start here.
     pub(crate) base: &'a Path,
@@ -63,9 +63,9 @@ enum Part {
     ClassPath,
 }
 
-impl Dynamic {
-    pub(crate) fn new(setting: &str, written: &str, trim: bool, around: &Surroundings) -> Self {
-        Self(Arc::new(Inner::new(setting, written, trim, None, around)))
+impl LazyText {
+    pub(crate) fn new(setting: &str, written: &str, trim: bool, context: &LookupContext) -> Self {
+        Self(Arc::new(Inner::new(setting, written, trim, None, context)))
     }
 
     /// A setting that needs no looking up.
@@ -130,13 +130,13 @@ impl Dynamic {
     }
 }
 
-impl fmt::Debug for Dynamic {
+impl fmt::Debug for LazyText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Dynamic({:?})", self.0.written)
+        write!(f, "LazyText({:?})", self.0.written)
     }
 }
 
-impl PartialEq for Dynamic {
+impl PartialEq for LazyText {
     fn eq(&self, other: &Self) -> bool {
         self.0.written == other.0.written && self.0.parts == other.0.parts
     }
@@ -144,17 +144,17 @@ impl PartialEq for Dynamic {
 
 /// A secret that may have to be looked up. What it yields is known to the redactor from then on.
 #[derive(Clone, PartialEq)]
-pub struct SecretSource(Dynamic);
+pub struct SecretSource(LazyText);
 
 impl SecretSource {
     /// Without a redactor it is shown masked all the same, but not searched for in logs.
     pub(crate) fn new(
         setting: &str,
         written: &str,
-        around: &Surroundings,
+        context: &LookupContext,
         redactor: Option<&Redactor>,
     ) -> Self {
-        Self(Dynamic(Arc::new(Inner::new(setting, written, true, redactor.cloned(), around))))
+        Self(LazyText(Arc::new(Inner::new(setting, written, true, redactor.cloned(), context))))
     }
 
     /// The secret, looked up at the first call.
@@ -180,9 +180,9 @@ impl Inner {
         written: &str,
         trim: bool,
         secret: Option<Redactor>,
-        around: &Surroundings,
+        context: &LookupContext,
     ) -> Self {
-        let parts = parse(written, around);
+        let parts = parse(written, context);
         let (setting, written) = (setting.to_owned(), written.to_owned());
         let mut inner = Self { setting, written, parts, trim, secret, value: OnceCell::new() };
         let known = match inner.parts.as_slice() {
@@ -213,7 +213,7 @@ impl Inner {
     fn finish(&self, value: &str) -> String {
         let value = if self.trim { value.trim() } else { value }.to_owned();
         if let Some(redactor) = &self.secret {
-            redactor.learn(&value);
+            redactor.add_secret(&value);
         }
         value
     }
@@ -221,15 +221,15 @@ impl Inner {
     fn literal(&self, part: &Part) -> Result<String, Failure> {
         match part {
             Part::Text(text) => Ok(text.clone()),
-            Part::File(path) => match source::read(path) {
+            Part::File(path) => match jsonc::read(path) {
                 Ok(Some(text)) => Ok(text),
                 Ok(None) => Err(self.failed(format!("there is no file {}", path.display()))),
                 Err(broken) => Err(self.failed(format!("{}: {}", path.display(), broken.0))),
             },
             Part::Netrc { entry, files } => {
-                let texts = files.iter().filter_map(|file| source::read(file).ok().flatten());
+                let texts = files.iter().filter_map(|file| jsonc::read(file).ok().flatten());
                 let password =
-                    texts.into_iter().find_map(|text| netrc::password(&text, &Wanted::parse(entry)));
+                    texts.into_iter().find_map(|text| netrc::password(&text, &NetrcQuery::parse(entry)));
                 password.ok_or_else(|| {
                     let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
                     self.failed(format!("there is no entry “{entry}” in {}", files.join(" or ")))
@@ -245,7 +245,7 @@ impl Inner {
         let directory = if directory.is_dir() { directory } else { Path::new("/") };
         let spawn = Spawn::shell(line)
             .directory(directory)
-            .deadline(COMMAND_DEADLINE)
+            .deadline(COMMAND_TIMEOUT)
             .limit(OutputLimit { head: 1 << 20, tail: 0 });
         let finished = spawn.run(&CancellationToken::new()).await;
         let finished = finished.map_err(|error| self.failed(error.to_string()))?;
@@ -257,7 +257,7 @@ impl Inner {
             End::Exited(code) => format!("its command failed with exit code {code}"),
             End::Signalled(signal) => format!("its command was ended by signal {signal}"),
             End::DeadlinePassed | End::Stopped => {
-                format!("its command took longer than {} seconds", COMMAND_DEADLINE.as_secs())
+                format!("its command took longer than {} seconds", COMMAND_TIMEOUT.as_secs())
             }
         };
         Err(self.failed(why))
@@ -270,14 +270,14 @@ impl Inner {
 }
 
 /// Splits a text into literal parts and references, putting variables in.
-fn parse(written: &str, around: &Surroundings) -> Vec<Part> {
+fn parse(written: &str, context: &LookupContext) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut text = String::new();
     let mut rest = written;
     while let Some(start) = rest.find("${") {
         text.push_str(&rest[..start]);
         let inside = &rest[start + 2..];
-        let known = closing(inside).and_then(|end| Some((end, reference(&inside[..end], around)?)));
+        let known = closing(inside).and_then(|end| Some((end, reference(&inside[..end], context)?)));
         match known {
             Some((end, Part::Text(value))) => {
                 text.push_str(&value);
@@ -318,18 +318,18 @@ pub(crate) fn closing(inside: &str) -> Option<usize> {
     inside.find('}')
 }
 
-fn reference(inside: &str, around: &Surroundings) -> Option<Part> {
+fn reference(inside: &str, context: &LookupContext) -> Option<Part> {
     let (kind, value) = inside.split_once(':')?;
     match kind {
         "env" => {
             let (name, default) = value.split_once(':').unwrap_or((value, ""));
-            Some(Part::Text(around.environment.raw(name).unwrap_or(default).to_owned()))
+            Some(Part::Text(context.environment.raw(name).unwrap_or(default).to_owned()))
         }
-        "file" => Some(Part::File(around.base.join(around.environment.expand_home(value)))),
-        "cmd" => Some(Part::Command { line: value.to_owned(), directory: around.directory.to_owned() }),
+        "file" => Some(Part::File(context.base.join(context.environment.expand_home(value)))),
+        "cmd" => Some(Part::Command { line: value.to_owned(), directory: context.directory.to_owned() }),
         "netrc" => {
-            let home = around.environment.home();
-            let files = match around.netrc_file {
+            let home = context.environment.home();
+            let files = match context.netrc_file {
                 Some(file) => vec![file.to_owned()],
                 None => vec![home.join(".netrc"), home.join("_netrc")],
             };

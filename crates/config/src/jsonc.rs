@@ -11,54 +11,54 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Number, Value};
 
 /// A settings file is written by hand; more than this is a mistake or an attack.
-const LARGEST: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Why a text cannot be used, e.g. `line 3, column 14: expected comma`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Broken(pub(crate) String);
+pub(crate) struct SourceError(pub(crate) String);
 
 /// The text of a file, `None` when there is no such file.
-pub(crate) fn read(path: &Path) -> Result<Option<String>, Broken> {
+pub(crate) fn read(path: &Path) -> Result<Option<String>, SourceError> {
     // Opening anything but a file could wait for ever.
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(Broken("it is no regular file".into()));
+        return Err(SourceError("it is no regular file".into()));
     }
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(error) => return Err(Broken(format!("it cannot be opened ({error})"))),
+        Err(error) => return Err(SourceError(format!("it cannot be opened ({error})"))),
     };
     let mut bytes = Vec::new();
-    let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Broken(format!("it cannot be read ({error})")))?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(Broken(format!("it is larger than {} MiB", LARGEST >> 20)));
+    let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| SourceError(format!("it cannot be read ({error})")))?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(SourceError(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20)));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let (line, column) = position(error.as_bytes(), error.utf8_error().valid_up_to());
-        Broken(format!("line {line}, column {column}: this is no UTF-8 text"))
+        SourceError(format!("line {line}, column {column}: this is no UTF-8 text"))
     })?;
     Ok(Some(text))
 }
 
 /// The object that the text holds. An empty text is an empty object.
-pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, Broken> {
-    let text = without_mark(text);
+pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, SourceError> {
+    let text = strip_byte_order_mark(text);
     match ast(text)? {
         None => Ok(Map::new()),
         Some(Ast::Object(object)) => match convert(Ast::Object(object), text)? {
             Value::Object(map) => Ok(map),
             _ => Ok(Map::new()),
         },
-        Some(other) => Err(broken_at(text, other.start(), "settings must be an object in braces")),
+        Some(other) => Err(error_at(text, other.start(), "settings must be an object in braces")),
     }
 }
 
 /// Where the value of a key stands in a text that `parse` accepted: line and column, counted from one.
 pub(crate) fn locate<'p>(text: &str, path: impl IntoIterator<Item = &'p str>) -> Option<(usize, usize)> {
-    let text = without_mark(text);
+    let text = strip_byte_order_mark(text);
     let ast = ast(text).ok()??;
     let mut value = &ast;
     for key in path {
@@ -68,11 +68,11 @@ pub(crate) fn locate<'p>(text: &str, path: impl IntoIterator<Item = &'p str>) ->
 }
 
 /// Some editors put a byte order mark first.
-fn without_mark(text: &str) -> &str {
+fn strip_byte_order_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-fn ast(text: &str) -> Result<Option<Ast<'_>>, Broken> {
+fn ast(text: &str) -> Result<Option<Ast<'_>>, SourceError> {
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -87,18 +87,18 @@ fn ast(text: &str) -> Result<Option<Ast<'_>>, Broken> {
     };
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options);
     let parsed = parsed
-        .map_err(|error| broken_at(text, error.range().start, &lower_first(&error.kind().to_string())))?;
+        .map_err(|error| error_at(text, error.range().start, &lower_first(&error.kind().to_string())))?;
     Ok(parsed.value)
 }
 
-fn convert(ast: Ast, text: &str) -> Result<Value, Broken> {
+fn convert(ast: Ast, text: &str) -> Result<Value, SourceError> {
     Ok(match ast {
         Ast::NullKeyword(_) => Value::Null,
         Ast::BooleanLit(literal) => Value::Bool(literal.value),
         Ast::StringLit(literal) => Value::String(literal.value.into_owned()),
         Ast::NumberLit(literal) => {
             let number: Result<Number, _> = serde_json::from_str(literal.value);
-            Value::Number(number.map_err(|_| broken_at(text, literal.range.start, "this is no number"))?)
+            Value::Number(number.map_err(|_| error_at(text, literal.range.start, "this is no number"))?)
         }
         Ast::Array(array) => {
             let elements = array.elements.into_iter().map(|element| convert(element, text));
@@ -115,7 +115,7 @@ fn convert(ast: Ast, text: &str) -> Result<Value, Broken> {
                 let value = convert(property.value, text)?;
                 // The second would silently replace the first: a deny rule could vanish.
                 if map.contains_key(&name) {
-                    return Err(broken_at(text, at, &format!("the key “{name}” stands here a second time")));
+                    return Err(error_at(text, at, &format!("the key “{name}” stands here a second time")));
                 }
                 map.insert(name, value);
             }
@@ -124,9 +124,9 @@ fn convert(ast: Ast, text: &str) -> Result<Value, Broken> {
     })
 }
 
-fn broken_at(text: &str, offset: usize, what: &str) -> Broken {
+fn error_at(text: &str, offset: usize, what: &str) -> SourceError {
     let (line, column) = position(text.as_bytes(), offset);
-    Broken(format!("line {line}, column {column}: {what}"))
+    SourceError(format!("line {line}, column {column}: {what}"))
 }
 
 fn position(text: &[u8], offset: usize) -> (usize, usize) {
@@ -168,7 +168,7 @@ mod tests {
             ("{\"a\": 1e999}", "line 1, column 7: this is no number"),
         ];
         for (text, want) in rows {
-            assert_eq!(parse(text), Err(Broken(want.into())), "{text}");
+            assert_eq!(parse(text), Err(SourceError(want.into())), "{text}");
         }
     }
 

@@ -4,12 +4,12 @@
 use serde_json::{Value, json};
 
 use crate::layer::Object;
-use crate::legacy::canonical_behavior;
+use crate::legacy_keys::canonical_behavior;
 use crate::tree::{Node, dotted};
 
 /// How a listed key takes effect without trust.
 #[derive(Clone, Copy, PartialEq)]
-enum Care {
+enum UntrustedRule {
     /// As it stands.
     Harmless,
     /// Only as `false`.
@@ -27,36 +27,36 @@ enum Care {
 }
 
 /// Keys by their path; `*` is any name.
-const LISTED: &[(&str, Care)] = &[
-    ("$schema", Care::Harmless),
-    ("autoCompactPercentage", Care::Harmless),
-    ("index", Care::Harmless),
-    ("chat.title", Care::Harmless),
-    ("chat.defaultTrust", Care::OnlyFalse),
-    ("defaultAgent", Care::OnlyPlan),
-    ("disabledTools", Care::Adds),
-    ("maxSteps", Care::Lowers),
-    ("budget.*", Care::Lowers),
-    ("toolCall.readFile", Care::Harmless),
-    ("toolCall.outputTruncation", Care::Harmless),
-    ("toolCall.shellCommand.summaryMaxLength", Care::Harmless),
-    ("toolCall.approval.deny", Care::Rules),
-    ("toolCall.approval.ask", Care::Rules),
-    ("toolCall.approval.byDefault", Care::ByDefault),
-    ("agent.*.autoCompactPercentage", Care::Harmless),
-    ("agent.*.disabledTools", Care::Adds),
-    ("agent.*.maxSteps", Care::Lowers),
-    ("agent.*.toolCall.approval.deny", Care::Rules),
-    ("agent.*.toolCall.approval.ask", Care::Rules),
-    ("agent.*.toolCall.approval.byDefault", Care::ByDefault),
+const ALLOWED_KEYS: &[(&str, UntrustedRule)] = &[
+    ("$schema", UntrustedRule::Harmless),
+    ("autoCompactPercentage", UntrustedRule::Harmless),
+    ("index", UntrustedRule::Harmless),
+    ("chat.title", UntrustedRule::Harmless),
+    ("chat.defaultTrust", UntrustedRule::OnlyFalse),
+    ("defaultAgent", UntrustedRule::OnlyPlan),
+    ("disabledTools", UntrustedRule::Adds),
+    ("maxSteps", UntrustedRule::Lowers),
+    ("budget.*", UntrustedRule::Lowers),
+    ("toolCall.readFile", UntrustedRule::Harmless),
+    ("toolCall.outputTruncation", UntrustedRule::Harmless),
+    ("toolCall.shellCommand.summaryMaxLength", UntrustedRule::Harmless),
+    ("toolCall.approval.deny", UntrustedRule::Rules),
+    ("toolCall.approval.ask", UntrustedRule::Rules),
+    ("toolCall.approval.byDefault", UntrustedRule::ByDefault),
+    ("agent.*.autoCompactPercentage", UntrustedRule::Harmless),
+    ("agent.*.disabledTools", UntrustedRule::Adds),
+    ("agent.*.maxSteps", UntrustedRule::Lowers),
+    ("agent.*.toolCall.approval.deny", UntrustedRule::Rules),
+    ("agent.*.toolCall.approval.ask", UntrustedRule::Rules),
+    ("agent.*.toolCall.approval.byDefault", UntrustedRule::ByDefault),
 ];
 
 /// What takes effect of an untrusted layer over the settings below it, and the keys that were left out.
 pub(crate) fn without_trust(values: &Object, below: &Node) -> (Object, Vec<String>) {
     let mut applied = Object::new();
     let mut left_out = Vec::new();
-    visit(values, &mut Vec::new(), &mut |path, care, value| match care
-        .and_then(|care| effect(care, path, value, below))
+    visit(values, &mut Vec::new(), &mut |path, rule, value| match rule
+        .and_then(|rule| applied_value(rule, path, value, below))
     {
         Some(Value::Null) => {}
         Some(value) => insert(&mut applied, path, value),
@@ -73,8 +73,8 @@ pub(crate) fn without_trust(values: &Object, below: &Node) -> (Object, Vec<Strin
 /// The part of a layer whose effect hangs on trust: what the user says yes to.
 pub(crate) fn needs_trust(values: &Object) -> Object {
     let mut part = Object::new();
-    visit(values, &mut Vec::new(), &mut |path, care, value| {
-        if !matches!(care, Some(Care::Harmless | Care::Rules)) || has_reference(value) {
+    visit(values, &mut Vec::new(), &mut |path, rule, value| {
+        if !matches!(rule, Some(UntrustedRule::Harmless | UntrustedRule::Rules)) || has_reference(value) {
             insert(&mut part, path, value.clone());
         }
     });
@@ -82,7 +82,7 @@ pub(crate) fn needs_trust(values: &Object) -> Object {
 }
 
 /// The value that takes effect; null where it has done so elsewhere already, `None` where it needs trust.
-fn effect(care: Care, path: &[&str], value: &Value, below: &Node) -> Option<Value> {
+fn applied_value(rule: UntrustedRule, path: &[&str], value: &Value, below: &Node) -> Option<Value> {
     // A behavior that does not exist below would come into being.
     if let ["agent", name, ..] = path
         && below.get("agent").and_then(|behaviors| behaviors.get(canonical_behavior(name))).is_none()
@@ -91,17 +91,17 @@ fn effect(care: Care, path: &[&str], value: &Value, below: &Node) -> Option<Valu
     }
     let there = path.iter().try_fold(below, |node, key| node.get(key));
     let there = there.and_then(Node::leaf).map(|(value, _)| value);
-    match care {
-        Care::Harmless => (!has_reference(value)).then(|| value.clone()),
-        Care::OnlyFalse => (value.as_bool() == Some(false)).then(|| value.clone()),
-        Care::OnlyPlan => (value.as_str() == Some("plan")).then(|| value.clone()),
-        Care::Adds => added(there, value),
-        Care::Lowers => {
+    match rule {
+        UntrustedRule::Harmless => (!has_reference(value)).then(|| value.clone()),
+        UntrustedRule::OnlyFalse => (value.as_bool() == Some(false)).then(|| value.clone()),
+        UntrustedRule::OnlyPlan => (value.as_str() == Some("plan")).then(|| value.clone()),
+        UntrustedRule::Adds => added(there, value),
+        UntrustedRule::Lowers => {
             let lower = there.and_then(Value::as_f64).is_none_or(|there| value.as_f64() < Some(there));
             (value.is_number() && lower).then(|| value.clone())
         }
-        Care::Rules => Some(Value::Null),
-        Care::ByDefault => matches!(value.as_str(), Some("ask" | "deny")).then_some(Value::Null),
+        UntrustedRule::Rules => Some(Value::Null),
+        UntrustedRule::ByDefault => matches!(value.as_str(), Some("ask" | "deny")).then_some(Value::Null),
     }
 }
 
@@ -122,14 +122,14 @@ fn added(there: Option<&Value>, more: &Value) -> Option<Value> {
 fn visit<'v>(
     values: &'v Object,
     path: &mut Vec<&'v str>,
-    see: &mut impl FnMut(&[&'v str], Option<Care>, &'v Value),
+    visitor: &mut impl FnMut(&[&'v str], Option<UntrustedRule>, &'v Value),
 ) {
     for (key, value) in values {
         path.push(key);
-        match (care(path), value) {
-            (None, Value::Object(inner)) if inner.is_empty() && says_nothing_empty(path) => {}
-            (None, Value::Object(inner)) if !inner.is_empty() => visit(inner, path, see),
-            (care, value) => see(path, care, value),
+        match (rule_for(path), value) {
+            (None, Value::Object(inner)) if inner.is_empty() && is_only_a_container(path) => {}
+            (None, Value::Object(inner)) if !inner.is_empty() => visit(inner, path, visitor),
+            (rule, value) => visitor(path, rule, value),
         }
         path.pop();
     }
@@ -137,7 +137,7 @@ fn visit<'v>(
 
 /// An empty object says nothing where it only holds others; under a name, as in `allow.shell_command`, it
 /// says a lot.
-fn says_nothing_empty(path: &[&str]) -> bool {
+fn is_only_a_container(path: &[&str]) -> bool {
     match path {
         [_] | ["toolCall", "approval"] | ["toolCall", "approval", "allow"] => true,
         ["toolCall", group] => {
@@ -147,13 +147,13 @@ fn says_nothing_empty(path: &[&str]) -> bool {
     }
 }
 
-fn care(path: &[&str]) -> Option<Care> {
+fn rule_for(path: &[&str]) -> Option<UntrustedRule> {
     let fits = |pattern: &str| {
         let mut parts = pattern.split('.');
         path.iter().all(|key| parts.next().is_some_and(|part| part == "*" || part == *key))
             && parts.next().is_none()
     };
-    LISTED.iter().find(|(pattern, _)| fits(pattern)).map(|(_, care)| *care)
+    ALLOWED_KEYS.iter().find(|(pattern, _)| fits(pattern)).map(|(_, rule)| *rule)
 }
 
 /// Whether a `${…}` stands anywhere in the value.
