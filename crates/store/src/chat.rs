@@ -9,20 +9,20 @@ use domain::{Fact, Failure, ItemId, ItemKind, Recorded, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Deserialize;
 
-use crate::trouble::Trouble;
+use crate::error::StoreError;
 
 /// A page of facts ends after about this many bytes.
 const PAGE: usize = 1 << 20;
 
-/// A fact on its way to the disk.
-pub struct Entry {
+/// A fact in the form in which the database stores it.
+pub(crate) struct EncodedFact {
     kind: &'static str,
     body: String,
-    effect: Effect,
+    index_change: IndexChange,
 }
 
-/// What a fact means for the index.
-enum Effect {
+/// The change of the chat's index row that a fact causes.
+enum IndexChange {
     None,
     Opened { workspace: String, parent: Option<SessionId>, title: Option<String>, model: Option<String> },
     Changed { title: Option<String>, model: Option<String> },
@@ -30,85 +30,86 @@ enum Effect {
     Replaced,
 }
 
-/// Where facts came to stand.
+/// The number and time that an append gave to its facts.
 #[derive(Clone, Copy, Debug)]
-pub struct Stamp {
-    /// The first one's number.
-    pub first: u64,
-    pub at: u64,
+pub(crate) struct Stamp {
+    /// The number of the first fact.
+    pub(crate) first: u64,
+    pub(crate) at: u64,
 }
 
-impl Entry {
-    pub fn new(fact: &Fact) -> Result<Self, Failure> {
+impl EncodedFact {
+    pub(crate) fn new(fact: &Fact) -> Result<Self, Failure> {
         let unwritable = |_| {
             Failure::user("A fact of the chat cannot be stored; a path in it may not be UTF-8.")
                 .hint("Rename folders and files whose names are not UTF-8.")
         };
-        let (kind, effect) = match fact {
+        let (kind, index_change) = match fact {
             Fact::SessionOpened(opened) => {
-                let effect = Effect::Opened {
+                let index_change = IndexChange::Opened {
                     workspace: serde_json::to_string(&opened.workspace).map_err(unwritable)?,
                     parent: opened.parent.clone(),
                     title: opened.settings.title.clone(),
                     model: opened.settings.model.clone(),
                 };
-                ("sessionOpened", effect)
+                ("sessionOpened", index_change)
             }
             Fact::SessionChanged { change } => {
-                let effect = Effect::Changed { title: change.title.clone(), model: change.model.clone() };
-                ("sessionChanged", effect)
+                let index_change =
+                    IndexChange::Changed { title: change.title.clone(), model: change.model.clone() };
+                ("sessionChanged", index_change)
             }
             // Every message ends once, whether it streamed or not.
-            Fact::ItemEnded { item } => ("itemEnded", item_effect(&item.kind)),
-            Fact::HistoryReplaced { .. } => ("historyReplaced", Effect::Replaced),
-            Fact::SessionClosed => ("sessionClosed", Effect::None),
-            // The default model is in no setting of the chat.
+            Fact::ItemEnded { item } => ("itemEnded", item_index_change(&item.kind)),
+            Fact::HistoryReplaced { .. } => ("historyReplaced", IndexChange::Replaced),
+            Fact::SessionClosed => ("sessionClosed", IndexChange::None),
+            // No setting of the chat names the default model.
             Fact::TurnStarted { model, .. } => {
                 let model = Some(model.clone()).filter(|model| !model.is_empty());
-                ("turnStarted", Effect::Changed { title: None, model })
+                ("turnStarted", IndexChange::Changed { title: None, model })
             }
-            Fact::TurnEnded { .. } => ("turnEnded", Effect::None),
-            Fact::ItemChanged { .. } => ("itemChanged", Effect::None),
-            Fact::ItemGrew { .. } => ("itemGrew", Effect::None),
-            Fact::ItemStarted { .. } => ("itemStarted", Effect::None),
-            Fact::AskRaised { .. } => ("askRaised", Effect::None),
-            Fact::AskSettled { .. } => ("askSettled", Effect::None),
-            Fact::UsageChanged { .. } => ("usageChanged", Effect::None),
-            Fact::Notice { .. } => ("notice", Effect::None),
+            Fact::TurnEnded { .. } => ("turnEnded", IndexChange::None),
+            Fact::ItemChanged { .. } => ("itemChanged", IndexChange::None),
+            Fact::ItemGrew { .. } => ("itemGrew", IndexChange::None),
+            Fact::ItemStarted { .. } => ("itemStarted", IndexChange::None),
+            Fact::AskRaised { .. } => ("askRaised", IndexChange::None),
+            Fact::AskSettled { .. } => ("askSettled", IndexChange::None),
+            Fact::UsageChanged { .. } => ("usageChanged", IndexChange::None),
+            Fact::Notice { .. } => ("notice", IndexChange::None),
         };
-        Ok(Self { kind, body: serde_json::to_string(fact).map_err(unwritable)?, effect })
+        Ok(Self { kind, body: serde_json::to_string(fact).map_err(unwritable)?, index_change })
     }
 
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.body.len()
     }
 }
 
-fn item_effect(kind: &ItemKind) -> Effect {
+fn item_index_change(kind: &ItemKind) -> IndexChange {
     match kind {
-        ItemKind::UserMessage { .. } | ItemKind::AgentMessage { .. } => Effect::Message,
-        _ => Effect::None,
+        ItemKind::UserMessage { .. } | ItemKind::AgentMessage { .. } => IndexChange::Message,
+        _ => IndexChange::None,
     }
 }
 
 /// Must run inside a write transaction. `now`: milliseconds since 1970.
-pub fn append(
+pub(crate) fn append(
     connection: &Connection,
     session: &SessionId,
-    entries: &[Entry],
+    facts: &[EncodedFact],
     now: u64,
-) -> Result<Stamp, Trouble> {
+) -> Result<Stamp, StoreError> {
     let (key, newest, updated) = match index_row(connection, session)? {
         Some(row) => row,
-        None => (open(connection, session, entries.first(), now)?, 0, 0),
+        None => (open(connection, session, facts.first(), now)?, 0, 0),
     };
     let stamp = Stamp { first: newest + 1, at: now.max(updated) };
     let mut insert =
         connection.prepare_cached("INSERT INTO facts (place, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
-    for (number, entry) in (stamp.first..).zip(entries) {
-        insert.execute((place(key, number)?, stamp.at, entry.kind, &entry.body))?;
+    for (number, fact) in (stamp.first..).zip(facts) {
+        insert.execute((fact_key(key, number)?, stamp.at, fact.kind, &fact.body))?;
     }
-    update_index(connection, key, entries, newest + entries.len() as u64, stamp.at)?;
+    update_index(connection, key, facts, newest + facts.len() as u64, stamp.at)?;
     Ok(stamp)
 }
 
@@ -122,10 +123,10 @@ fn index_row(connection: &Connection, session: &SessionId) -> rusqlite::Result<O
 fn open(
     connection: &Connection,
     session: &SessionId,
-    first: Option<&Entry>,
+    first: Option<&EncodedFact>,
     now: u64,
-) -> Result<i64, Trouble> {
-    if !matches!(first, Some(Entry { effect: Effect::Opened { .. }, .. })) {
+) -> Result<i64, StoreError> {
+    if !matches!(first, Some(EncodedFact { index_change: IndexChange::Opened { .. }, .. })) {
         return Err(Failure::user(format!("There is no chat {session}; it may have been deleted."))
             .hint("Start a new chat.")
             .into());
@@ -141,23 +142,23 @@ fn open(
 fn update_index(
     connection: &Connection,
     key: i64,
-    entries: &[Entry],
+    facts: &[EncodedFact],
     newest: u64,
     at: u64,
-) -> Result<(), Trouble> {
+) -> Result<(), StoreError> {
     let (mut title, mut model, mut opened, mut messages, mut replaced) = (None, None, None, 0_u64, false);
-    for entry in entries {
-        match &entry.effect {
-            Effect::None => {}
-            Effect::Opened { workspace, parent, title: first_title, model: first_model } => {
+    for fact in facts {
+        match &fact.index_change {
+            IndexChange::None => {}
+            IndexChange::Opened { workspace, parent, title: first_title, model: first_model } => {
                 opened = Some((workspace.as_str(), parent.as_ref().map(SessionId::as_str)));
                 (title, model) = (first_title.as_ref().or(title), first_model.as_ref().or(model));
             }
-            Effect::Changed { title: new_title, model: new_model } => {
+            IndexChange::Changed { title: new_title, model: new_model } => {
                 (title, model) = (new_title.as_ref().or(title), new_model.as_ref().or(model));
             }
-            Effect::Message => messages += 1,
-            Effect::Replaced => replaced = true,
+            IndexChange::Message => messages += 1,
+            IndexChange::Replaced => replaced = true,
         }
     }
     if let Some((workspace, parent)) = opened {
@@ -176,9 +177,9 @@ fn update_index(
     Ok(())
 }
 
-/// Only after a rollback: what is left of the messages is known from the facts alone. Items stand in the order in
-/// which they first appeared, and a message counts from its end on.
-fn count_messages(connection: &Connection, key: i64) -> Result<u64, Trouble> {
+/// Counts the messages that remain after a rollback; only the facts say which do. Items are in the order of their
+/// first fact, and a message counts once it has ended.
+fn count_messages(connection: &Connection, key: i64) -> Result<u64, StoreError> {
     #[derive(Deserialize)]
     struct Body<'a> {
         #[serde(borrow)]
@@ -199,7 +200,7 @@ fn count_messages(connection: &Connection, key: i64) -> Result<u64, Trouble> {
         "SELECT number, kind, body FROM facts
          WHERE place BETWEEN ?1 AND ?2 AND kind IN ('itemStarted', 'itemEnded', 'historyReplaced') ORDER BY place",
     )?;
-    let mut rows = statement.query((place(key, 0)?, place(key, MOST_FACTS)?))?;
+    let mut rows = statement.query((fact_key(key, 0)?, fact_key(key, MOST_FACTS)?))?;
     let mut items: Vec<(ItemId, bool)> = Vec::new();
     while let Some(row) = rows.next()? {
         let number = row.get(0)?;
@@ -231,27 +232,27 @@ fn cut(items: &mut Vec<(ItemId, bool)>, keep: Option<ItemId>) {
     items.truncate(length);
 }
 
-/// True where there was such a chat. Must run inside a write transaction.
-pub fn delete(connection: &Connection, session: &SessionId) -> Result<bool, Trouble> {
+/// Returns whether the chat existed. Must run inside a write transaction.
+pub(crate) fn delete(connection: &Connection, session: &SessionId) -> Result<bool, StoreError> {
     let Some((key, ..)) = index_row(connection, session)? else { return Ok(false) };
     connection.execute(
         "DELETE FROM facts WHERE place BETWEEN ?1 AND ?2",
-        (place(key, 0)?, place(key, MOST_FACTS)?),
+        (fact_key(key, 0)?, fact_key(key, MOST_FACTS)?),
     )?;
     connection.execute("DELETE FROM sessions WHERE key = ?1", [key])?;
     Ok(true)
 }
 
-pub fn newest(connection: &Connection, session: &SessionId) -> Result<Option<u64>, Trouble> {
+pub(crate) fn newest(connection: &Connection, session: &SessionId) -> Result<Option<u64>, StoreError> {
     Ok(index_row(connection, session)?.map(|(_, newest, _)| newest))
 }
 
-pub fn read(
+pub(crate) fn read(
     connection: &Connection,
     session: &SessionId,
     after: u64,
     limit: usize,
-) -> Result<Vec<Recorded>, Trouble> {
+) -> Result<Vec<Recorded>, StoreError> {
     let Some((key, newest, _)) = index_row(connection, session)? else { return Ok(Vec::new()) };
     if after >= newest {
         return Ok(Vec::new());
@@ -260,7 +261,7 @@ pub fn read(
         "SELECT number, at, kind, body FROM facts WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3",
     )?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = statement.query((place(key, after)?, place(key, MOST_FACTS)?, limit))?;
+    let mut rows = statement.query((fact_key(key, after)?, fact_key(key, MOST_FACTS)?, limit))?;
     let mut page = Vec::new();
     let mut size = 0;
     while size < PAGE
@@ -276,8 +277,8 @@ pub fn read(
     Ok(page)
 }
 
-/// Knowing the kind of the most frequent facts beforehand saves a fifth of the work of reading a chat: without it
-/// each fact is first read into a tree to find its kind.
+/// The `kind` column names the fact, so serde need not build a tree to find the tag first. For the most frequent
+/// facts this saves a fifth of the time that reading a chat takes.
 fn fact(kind: &str, body: &str) -> serde_json::Result<Fact> {
     #[derive(Deserialize)]
     struct Whole {
@@ -311,7 +312,7 @@ fn fact(kind: &str, body: &str) -> serde_json::Result<Fact> {
     })
 }
 
-pub fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<SessionSummary>, Trouble> {
+pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<SessionSummary>, StoreError> {
     let text = filter.text.as_deref().map(str::to_lowercase);
     let mut statement = connection.prepare_cached(
         "SELECT id, title, model, workspace, parent, created, updated, messages, newest FROM sessions
@@ -364,15 +365,15 @@ fn matches(summary: &SessionSummary, filter: &ListFilter, text: Option<&str>) ->
 const MOST_FACTS: u64 = u32::MAX as u64;
 
 /// A fact's primary key: the chat's key and the fact's number in one integer.
-fn place(key: i64, number: u64) -> Result<i64, Trouble> {
+fn fact_key(key: i64, number: u64) -> Result<i64, StoreError> {
     match i64::try_from(number) {
         Ok(low) if number <= MOST_FACTS => Ok(key << 32 | low),
         _ => Err(Failure::user("This chat is full.").hint("Fork it or start a new one.").into()),
     }
 }
 
-/// Says where the fact is and never what stands in it.
-fn unreadable(number: u64, error: &serde_json::Error) -> Trouble {
+/// The message names the fact's number and never quotes its text.
+fn unreadable(number: u64, error: &serde_json::Error) -> StoreError {
     Failure::internal(format!("Fact {number} of this chat cannot be read ({:?} error).", error.classify()))
         .hint("A newer Dragoman may have written it: update Dragoman to open this chat.")
         .into()

@@ -1,7 +1,7 @@
 //! One connection to the database file, opened at its first use on the thread that uses it.
 //!
 //! Must not know what the tables hold. Invariants: write-ahead log, a commit is on disk when it returns, freed
-//! space is overwritten, and no wait for another process is longer than `PATIENCE`.
+//! space is overwritten, and no wait for another process is longer than `BUSY_TIMEOUT`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,75 +11,74 @@ use std::time::{Duration, Instant};
 use domain::Failure;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::error::StoreError;
+use crate::files::{self, StoreFiles};
 use crate::migrations;
-use crate::place::{self, Place};
-use crate::trouble::Trouble;
 
-/// How long another process may keep us waiting.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest wait for a lock that another process holds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     Reader,
     Writer,
 }
 
-pub struct Database {
-    place: Arc<Place>,
+pub(crate) struct Database {
+    files: Arc<StoreFiles>,
     role: Role,
-    open: Option<Open>,
+    open: Option<OpenFile>,
 }
 
-struct Open {
+struct OpenFile {
     connection: Connection,
     identity: Option<(u64, u64)>,
 }
 
 impl Database {
-    pub fn new(place: Arc<Place>, role: Role) -> Self {
-        Self { place, role, open: None }
+    pub(crate) fn new(files: Arc<StoreFiles>, role: Role) -> Self {
+        Self { files, role, open: None }
     }
 
-    /// True: the next use opens the file.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.open.is_none()
     }
 
-    /// Opens the file where that is not done yet, or where another file has taken its name.
-    pub fn connection(&mut self) -> Result<&mut Connection, Trouble> {
+    /// The connection; opens the file at the first use and again when another file has replaced it.
+    pub(crate) fn connection(&mut self) -> Result<&mut Connection, StoreError> {
         let path = self.path();
         let known = self.open.take().filter(|open| open.identity == identity_of(&path));
         let open = match known {
             Some(open) => open,
-            None => open(&self.place, self.role)?,
+            None => open(&self.files, self.role)?,
         };
         Ok(&mut self.open.insert(open).connection)
     }
 
     /// After an error that leaves the connection's state in doubt.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.open = None;
     }
 
-    pub fn path(&self) -> PathBuf {
-        self.place.database()
+    pub(crate) fn path(&self) -> PathBuf {
+        self.files.database()
     }
 
-    pub fn tell(&self, trouble: Trouble) -> Failure {
-        trouble.tell(&self.path())
+    pub(crate) fn failure(&self, error: StoreError) -> Failure {
+        error.into_failure(&self.path())
     }
 }
 
 fn identity_of(path: &Path) -> Option<(u64, u64)> {
-    fs::metadata(path).ok().map(|metadata| place::identity(&metadata))
+    fs::metadata(path).ok().map(|metadata| files::identity(&metadata))
 }
 
-fn open(place: &Place, role: Role) -> Result<Open, Trouble> {
-    // Between making the file and the first connection to it no other thread may connect: see `Place::prepare`.
+fn open(files: &StoreFiles, role: Role) -> Result<OpenFile, StoreError> {
+    // Between making the file and the first connection to it no other thread may connect: see `StoreFiles::prepare`.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    place.prepare()?;
-    let path = place.database();
+    files.prepare()?;
+    let path = files.database();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(&path, flags)?;
     let identity = identity_of(&path);
@@ -95,22 +94,22 @@ fn open(place: &Place, role: Role) -> Result<Open, Trouble> {
         "PRAGMA synchronous = FULL;
          PRAGMA secure_delete = ON;
          PRAGMA temp_store = MEMORY;
-         PRAGMA wal_autocheckpoint = 0; -- the writer does it while nobody waits
+         PRAGMA wal_autocheckpoint = 0; -- the writer does it while it is idle
          PRAGMA cache_size = -1024;",
     )?;
     if role == Role::Reader {
         connection.pragma_update(None, "query_only", true)?;
     }
-    Ok(Open { connection, identity })
+    Ok(OpenFile { connection, identity })
 }
 
-/// SQLite answers "busy" at once here, without asking the busy handler, when several processes do it together.
-fn use_write_ahead_log(connection: &Connection) -> Result<(), Trouble> {
+/// When several processes change the mode at once, SQLite returns "busy" without calling the busy handler.
+fn use_write_ahead_log(connection: &Connection) -> Result<(), StoreError> {
     let start = Instant::now();
     loop {
         let outcome =
             connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0));
-        match outcome.map_err(Trouble::from) {
+        match outcome.map_err(StoreError::from) {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(mode) => {
                 return Err(Failure::config(format!(
@@ -119,20 +118,20 @@ fn use_write_ahead_log(connection: &Connection) -> Result<(), Trouble> {
                 .hint("Set XDG_DATA_HOME to a folder on a local disk.")
                 .into());
             }
-            Err(trouble) if trouble.is_busy() && start.elapsed() < PATIENCE => {
+            Err(error) if error.is_busy() && start.elapsed() < BUSY_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(2));
             }
-            Err(trouble) => return Err(trouble),
+            Err(error) => return Err(error),
         }
     }
 }
 
-/// A commit takes about as long as a disk write, so looking again soon and steadily keeps several processes fair.
+/// A commit takes about as long as a disk write, so short and steady pauses keep several processes fair.
 fn wait_for_others(tries: i32) -> bool {
     const SHORT: Duration = Duration::from_micros(500);
     const LONG: Duration = Duration::from_millis(5);
     const SHORT_TRIES: i32 = 40;
-    const MOST_TRIES: i32 = SHORT_TRIES + (PATIENCE.as_millis() / LONG.as_millis()) as i32;
+    const MOST_TRIES: i32 = SHORT_TRIES + (BUSY_TIMEOUT.as_millis() / LONG.as_millis()) as i32;
     std::thread::sleep(if tries < SHORT_TRIES { SHORT } else { LONG });
     tries < MOST_TRIES
 }

@@ -1,15 +1,15 @@
-//! What makes a deleted chat unreadable in the files.
+//! Makes a deleted chat unreadable in the files.
 //!
 //! `secure_delete` overwrites rows where they are deleted. It does not overwrite the copies that SQLite leaves in the
-//! unused middle of a page when it spreads rows over neighbouring pages, nor older pages in the write-ahead log.
-//! Must not know the tables. Invariant: after `erase` the files hold nothing that no table holds.
+//! unused middle of a page when it spreads rows over neighboring pages, nor older pages in the write-ahead log.
+//! Must not know the tables. Invariant: after `erase` the files hold only text that a table holds.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::trouble::Trouble;
+use crate::error::StoreError;
 
-/// False: another process was reading older pages just then; to be tried again.
-pub fn erase(connection: &mut Connection) -> Result<bool, Trouble> {
+/// Returns false when another process was reading older pages; the caller then tries again later.
+pub(crate) fn erase(connection: &mut Connection) -> Result<bool, StoreError> {
     if can_write_pages(connection)? {
         scrub(connection)?;
     } else {
@@ -26,7 +26,7 @@ fn can_write_pages(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row(query, [], |row| row.get(0))
 }
 
-/// Zeroes what is unused in every page that holds rows.
+/// Zeroes the unused bytes of every page that holds rows.
 fn scrub(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     {
@@ -57,7 +57,7 @@ fn scrub(connection: &mut Connection) -> rusqlite::Result<()> {
 }
 
 /// The unused bytes of a b-tree page, by SQLite's documented file format: the gap between the list of cells and the
-/// cells, and the freed blocks between cells. Always ranges within the page, whatever it holds.
+/// cells, and the freed blocks between cells. Always ranges within the page, even for a damaged page.
 fn unused(page: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     let number = |at: usize| Some(usize::from(u16::from_be_bytes([*page.get(at)?, *page.get(at + 1)?])));
     let header = match page.first() {

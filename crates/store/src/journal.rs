@@ -1,7 +1,7 @@
 //! `domain::Store` on two threads: one writes, one reads, so that no reader waits for a commit.
 //!
-//! Invariant: opening costs nothing; the database is opened by the thread that needs it, at its first request. A
-//! future that is dropped while it waits gives up the answer, not the write.
+//! Must not know SQL. Invariants: opening costs nothing, because each thread opens the database at its first request;
+//! dropping a future that waits gives up the reply, not the write.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use domain::{BoxFuture, Fact, Failure, Recorded, SessionId, Store};
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use crate::chat::{self, Entry};
+use crate::chat::{self, EncodedFact};
 use crate::database::{Database, Role};
-use crate::place::Place;
-use crate::records;
-use crate::trouble::Trouble;
+use crate::error::StoreError;
+use crate::files::StoreFiles;
+use crate::key_values;
 use crate::worker::{Reply, Worker};
 use crate::writer::{self, Task};
 
 /// All chats of a user.
 pub struct Journal {
-    place: Arc<Place>,
+    files: Arc<StoreFiles>,
     // Dropped in this order: the writer closes last and leaves one tidy file.
     reader: Worker<Query>,
     writer: Worker<writer::Job>,
@@ -31,7 +31,7 @@ pub struct Journal {
 type Query = Box<dyn FnOnce(&mut Database) + Send>;
 
 impl Journal {
-    /// The store in a folder of its own, made at the first use where there is none.
+    /// The store in this folder; the first use creates the folder.
     pub fn open(directory: &Path) -> Result<Self, Failure> {
         if !directory.is_absolute() {
             return Err(Failure::config(format!(
@@ -40,13 +40,14 @@ impl Journal {
             ))
             .hint("Set XDG_DATA_HOME to an absolute path."));
         }
-        let place = Place::new(directory, holder("Dragoman"));
-        Ok(Self { place: Arc::new(place), reader: Worker::new(), writer: Worker::new() })
+        let files = StoreFiles::new(directory, holder("Dragoman"));
+        Ok(Self { files: Arc::new(files), reader: Worker::new(), writer: Worker::new() })
     }
 
-    /// How other processes call this one when it holds a chat: `dragoman acp`. The process id is added.
+    /// Sets the name that other processes show while this one holds a chat, `dragoman acp` for instance. The process
+    /// id is added.
     pub fn named(mut self, name: &str) -> Self {
-        Arc::make_mut(&mut self.place).holder = holder(name);
+        Arc::make_mut(&mut self.files).holder = holder(name);
         self
     }
 
@@ -54,25 +55,25 @@ impl Journal {
         &self,
         job: impl FnOnce(Reply<T>) -> writer::Job,
     ) -> Result<T, Failure> {
-        let place = self.place.clone();
-        self.writer.ask("store-writer", move |inbox| writer::run(place, inbox), job).await
+        let files = self.files.clone();
+        self.writer.request("store-writer", move |inbox| writer::run(files, inbox), job).await
     }
 
     async fn query<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&Connection) -> Result<T, Trouble> + Send + 'static,
+        query: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Failure> {
-        let place = self.place.clone();
+        let files = self.files.clone();
         let job = |reply: Reply<T>| -> Query {
             Box::new(move |database| {
                 let result = database.connection().and_then(|connection| query(connection));
-                if matches!(result, Err(Trouble::Sqlite(_))) {
+                if matches!(result, Err(StoreError::Sqlite(_))) {
                     database.close();
                 }
-                let _ = reply.send(result.map_err(|trouble| database.tell(trouble)));
+                let _ = reply.send(result.map_err(|error| database.failure(error)));
             })
         };
-        self.reader.ask("store-reader", move |inbox| run_queries(place, inbox), job).await
+        self.reader.request("store-reader", move |inbox| run_queries(files, inbox), job).await
     }
 }
 
@@ -96,11 +97,11 @@ impl Store for Journal {
             if facts.is_empty() {
                 return Ok(Vec::new());
             }
-            let entries = facts.iter().map(Entry::new).collect::<Result<Vec<_>, _>>()?;
-            let size = entries.iter().map(Entry::size).sum();
+            let encoded = facts.iter().map(EncodedFact::new).collect::<Result<Vec<_>, _>>()?;
+            let size = encoded.iter().map(EncodedFact::size).sum();
             let id = session.clone();
             let job = |reply| {
-                let append = move |connection: &Connection| chat::append(connection, &id, &entries, now());
+                let append = move |connection: &Connection| chat::append(connection, &id, &encoded, now());
                 writer::Job::Write {
                     session: Some(session.clone()),
                     size,
@@ -139,31 +140,31 @@ impl Store for Journal {
 
     fn get<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<String>, Failure>> {
         let (kind, key) = (kind.to_owned(), key.to_owned());
-        Box::pin(self.query(move |connection| records::get(connection, &kind, &key)))
+        Box::pin(self.query(move |connection| key_values::get(connection, &kind, &key)))
     }
 
     fn add<'a>(&'a self, kind: &'a str, key: &'a str, amount: f64) -> BoxFuture<'a, Result<f64, Failure>> {
         let (kind, key) = (kind.to_owned(), key.to_owned());
         if amount == 0.0 {
-            return Box::pin(self.query(move |connection| records::sum(connection, &kind, &key)));
+            return Box::pin(self.query(move |connection| key_values::sum(connection, &kind, &key)));
         }
-        let add = move |connection: &Connection| records::add(connection, &kind, &key, amount);
-        Box::pin(self.write(|reply| record(Task::new(reply, add))))
+        let add = move |connection: &Connection| key_values::add(connection, &kind, &key, amount);
+        Box::pin(self.write(|reply| write_value(Task::new(reply, add))))
     }
 
     fn put<'a>(&'a self, kind: &'a str, key: &'a str, value: String) -> BoxFuture<'a, Result<(), Failure>> {
         let (kind, key) = (kind.to_owned(), key.to_owned());
-        let put = move |connection: &Connection| records::put(connection, &kind, &key, &value);
-        Box::pin(self.write(|reply| record(Task::new(reply, put))))
+        let put = move |connection: &Connection| key_values::put(connection, &kind, &key, &value);
+        Box::pin(self.write(|reply| write_value(Task::new(reply, put))))
     }
 }
 
-fn record(work: impl writer::Work + 'static) -> writer::Job {
+fn write_value(work: impl writer::Work + 'static) -> writer::Job {
     writer::Job::Write { session: None, size: 0, work: Box::new(work) }
 }
 
-fn run_queries(place: Arc<Place>, mut inbox: mpsc::Receiver<Query>) {
-    let mut database = Database::new(place, Role::Reader);
+fn run_queries(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Query>) {
+    let mut database = Database::new(files, Role::Reader);
     while let Some(query) = inbox.blocking_recv() {
         query(&mut database);
     }

@@ -1,7 +1,7 @@
-//! The right to write a chat: a lock of the operating system on one small file per chat, which death frees.
+//! The right to write a chat: an operating-system lock on one small file per chat. The lock ends with its process.
 //!
-//! Must not know the database. Invariants: of all processes at most one holds a chat; a child of the holder never
-//! does (the file is closed when it starts another program). What stands in the file is for people only.
+//! Must not know the database. Invariants: at most one process holds a chat; a child of the holder never does, because
+//! the file closes when the child starts another program. The file's text is for people only.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -11,58 +11,60 @@ use std::path::PathBuf;
 use domain::store::Lease;
 use domain::{Failure, SessionId};
 
-use crate::place::{self, Place};
+use crate::files::{self, StoreFiles};
 
-/// A lock can be lost to a holder that removes its file just then; each try then meets a new file.
+/// A holder may remove its file while another process locks it; each further try then finds a new file.
 const TRIES: usize = 100;
 
-/// More of a holder's name than anybody wants to read.
+/// The longest holder name that is shown, in bytes.
 const LONGEST_NAME: u64 = 200;
 
-pub struct Leases {
+pub(crate) struct Leases {
     directory: PathBuf,
     holder: String,
     held: HashMap<SessionId, File>,
 }
 
 impl Leases {
-    pub fn new(place: &Place) -> Self {
-        Self { directory: place.leases(), holder: place.holder.clone(), held: HashMap::new() }
+    pub(crate) fn new(files: &StoreFiles) -> Self {
+        Self { directory: files.leases(), holder: files.holder.clone(), held: HashMap::new() }
     }
 
-    pub fn holds(&self, session: &SessionId) -> bool {
+    pub(crate) fn is_held(&self, session: &SessionId) -> bool {
         self.held.contains_key(session)
     }
 
-    pub fn take(&mut self, session: &SessionId) -> Result<Lease, Failure> {
-        if self.holds(session) {
+    pub(crate) fn acquire(&mut self, session: &SessionId) -> Result<Lease, Failure> {
+        if self.is_held(session) {
             return Ok(Lease::Held);
         }
-        place::private_directory(&self.directory)?;
+        files::private_directory(&self.directory)?;
         let path = self.path(session);
         for _ in 0..TRIES {
-            let mut file = place::private_file(&path).map_err(|error| place::unusable(&path, &error))?;
+            let mut file = files::private_file(&path).map_err(|error| files::unusable(&path, &error))?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(Lease::HeldBy { holder: name_in(file) }),
-                Err(TryLockError::Error(error)) => return Err(place::unusable(&path, &error)),
+                Err(TryLockError::Error(error)) => return Err(files::unusable(&path, &error)),
             }
-            let locked = file.metadata().ok().map(|metadata| place::identity(&metadata));
-            if locked.is_none() || locked != fs::metadata(&path).ok().map(|found| place::identity(&found)) {
+            let locked = file.metadata().ok().map(|metadata| files::identity(&metadata));
+            if locked.is_none() || locked != fs::metadata(&path).ok().map(|found| files::identity(&found)) {
                 continue;
             }
-            // The lock is what counts: a full disk only costs others the name.
+            // Only the lock matters: on a full disk other processes do not see the name.
             let _ =
                 file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", self.holder));
             self.held.insert(session.clone(), file);
             return Ok(Lease::Held);
         }
-        Err(Failure::internal(format!("The chat {session} changes hands too fast.")).hint("Try again."))
+        Err(Failure::internal(format!("Other processes open and close the chat {session} too quickly."))
+            .hint("Try again."))
     }
 
-    pub fn release(&mut self, session: &SessionId) {
+    pub(crate) fn release(&mut self, session: &SessionId) {
         if let Some(file) = self.held.remove(session) {
-            // While it is still locked: whoever opened it meanwhile sees that it is no longer there and makes another.
+            // Remove the file while it is locked: a process that opened it meanwhile sees that it is gone and creates
+            // another one.
             let _ = fs::remove_file(self.path(session));
             drop(file);
         }
@@ -91,8 +93,8 @@ fn name_in(file: File) -> String {
     }
 }
 
-/// FNV-1a of 128 bits: ids are made by clients and need not be file names, and all builds must agree. Two chats with
-/// the same value would only keep each other from being written at once.
+/// FNV-1a of 128 bits. Clients make ids that need not be valid file names, and all builds must agree on the result.
+/// Two chats with the same value could only not be written at the same time.
 fn fingerprint(text: &str) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
@@ -112,21 +114,21 @@ mod tests {
         assert_eq!(fingerprint("foobar"), 0x343e_1662_793c_64bf_6f0d_3597_ba44_6f18);
     }
 
-    /// Taking a chat just as another one lets go of it and removes the file: never do both have it.
+    /// A chat is acquired while its holder releases it and removes the file: never do both hold it.
     #[test]
     fn a_chat_that_changes_hands_fast_is_held_by_one() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::new(directory.path(), "rival".to_owned());
-        let (session, taken) = (SessionId::new("a"), AtomicBool::new(false));
+        let files = StoreFiles::new(directory.path(), "rival".to_owned());
+        let (session, held) = (SessionId::new("a"), AtomicBool::new(false));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let mut leases = Leases::new(&place);
+                    let mut leases = Leases::new(&files);
                     for _ in 0..1000 {
-                        if leases.take(&session).unwrap() == Lease::Held {
-                            assert!(!taken.swap(true, Ordering::SeqCst), "two hold it");
+                        if leases.acquire(&session).unwrap() == Lease::Held {
+                            assert!(!held.swap(true, Ordering::SeqCst), "two hold it");
                             std::thread::yield_now();
-                            taken.store(false, Ordering::SeqCst);
+                            held.store(false, Ordering::SeqCst);
                             leases.release(&session);
                         }
                     }

@@ -8,10 +8,10 @@ use std::path::Path;
 use domain::Failure;
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::trouble::Trouble;
+use crate::error::StoreError;
 
 /// "Drgm" in the file's header: `file chats.sqlite` shows it.
-pub const APPLICATION: i64 = 0x4472_676d;
+pub(crate) const APPLICATION: i64 = 0x4472_676d;
 
 /// Step N makes format N of format N-1. Format 0 is an empty file.
 const STEPS: &[&str] = &["
@@ -49,10 +49,10 @@ const STEPS: &[&str] = &["
 "];
 
 /// The format that this build writes.
-pub const CURRENT: i64 = STEPS.len() as i64;
+pub(crate) const CURRENT: i64 = STEPS.len() as i64;
 
-/// Refuses what is not ours or newer than we are; changes nothing. True: the format is the current one.
-pub fn check(connection: &Connection, database: &Path) -> Result<bool, Trouble> {
+/// Refuses a file of another program or of a newer format and changes nothing. Returns whether the format is current.
+pub(crate) fn check(connection: &Connection, database: &Path) -> Result<bool, StoreError> {
     let application = number(connection, "application_id")?;
     let version = number(connection, "user_version")?;
     let path = database.display();
@@ -78,8 +78,8 @@ pub fn check(connection: &Connection, database: &Path) -> Result<bool, Trouble> 
     Ok(version == CURRENT)
 }
 
-/// Brings an older file to the current format, once, whoever comes first.
-pub fn migrate(connection: &mut Connection, database: &Path) -> Result<(), Trouble> {
+/// Brings an older file to the current format; of several processes the first does it.
+pub(crate) fn migrate(connection: &mut Connection, database: &Path) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been quicker.
     if check(&transaction, database)? {
@@ -94,14 +94,14 @@ pub fn migrate(connection: &mut Connection, database: &Path) -> Result<(), Troub
     Ok(transaction.commit()?)
 }
 
-/// The file may be migrated by a newer build while this process has it open; it must then not be written any more.
-pub fn still_current(connection: &Connection) -> Result<(), Trouble> {
+/// A newer build may migrate the file while this process has it open; this process must then stop writing.
+pub(crate) fn still_current(connection: &Connection) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached("PRAGMA user_version")?;
     let version: i64 = statement.query_row([], |row| row.get(0))?;
     if version == CURRENT {
         return Ok(());
     }
-    Err(Failure::config("A newer Dragoman has taken over the chat database while this one ran.")
+    Err(Failure::config("A newer Dragoman has changed the format of the chat database while this one ran.")
         .hint("Restart Dragoman with the newer version.")
         .into())
 }

@@ -1,7 +1,7 @@
 //! A thread with a bounded queue, started at the first request.
 //!
-//! Must not know what its jobs do. Invariant: dropping it lets it finish what is queued, and waits for that only
-//! for a moment.
+//! Must not know what its jobs do. Invariant: after a drop the thread finishes its queue, and the drop waits for that
+//! at most `SHUTDOWN_TIMEOUT`.
 
 use std::sync::{Mutex, OnceLock, mpsc as blocking};
 use std::thread;
@@ -10,15 +10,15 @@ use std::time::Duration;
 use domain::Failure;
 use tokio::sync::{mpsc, oneshot};
 
-/// Requests that may wait; a further one waits to be queued.
+/// Requests in the queue; a further caller waits until there is room.
 const QUEUE: usize = 256;
 
-/// How long the end of the process may be delayed; a commit takes milliseconds.
-const FAREWELL: Duration = Duration::from_millis(500);
+/// The longest delay of the process's end; a commit takes milliseconds.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
-pub type Reply<T> = oneshot::Sender<Result<T, Failure>>;
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Failure>>;
 
-pub struct Worker<Job> {
+pub(crate) struct Worker<Job> {
     running: OnceLock<Running<Job>>,
 }
 
@@ -28,21 +28,21 @@ struct Running<Job> {
 }
 
 impl<Job: Send + 'static> Worker<Job> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { running: OnceLock::new() }
     }
 
-    /// Queues a job and waits for its answer. `run` is the thread's work, should this be its first job.
-    pub async fn ask<T>(
+    /// Queues a job and waits for its reply. The first request starts the thread with `run`.
+    pub(crate) async fn request<T>(
         &self,
         name: &str,
         run: impl FnOnce(mpsc::Receiver<Job>) + Send + 'static,
         job: impl FnOnce(Reply<T>) -> Job,
     ) -> Result<T, Failure> {
         let queue = self.queue(name, run)?;
-        let (reply, answer) = oneshot::channel();
-        queue.send(job(reply)).await.map_err(|_| gone())?;
-        answer.await.unwrap_or_else(|_| Err(gone()))
+        let (reply, response) = oneshot::channel();
+        queue.send(job(reply)).await.map_err(|_| thread_ended())?;
+        response.await.unwrap_or_else(|_| Err(thread_ended()))
     }
 
     fn queue(
@@ -64,7 +64,7 @@ impl<Job: Send + 'static> Worker<Job> {
             .map_err(|error| {
                 Failure::internal(format!("The journal's thread cannot be started: {error}."))
             })?;
-        // Of two that start at once one is kept; the other's queue is dropped, which ends its thread.
+        // Of two concurrent starts one is kept; the other's queue is dropped, which ends its thread.
         Ok(&self.running.get_or_init(|| Running { queue, ended: Mutex::new(ended) }).queue)
     }
 }
@@ -74,11 +74,12 @@ impl<Job> Drop for Worker<Job> {
         let Some(Running { queue, ended }) = self.running.take() else { return };
         drop(queue);
         let ended = ended.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Nothing is ever sent: this returns when the thread has ended or the time is up.
-        let _ = ended.recv_timeout(FAREWELL);
+        // The thread sends nothing: this returns when the thread has ended or the time is up.
+        let _ = ended.recv_timeout(SHUTDOWN_TIMEOUT);
     }
 }
 
-fn gone() -> Failure {
-    Failure::internal("The journal's thread has ended.").hint("Restart Dragoman; what was stored is safe.")
+fn thread_ended() -> Failure {
+    Failure::internal("The journal's thread has ended.")
+        .hint("Restart Dragoman. Everything stored before is safe.")
 }

@@ -1,7 +1,7 @@
-//! The one thread that writes: leases, transactions, and the upkeep of the file while nobody waits.
+//! The one thread that writes: leases, transactions, and the maintenance of the file while the thread is idle.
 //!
-//! Must not know what a transaction does. Invariants: jobs take effect in the order they were queued; those that wait
-//! together share a commit; each is answered after the commit; one that fails leaves the others alone.
+//! Must not know what a transaction does. Invariants: jobs take effect in the order of the queue; jobs that wait
+//! together share a commit; each gets its reply after the commit; a job that fails does not affect the others.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,26 +12,25 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::mpsc;
 
 use crate::database::{Database, Role};
+use crate::error::StoreError;
+use crate::files::StoreFiles;
 use crate::lease::Leases;
-use crate::place::Place;
-use crate::trouble::Trouble;
 use crate::worker::Reply;
-use crate::{chat, erase, migrations, records};
+use crate::{chat, erase, key_values, migrations};
 
 /// Most jobs of one commit.
 const BATCH: usize = 256;
 
-/// The write-ahead log is written back after about this many bytes when nobody waits, and at the latest after four
-/// times as many.
-const LOG: usize = 4 << 20;
+/// An idle thread writes the write-ahead log back after about this many bytes, a busy one after four times as many.
+const LOG_LIMIT: usize = 4 << 20;
 
-/// The record that says that deleted text may still be in the files, whoever deleted it.
+/// The stored value which says that the files may still hold deleted text.
 const ERASE_DUE: (&str, &str) = ("store", "erase");
 
-/// Between two tries to erase, where another process is in the way.
-const ERASE_PAUSE: Duration = Duration::from_secs(5);
+/// The pause between two tries to erase while another process reads.
+const ERASE_RETRY: Duration = Duration::from_secs(5);
 
-pub enum Job {
+pub(crate) enum Job {
     Lease {
         session: SessionId,
         reply: Reply<Lease>,
@@ -44,7 +43,7 @@ pub enum Job {
         session: SessionId,
         reply: Reply<bool>,
     },
-    /// `session`: only with this chat's lease.
+    /// With a `session`, the write needs that chat's lease.
     Write {
         session: Option<SessionId>,
         size: usize,
@@ -52,46 +51,46 @@ pub enum Job {
     },
 }
 
-/// Something to be done inside a transaction, and answered after it.
-pub trait Work: Send {
-    fn perform(&mut self, connection: &Connection) -> Result<(), Trouble>;
-    fn settle(self: Box<Self>, outcome: Result<(), Failure>);
+/// Work inside a transaction, with a reply after the commit.
+pub(crate) trait Work: Send {
+    fn perform(&mut self, connection: &Connection) -> Result<(), StoreError>;
+    fn reply(self: Box<Self>, outcome: Result<(), Failure>);
 }
 
 /// `Work` made of a function.
-pub struct Task<T, F> {
+pub(crate) struct Task<T, F> {
     act: F,
     done: Option<T>,
     reply: Reply<T>,
 }
 
 impl<T, F> Task<T, F> {
-    pub fn new(reply: Reply<T>, act: F) -> Self {
+    pub(crate) fn new(reply: Reply<T>, act: F) -> Self {
         Self { act, done: None, reply }
     }
 }
 
-impl<T: Send, F: FnMut(&Connection) -> Result<T, Trouble> + Send> Work for Task<T, F> {
-    fn perform(&mut self, connection: &Connection) -> Result<(), Trouble> {
+impl<T: Send, F: FnMut(&Connection) -> Result<T, StoreError> + Send> Work for Task<T, F> {
+    fn perform(&mut self, connection: &Connection) -> Result<(), StoreError> {
         self.done = Some((self.act)(connection)?);
         Ok(())
     }
 
-    fn settle(self: Box<Self>, outcome: Result<(), Failure>) {
+    fn reply(self: Box<Self>, outcome: Result<(), Failure>) {
         let Task { done, reply, .. } = *self;
-        // An error means that nobody waits any more: it is done all the same.
+        // An error means that the caller has gone; the write stands all the same.
         let _ = reply.send(outcome.and_then(|()| done.ok_or_else(Failure::closed)));
     }
 }
 
-pub fn run(place: Arc<Place>, mut inbox: mpsc::Receiver<Job>) {
-    let leases = Leases::new(&place);
-    let database = Database::new(place, Role::Writer);
+pub(crate) fn run(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Job>) {
+    let leases = Leases::new(&files);
+    let database = Database::new(files, Role::Writer);
     let mut writer = Writer { database, leases, logged: 0, erase_due: false, erase_tried: None };
     let mut jobs = Vec::with_capacity(BATCH);
     while inbox.blocking_recv_many(&mut jobs, BATCH) > 0 {
-        writer.take(jobs.drain(..));
-        writer.upkeep(inbox.is_empty());
+        writer.run_jobs(jobs.drain(..));
+        writer.maintain(inbox.is_empty());
     }
 }
 
@@ -105,20 +104,20 @@ struct Writer {
 }
 
 impl Writer {
-    fn take(&mut self, jobs: impl Iterator<Item = Job>) {
+    fn run_jobs(&mut self, jobs: impl Iterator<Item = Job>) {
         let mut together: Vec<Box<dyn Work>> = Vec::new();
         for job in jobs {
             match job {
-                Job::Lease { session, reply } => drop(reply.send(self.leases.take(&session))),
-                Job::Write { session: Some(session), work, .. } if !self.leases.holds(&session) => {
-                    work.settle(Err(not_held(&session)));
+                Job::Lease { session, reply } => drop(reply.send(self.leases.acquire(&session))),
+                Job::Write { session: Some(session), work, .. } if !self.leases.is_held(&session) => {
+                    work.reply(Err(not_held(&session)));
                 }
                 Job::Write { size, work, .. } => {
                     // A small change writes a handful of pages.
                     self.logged += size + (16 << 10);
                     together.push(work);
                 }
-                // The lease may go only when what was written under it is on disk.
+                // Everything written under the lease must be on disk before its release.
                 Job::Release { session, reply } => {
                     self.commit(std::mem::take(&mut together));
                     self.leases.release(&session);
@@ -140,30 +139,30 @@ impl Writer {
         match self.transact(&mut together) {
             Ok(outcomes) => {
                 for (work, outcome) in together.into_iter().zip(outcomes) {
-                    work.settle(outcome);
+                    work.reply(outcome);
                 }
             }
-            Err(trouble) => {
-                // What was not written must not be in the way of the next try.
+            Err(error) => {
+                // A connection with an open transaction must not disturb the next try.
                 self.database.close();
-                let failure = self.database.tell(trouble);
+                let failure = self.database.failure(error);
                 for work in together {
-                    work.settle(Err(failure.clone()));
+                    work.reply(Err(failure.clone()));
                 }
             }
         }
     }
 
-    /// One transaction for all; the outcome of each.
-    fn transact(&mut self, together: &mut [Box<dyn Work>]) -> Result<Vec<Result<(), Failure>>, Trouble> {
-        let fresh = self.database.is_closed();
+    /// Performs all in one transaction; returns the outcome of each.
+    fn transact(&mut self, together: &mut [Box<dyn Work>]) -> Result<Vec<Result<(), Failure>>, StoreError> {
+        let was_closed = self.database.is_closed();
         let path = self.database.path();
         let mut outcomes = Vec::with_capacity(together.len());
         let connection = self.database.connection()?;
         let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         migrations::still_current(&transaction)?;
-        if fresh {
-            self.erase_due |= records::get(&transaction, ERASE_DUE.0, ERASE_DUE.1)?.is_some();
+        if was_closed {
+            self.erase_due |= key_values::get(&transaction, ERASE_DUE.0, ERASE_DUE.1)?.is_some();
         }
         for work in together {
             let mut savepoint = transaction.savepoint()?;
@@ -174,18 +173,18 @@ impl Writer {
                 // SQLite has given up the whole transaction: the disk is full, for instance.
                 return outcome.map(|()| Vec::new());
             }
-            outcomes.push(outcome.map_err(|trouble| trouble.tell(&path)));
+            outcomes.push(outcome.map_err(|error| error.into_failure(&path)));
         }
         transaction.commit()?;
         Ok(outcomes)
     }
 
     fn delete(&mut self, session: &SessionId) -> Result<bool, Failure> {
-        if let Lease::HeldBy { holder } = self.leases.take(session)? {
+        if let Lease::HeldBy { holder } = self.leases.acquire(session)? {
             return Err(Failure::taken(format!("The chat {session} is in use by {holder}."))
                 .hint("Close it there, then delete it."));
         }
-        let deleted = self.delete_rows(session).map_err(|trouble| self.database.tell(trouble));
+        let deleted = self.delete_rows(session).map_err(|error| self.database.failure(error));
         self.leases.release(session);
         if matches!(deleted, Ok(true)) {
             self.erase_due = true;
@@ -194,14 +193,14 @@ impl Writer {
         deleted
     }
 
-    fn delete_rows(&mut self, session: &SessionId) -> Result<bool, Trouble> {
+    fn delete_rows(&mut self, session: &SessionId) -> Result<bool, StoreError> {
         let connection = self.database.connection()?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         migrations::still_current(&transaction)?;
         let existed = chat::delete(&transaction, session)?;
         if existed {
-            // Should this process die before it has erased the rest, the next one does it.
-            records::put(&transaction, ERASE_DUE.0, ERASE_DUE.1, "due")?;
+            // If this process dies before it has erased the text, the next process does.
+            key_values::put(&transaction, ERASE_DUE.0, ERASE_DUE.1, "due")?;
         }
         transaction.commit()?;
         Ok(existed)
@@ -212,32 +211,32 @@ impl Writer {
         let outcome = self.database.connection().and_then(|connection| {
             let done = erase::erase(connection)?;
             if done {
-                records::remove(connection, ERASE_DUE.0, ERASE_DUE.1)?;
+                key_values::remove(connection, ERASE_DUE.0, ERASE_DUE.1)?;
             }
             Ok(done)
         });
         match outcome {
             Ok(done) => self.erase_due = !done,
-            Err(trouble) => {
-                let failure = self.database.tell(trouble);
+            Err(error) => {
+                let failure = self.database.failure(error);
                 tracing::warn!(%failure, "a deleted chat is not erased from the disk yet");
             }
         }
     }
 
-    /// After everybody has been answered.
-    fn upkeep(&mut self, idle: bool) {
-        if idle && self.erase_due && self.erase_tried.is_none_or(|tried| tried.elapsed() > ERASE_PAUSE) {
+    /// Runs after all replies.
+    fn maintain(&mut self, idle: bool) {
+        if idle && self.erase_due && self.erase_tried.is_none_or(|tried| tried.elapsed() > ERASE_RETRY) {
             self.erase();
         }
-        if self.logged > 4 * LOG || idle && self.logged > LOG {
+        if self.logged > 4 * LOG_LIMIT || idle && self.logged > LOG_LIMIT {
             self.logged = 0;
             let written_back = self
                 .database
                 .connection()
                 .and_then(|connection| Ok(connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)")?));
-            if let Err(trouble) = written_back {
-                let failure = self.database.tell(trouble);
+            if let Err(error) = written_back {
+                let failure = self.database.failure(error);
                 tracing::warn!(%failure, "the write-ahead log cannot be written back");
             }
         }

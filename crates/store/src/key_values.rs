@@ -1,20 +1,20 @@
-//! Small values beside the chats, by kind and key: what a day has cost, when a rate limit ends.
+//! Small values beside the chats, by kind and key: the cost of a day, the end of a rate limit.
 //!
-//! Must not know what a kind means. Invariant: a sum is added up inside a write transaction, so no addition of
-//! another process is lost.
+//! Must not know what a kind means. Invariant: additions run inside a write transaction, so no process loses the
+//! addition of another.
 
 use domain::Failure;
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::trouble::Trouble;
+use crate::error::StoreError;
 
-pub fn get(connection: &Connection, kind: &str, key: &str) -> Result<Option<String>, Trouble> {
+pub(crate) fn get(connection: &Connection, kind: &str, key: &str) -> Result<Option<String>, StoreError> {
     let mut statement =
         connection.prepare_cached("SELECT value FROM records WHERE kind = ?1 AND key = ?2")?;
     Ok(statement.query_row([kind, key], |row| row.get(0)).optional()?)
 }
 
-pub fn put(connection: &Connection, kind: &str, key: &str, value: &str) -> Result<(), Trouble> {
+pub(crate) fn put(connection: &Connection, kind: &str, key: &str, value: &str) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO records (kind, key, value) VALUES (?1, ?2, ?3)
          ON CONFLICT DO UPDATE SET value = excluded.value",
@@ -23,13 +23,13 @@ pub fn put(connection: &Connection, kind: &str, key: &str, value: &str) -> Resul
     Ok(())
 }
 
-pub fn remove(connection: &Connection, kind: &str, key: &str) -> Result<(), Trouble> {
+pub(crate) fn remove(connection: &Connection, kind: &str, key: &str) -> Result<(), StoreError> {
     connection.execute("DELETE FROM records WHERE kind = ?1 AND key = ?2", [kind, key])?;
     Ok(())
 }
 
 /// The number that is stored; 0 where there is none.
-pub fn sum(connection: &Connection, kind: &str, key: &str) -> Result<f64, Trouble> {
+pub(crate) fn sum(connection: &Connection, kind: &str, key: &str) -> Result<f64, StoreError> {
     let Some(text) = get(connection, kind, key)? else { return Ok(0.0) };
     text.parse().map_err(|_| {
         Failure::internal(format!(
@@ -40,7 +40,7 @@ pub fn sum(connection: &Connection, kind: &str, key: &str) -> Result<f64, Troubl
 }
 
 /// Must run inside a write transaction.
-pub fn add(connection: &Connection, kind: &str, key: &str, amount: f64) -> Result<f64, Trouble> {
+pub(crate) fn add(connection: &Connection, kind: &str, key: &str, amount: f64) -> Result<f64, StoreError> {
     let sum = sum(connection, kind, key)? + amount;
     if !sum.is_finite() {
         return Err(Failure::user(format!("{amount} cannot be added to the record {kind}/{key}.")).into());

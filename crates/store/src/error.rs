@@ -1,6 +1,6 @@
-//! What can go wrong with the database, told so that a person knows what to do.
+//! Errors of the database, and the message for the user that each becomes.
 //!
-//! Invariant: no sentence holds text of a chat.
+//! Must not know the tables. Invariant: no message holds text of a chat.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,53 +9,53 @@ use domain::Failure;
 use rusqlite::ErrorCode;
 
 #[derive(Debug)]
-pub enum Trouble {
+pub(crate) enum StoreError {
     Sqlite(rusqlite::Error),
-    /// Already a sentence.
-    Told(Failure),
+    /// Already a message for the user.
+    Failure(Failure),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
-        Self::Told(failure)
+        Self::Failure(failure)
     }
 }
 
-impl Trouble {
+impl StoreError {
     /// Another connection holds a lock that this one needs.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
     fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Sqlite(error) => error.sqlite_error_code(),
-            Self::Told(_) => None,
+            Self::Failure(_) => None,
         }
     }
 
-    pub fn tell(self, database: &Path) -> Failure {
+    pub(crate) fn into_failure(self, database: &Path) -> Failure {
         let code = self.code();
         let error = match self {
-            Self::Told(failure) => return failure,
+            Self::Failure(failure) => return failure,
             Self::Sqlite(error) => error,
         };
         let path = database.display();
         match code {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                let mut failure = Failure::internal(format!("Another program keeps the chat database {path} locked."))
-                    .hint("Try again; if it stays so, end the other Dragoman or SQLite program that uses the file.");
+                let mut failure = Failure::internal(format!("Another program has locked the chat database {path}."))
+                    .hint("Try again. If the message returns, end the other Dragoman or SQLite program that uses the file.");
                 failure.retry_after = Some(Duration::from_secs(1));
                 failure
             }
             Some(ErrorCode::DiskFull) => Failure::config(format!("The disk of the chat database {path} is full."))
-                .hint("Free some space and try again; what was stored before is safe."),
+                .hint("Free some space and try again. Everything stored before is safe."),
             Some(ErrorCode::SystemIoFailure) => {
                 Failure::config(format!("The chat database {path} cannot be read or written: {error}."))
                     .hint("Check the disk, its free space and your quota, then try again.")
@@ -65,7 +65,7 @@ impl Trouble {
                     .hint("Make the file and its folder writable for you, or set XDG_DATA_HOME to a folder that is.")
             }
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(database, &error),
-            Some(ErrorCode::TooBig) => Failure::user("This is too large to be stored in a chat.")
+            Some(ErrorCode::TooBig) => Failure::user("This message is too large for a chat.")
                 .hint("Leave out large images or files and try again."),
             _ => Failure::internal(format!("The chat database {path} failed: {error}.")),
         }
