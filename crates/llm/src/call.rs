@@ -308,7 +308,12 @@ fn why(provider: &str, fault: &Fault) -> String {
         FaultKind::Network => {
             format!("{provider} could not be reached: {}.", fault.message.trim_end_matches('.'))
         }
-        _ => format!("{provider} failed: {}.", fault.message.trim_end_matches('.')),
+        FaultKind::Auth
+        | FaultKind::Exhausted
+        | FaultKind::Server
+        | FaultKind::Request
+        | FaultKind::TooLong
+        | FaultKind::Malformed => format!("{provider} failed: {}.", fault.message.trim_end_matches('.')),
     }
 }
 

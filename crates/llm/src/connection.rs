@@ -42,7 +42,7 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// The key, or a sentence that says which one to set.
-    pub async fn credential(&self) -> Result<Option<Credential>, Failure> {
+    pub(crate) async fn credential(&self) -> Result<Option<Credential>, Failure> {
         let credential = match &self.key {
             Some(source) => tokio::time::timeout(KEY_WAIT, source.get()).await.map_err(|_| {
                 let message = format!("The key of {} was not there after a minute.", self.name);
@@ -57,21 +57,21 @@ impl Endpoint {
     }
 
     /// Without asking for it.
-    pub fn has_key(&self) -> bool {
+    pub(crate) fn has_key(&self) -> bool {
         self.key.as_ref().is_some_and(KeySource::is_there)
     }
 
     /// A server that has no row may do without a key, if none was configured.
-    pub fn needs_key(&self) -> bool {
+    pub(crate) fn needs_key(&self) -> bool {
         self.vendor.auth != Auth::Optional && (self.key.is_some() || !self.vendor.name.is_empty())
     }
 
-    pub fn missing_key(&self) -> Failure {
+    pub(crate) fn missing_key(&self) -> Failure {
         Failure::new(FailureKind::Auth, format!("There is no key for {}.", self.name)).hint(self.key_hint())
     }
 
     /// What to do, as a sentence.
-    pub fn key_hint(&self) -> String {
+    pub(crate) fn key_hint(&self) -> String {
         let (name, setting) = (&self.name, format!("`providers.{}.key` in the configuration", self.name));
         match self.vendor.keys.first() {
             Some(variable) => format!("Set {variable} or {setting}, or run `dragoman login {name}`."),
@@ -80,7 +80,10 @@ impl Endpoint {
     }
 
     /// Configured headers with their values.
-    pub async fn looked_up(&self, headers: &[(String, KeySource)]) -> Result<Vec<(String, String)>, Failure> {
+    pub(crate) async fn looked_up(
+        &self,
+        headers: &[(String, KeySource)],
+    ) -> Result<Vec<(String, String)>, Failure> {
         let mut values = Vec::with_capacity(headers.len());
         for (name, source) in headers {
             let value = tokio::time::timeout(KEY_WAIT, source.get()).await.map_err(|_| {
@@ -95,7 +98,7 @@ impl Endpoint {
     }
 
     /// The url with a path after its base; the query of a configured url stays at the end.
-    pub fn at(&self, path: impl FnOnce(&str) -> String) -> String {
+    pub(crate) fn at(&self, path: impl FnOnce(&str) -> String) -> String {
         let (base, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
         let url = path(base.trim_end_matches('/'));
         match query {
@@ -105,7 +108,7 @@ impl Endpoint {
         }
     }
 
-    pub fn url_secrets(&self) -> Vec<String> {
+    pub(crate) fn url_secrets(&self) -> Vec<String> {
         secrets_in(&self.url)
     }
 }
@@ -179,7 +182,7 @@ impl Connection {
     }
 
     /// The body, with the members that configuration adds.
-    pub fn encode(&self, prompt: &Prompt) -> Value {
+    pub(crate) fn encode(&self, prompt: &Prompt) -> Value {
         let own =
             prompt.variant.as_deref().and_then(|name| self.variants.iter().find(|(known, _)| known == name));
         let mut body = match own {
@@ -193,15 +196,15 @@ impl Connection {
         body
     }
 
-    pub fn framing(&self) -> Framing {
+    pub(crate) fn framing(&self) -> Framing {
         self.api.framing()
     }
 
-    pub fn decoder(&self, prompt: &Prompt) -> Box<dyn Decode> {
+    pub(crate) fn decoder(&self, prompt: &Prompt) -> Box<dyn Decode> {
         self.api.decoder(prompt, &self.target())
     }
 
-    pub async fn request(
+    pub(crate) async fn request(
         &self,
         prompt: &Prompt,
         body: Vec<u8>,
@@ -270,12 +273,12 @@ impl Connection {
         Ok(())
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.endpoint.at(|base| self.path(base))
     }
 
     /// What is configured as a header, the model's after the provider's.
-    pub async fn configured_headers(&self) -> Result<Vec<(String, String)>, Failure> {
+    pub(crate) async fn configured_headers(&self) -> Result<Vec<(String, String)>, Failure> {
         let mut headers = self.endpoint.looked_up(&self.endpoint.headers).await?;
         headers.extend(self.endpoint.looked_up(&self.headers).await?);
         Ok(headers)
@@ -312,7 +315,7 @@ fn copilot_headers(prompt: &Prompt) -> impl Iterator<Item = (&'static str, &'sta
     let image = |part: &Part| matches!(part, Part::Image { .. });
     let images = prompt.entries.iter().any(|entry| match entry {
         PromptEntry::User { parts } | PromptEntry::Result { parts, .. } => parts.iter().any(image),
-        _ => false,
+        PromptEntry::Reasoning { .. } | PromptEntry::Agent { .. } | PromptEntry::Call { .. } => false,
     });
     let initiator = ("x-initiator", if follows { "agent" } else { "user" });
     std::iter::once(initiator).chain(images.then_some(("copilot-vision-request", "true")))

@@ -83,7 +83,9 @@ struct Meta {
 async fn listed(endpoint: &Endpoint, believe: impl Fn(&Listed) -> bool) -> Option<Vec<Known>> {
     let url = endpoint.at(|base| match endpoint.vendor.api {
         Api::OpenAiChat => format!("{base}/models"),
-        _ => crate::connection::versioned(base, "models"),
+        Api::OpenAiResponses | Api::Anthropic | Api::Gemini | Api::Ollama | Api::Bedrock => {
+            crate::connection::versioned(base, "models")
+        }
     });
     let list: List<Listed> = ask(endpoint, &url, None).await?;
     let talks = |model: &Listed| !NOT_TALKING.iter().any(|part| model.id.to_ascii_lowercase().contains(part));

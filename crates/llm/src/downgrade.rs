@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 /// How often one call may be sent again this way.
-pub const MOST: u32 = 4;
+pub(crate) const MOST: u32 = 4;
 
 /// Members that a request can do without: the path, and what people call it.
 const OPTIONAL: [(&[&str], &str); 12] = [
@@ -35,7 +35,7 @@ const THINKING: [&[&str]; 6] = [
 ];
 
 /// Takes out the first thing that `message` complains about and says what it was.
-pub fn without(body: &mut Value, message: &str) -> Option<&'static str> {
+pub(crate) fn without(body: &mut Value, message: &str) -> Option<&'static str> {
     let said = message.to_ascii_lowercase();
     if said.contains("image") && remove_images(body) {
         return Some("images");
@@ -107,7 +107,7 @@ fn remove_images(value: &mut Value) -> bool {
         Value::Object(map) => {
             map.values_mut().filter_map(|item| remove_images(item).then_some(())).count() > 0
         }
-        _ => false,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

@@ -71,7 +71,9 @@ impl Api {
     pub fn headers(self, prompt: &Prompt, target: &Target) -> Vec<(&'static str, String)> {
         match self {
             Self::Anthropic => anthropic::headers(prompt, target),
-            _ => Vec::new(),
+            Self::OpenAiResponses | Self::OpenAiChat | Self::Gemini | Self::Ollama | Self::Bedrock => {
+                Vec::new()
+            }
         }
     }
 
@@ -109,7 +111,7 @@ impl Api {
         match self {
             Self::Ollama => "application/x-ndjson",
             Self::Bedrock => "application/vnd.amazon.eventstream",
-            _ => "text/event-stream",
+            Self::OpenAiResponses | Self::OpenAiChat | Self::Anthropic | Self::Gemini => "text/event-stream",
         }
     }
 }
@@ -261,7 +263,10 @@ impl Blocks {
         let reason = match reason {
             StopReason::Done | StopReason::ToolCalls if self.has_calls() => StopReason::ToolCalls,
             StopReason::ToolCalls => StopReason::Done,
-            other => other,
+            other @ (StopReason::Done
+            | StopReason::MaxTokens
+            | StopReason::Refused { .. }
+            | StopReason::Cut { .. }) => other,
         };
         out.push_back(ModelEvent::Ended { reason });
     }
@@ -296,7 +301,7 @@ pub(crate) fn is_strict(schema: &Value) -> bool {
             closed && map.values().all(is_strict)
         }
         Value::Array(list) => list.iter().all(is_strict),
-        _ => true,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
@@ -312,7 +317,9 @@ pub(crate) const NO_IMAGES: &str = "(An image was here; this model cannot see im
 pub(crate) fn input_schema(schema: &Value) -> Value {
     let mut schema = match schema {
         Value::Object(map) => map.clone(),
-        _ => serde_json::Map::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            serde_json::Map::new()
+        }
     };
     schema.entry("type").or_insert_with(|| "object".into());
     schema.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));

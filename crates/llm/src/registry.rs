@@ -356,7 +356,12 @@ fn guessed_thinking(api: Api, model: &str) -> Thinking {
         Api::Anthropic if model.contains("claude") => Thinking::Adaptive,
         Api::Bedrock if model.contains("claude") => Thinking::Adaptive,
         Api::OpenAiResponses if !reasons => Thinking::None,
-        _ => Thinking::Effort,
+        Api::OpenAiResponses
+        | Api::OpenAiChat
+        | Api::Anthropic
+        | Api::Gemini
+        | Api::Ollama
+        | Api::Bedrock => Thinking::Effort,
     }
 }
 

@@ -10,7 +10,7 @@ use reqwest::header::HeaderMap;
 use crate::provider::RetryPolicy;
 
 /// What the headers of a refusal ask us to wait, if anything.
-pub fn asked_wait(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+pub(crate) fn asked_wait(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(millis) = text("retry-after-ms").and_then(|value| value.parse::<f64>().ok()) {
         return positive(millis / 1000.0);
@@ -84,7 +84,12 @@ fn until(date: Timestamp, now: Timestamp) -> Duration {
 }
 
 /// The wait before attempt number `attempt` (the second is 2). `random` is in 0..1.
-pub fn wait(retry_policy: &RetryPolicy, attempt: u32, asked: Option<Duration>, random: f64) -> Duration {
+pub(crate) fn wait(
+    retry_policy: &RetryPolicy,
+    attempt: u32,
+    asked: Option<Duration>,
+    random: f64,
+) -> Duration {
     match asked {
         // A little more than asked, so that the many who were told the same do not come back at once.
         Some(asked) => asked + retry_policy.first_wait.mul_f64(0.25 * random),
@@ -96,20 +101,20 @@ pub fn wait(retry_policy: &RetryPolicy, attempt: u32, asked: Option<Duration>, r
 }
 
 /// `Rate limited. Trying again at 14:05:30 (attempt 2 of 8).`
-pub fn notice(why: &str, wait: Duration, attempt: u32, attempts: u32) -> String {
+pub(crate) fn notice(why: &str, wait: Duration, attempt: u32, attempts: u32) -> String {
     let resume = Zoned::now().checked_add(wait).unwrap_or_else(|_| Zoned::now());
     format!("{why} Trying again at {} (attempt {attempt} of {attempts}).", resume.strftime("%H:%M:%S"))
 }
 
 /// The time after a wait, with its day where that is not today's. `None`: beyond every calendar.
-pub fn clock(wait: Duration) -> Option<String> {
+pub(crate) fn clock(wait: Duration) -> Option<String> {
     let (now, then) = (Zoned::now(), Zoned::now().checked_add(wait).ok()?);
     let form = if now.date() == then.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
     Some(then.strftime(form).to_string())
 }
 
 /// A number in 0..1 that differs between processes and calls.
-pub fn random() -> f64 {
+pub(crate) fn random() -> f64 {
     use std::hash::{BuildHasher, Hasher};
     let bits = std::collections::hash_map::RandomState::new().build_hasher().finish();
     (bits >> 11) as f64 / (1u64 << 53) as f64

@@ -1,7 +1,7 @@
 //! Keeps keys out of what people and logs are told. Providers echo keys in their errors, whole or in part.
 
 /// `text` without the given secrets and without anything that looks like a key, cut to a readable length.
-pub fn scrub(text: &str, secrets: &[&str]) -> String {
+pub(crate) fn scrub(text: &str, secrets: &[&str]) -> String {
     let mut clean = text.to_owned();
     for secret in secrets.iter().filter(|secret| secret.len() >= 4) {
         clean = clean.replace(*secret, MASK);

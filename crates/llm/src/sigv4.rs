@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 /// Who signs, for which service.
-pub struct Signer<'a> {
+pub(crate) struct Signer<'a> {
     pub access_key: &'a str,
     pub secret_key: &'a str,
     pub session_token: Option<&'a str>,
@@ -17,7 +17,7 @@ pub struct Signer<'a> {
 
 impl Signer<'_> {
     /// The headers to add to a POST of `body` to `https://{host}{path}`; `path` is as it stands in the url.
-    pub fn headers(
+    pub(crate) fn headers(
         &self,
         host: &str,
         path: &str,
@@ -59,7 +59,7 @@ impl Signer<'_> {
 }
 
 /// Encodes a segment of a path: everything but letters, digits and `-_.~`.
-pub fn encode_segment(segment: &str) -> String {
+pub(crate) fn encode_segment(segment: &str) -> String {
     let mut out = String::with_capacity(segment.len());
     for byte in segment.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {

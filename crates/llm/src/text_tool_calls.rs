@@ -19,7 +19,7 @@ use crate::sse::SseEvent;
 use markup::Offered;
 use scan::{Said, Scanner};
 
-pub struct TextToolCalls {
+pub(crate) struct TextToolCalls {
     inner: Box<dyn Decode>,
     offered: Offered,
     origin: Origin,
@@ -41,7 +41,7 @@ struct Text {
 }
 
 impl TextToolCalls {
-    pub fn new(inner: Box<dyn Decode>, tools: &[ToolSpec], origin: Origin) -> Self {
+    pub(crate) fn new(inner: Box<dyn Decode>, tools: &[ToolSpec], origin: Origin) -> Self {
         Self {
             inner,
             offered: Offered::new(tools),
@@ -79,7 +79,7 @@ impl TextToolCalls {
                     self.end_text(out);
                     self.blocks.end(reason, out);
                 }
-                other => out.push_back(other),
+                other @ (ModelEvent::Waiting { .. } | ModelEvent::Usage(_)) => out.push_back(other),
             }
         }
     }

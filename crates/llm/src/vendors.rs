@@ -141,7 +141,7 @@ pub fn unknown(api: Api) -> Vendor {
     let auth = match api {
         Api::Anthropic => Auth::Header("x-api-key"),
         Api::Gemini => Auth::Header("x-goog-api-key"),
-        _ => Auth::Optional,
+        Api::OpenAiResponses | Api::OpenAiChat | Api::Ollama | Api::Bedrock => Auth::Optional,
     };
     Vendor { name: "", api, url: "", auth, keys: &[], dialect: LOCAL, headers: &[], small: None }
 }

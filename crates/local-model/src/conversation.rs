@@ -17,7 +17,7 @@ const SYSTEM_LIMIT: usize = 200;
 const STEP: usize = 4;
 
 /// The tokens of `prompt` for `engine`, at most `room` of them.
-pub fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, Refusal> {
+pub(crate) fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, Refusal> {
     let system = Message::new(Role::System, system(engine, prompt));
     let history = history(&prompt.entries);
     let mut dropped = surely_too_old(engine, &history, room);

@@ -4,7 +4,7 @@
 
 /// How the weights of a tensor are written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     F32,
     F16,
     Bf16,
@@ -19,9 +19,10 @@ pub enum Format {
 }
 
 impl Format {
-    pub const NAMES: &'static str = "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K";
+    pub(crate) const NAMES: &'static str =
+        "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K";
 
-    pub fn from_code(code: u32) -> Option<Format> {
+    pub(crate) fn from_code(code: u32) -> Option<Format> {
         Some(match code {
             0 => Format::F32,
             1 => Format::F16,
@@ -39,7 +40,7 @@ impl Format {
     }
 
     /// Weights in one block.
-    pub const fn block(self) -> usize {
+    pub(crate) const fn block(self) -> usize {
         match self {
             Format::F32 | Format::F16 | Format::Bf16 => 1,
             Format::Q4_0 | Format::Q4_1 | Format::Q5_0 | Format::Q5_1 | Format::Q8_0 => 32,
@@ -48,7 +49,7 @@ impl Format {
     }
 
     /// Bytes of one block.
-    pub const fn block_bytes(self) -> usize {
+    pub(crate) const fn block_bytes(self) -> usize {
         match self {
             Format::F32 => 4,
             Format::F16 | Format::Bf16 => 2,
@@ -64,16 +65,16 @@ impl Format {
     }
 
     /// Bytes of a row of `columns` weights, which must be whole blocks.
-    pub const fn row_bytes(self, columns: usize) -> usize {
+    pub(crate) const fn row_bytes(self, columns: usize) -> usize {
         columns / self.block() * self.block_bytes()
     }
 
-    pub const fn is_float(self) -> bool {
+    pub(crate) const fn is_float(self) -> bool {
         matches!(self, Format::F32 | Format::F16 | Format::Bf16)
     }
 
     /// Writes one row as floats. `row` holds whole blocks for `out.len()` weights.
-    pub fn expand(self, row: &[u8], out: &mut [f32]) {
+    pub(crate) fn expand(self, row: &[u8], out: &mut [f32]) {
         let blocks = row.chunks_exact(self.block_bytes());
         for (block, out) in blocks.zip(out.chunks_exact_mut(self.block())) {
             match self {
@@ -101,7 +102,7 @@ impl Format {
 }
 
 /// An IEEE half-precision number as a float.
-pub fn half_to_float(bits: u16) -> f32 {
+pub(crate) fn half_to_float(bits: u16) -> f32 {
     let sign = u32::from(bits & 0x8000) << 16;
     let magnitude = u32::from(bits & 0x7fff);
     if magnitude >= 0x7c00 {
@@ -113,7 +114,7 @@ pub fn half_to_float(bits: u16) -> f32 {
 }
 
 /// The six-bit scale and minimum of group `index` in the twelve packed bytes of a K-quant block.
-pub fn scale_and_minimum(packed: &[u8], index: usize) -> (u8, u8) {
+pub(crate) fn scale_and_minimum(packed: &[u8], index: usize) -> (u8, u8) {
     if index < 4 {
         return (packed[index] & 63, packed[index + 4] & 63);
     }

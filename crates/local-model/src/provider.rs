@@ -218,6 +218,8 @@ fn failure_of(refusal: &Refusal) -> Failure {
         Refusal::TooLong { .. } | Refusal::EmptyPrompt => Failure::user(refusal.to_string()),
         Refusal::Unreadable { .. } => Failure::config(refusal.to_string())
             .hint("Run `dragoman models pull smollm2` to fetch the default model."),
-        _ => Failure::config(refusal.to_string()),
+        Refusal::NotGguf(_) | Refusal::Damaged(_) | Refusal::Unsupported(_) | Refusal::Template(_) => {
+            Failure::config(refusal.to_string())
+        }
     }
 }

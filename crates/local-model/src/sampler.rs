@@ -18,7 +18,7 @@ impl Default for Sampling {
 }
 
 /// Draws tokens, one after the other.
-pub struct Sampler {
+pub(crate) struct Sampler {
     sampling: Sampling,
     state: u64,
     candidates: Vec<(f32, u32)>,
@@ -28,11 +28,11 @@ pub struct Sampler {
 const DEPTH: f32 = 20.0;
 
 impl Sampler {
-    pub fn new(sampling: Sampling) -> Sampler {
+    pub(crate) fn new(sampling: Sampling) -> Sampler {
         Sampler { sampling, state: sampling.seed, candidates: Vec::new() }
     }
 
-    pub fn choose(&mut self, logits: &[f32]) -> u32 {
+    pub(crate) fn choose(&mut self, logits: &[f32]) -> u32 {
         let best = likeliest(logits);
         if self.sampling.temperature.is_nan() || self.sampling.temperature <= 0.0 {
             return best;
@@ -74,7 +74,7 @@ impl Sampler {
 }
 
 /// The token with the largest logit, the first of equals.
-pub fn likeliest(logits: &[f32]) -> u32 {
+pub(crate) fn likeliest(logits: &[f32]) -> u32 {
     let mut best = (f32::NEG_INFINITY, 0);
     for (id, &logit) in logits.iter().enumerate() {
         if logit > best.0 {

@@ -28,7 +28,7 @@ impl Message {
 }
 
 /// The chat template of a model.
-pub struct Template {
+pub(crate) struct Template {
     source: String,
 }
 
@@ -41,7 +41,7 @@ const FUEL: u64 = 1_000_000;
 const TEMPLATE_LIMIT: usize = 1 << 17;
 
 impl Template {
-    pub fn new(source: Option<&str>) -> Result<Template, Refusal> {
+    pub(crate) fn new(source: Option<&str>) -> Result<Template, Refusal> {
         let source = source.unwrap_or(CHATML).to_owned();
         if source.len() > TEMPLATE_LIMIT {
             return Err(Refusal::Template("it is too long".into()));
@@ -50,7 +50,7 @@ impl Template {
     }
 
     /// The text of a chat, up to where the assistant is to speak.
-    pub fn render(&self, messages: &[Message], tokenizer: &Tokenizer) -> Result<String, Refusal> {
+    pub(crate) fn render(&self, messages: &[Message], tokenizer: &Tokenizer) -> Result<String, Refusal> {
         let (bos_token, eos_token) = tokenizer.start_and_end();
         let message = |message: &Message| {
             let role = match message.role {

@@ -12,16 +12,16 @@ use crate::kernels::panel::Panel;
 
 /// The buffers one thread works with.
 #[derive(Default)]
-pub struct Desk {
+pub(crate) struct Desk {
     pub panel: Panel,
     pub attention: Scratch,
 }
 
 /// Work cut into numbered pieces that may be done in any order by any thread.
-pub type Work<'a> = dyn Fn(Range<usize>, &mut Desk) + Sync + 'a;
+pub(crate) type Work<'a> = dyn Fn(Range<usize>, &mut Desk) + Sync + 'a;
 
 /// The calling thread and its workers.
-pub struct Crew {
+pub(crate) struct Crew {
     desk: Desk,
     shared: Arc<Shared>,
     handles: Vec<std::thread::JoinHandle<()>>,
@@ -61,7 +61,7 @@ const REST: u32 = 64;
 
 impl Crew {
     /// `threads` counts the calling one.
-    pub fn new(threads: usize) -> Crew {
+    pub(crate) fn new(threads: usize) -> Crew {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             wake: Condvar::new(),
@@ -88,7 +88,7 @@ impl Crew {
     }
 
     /// Does all pieces and returns when they are done.
-    pub fn run(&mut self, pieces: usize, work: &Work) {
+    pub(crate) fn run(&mut self, pieces: usize, work: &Work) {
         if self.handles.is_empty() || self.resting > 0 || pieces < 2 {
             return work(0..pieces, &mut self.desk);
         }
@@ -113,7 +113,7 @@ impl Crew {
     }
 
     /// Called after each pass: when the workers cost more than they bring, go alone for a while.
-    pub fn review(&mut self) {
+    pub(crate) fn review(&mut self) {
         self.resting = self.resting.saturating_sub(1);
         if self.waited * 4 > self.worked {
             self.resting = REST;

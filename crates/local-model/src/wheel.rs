@@ -17,7 +17,7 @@ const LOCAL_LENGTH: usize = 30;
 const DIRECTORY_LIMIT: u64 = 1 << 20;
 
 /// The content of member `name`, which must be `size` bytes long, as a stream.
-pub fn member(wheel: &Path, name: &str, size: u64) -> io::Result<Box<dyn Read>> {
+pub(crate) fn member(wheel: &Path, name: &str, size: u64) -> io::Result<Box<dyn Read>> {
     let mut file = File::open(wheel)?;
     let directory = directory(&mut file)?;
     let entry = find(&directory, name, size)?;

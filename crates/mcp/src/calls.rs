@@ -122,14 +122,17 @@ impl Calls {
     }
 
     /// The call that began last: a form that a server sends belongs to it, as far as the protocol tells.
-    pub fn newest(&self) -> Option<Arc<Call>> {
+    pub(crate) fn newest(&self) -> Option<Arc<Call>> {
         self.table().under_way.last_key_value().map(|(_, call)| call.clone())
     }
 
-    pub fn progress(&self, progress: &Progress) {
+    pub(crate) fn progress(&self, progress: &Progress) {
         let token = match &progress.progress_token {
             Value::String(token) => token.parse().ok(),
-            token => token.as_u64(),
+            token
+            @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                token.as_u64()
+            }
         };
         let call = token.and_then(|token| self.table().under_way.get(&token).cloned());
         if let Some(call) = call {
@@ -145,11 +148,11 @@ impl Calls {
 
 impl Call {
     /// Whether a form may be shown now: one at a time.
-    pub fn open_form(&self) -> bool {
+    pub(crate) fn open_form(&self) -> bool {
         self.pulse.send_if_modified(|pulse| !std::mem::replace(&mut pulse.form_open, true))
     }
 
-    pub fn close_form(&self) {
+    pub(crate) fn close_form(&self) {
         self.pulse.send_modify(|pulse| pulse.form_open = false);
     }
 

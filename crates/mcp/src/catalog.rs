@@ -182,7 +182,7 @@ fn read_tool(server: &str, item: &RawValue) -> Result<Option<Definition>, String
 fn object_schema(schema: Value) -> Value {
     let mut members = match schema {
         Value::Object(members) => members,
-        _ => Map::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
     };
     members.insert("type".to_owned(), "object".into());
     if !members.get("properties").is_some_and(Value::is_object) {

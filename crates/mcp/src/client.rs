@@ -24,16 +24,16 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub fn new(outgoing: Outgoing, calls: Arc<Calls>, capabilities: Capabilities) -> Self {
+    pub(crate) fn new(outgoing: Outgoing, calls: Arc<Calls>, capabilities: Capabilities) -> Self {
         Self { outgoing, calls, capabilities: Arc::new(capabilities) }
     }
 
-    pub fn capabilities(&self) -> &Capabilities {
+    pub(crate) fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
     /// One request; a failure is a sentence about the server (`It …`).
-    pub async fn request<P: Serialize + ?Sized, T: DeserializeOwned>(
+    pub(crate) async fn request<P: Serialize + ?Sized, T: DeserializeOwned>(
         &self,
         method: &str,
         params: &P,

@@ -47,7 +47,7 @@ pub(crate) struct Trouble {
 }
 
 impl Connection {
-    pub async fn open(state: &ServerState) -> Result<Self, Trouble> {
+    pub(crate) async fn open(state: &ServerState) -> Result<Self, Trouble> {
         let target = (state.config.lookup)().await.map_err(|failure| Trouble::failed(failure.to_string()))?;
         let secrets = Arc::new(Secrets::new(match &target {
             ServerTransport::Stdio { env: pairs, .. } | ServerTransport::Http { headers: pairs, .. } => {
@@ -91,7 +91,7 @@ impl Connection {
     }
 
     /// The handshake: the client to use from now on and the server's instructions.
-    pub async fn initialize(&self, deadline: Duration) -> Result<(Client, Option<String>), Trouble> {
+    pub(crate) async fn initialize(&self, deadline: Duration) -> Result<(Client, Option<String>), Trouble> {
         let outgoing = self.peer.outgoing();
         let reply = outgoing
             .request("initialize", &wire::initialize_params(), deadline)
@@ -115,7 +115,7 @@ impl Connection {
     }
 
     /// Resolves when the server is gone by itself.
-    pub async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         let Carrier::Pipes(running) = &self.carrier else {
             self.peer.ended().await;
             return;
@@ -128,7 +128,7 @@ impl Connection {
     }
 
     /// How the server is, for people: its exit and the last lines of its errors.
-    pub async fn state(&self) -> String {
+    pub(crate) async fn state(&self) -> String {
         let Carrier::Pipes(running) = &self.carrier else { return String::new() };
         let lines = self.secrets.mask(&running.last_lines().await);
         let end = running.child.exit().map(ending).unwrap_or_default();
@@ -139,7 +139,7 @@ impl Connection {
         }
     }
 
-    pub async fn close(self) {
+    pub(crate) async fn close(self) {
         match self.carrier {
             Carrier::Pipes(running) => {
                 // It closes the server's input; a decent one leaves then.
@@ -169,7 +169,12 @@ impl Connection {
         }
         let newer = match error {
             RequestError::Fault(fault) => supported(fault),
-            _ => None,
+            RequestError::Deadline
+            | RequestError::Closed
+            | RequestError::Full
+            | RequestError::TooLarge
+            | RequestError::Unserialisable(_)
+            | RequestError::Unexpected(_) => None,
         };
         let message = match newer {
             Some(theirs) => format!(
@@ -183,7 +188,7 @@ impl Connection {
 }
 
 impl Trouble {
-    pub fn failed(message: impl Into<String>) -> Self {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self { status: ServerStatus::Failed, message: message.into() }
     }
 }

@@ -53,6 +53,8 @@ async fn ask(call: Arc<Call>, form: AskKind, responder: Responder) {
     responder.succeed(&match answer {
         Answer::Form { data: data @ Value::Object(_) } => json!({"action": "accept", "content": data}),
         Answer::Cancelled => json!({"action": "cancel"}),
-        _ => json!({"action": "decline"}),
+        Answer::Allow { .. } | Answer::Deny { .. } | Answer::Text { .. } | Answer::Form { .. } => {
+            json!({"action": "decline"})
+        }
     });
 }

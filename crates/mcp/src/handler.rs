@@ -28,23 +28,23 @@ pub(crate) struct Stale {
 pub(crate) struct Lists(u8);
 
 impl Lists {
-    pub const TOOLS: Lists = Lists(1);
-    pub const PROMPTS: Lists = Lists(2);
-    pub const RESOURCES: Lists = Lists(4);
+    pub(crate) const TOOLS: Lists = Lists(1);
+    pub(crate) const PROMPTS: Lists = Lists(2);
+    pub(crate) const RESOURCES: Lists = Lists(4);
 
-    pub fn has(self, list: Lists) -> bool {
+    pub(crate) fn has(self, list: Lists) -> bool {
         self.0 & list.0 != 0
     }
 }
 
 impl Stale {
-    pub fn mark(&self, list: Lists) {
+    pub(crate) fn mark(&self, list: Lists) {
         self.lists.fetch_or(list.0, Ordering::AcqRel);
         self.told.notify_one();
     }
 
     /// Resolves with what was marked since the last time.
-    pub async fn next(&self) -> Lists {
+    pub(crate) async fn next(&self) -> Lists {
         loop {
             let lists = self.lists.swap(0, Ordering::AcqRel);
             if lists != 0 {

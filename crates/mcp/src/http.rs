@@ -52,12 +52,12 @@ pub(crate) async fn open(url: &str, headers: &[(String, String)]) -> Result<(Tra
 
 impl Bridge {
     /// The server answered 401.
-    pub fn wants_login(&self) -> bool {
+    pub(crate) fn wants_login(&self) -> bool {
         self.exchange.wants_login()
     }
 
     /// Resolves when the session is ended at the server too, or cannot be.
-    pub async fn closed(mut self) {
+    pub(crate) async fn closed(mut self) {
         if tokio::time::timeout(CLOSE_DEADLINE, &mut self.task).await.is_err() {
             self.task.abort();
         }

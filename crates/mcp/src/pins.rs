@@ -26,7 +26,7 @@ pub(crate) struct Pins {
 
 impl Pins {
     /// The definitions that may be offered, and the names of those that changed.
-    pub fn admit(&mut self, definitions: Vec<Definition>) -> (Vec<Arc<Definition>>, Vec<String>) {
+    pub(crate) fn admit(&mut self, definitions: Vec<Definition>) -> (Vec<Arc<Definition>>, Vec<String>) {
         let (mut admitted, mut withheld) = (Vec::new(), Vec::new());
         for definition in definitions {
             let name = &definition.spec.name;
@@ -45,7 +45,7 @@ impl Pins {
     }
 
     /// The same for the server's instructions, which go into the system prompt.
-    pub fn admit_instructions(&mut self, instructions: Option<String>) -> Option<String> {
+    pub(crate) fn admit_instructions(&mut self, instructions: Option<String>) -> Option<String> {
         let digest = Hash::new().text(instructions.as_deref().unwrap_or_default()).done();
         let first = *self.instructions.get_or_insert(digest);
         instructions.filter(|_| first == digest)
@@ -56,22 +56,22 @@ impl Pins {
 pub(crate) struct Hash(Sha256);
 
 impl Hash {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Sha256::new())
     }
 
-    pub fn text(mut self, text: &str) -> Self {
+    pub(crate) fn text(mut self, text: &str) -> Self {
         self.put(text);
         self
     }
 
     /// Members in any order count as the same: some servers list them as their hash table gives them.
-    pub fn value(mut self, value: &Value) -> Self {
+    pub(crate) fn value(mut self, value: &Value) -> Self {
         self.put_value(value);
         self
     }
 
-    pub fn done(self) -> Digest {
+    pub(crate) fn done(self) -> Digest {
         self.0.finalize().into()
     }
 
@@ -95,7 +95,9 @@ impl Hash {
                 self.put(&format!("array {}", values.len()));
                 values.iter().for_each(|value| self.put_value(value));
             }
-            plain => self.put(&plain.to_string()),
+            plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                self.put(&plain.to_string())
+            }
         }
     }
 }

@@ -45,14 +45,14 @@ pub(crate) struct Offer {
 }
 
 impl ServerState {
-    pub fn new(config: ServerConfig, options: Arc<Options>, refused: Option<String>) -> Self {
+    pub(crate) fn new(config: ServerConfig, options: Arc<Options>, refused: Option<String>) -> Self {
         let status = if config.disabled { ServerStatus::Disabled } else { ServerStatus::Stopped };
         let state = ServerFields { status, error: None, client: None, offer: Offer::default() };
         Self { config, options, refused, state: Mutex::new(state) }
     }
 
     /// A state in which nothing is offered.
-    pub fn show(&self, status: ServerStatus, error: Option<String>) {
+    pub(crate) fn show(&self, status: ServerStatus, error: Option<String>) {
         let mut state = self.state();
         let changed = state.status != status || state.error != error;
         let before = std::mem::replace(
@@ -66,27 +66,27 @@ impl ServerState {
         }
     }
 
-    pub fn run(&self, client: Client, offer: Offer) {
+    pub(crate) fn run(&self, client: Client, offer: Offer) {
         *self.state() =
             ServerFields { status: ServerStatus::Running, error: None, client: Some(client), offer };
         (self.options.changed)();
     }
 
     /// Changes what a running server offers.
-    pub fn update(&self, change: impl FnOnce(&mut Offer)) {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Offer)) {
         change(&mut self.state().offer);
         (self.options.changed)();
     }
 
-    pub fn status(&self) -> ServerStatus {
+    pub(crate) fn status(&self) -> ServerStatus {
         self.state().status
     }
 
-    pub fn offer(&self) -> Offer {
+    pub(crate) fn offer(&self) -> Offer {
         self.state().offer.clone()
     }
 
-    pub fn server(&self) -> ToolServer {
+    pub(crate) fn server(&self) -> ToolServer {
         let state = self.state();
         let shown = &self.config.shown;
         ToolServer {
@@ -101,12 +101,12 @@ impl ServerState {
         }
     }
 
-    pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {
+    pub(crate) fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {
         let tool = |definition| -> Arc<dyn Tool> { Arc::new(McpTool { state: self.clone(), definition }) };
         self.offer().tools.into_iter().map(tool).collect()
     }
 
-    pub fn client(&self) -> Result<Client, Failure> {
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
         let state = self.state();
         state.client.clone().ok_or_else(|| {
             let name = &self.config.name;
@@ -114,14 +114,17 @@ impl ServerState {
                 ServerStatus::Starting => "is still starting",
                 ServerStatus::Failed => "has failed",
                 ServerStatus::RequiresAuth => "wants a login",
-                _ => "is not running",
+                ServerStatus::Running
+                | ServerStatus::Stopping
+                | ServerStatus::Stopped
+                | ServerStatus::Disabled => "is not running",
             };
             Failure::user(format!("The MCP server {name} {is}.")).hint("Wait for it or start it again.")
         })
     }
 
     /// One request with the deadline of a call.
-    pub async fn ask<T: DeserializeOwned>(&self, method: &str, params: &Value) -> Result<T, Failure> {
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, method: &str, params: &Value) -> Result<T, Failure> {
         let reply = self.client()?.request(method, params, self.options.call_deadline).await;
         reply.map_err(|reason| {
             Failure::new(FailureKind::Tool, format!("The MCP server {} failed. {reason}", self.config.name))
@@ -129,7 +132,7 @@ impl ServerState {
     }
 
     /// The way to a tool, unless its definition is not the one that is offered any more.
-    pub fn client_for(&self, definition: &Definition) -> Result<Client, Failure> {
+    pub(crate) fn client_for(&self, definition: &Definition) -> Result<Client, Failure> {
         let client = self.client()?;
         let offered = |known: &Arc<Definition>| known.digest == definition.digest;
         if self.state().offer.tools.iter().any(offered) {

@@ -64,7 +64,7 @@ pub(crate) async fn start(program: Program<'_>) -> Result<(Transport, Running), 
 
 impl Running {
     /// The last lines of the errors; waits a little for them where the server has ended.
-    pub async fn last_lines(&self) -> String {
+    pub(crate) async fn last_lines(&self) -> String {
         if self.child.exit().is_some() {
             let _ = tokio::time::timeout(DRAIN, self.read.cancelled()).await;
         }
@@ -170,7 +170,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for JsonLines<R> {
             // The pipe yields to other tasks by itself, so a flood of other lines ends the loop too.
             match Pin::new(&mut self.inner).poll_read(context, buffer) {
                 Poll::Ready(Ok(())) => {}
-                other => return other,
+                other @ (Poll::Ready(_) | Poll::Pending) => return other,
             }
             let ended = buffer.filled().len() == before;
             let kept = self.sift(&mut buffer.filled_mut()[before..]);

@@ -188,7 +188,9 @@ fn as_texts(arguments: Value) -> Map<String, Value> {
     let Value::Object(arguments) = arguments else { return Map::new() };
     let as_text = |(name, value)| match value {
         Value::String(_) => (name, value),
-        other => (name, Value::String(other.to_string())),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            (name, Value::String(other.to_string()))
+        }
     };
     arguments.into_iter().map(as_text).collect()
 }

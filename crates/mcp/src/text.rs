@@ -62,7 +62,7 @@ pub(crate) fn plain_name(name: &str) -> Option<String> {
 pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
-    pub fn new<'a>(values: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(values: impl Iterator<Item = &'a str>) -> Self {
         let last_word = |value: &'a str| value.rsplit(' ').next().unwrap_or(value);
         let mut values: Vec<String> =
             values.map(last_word).filter(|value| value.len() >= SHORTEST_SECRET).map(str::to_owned).collect();
@@ -71,7 +71,7 @@ impl Secrets {
         Self(values)
     }
 
-    pub fn mask(&self, text: &str) -> String {
+    pub(crate) fn mask(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
     }
 }

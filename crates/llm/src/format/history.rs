@@ -47,7 +47,9 @@ pub fn turns(entries: &[PromptEntry]) -> Vec<Turn<'_>> {
                 rest = &rest[1..];
             }
             PromptEntry::Result { .. } => rest = &rest[1..], // its call is gone: there is nothing it answers
-            _ => rest = answer(rest, &mut turns),
+            PromptEntry::Reasoning { .. } | PromptEntry::Agent { .. } | PromptEntry::Call { .. } => {
+                rest = answer(rest, &mut turns)
+            }
         }
     }
     turns
@@ -67,7 +69,7 @@ fn answer<'a>(entries: &'a [PromptEntry], turns: &mut Vec<Turn<'a>>) -> &'a [Pro
         .iter()
         .filter_map(|piece| match piece {
             Piece::Call { id, name, .. } => Some(outcome(id, name, &rest[..results])),
-            _ => None,
+            Piece::Reasoning { .. } | Piece::Text { .. } => None,
         })
         .collect();
     rest = &rest[results..];
@@ -97,7 +99,11 @@ fn piece<'a>(entry: &'a PromptEntry, seen: &mut HashSet<&'a str>) -> Option<Piec
 fn outcome<'a>(id: &'a str, name: &'a str, results: &'a [PromptEntry]) -> Outcome<'a> {
     let found = results.iter().find_map(|entry| match entry {
         PromptEntry::Result { call_id, parts, error, .. } if call_id == id => Some((parts, *error)),
-        _ => None,
+        PromptEntry::User { .. }
+        | PromptEntry::Reasoning { .. }
+        | PromptEntry::Agent { .. }
+        | PromptEntry::Call { .. }
+        | PromptEntry::Result { .. } => None,
     });
     match found {
         Some((parts, error)) => Outcome { id, name, parts: Cow::Borrowed(parts.as_slice()), error },
@@ -168,7 +174,9 @@ pub fn object(input: &Value) -> Cow<'_, Value> {
     match input {
         Value::Object(_) => Cow::Borrowed(input),
         Value::Null => Cow::Owned(Value::Object(Map::new())),
-        other => Cow::Owned(serde_json::json!({ "input": other })),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            Cow::Owned(serde_json::json!({ "input": other }))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::format::names;
 
 /// A call that was found.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Call {
+pub(super) struct Call {
     /// As it was offered.
     pub name: String,
     pub input: Value,
@@ -18,7 +18,7 @@ pub struct Call {
 
 /// The tools that may be called.
 #[derive(Debug)]
-pub struct Offered(Vec<Tool>);
+pub(super) struct Offered(Vec<Tool>);
 
 #[derive(Debug)]
 struct Tool {
@@ -29,7 +29,7 @@ struct Tool {
 }
 
 impl Offered {
-    pub fn new(tools: &[ToolSpec]) -> Self {
+    pub(super) fn new(tools: &[ToolSpec]) -> Self {
         let tool = |spec: &ToolSpec| {
             let offered = spec.offered_name();
             let wire = names::tool_name(&offered).into_owned();
@@ -38,7 +38,7 @@ impl Offered {
         Self(tools.iter().map(tool).collect())
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -55,7 +55,7 @@ impl Offered {
 }
 
 /// The calls that `text` consists of, if it consists of calls.
-pub fn calls(text: &str, offered: &Offered) -> Option<Vec<Call>> {
+pub(super) fn calls(text: &str, offered: &Offered) -> Option<Vec<Call>> {
     let mut parser = Parser { rest: text.trim_start(), offered, calls: Vec::new(), depth: 0 };
     while !parser.at_end() {
         parser.item()?;
@@ -306,7 +306,7 @@ impl<'a> Parser<'a> {
                 }
                 self.add(&name?, input.unwrap_or_else(|| Value::Object(Map::new())))
             }
-            _ => None,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
         }
     }
 
@@ -320,7 +320,7 @@ impl<'a> Parser<'a> {
                 rest.trim().is_empty().then_some(value)?
             }
             Value::Null => Value::Object(Map::new()),
-            other => other,
+            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other,
         };
         let given = input.as_object()?;
         let mut required = tool.schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -4,7 +4,7 @@
 
 /// What may be shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Said {
+pub(super) enum Said {
     Text(String),
     Thought(String),
 }
@@ -39,7 +39,7 @@ const THINK: [(&str, &str); 3] =
     [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>")];
 
 #[derive(Debug)]
-pub struct Scanner {
+pub(super) struct Scanner {
     mode: Mode,
     /// Text that was not let through yet.
     pending: String,
@@ -72,7 +72,7 @@ enum Verdict {
 }
 
 impl Scanner {
-    pub fn new(calls: bool) -> Self {
+    pub(super) fn new(calls: bool) -> Self {
         Self {
             mode: Mode::Start,
             pending: String::new(),
@@ -84,7 +84,7 @@ impl Scanner {
         }
     }
 
-    pub fn push(&mut self, text: String, out: &mut Vec<Said>) {
+    pub(super) fn push(&mut self, text: String, out: &mut Vec<Said>) {
         let quiet = self.mode == Mode::Text && self.pending.is_empty() && !self.trim;
         if quiet && !self.may_begin(&text) {
             self.note(&text);
@@ -96,7 +96,7 @@ impl Scanner {
     }
 
     /// The text is over: what is returned began like a call.
-    pub fn finish(&mut self, out: &mut Vec<Said>) -> Option<String> {
+    pub(super) fn finish(&mut self, out: &mut Vec<Said>) -> Option<String> {
         let rest = std::mem::take(&mut self.pending);
         match self.mode {
             _ if rest.is_empty() => None,

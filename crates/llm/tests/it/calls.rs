@@ -88,13 +88,17 @@ async fn every_format_streams_text_reasoning_calls_and_usage() {
         assert_eq!(text_of(&events), expected, "{api:?}");
         let told = events.iter().rev().find_map(|event| match event {
             ModelEvent::Usage(tokens) => Some(*tokens),
-            _ => None,
+            ModelEvent::Waiting { .. }
+            | ModelEvent::BlockStarted { .. }
+            | ModelEvent::BlockDelta { .. }
+            | ModelEvent::BlockEnded { .. }
+            | ModelEvent::Ended { .. } => None,
         });
         let told = told.unwrap();
         let split = match api {
             Api::Gemini => (27, 100, 0, 9),
             Api::Ollama => (127, 0, 0, 9),
-            _ => (7, 100, 20, 9),
+            Api::OpenAiResponses | Api::OpenAiChat | Api::Anthropic | Api::Bedrock => (7, 100, 20, 9),
         };
         assert_eq!((told.input, told.cache_read, told.cache_write, told.output), split, "{api:?}");
         let request = fake.last_request();

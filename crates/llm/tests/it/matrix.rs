@@ -106,7 +106,10 @@ fn results(events: &[ModelEvent]) -> Vec<PromptEntry> {
     let image = Part::Image { mime: "image/png".into(), data: "aGk=".into() };
     let calls = entries(events).into_iter().filter_map(|entry| match entry {
         PromptEntry::Call { call_id, name, .. } => Some((call_id, name)),
-        _ => None,
+        PromptEntry::User { .. }
+        | PromptEntry::Reasoning { .. }
+        | PromptEntry::Agent { .. }
+        | PromptEntry::Result { .. } => None,
     });
     calls
         .take(2)

@@ -195,7 +195,7 @@ fn survive(api: Api, bytes: &[u8], repair: bool) {
             ModelEvent::BlockEnded { block, .. } => {
                 assert!(started.contains(block), "block {block} did not begin")
             }
-            _ => {}
+            ModelEvent::Waiting { .. } | ModelEvent::Usage(_) | ModelEvent::Ended { .. } => {}
         }
     }
 }

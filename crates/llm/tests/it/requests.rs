@@ -92,7 +92,11 @@ fn prefix(api: Api, body: &Value) -> Vec<String> {
             Value::Array(list) => {
                 elements.extend(list.iter().map(|value| unmarked(value.clone()).to_string()))
             }
-            other => elements.push(other.to_string()),
+            other @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_)) => elements.push(other.to_string()),
         }
     }
     elements
@@ -108,7 +112,7 @@ fn unmarked(mut value: Value) -> Value {
             list.retain(|inner| inner.get("cachePoint").is_none());
             list.iter_mut().for_each(|inner| *inner = unmarked(inner.take()));
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
     value
 }

@@ -10,7 +10,7 @@ use llm::Api;
 use llm::format::{Dialect, Target, Thinking};
 use serde_json::{Value, json};
 
-pub fn tool(server: &str, name: &str) -> ToolSpec {
+pub(crate) fn tool(server: &str, name: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         server: server.to_owned(),
@@ -21,15 +21,15 @@ pub fn tool(server: &str, name: &str) -> ToolSpec {
     }
 }
 
-pub fn tools() -> Arc<[ToolSpec]> {
+pub(crate) fn tools() -> Arc<[ToolSpec]> {
     Arc::from(vec![tool("eca", "read_file"), tool("my server", "do.it")])
 }
 
-pub fn user(text: &str) -> PromptEntry {
+pub(crate) fn user(text: &str) -> PromptEntry {
     PromptEntry::User { parts: vec![Part::text(text)] }
 }
 
-pub fn prompt(text: &str) -> Prompt {
+pub(crate) fn prompt(text: &str) -> Prompt {
     Prompt {
         session: Some(domain::SessionId::new("session-1")),
         system: vec!["You are a test.".into(), "Be brief.".into()],
@@ -39,7 +39,7 @@ pub fn prompt(text: &str) -> Prompt {
     }
 }
 
-pub fn info() -> ModelInfo {
+pub(crate) fn info() -> ModelInfo {
     ModelInfo {
         id: "fake/model".into(),
         context_limit: Some(200_000),
@@ -52,7 +52,7 @@ pub fn info() -> ModelInfo {
 }
 
 /// A target that can do everything, for the format.
-pub fn with_target<T>(api: Api, id: &str, run: impl FnOnce(&Target) -> T) -> T {
+pub(crate) fn with_target<T>(api: Api, id: &str, run: impl FnOnce(&Target) -> T) -> T {
     let budget = matches!(api, Api::Anthropic | Api::Bedrock);
     let thinking = if budget { Thinking::Budget } else { Thinking::Effort };
     let dialect = Dialect { cache_key: true, ..Dialect::PLAIN };
@@ -61,7 +61,7 @@ pub fn with_target<T>(api: Api, id: &str, run: impl FnOnce(&Target) -> T) -> T {
 }
 
 /// One line for an event.
-pub fn line(event: &ModelEvent) -> String {
+pub(crate) fn line(event: &ModelEvent) -> String {
     match event {
         ModelEvent::Waiting { text } => format!("waiting {text}"),
         ModelEvent::BlockStarted { block, kind } => match kind {
@@ -94,18 +94,22 @@ pub fn line(event: &ModelEvent) -> String {
 }
 
 /// All text of a kind of blocks.
-pub fn text_of(events: &[ModelEvent]) -> String {
+pub(crate) fn text_of(events: &[ModelEvent]) -> String {
     events
         .iter()
         .filter_map(|event| match event {
             ModelEvent::BlockDelta { text, .. } => Some(text.as_str()),
-            _ => None,
+            ModelEvent::Waiting { .. }
+            | ModelEvent::BlockStarted { .. }
+            | ModelEvent::BlockEnded { .. }
+            | ModelEvent::Usage(_)
+            | ModelEvent::Ended { .. } => None,
         })
         .collect()
 }
 
 /// The entries that an answer's events become in the next prompt.
-pub fn entries(events: &[ModelEvent]) -> Vec<PromptEntry> {
+pub(crate) fn entries(events: &[ModelEvent]) -> Vec<PromptEntry> {
     let mut open: Vec<(u32, BlockKind, String, Option<ProviderBlock>)> = Vec::new();
     for event in events {
         match event {
@@ -118,7 +122,7 @@ pub fn entries(events: &[ModelEvent]) -> Vec<PromptEntry> {
             ModelEvent::BlockEnded { block, provider } => {
                 open.iter_mut().find(|(known, ..)| known == block).unwrap().3 = provider.clone();
             }
-            _ => {}
+            ModelEvent::Waiting { .. } | ModelEvent::Usage(_) | ModelEvent::Ended { .. } => {}
         }
     }
     open.into_iter()

@@ -5,27 +5,27 @@ use std::ops::Range;
 
 use crate::refusal::Refusal;
 
-pub struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     position: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub fn new(bytes: &'a [u8]) -> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Cursor<'a> {
         Cursor { bytes, position: 0 }
     }
 
-    pub fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.position
     }
 
-    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Refusal> {
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Refusal> {
         let range = self.skip(count)?;
         Ok(&self.bytes[range])
     }
 
     /// Passes over `count` bytes and says where they lie.
-    pub fn skip(&mut self, count: usize) -> Result<Range<usize>, Refusal> {
+    pub(crate) fn skip(&mut self, count: usize) -> Result<Range<usize>, Refusal> {
         let end = self.position.checked_add(count).filter(|&end| end <= self.bytes.len());
         let end = end.ok_or_else(|| Refusal::damaged("it ends in the middle of its directory"))?;
         let range = self.position..end;
@@ -39,30 +39,30 @@ impl<'a> Cursor<'a> {
         Ok(array)
     }
 
-    pub fn u8(&mut self) -> Result<u8, Refusal> {
+    pub(crate) fn u8(&mut self) -> Result<u8, Refusal> {
         Ok(u8::from_le_bytes(self.array()?))
     }
 
-    pub fn u16(&mut self) -> Result<u16, Refusal> {
+    pub(crate) fn u16(&mut self) -> Result<u16, Refusal> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    pub fn u32(&mut self) -> Result<u32, Refusal> {
+    pub(crate) fn u32(&mut self) -> Result<u32, Refusal> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    pub fn u64(&mut self) -> Result<u64, Refusal> {
+    pub(crate) fn u64(&mut self) -> Result<u64, Refusal> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
     /// A length-prefixed string, as the range of its bytes.
-    pub fn string(&mut self) -> Result<Range<usize>, Refusal> {
+    pub(crate) fn string(&mut self) -> Result<Range<usize>, Refusal> {
         let length = self.u64()?;
         let length = usize::try_from(length).map_err(|_| Refusal::damaged("a string is too long"))?;
         self.skip(length)
     }
 
-    pub fn name(&mut self, limit: usize) -> Result<String, Refusal> {
+    pub(crate) fn name(&mut self, limit: usize) -> Result<String, Refusal> {
         let range = self.string()?;
         if range.len() > limit {
             return Err(Refusal::damaged("a name is too long"));

@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 use crate::refusal::Refusal;
 
 #[derive(Debug, Clone)]
-pub enum Value {
+pub(crate) enum Value {
     Whole(u64),
     Negative,
     Real(f64),
@@ -18,7 +18,7 @@ pub enum Value {
 
 /// An array that was measured but not copied.
 #[derive(Debug, Clone)]
-pub struct Array {
+pub(crate) struct Array {
     pub kind: u32,
     pub count: usize,
     pub data: Range<usize>,
@@ -39,7 +39,7 @@ const I64: u32 = 11;
 const F64: u32 = 12;
 
 impl Value {
-    pub fn read(cursor: &mut Cursor) -> Result<Value, Refusal> {
+    pub(crate) fn read(cursor: &mut Cursor) -> Result<Value, Refusal> {
         let kind = cursor.u32()?;
         Ok(match kind {
             U8 => Value::Whole(cursor.u8()?.into()),
@@ -59,18 +59,18 @@ impl Value {
         })
     }
 
-    pub fn whole(&self) -> Option<u64> {
+    pub(crate) fn whole(&self) -> Option<u64> {
         match self {
             Value::Whole(number) => Some(*number),
-            _ => None,
+            Value::Negative | Value::Real(_) | Value::Flag(_) | Value::Text(_) | Value::Array(_) => None,
         }
     }
 
-    pub fn real(&self) -> Option<f64> {
+    pub(crate) fn real(&self) -> Option<f64> {
         match self {
             Value::Real(number) => Some(*number),
             Value::Whole(number) => Some(*number as f64),
-            _ => None,
+            Value::Negative | Value::Flag(_) | Value::Text(_) | Value::Array(_) => None,
         }
     }
 }
@@ -99,7 +99,7 @@ impl Array {
     }
 
     /// Where each string of the array lies in the file.
-    pub fn strings(&self, file: &[u8]) -> Result<Vec<Range<usize>>, Refusal> {
+    pub(crate) fn strings(&self, file: &[u8]) -> Result<Vec<Range<usize>>, Refusal> {
         if self.kind != STRING {
             return Err(Refusal::damaged("an array of strings holds something else"));
         }
@@ -114,7 +114,7 @@ impl Array {
     }
 
     /// The 32-bit integers of the array.
-    pub fn integers(&self, file: &[u8]) -> Result<Vec<i32>, Refusal> {
+    pub(crate) fn integers(&self, file: &[u8]) -> Result<Vec<i32>, Refusal> {
         if self.kind != I32 && self.kind != U32 {
             return Err(Refusal::damaged("an array of integers holds something else"));
         }

@@ -10,13 +10,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cursor::Cursor;
-pub use metadata::{Array, Value};
+pub(crate) use metadata::{Array, Value};
 
 use crate::format::Format;
 use crate::refusal::Refusal;
 
 /// The bytes of a model file: a memory map, or a buffer in tests.
-pub type Source = Arc<dyn AsRef<[u8]> + Send + Sync>;
+pub(crate) type Source = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 const MAGIC: &[u8] = b"GGUF";
 const DEFAULT_ALIGNMENT: u64 = 32;
@@ -24,7 +24,7 @@ const DEFAULT_ALIGNMENT: u64 = 32;
 const NAME_LIMIT: usize = 1 << 10;
 
 /// A parsed GGUF file, still lying where it was mapped.
-pub struct Gguf {
+pub(crate) struct Gguf {
     source: Source,
     metadata: HashMap<String, Value>,
     tensors: HashMap<String, Tensor>,
@@ -32,7 +32,7 @@ pub struct Gguf {
 
 /// One tensor: `columns` is the fast dimension (a row is contiguous), `rows` the product of the others.
 #[derive(Debug, Clone)]
-pub struct Tensor {
+pub(crate) struct Tensor {
     pub format: Format,
     pub columns: usize,
     pub rows: usize,
@@ -41,63 +41,63 @@ pub struct Tensor {
 
 impl Gguf {
     /// Reads the directory of the file; tensor data is not touched.
-    pub fn parse(source: Source) -> Result<Gguf, Refusal> {
+    pub(crate) fn parse(source: Source) -> Result<Gguf, Refusal> {
         let (metadata, tensors) = read(source.as_ref().as_ref())?;
         Ok(Gguf { source, metadata, tensors })
     }
 
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.source.as_ref().as_ref()
     }
 
-    pub fn source(&self) -> &Source {
+    pub(crate) fn source(&self) -> &Source {
         &self.source
     }
 
-    pub fn value(&self, key: &str) -> Option<&Value> {
+    pub(crate) fn value(&self, key: &str) -> Option<&Value> {
         self.metadata.get(key)
     }
 
-    pub fn text(&self, key: &str) -> Option<&str> {
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
         match self.value(key)? {
             Value::Text(range) => std::str::from_utf8(self.bytes().get(range.clone())?).ok(),
-            _ => None,
+            Value::Whole(_) | Value::Negative | Value::Real(_) | Value::Flag(_) | Value::Array(_) => None,
         }
     }
 
-    pub fn whole(&self, key: &str) -> Option<u64> {
+    pub(crate) fn whole(&self, key: &str) -> Option<u64> {
         self.value(key).and_then(Value::whole)
     }
 
-    pub fn real(&self, key: &str) -> Option<f64> {
+    pub(crate) fn real(&self, key: &str) -> Option<f64> {
         self.value(key).and_then(Value::real)
     }
 
-    pub fn flag(&self, key: &str) -> Option<bool> {
+    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
         match self.value(key)? {
             Value::Flag(flag) => Some(*flag),
-            _ => None,
+            Value::Whole(_) | Value::Negative | Value::Real(_) | Value::Text(_) | Value::Array(_) => None,
         }
     }
 
-    pub fn array(&self, key: &str) -> Option<&Array> {
+    pub(crate) fn array(&self, key: &str) -> Option<&Array> {
         match self.value(key)? {
             Value::Array(array) => Some(array),
-            _ => None,
+            Value::Whole(_) | Value::Negative | Value::Real(_) | Value::Flag(_) | Value::Text(_) => None,
         }
     }
 
     /// The strings of an array of strings, as ranges into the file.
-    pub fn strings(&self, key: &str) -> Result<Vec<Range<usize>>, Refusal> {
+    pub(crate) fn strings(&self, key: &str) -> Result<Vec<Range<usize>>, Refusal> {
         let missing = || Refusal::unsupported(format!("it carries no `{key}`"));
         self.array(key).ok_or_else(missing)?.strings(self.bytes())
     }
 
-    pub fn tensor_names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn tensor_names(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)
     }
 
-    pub fn tensor(&self, name: &str) -> Option<&Tensor> {
+    pub(crate) fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.tensors.get(name)
     }
 }

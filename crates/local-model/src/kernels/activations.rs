@@ -5,11 +5,11 @@
 use super::lanes::Lanes;
 
 /// Columns that share a scale.
-pub const GROUP: usize = 32;
+pub(crate) const GROUP: usize = 32;
 
 /// Some tokens, quantized for one multiplication.
 #[derive(Default)]
-pub struct Activations {
+pub(crate) struct Activations {
     pub tokens: usize,
     pub columns: usize,
     /// For each block of tokens: word by word, the tokens of the block side by side.
@@ -22,7 +22,7 @@ pub struct Activations {
 }
 
 impl Activations {
-    pub fn resize(&mut self, tokens: usize, columns: usize) {
+    pub(crate) fn resize(&mut self, tokens: usize, columns: usize) {
         self.tokens = tokens;
         self.columns = columns;
         self.quants.resize(tokens * columns / 4, 0);
@@ -33,7 +33,7 @@ impl Activations {
 }
 
 /// The blocks `tokens` are cut into: `(first token, how many)`, widest first.
-pub fn blocks(tokens: usize, widths: &'static [usize]) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn blocks(tokens: usize, widths: &'static [usize]) -> impl Iterator<Item = (usize, usize)> {
     let mut first = 0;
     std::iter::from_fn(move || {
         let width = *widths.iter().find(|&&width| width <= tokens - first)?;
@@ -47,7 +47,13 @@ pub fn blocks(tokens: usize, widths: &'static [usize]) -> impl Iterator<Item = (
 /// # Safety
 /// `row` has as many columns as `to`, a multiple of `GROUP`, and the block lies inside `to`.
 #[inline(always)]
-pub unsafe fn quantize<S: Lanes>(row: &[f32], to: &mut Activations, first: usize, width: usize, slot: usize) {
+pub(crate) unsafe fn quantize<S: Lanes>(
+    row: &[f32],
+    to: &mut Activations,
+    first: usize,
+    width: usize,
+    slot: usize,
+) {
     let columns = to.columns;
     // SAFETY: a block of `width` tokens takes `width` times the words and groups of one row, from `first` on.
     unsafe {

@@ -7,13 +7,13 @@ use super::elementwise::exponential;
 use super::lanes::Lanes;
 
 /// Positions in one page of the cache.
-pub const PAGE: usize = 128;
+pub(crate) const PAGE: usize = 128;
 /// Keys that lie side by side, so that one vector load meets sixteen of them.
-pub const KEY_BLOCK: usize = 16;
+pub(crate) const KEY_BLOCK: usize = 16;
 
 /// The part of a page that belongs to one layer and one key head.
 #[derive(Clone, Copy)]
-pub struct PageView<'a> {
+pub(crate) struct PageView<'a> {
     /// Blocks of sixteen keys: dimension by dimension, the keys side by side.
     pub keys: &'a [i8],
     pub key_scales: &'a [f32],
@@ -24,7 +24,7 @@ pub struct PageView<'a> {
 
 /// What one call computes: the query heads that share a key head, for some tokens.
 #[derive(Clone, Copy)]
-pub struct Attention<'a> {
+pub(crate) struct Attention<'a> {
     pub pages: &'a [PageView<'a>],
     /// Position of token 0.
     pub first: usize,
@@ -43,7 +43,7 @@ unsafe impl Sync for Attention<'_> {}
 
 /// Buffers of one thread, reused from call to call.
 #[derive(Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     queries: Vec<f32>,
     scores: Vec<f32>,
     sums: Vec<f32>,
@@ -54,7 +54,7 @@ pub struct Scratch {
 /// # Safety
 /// The pages cover the position of the last token; slices have the sizes the fields say.
 #[inline(always)]
-pub unsafe fn attend<S: Lanes, const WIDE: bool>(
+pub(crate) unsafe fn attend<S: Lanes, const WIDE: bool>(
     job: &Attention,
     tokens: Range<usize>,
     scratch: &mut Scratch,

@@ -7,7 +7,7 @@ use super::lanes::Lanes;
 
 /// AVX2; with `VNNI` also AVX-VNNI.
 #[derive(Clone, Copy)]
-pub struct Avx2<const VNNI: bool>;
+pub(super) struct Avx2<const VNNI: bool>;
 
 impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     const COUNT: usize = 8;

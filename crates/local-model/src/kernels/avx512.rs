@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 use super::lanes::Lanes;
 
 #[derive(Clone, Copy)]
-pub struct Avx512;
+pub(super) struct Avx512;
 
 impl Lanes for Avx512 {
     const COUNT: usize = 16;

@@ -8,7 +8,7 @@ use super::lanes::Lanes;
 /// # Safety
 /// The slices have one length, a multiple of 16.
 #[inline(always)]
-pub unsafe fn normalize<S: Lanes>(x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
+pub(super) unsafe fn normalize<S: Lanes>(x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
     let length = x.len();
     // SAFETY: all reads and writes are below `length`.
     unsafe {
@@ -35,7 +35,7 @@ pub unsafe fn normalize<S: Lanes>(x: &[f32], weight: &[f32], epsilon: f32, out: 
 /// # Safety
 /// The slices have one length, a multiple of 16.
 #[inline(always)]
-pub unsafe fn gate<S: Lanes>(gate: &mut [f32], up: &[f32]) {
+pub(super) unsafe fn gate<S: Lanes>(gate: &mut [f32], up: &[f32]) {
     let length = gate.len();
     // SAFETY: all reads and writes are below `length`.
     unsafe {
@@ -56,7 +56,7 @@ pub unsafe fn gate<S: Lanes>(gate: &mut [f32], up: &[f32]) {
 /// # Safety
 /// The slices have one length, a multiple of 16.
 #[inline(always)]
-pub unsafe fn accumulate<S: Lanes>(to: &mut [f32], from: &[f32]) {
+pub(super) unsafe fn accumulate<S: Lanes>(to: &mut [f32], from: &[f32]) {
     // SAFETY: all reads and writes are below the length.
     unsafe {
         let mut index = 0;
@@ -70,7 +70,7 @@ pub unsafe fn accumulate<S: Lanes>(to: &mut [f32], from: &[f32]) {
 
 /// e to the power of each lane, to about one part in ten million; outside ±87 it saturates.
 #[inline(always)]
-pub unsafe fn exponential<S: Lanes>(x: S::Float) -> S::Float {
+pub(super) unsafe fn exponential<S: Lanes>(x: S::Float) -> S::Float {
     unsafe {
         let x = S::smaller(S::larger(x, S::splat(-87.0)), S::splat(87.0));
         let power = S::round(S::multiply(x, S::splat(std::f32::consts::LOG2_E)));

@@ -5,7 +5,7 @@
 ///
 /// Every method is `unsafe` for two reasons only: the instructions must exist on this CPU (the wrappers in
 /// `table.rs` are chosen after asking it), and pointers must be good for the lanes read or written.
-pub trait Lanes: Copy {
+pub(crate) trait Lanes: Copy {
     const COUNT: usize;
     /// Whether eight-bit weights stay signed. Otherwise they are stored plus 128, which `panel.rs` undoes.
     const SIGNED_BYTES: bool;

@@ -5,23 +5,23 @@
 // Loops of constant length over arrays of vectors are what the compiler turns into registers.
 #![allow(clippy::needless_range_loop)]
 
-pub mod activations;
-pub mod attention;
+pub(crate) mod activations;
+pub(crate) mod attention;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod elementwise;
 mod lanes;
-pub mod multiply;
+pub(crate) mod multiply;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-pub mod panel;
+pub(crate) mod panel;
 mod portable;
 mod table;
 #[cfg(test)]
 mod tests;
 
 #[cfg(test)]
-pub use table::all;
-pub use table::{Kernels, best};
+use table::all;
+pub(crate) use table::{Kernels, best};

@@ -10,7 +10,7 @@ use crate::format::Format;
 
 /// A matrix and the tokens it is multiplied with.
 #[derive(Clone, Copy)]
-pub struct Product<'a> {
+pub(crate) struct Product<'a> {
     pub format: Format,
     pub rows: usize,
     pub columns: usize,
@@ -32,7 +32,7 @@ unsafe impl Sync for Product<'_> {}
 /// # Safety
 /// `weights`, `activations`, `plain` and `out` have the sizes the fields say.
 #[inline(always)]
-pub unsafe fn multiply<S: Lanes>(
+pub(crate) unsafe fn multiply<S: Lanes>(
     product: &Product,
     panels: Range<usize>,
     panel: &mut Panel,

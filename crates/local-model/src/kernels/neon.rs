@@ -8,7 +8,7 @@ use crate::format::half_to_float;
 
 /// NEON; with `DOT` also the dot-product extension.
 #[derive(Clone, Copy)]
-pub struct Neon<const DOT: bool>;
+pub(super) struct Neon<const DOT: bool>;
 
 impl<const DOT: bool> Lanes for Neon<DOT> {
     const COUNT: usize = 4;

@@ -7,7 +7,7 @@ use crate::format::{Format, scale_and_minimum};
 
 /// Room for one unpacked panel. Grown once to the widest tensor and reused.
 #[derive(Default)]
-pub struct Panel {
+pub(crate) struct Panel {
     pub quants: Vec<u32>,
     pub scales: Vec<f32>,
     pub offsets: Vec<f32>,
@@ -16,7 +16,7 @@ pub struct Panel {
 }
 
 impl Panel {
-    pub fn reserve(&mut self, lanes: usize, columns: usize) {
+    pub(crate) fn reserve(&mut self, lanes: usize, columns: usize) {
         self.quants.resize(self.quants.len().max(lanes * columns / 4), 0);
         // The smallest group holds sixteen weights.
         self.scales.resize(self.scales.len().max(lanes * columns / 16), 0.0);
@@ -26,7 +26,7 @@ impl Panel {
 
 /// Where `unpack` writes: the three arrays of a panel with room for its columns.
 #[derive(Clone, Copy)]
-pub struct Target {
+pub(crate) struct Target {
     pub quants: *mut u32,
     pub scales: *mut f32,
     pub offsets: *mut f32,
@@ -37,7 +37,7 @@ pub struct Target {
 /// # Safety
 /// The rows are readable for `columns` weights each and `target` was reserved for them.
 #[inline(always)]
-pub unsafe fn unpack<S: Lanes>(
+pub(crate) unsafe fn unpack<S: Lanes>(
     format: Format,
     rows: *const u8,
     stride: usize,
@@ -74,7 +74,7 @@ pub unsafe fn unpack<S: Lanes>(
 }
 
 /// Weights that share a scale.
-pub const fn group(format: Format) -> usize {
+pub(crate) const fn group(format: Format) -> usize {
     if matches!(format, Format::Q6K) { 16 } else { 32 }
 }
 

@@ -7,7 +7,7 @@ use crate::format::half_to_float;
 const COUNT: usize = 4;
 
 #[derive(Clone, Copy)]
-pub struct Portable;
+pub(super) struct Portable;
 
 macro_rules! each {
     (|$index:ident| $value:expr) => {{

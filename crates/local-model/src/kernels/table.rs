@@ -12,7 +12,7 @@ use super::panel::Panel;
 use super::portable::Portable;
 
 /// The kernels of one instruction set.
-pub struct Kernels {
+pub(crate) struct Kernels {
     pub name: &'static str,
     /// Rows of a panel.
     pub lanes: usize,
@@ -28,7 +28,7 @@ pub struct Kernels {
 
 impl Kernels {
     /// Computes the rows of `panels`.
-    pub fn multiply(&self, product: &Product, panels: Range<usize>, panel: &mut Panel) {
+    pub(crate) fn multiply(&self, product: &Product, panels: Range<usize>, panel: &mut Panel) {
         let row = product.format.row_bytes(product.columns);
         assert!(product.weights.len() >= row * product.rows && product.rows >= self.lanes);
         assert!(product.columns.is_multiple_of(32) && product.activations.columns == product.columns);
@@ -39,7 +39,7 @@ impl Kernels {
     }
 
     /// Quantizes as many rows as `to` has tokens.
-    pub fn quantize(&self, rows: &[f32], to: &mut Activations) {
+    pub(crate) fn quantize(&self, rows: &[f32], to: &mut Activations) {
         assert!(rows.len() >= to.tokens * to.columns && to.columns.is_multiple_of(activations::GROUP));
         let columns = to.columns;
         for (first, width) in activations::blocks(to.tokens, self.widths) {
@@ -51,25 +51,25 @@ impl Kernels {
         }
     }
 
-    pub fn normalize(&self, x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
+    pub(crate) fn normalize(&self, x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
         assert!(x.len().is_multiple_of(16) && x.len() == weight.len() && x.len() == out.len());
         // SAFETY: lengths are checked above; the instructions exist.
         unsafe { (self.normalize)(x, weight, epsilon, out) }
     }
 
-    pub fn gate(&self, gate: &mut [f32], up: &[f32]) {
+    pub(crate) fn gate(&self, gate: &mut [f32], up: &[f32]) {
         assert!(gate.len().is_multiple_of(16) && gate.len() == up.len());
         // SAFETY: lengths are checked above; the instructions exist.
         unsafe { (self.gate)(gate, up) }
     }
 
-    pub fn accumulate(&self, to: &mut [f32], from: &[f32]) {
+    pub(crate) fn accumulate(&self, to: &mut [f32], from: &[f32]) {
         assert!(to.len().is_multiple_of(16) && to.len() == from.len());
         // SAFETY: lengths are checked above; the instructions exist.
         unsafe { (self.accumulate)(to, from) }
     }
 
-    pub fn attend(&self, job: &Attention, tokens: Range<usize>, scratch: &mut Scratch) {
+    pub(crate) fn attend(&self, job: &Attention, tokens: Range<usize>, scratch: &mut Scratch) {
         assert!(job.pages.len() * attention::PAGE >= job.first + tokens.end);
         assert!(job.head_size.is_multiple_of(16) && !tokens.is_empty());
         for page in job.pages {
@@ -114,7 +114,7 @@ macro_rules! table {
                 unsafe { attention::attend::<$lanes, $wide>(job, tokens, scratch) }
             }
 
-            pub static TABLE: Kernels = Kernels {
+            pub(super) static TABLE: Kernels = Kernels {
                 name: $name,
                 lanes: <$lanes as crate::kernels::lanes::Lanes>::COUNT,
                 widths: WIDTHS,
@@ -148,7 +148,7 @@ mod x86 {
     table!(avx_vnni, Avx2<true>, "avx-vnni", [4, 2, 1], false, "avx2,fma,f16c,avxvnni");
     table!(avx2, Avx2<false>, "avx2", [4, 2, 1], false, "avx2,fma,f16c");
 
-    pub fn tables() -> Vec<&'static Kernels> {
+    pub(super) fn tables() -> Vec<&'static Kernels> {
         let mut tables = Vec::new();
         let avx2 = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
@@ -180,7 +180,7 @@ mod arm {
     table!(neon_dot, Neon<true>, "neon-dotprod", [8, 4, 2, 1], true, "neon,dotprod");
     table!(neon, Neon<false>, "neon", [4, 2, 1], true, "neon");
 
-    pub fn tables() -> Vec<&'static Kernels> {
+    pub(super) fn tables() -> Vec<&'static Kernels> {
         let mut tables = Vec::new();
         if std::arch::is_aarch64_feature_detected!("dotprod") {
             tables.push(&neon_dot::TABLE);
@@ -193,7 +193,7 @@ mod arm {
 }
 
 /// Every table this CPU can run, best first; the portable one is always last.
-pub fn all() -> Vec<&'static Kernels> {
+pub(super) fn all() -> Vec<&'static Kernels> {
     #[cfg(target_arch = "x86_64")]
     let mut tables = x86::tables();
     #[cfg(target_arch = "aarch64")]
@@ -205,6 +205,6 @@ pub fn all() -> Vec<&'static Kernels> {
 }
 
 /// The best table for this CPU.
-pub fn best() -> &'static Kernels {
+pub(crate) fn best() -> &'static Kernels {
     all()[0]
 }

@@ -6,7 +6,7 @@ use super::Shape;
 use crate::kernels::attention::{KEY_BLOCK, PAGE, PageView};
 
 /// The memory of one conversation.
-pub struct Cache {
+pub(crate) struct Cache {
     key_heads: usize,
     head_size: usize,
     layers: usize,
@@ -19,7 +19,7 @@ struct Page {
 }
 
 impl Cache {
-    pub fn new(shape: &Shape) -> Cache {
+    pub(crate) fn new(shape: &Shape) -> Cache {
         Cache {
             key_heads: shape.key_heads,
             head_size: shape.head_size,
@@ -29,7 +29,7 @@ impl Cache {
     }
 
     /// Makes room for `tokens` positions.
-    pub fn reserve(&mut self, tokens: usize) {
+    pub(crate) fn reserve(&mut self, tokens: usize) {
         let vectors = self.layers * self.key_heads * 2 * PAGE;
         while self.pages.len() * PAGE < tokens {
             self.pages.push(Page { bytes: vec![0; vectors * self.head_size], scales: vec![0.0; vectors] });
@@ -37,17 +37,17 @@ impl Cache {
     }
 
     /// Gives back the pages beyond `tokens` positions.
-    pub fn shrink(&mut self, tokens: usize) {
+    pub(crate) fn shrink(&mut self, tokens: usize) {
         self.pages.truncate(tokens.div_ceil(PAGE));
     }
 
     /// Bytes held.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.pages.iter().map(|page| page.bytes.len() + page.scales.len() * 4).sum()
     }
 
     /// Stores what one layer computed for one position: its key heads side by side.
-    pub fn store(&mut self, layer: usize, position: usize, keys: &[f32], values: &[f32]) {
+    pub(crate) fn store(&mut self, layer: usize, position: usize, keys: &[f32], values: &[f32]) {
         let size = self.head_size;
         let place = position % PAGE;
         let page = &mut self.pages[position / PAGE];
@@ -71,7 +71,12 @@ impl Cache {
     }
 
     /// What one key head of a layer has stored, page by page.
-    pub fn views(&self, layer: usize, head: usize, tokens: usize) -> impl Iterator<Item = PageView<'_>> {
+    pub(crate) fn views(
+        &self,
+        layer: usize,
+        head: usize,
+        tokens: usize,
+    ) -> impl Iterator<Item = PageView<'_>> {
         let vector = (layer * self.key_heads + head) * 2;
         let length = PAGE * self.head_size;
         self.pages.iter().take(tokens.div_ceil(PAGE)).map(move |page| PageView {

@@ -12,16 +12,16 @@ use crate::kernels::multiply::Product;
 use crate::threads::{Crew, Desk};
 
 /// Most tokens in one pass.
-pub const BATCH: usize = 96;
+pub(crate) const BATCH: usize = 96;
 /// Tokens whose attention is computed together.
 const ATTENTION_BLOCK: usize = 8;
 
 /// The caller asked to stop in the middle of a pass.
 #[derive(Debug)]
-pub struct Stopped;
+pub(crate) struct Stopped;
 
 /// The buffers of a pass, and who computes it.
-pub struct Pass {
+pub(crate) struct Pass {
     kernels: &'static Kernels,
     crew: Crew,
     angles: Angles,
@@ -40,7 +40,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    pub fn new(kernels: &'static Kernels, threads: usize) -> Pass {
+    pub(crate) fn new(kernels: &'static Kernels, threads: usize) -> Pass {
         Pass {
             kernels,
             crew: Crew::new(threads),
@@ -59,13 +59,13 @@ impl Pass {
         }
     }
 
-    pub fn kernels(&self) -> &'static str {
+    pub(crate) fn kernels(&self) -> &'static str {
         self.kernels.name
     }
 
     /// Runs `tokens` (at most `BATCH`) at positions from `first` on, whose past is in the cache. With `wanted`,
     /// gives the logits after the last of them.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         model: &Model,
         cache: &mut Cache,

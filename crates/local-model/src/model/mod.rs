@@ -7,8 +7,8 @@ mod rotation;
 
 use std::ops::Range;
 
-pub use cache::Cache;
-pub use forward::{BATCH, Pass, Stopped};
+pub(crate) use cache::Cache;
+pub(crate) use forward::{BATCH, Pass, Stopped};
 
 use crate::format::Format;
 use crate::gguf::{Gguf, Source, Tensor};
@@ -17,7 +17,7 @@ use rotation::Rotation;
 
 /// The sizes of a model.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
+pub(crate) struct Shape {
     pub layers: usize,
     pub embedding: usize,
     pub feed_forward: usize,
@@ -31,7 +31,7 @@ pub struct Shape {
 }
 
 /// The weights of a model, lying in its mapped file.
-pub struct Model {
+pub(crate) struct Model {
     pub shape: Shape,
     source: Source,
     rotation: Rotation,
@@ -69,7 +69,7 @@ struct Layer {
 const SIZE_LIMIT: usize = 1 << 20;
 
 impl Model {
-    pub fn read(file: &Gguf) -> Result<Model, Refusal> {
+    pub(crate) fn read(file: &Gguf) -> Result<Model, Refusal> {
         let architecture = file.text("general.architecture").unwrap_or("unknown");
         if architecture != "llama" {
             return Err(Refusal::unsupported(format!(

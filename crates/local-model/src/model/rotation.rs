@@ -6,19 +6,19 @@ use crate::gguf::Gguf;
 use crate::refusal::Refusal;
 
 /// The turning speed of each pair of a head.
-pub struct Rotation {
+pub(super) struct Rotation {
     speeds: Vec<f64>,
 }
 
 /// Cosine and sine of each pair, for some positions in a row.
 #[derive(Default)]
-pub struct Angles {
+pub(super) struct Angles {
     values: Vec<(f32, f32)>,
     pairs: usize,
 }
 
 impl Rotation {
-    pub fn read(file: &Gguf, head_size: usize) -> Result<Rotation, Refusal> {
+    pub(super) fn read(file: &Gguf, head_size: usize) -> Result<Rotation, Refusal> {
         let dimensions = file.whole("llama.rope.dimension_count").unwrap_or(head_size as u64) as usize;
         if dimensions == 0 || dimensions > head_size || !dimensions.is_multiple_of(2) {
             return Err(Refusal::damaged("its rotary dimensions are out of range"));
@@ -46,7 +46,7 @@ impl Rotation {
         Ok(Rotation { speeds })
     }
 
-    pub fn angles(&self, first: usize, count: usize, angles: &mut Angles) {
+    pub(super) fn angles(&self, first: usize, count: usize, angles: &mut Angles) {
         angles.pairs = self.speeds.len();
         angles.values.clear();
         for position in first..first + count {
@@ -61,7 +61,7 @@ impl Rotation {
 
 impl Angles {
     /// Turns every head of a token's row; `token` counts from the first position.
-    pub fn turn(&self, token: usize, row: &mut [f32], head_size: usize) {
+    pub(super) fn turn(&self, token: usize, row: &mut [f32], head_size: usize) {
         let angles = &self.values[token * self.pairs..(token + 1) * self.pairs];
         for head in row.chunks_exact_mut(head_size) {
             for (pair, &(cosine, sine)) in head.chunks_exact_mut(2).zip(angles) {

@@ -35,13 +35,13 @@ const BYTES: [Option<u8>; 324] = {
 };
 
 /// Writes `bytes` as letters into `out`, which is emptied first.
-pub fn encode(bytes: &[u8], out: &mut String) {
+pub(super) fn encode(bytes: &[u8], out: &mut String) {
     out.clear();
     out.extend(bytes.iter().map(|&byte| LETTERS[byte as usize]));
 }
 
 /// Appends the bytes that `letters` stand for; what stands for none is kept as it is.
-pub fn decode(letters: &[u8], out: &mut Vec<u8>) {
+pub(super) fn decode(letters: &[u8], out: &mut Vec<u8>) {
     let Ok(text) = std::str::from_utf8(letters) else { return out.extend_from_slice(letters) };
     for letter in text.chars() {
         match BYTES.get(letter as usize).copied().flatten() {

@@ -4,13 +4,13 @@
 use std::ops::Range;
 
 /// A hash table from strings to their numbers; the strings stay where they are.
-pub struct Index {
+pub(super) struct Index {
     /// Number plus one, or zero for an empty place. The length is a power of two, at most half full.
     slots: Vec<u32>,
 }
 
 impl Index {
-    pub fn new(file: &[u8], strings: &[Range<usize>]) -> Index {
+    pub(super) fn new(file: &[u8], strings: &[Range<usize>]) -> Index {
         let mut index = Index { slots: vec![0; (strings.len() * 2).next_power_of_two()] };
         for (number, range) in strings.iter().enumerate() {
             let string = &file[range.clone()];
@@ -27,7 +27,7 @@ impl Index {
     }
 
     /// The number of the string that is the `parts` in a row.
-    pub fn find(&self, file: &[u8], strings: &[Range<usize>], parts: &[&[u8]]) -> Option<u32> {
+    pub(super) fn find(&self, file: &[u8], strings: &[Range<usize>], parts: &[&[u8]]) -> Option<u32> {
         let mut slot = self.slot(hash(parts));
         loop {
             let number = self.slots[slot].checked_sub(1)?;

@@ -15,7 +15,7 @@ struct Part {
 const NONE: usize = usize::MAX;
 
 /// Merges neighbors, lowest rank first and leftmost among equals, then hands out the parts.
-pub fn merge(piece: &str, rank: impl Fn(&str, &str) -> Option<u32>, mut part: impl FnMut(&str)) {
+pub(super) fn merge(piece: &str, rank: impl Fn(&str, &str) -> Option<u32>, mut part: impl FnMut(&str)) {
     let mut parts: Vec<Part> = piece
         .char_indices()
         .enumerate()

@@ -14,7 +14,7 @@ use index::Index;
 use split::Splitter;
 
 /// The vocabulary of a model file.
-pub struct Tokenizer {
+pub(crate) struct Tokenizer {
     source: Source,
     tokens: Vec<Range<usize>>,
     merges: Vec<Range<usize>>,
@@ -58,7 +58,7 @@ const END_TEXTS: [&str; 9] = [
 ];
 
 impl Tokenizer {
-    pub fn read(file: &Gguf) -> Result<Tokenizer, Refusal> {
+    pub(crate) fn read(file: &Gguf) -> Result<Tokenizer, Refusal> {
         let model = file.text("tokenizer.ggml.model").unwrap_or("missing");
         if model != "gpt2" {
             return Err(Refusal::unsupported(format!(
@@ -102,14 +102,14 @@ impl Tokenizer {
 
     /// Token ids of a text. With `marks`, texts such as `<|im_start|>` become the tokens that steer the model;
     /// never pass what a user wrote that way.
-    pub fn encode(&self, text: &str, marks: bool) -> Vec<u32> {
+    pub(crate) fn encode(&self, text: &str, marks: bool) -> Vec<u32> {
         let mut out = Vec::with_capacity(text.len() / 3);
         self.encode_marked(text, marks, 0, &mut out);
         out
     }
 
     /// The bytes a token stands for; tokens that steer the model stand for none.
-    pub fn decode(&self, id: u32, out: &mut Vec<u8>) {
+    pub(crate) fn decode(&self, id: u32, out: &mut Vec<u8>) {
         let Some(range) = self.tokens.get(id as usize) else { return };
         match self.marks.iter().find(|mark| mark.id == id) {
             Some(mark) if mark.control => {}
@@ -119,27 +119,27 @@ impl Tokenizer {
     }
 
     /// Whether a token ends the model's turn.
-    pub fn is_end(&self, id: u32) -> bool {
+    pub(crate) fn is_end(&self, id: u32) -> bool {
         self.ends.contains(&id)
     }
 
     /// The token every prompt begins with, where the file asks for one.
-    pub fn prefix(&self) -> Option<u32> {
+    pub(crate) fn prefix(&self) -> Option<u32> {
         self.start.filter(|_| self.adds_start)
     }
 
     /// The texts of the tokens that begin and end a text, as chat templates want them.
-    pub fn start_and_end(&self) -> (String, String) {
+    pub(crate) fn start_and_end(&self) -> (String, String) {
         (self.text(self.start), self.text(self.end))
     }
 
     /// How many tokens there are.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.tokens.len()
     }
 
     /// Breaks every text in `content` that would steer the model, by a zero-width space after its first letter.
-    pub fn disarm(&self, content: &str) -> String {
+    pub(crate) fn disarm(&self, content: &str) -> String {
         let mut content = content.to_owned();
         for mark in self.marks.iter().filter(|mark| mark.control) {
             let text = self.mark_text(mark);

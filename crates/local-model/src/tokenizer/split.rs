@@ -9,7 +9,7 @@ use regex::Regex;
 use crate::refusal::Refusal;
 
 /// The cut of one family.
-pub struct Splitter {
+pub(super) struct Splitter {
     stages: Vec<Stage>,
     /// Whether a piece that is a token is taken whole, without merging.
     pub whole_words_first: bool,
@@ -35,7 +35,7 @@ const QWEN2: &str = concat!(
 
 impl Splitter {
     /// The cut that `tokenizer.ggml.pre` names.
-    pub fn named(name: &str) -> Result<Splitter, Refusal> {
+    pub(super) fn named(name: &str) -> Result<Splitter, Refusal> {
         let (patterns, whole_words_first): (&[&str], bool) = match name {
             "smollm" | "starcoder" | "refact" | "command-r" | "codeshell" => (&[DIGITS, GPT2], false),
             "gpt-2" | "olmo" => (&[GPT2], false),
@@ -50,7 +50,7 @@ impl Splitter {
     }
 
     /// The pieces of `text`, in order.
-    pub fn split<'a>(&self, text: &'a str) -> Vec<&'a str> {
+    pub(super) fn split<'a>(&self, text: &'a str) -> Vec<&'a str> {
         let mut pieces: Vec<Range<usize>> = std::iter::once(0..text.len()).collect();
         for stage in &self.stages {
             let mut finer = Vec::new();

@@ -36,7 +36,9 @@ async fn read(model: &LocalModel, prompt: Prompt) -> (String, Tokens, StopReason
                 return (text, tokens, reason);
             }
             ModelEvent::Waiting { .. } => {}
-            other => panic!("{other:?}"),
+            other @ (ModelEvent::BlockStarted { .. }
+            | ModelEvent::BlockDelta { .. }
+            | ModelEvent::BlockEnded { .. }) => panic!("{other:?}"),
         }
     }
     panic!("the stream ended without saying so");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// A GGUF file in the making.
-pub struct File {
+pub(crate) struct File {
     values: Vec<u8>,
     count: u64,
     tensors: Vec<(String, Vec<u64>, u32, Vec<u8>)>,
@@ -11,7 +11,7 @@ pub struct File {
 
 /// The sizes of a toy model, and the format of its matrices.
 #[derive(Clone, Copy)]
-pub struct Toy {
+pub(crate) struct Toy {
     pub embedding: usize,
     pub feed_forward: usize,
     pub layers: usize,
@@ -20,7 +20,7 @@ pub struct Toy {
     pub format: u32,
 }
 
-pub const F32: u32 = 0;
+pub(crate) const F32: u32 = 0;
 
 impl Default for Toy {
     fn default() -> Toy {
@@ -29,7 +29,7 @@ impl Default for Toy {
 }
 
 impl File {
-    pub fn new() -> File {
+    pub(crate) fn new() -> File {
         File { values: Vec::new(), count: 0, tensors: Vec::new() }
     }
 
@@ -39,41 +39,41 @@ impl File {
         self.values.extend(kind.to_le_bytes());
     }
 
-    pub fn number(&mut self, key: &str, value: u32) {
+    pub(crate) fn number(&mut self, key: &str, value: u32) {
         self.key(key, 4);
         self.values.extend(value.to_le_bytes());
     }
 
-    pub fn real(&mut self, key: &str, value: f32) {
+    pub(crate) fn real(&mut self, key: &str, value: f32) {
         self.key(key, 6);
         self.values.extend(value.to_le_bytes());
     }
 
-    pub fn text(&mut self, key: &str, value: &str) {
+    pub(crate) fn text(&mut self, key: &str, value: &str) {
         self.key(key, 8);
         string(&mut self.values, value);
     }
 
-    pub fn texts(&mut self, key: &str, values: &[String]) {
+    pub(crate) fn texts(&mut self, key: &str, values: &[String]) {
         self.key(key, 9);
         self.values.extend(8u32.to_le_bytes());
         self.values.extend((values.len() as u64).to_le_bytes());
         values.iter().for_each(|value| string(&mut self.values, value));
     }
 
-    pub fn integers(&mut self, key: &str, values: &[i32]) {
+    pub(crate) fn integers(&mut self, key: &str, values: &[i32]) {
         self.key(key, 9);
         self.values.extend(5u32.to_le_bytes());
         self.values.extend((values.len() as u64).to_le_bytes());
         values.iter().for_each(|value| self.values.extend(value.to_le_bytes()));
     }
 
-    pub fn tensor(&mut self, name: &str, shape: &[usize], format: u32, data: Vec<u8>) {
+    pub(crate) fn tensor(&mut self, name: &str, shape: &[usize], format: u32, data: Vec<u8>) {
         let shape = shape.iter().map(|&size| size as u64).collect();
         self.tensors.push((name.to_owned(), shape, format, data));
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = b"GGUF".to_vec();
         bytes.extend(3u32.to_le_bytes());
         bytes.extend((self.tensors.len() as u64).to_le_bytes());
@@ -102,21 +102,21 @@ fn string(bytes: &mut Vec<u8>, text: &str) {
 }
 
 /// Numbers that look random and are the same every time.
-pub struct Numbers(pub u64);
+pub(crate) struct Numbers(pub u64);
 
 impl Numbers {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
     }
 
-    pub fn float(&mut self) -> f32 {
+    pub(crate) fn float(&mut self) -> f32 {
         self.next() as f32 / (1u64 << 30) as f32 - 1.0
     }
 }
 
 /// `count` weights in a format, small enough for a model to stay finite.
-pub fn weights(numbers: &mut Numbers, format: u32, count: usize) -> Vec<u8> {
+pub(crate) fn weights(numbers: &mut Numbers, format: u32, count: usize) -> Vec<u8> {
     // Bytes of a block, weights in it, and where its half-precision scales lie.
     let (bytes, weights, scales): (usize, usize, &[usize]) = match format {
         0 => return (0..count).flat_map(|_| (numbers.float() * 0.2).to_le_bytes()).collect(),
@@ -154,7 +154,7 @@ fn letters() -> Vec<String> {
 
 impl Toy {
     /// A whole model file with a vocabulary of all bytes and a few marks.
-    pub fn file(self) -> File {
+    pub(crate) fn file(self) -> File {
         let mut file = File::new();
         file.text("general.architecture", "llama");
         file.text("general.name", "toy");

@@ -11,12 +11,12 @@ static ENGINE: LazyLock<Arc<Engine>> =
     LazyLock::new(|| Arc::new(Engine::open(path()).expect("the weights load")));
 
 /// Where the default weights lie.
-pub fn path() -> &'static Path {
+pub(crate) fn path() -> &'static Path {
     PATH.as_ref().unwrap_or_else(|error| panic!("the default weights are needed for this test: {error}"))
 }
 
 /// The default model, loaded once for all tests.
-pub fn engine() -> Arc<Engine> {
+pub(crate) fn engine() -> Arc<Engine> {
     ENGINE.clone()
 }
 

@@ -78,7 +78,7 @@ enum Failed {
 }
 
 impl Exchange {
-    pub fn new(
+    pub(super) fn new(
         client: Client,
         url: &str,
         headers: HeaderMap,
@@ -97,12 +97,12 @@ impl Exchange {
         })
     }
 
-    pub fn wants_login(&self) -> bool {
+    pub(super) fn wants_login(&self) -> bool {
         self.wants_login.load(Ordering::Relaxed)
     }
 
     /// Posts a request of ours and hands its answer, or why there is none, to the peer.
-    pub async fn request(&self, id: u64, initialize: bool, body: Bytes) {
+    pub(super) async fn request(&self, id: u64, initialize: bool, body: Bytes) {
         let outcome = if initialize { self.begin(id, body).await } else { self.ask(id, body).await };
         let answer = match outcome {
             Ok(answer) => answer,
@@ -115,7 +115,7 @@ impl Exchange {
     }
 
     /// Posts a message that has no answer.
-    pub async fn notify(&self, body: Bytes) {
+    pub(super) async fn notify(&self, body: Bytes) {
         let session = self.session().clone();
         let sent =
             tokio::time::timeout(NOTICE_DEADLINE, self.send(Method::POST, &session, Some(body), None)).await;
@@ -128,7 +128,7 @@ impl Exchange {
     }
 
     /// Ends the session at the server, if it will have it.
-    pub async fn farewell(&self) {
+    pub(super) async fn farewell(&self) {
         let session = self.session().clone();
         if session.id.is_some() {
             let last = self.send(Method::DELETE, &session, None, None);

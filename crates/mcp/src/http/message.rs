@@ -46,7 +46,7 @@ struct Cancel {
 
 impl Outgoing {
     /// Reads what our own peer wrote.
-    pub fn read(body: &[u8]) -> Self {
+    pub(super) fn read(body: &[u8]) -> Self {
         let head: Option<OurHead<'_>> = serde_json::from_slice(body).ok();
         let kind = match head {
             Some(OurHead { method: Some(method), id, params }) => {

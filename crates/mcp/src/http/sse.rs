@@ -25,12 +25,12 @@ pub(super) struct Sse {
 
 impl Sse {
     /// A parser that refuses events of more than `limit` bytes.
-    pub fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self { limit, line: Vec::new(), event: Event::default(), data_lines: 0, after_cr: false }
     }
 
     /// Takes bytes as they came and appends the events that they complete.
-    pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
+    pub(super) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
         if std::mem::take(&mut self.after_cr) {
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
