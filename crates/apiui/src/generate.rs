@@ -4,7 +4,7 @@ use crate::plan::{Options, Plan, plan};
 use crate::print::{component_count, print_whole};
 use crate::spec::Spec;
 
-/// A printed interface and what is told about it.
+/// A printed interface and its description.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generated {
     pub code: String,

@@ -46,7 +46,7 @@ pub enum ProblemKind {
 /// Where in the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "in")]
-pub enum Place {
+pub enum ProblemLocation {
     /// The document as a whole.
     Document,
     /// A line and column of the text, both from 1.
@@ -67,7 +67,7 @@ pub enum Place {
 pub struct Problem {
     pub severity: Severity,
     pub kind: ProblemKind,
-    pub place: Place,
+    pub place: ProblemLocation,
     /// What is wrong, as a sentence.
     pub message: String,
     /// What to do, as a sentence.
@@ -77,7 +77,7 @@ pub struct Problem {
 impl Problem {
     pub fn error(
         kind: ProblemKind,
-        place: Place,
+        place: ProblemLocation,
         message: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
@@ -86,7 +86,7 @@ impl Problem {
 
     pub fn warning(
         kind: ProblemKind,
-        place: Place,
+        place: ProblemLocation,
         message: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
@@ -94,18 +94,18 @@ impl Problem {
     }
 }
 
-impl Place {
+impl ProblemLocation {
     pub fn pointer(pointer: impl Into<String>) -> Self {
-        Place::Pointer { pointer: pointer.into(), file: None }
+        ProblemLocation::Pointer { pointer: pointer.into(), file: None }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ProblemLocation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Document => out.write_str("the document"),
-            Place::Position { line, column } => write!(out, "line {line}, column {column}"),
-            Place::Pointer { pointer, file } => {
+            ProblemLocation::Document => out.write_str("the document"),
+            ProblemLocation::Position { line, column } => write!(out, "line {line}, column {column}"),
+            ProblemLocation::Pointer { pointer, file } => {
                 let pointer = if pointer.is_empty() { "/" } else { pointer };
                 match file {
                     Some(file) => write!(out, "{file}#{pointer}"),
@@ -119,7 +119,7 @@ impl fmt::Display for Place {
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Place::Document => write!(out, "{} {}", self.message, self.advice),
+            ProblemLocation::Document => write!(out, "{} {}", self.message, self.advice),
             place => write!(out, "{place}: {} {}", self.message, self.advice),
         }
     }

@@ -42,7 +42,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
     rules(&without_comments(text)?, DEPTH)
 }
 
-/// A comment becomes a space; what looks like one within quotes is none.
+/// A comment becomes a space; text within quotes stays, even if it looks like a comment.
 fn without_comments(text: &str) -> Result<String, String> {
     let mut kept = String::with_capacity(text.len());
     let mut quote = None;

@@ -46,7 +46,7 @@ pub fn check(code: &str) -> Result<Checked, Vec<Refusal>> {
 }
 
 /// As `check`, and refuses addresses that are not among these: code that somebody changed must call whom it called
-/// before. An interface that may call its own page's origin could act for whoever is signed in there.
+/// before. An interface that may call the origin of its own page could act for the person who is signed in there.
 pub fn check_with_servers(code: &str, servers: &[String]) -> Result<Checked, Vec<Refusal>> {
     let checked = check(code)?;
     let Some(foreign) = checked.servers.iter().find(|server| !servers.contains(server)) else {

@@ -98,7 +98,7 @@ pub(super) struct Refusals {
 
 impl Refusals {
     pub fn add(&mut self, span: Span, rule: Rule, what: impl Into<String>, advice: impl Into<String>) {
-        // Far more than are told, so that the first by place are among them, and still bounded.
+        // Keeps far more than the report shows, so that the first ones by position are among them; still bounded.
         if self.found.len() < MOST * 100 {
             self.found.push((span, rule, what.into(), advice.into()));
         }
@@ -108,11 +108,11 @@ impl Refusals {
         self.found.is_empty()
     }
 
-    pub fn told(mut self, source: &str) -> Vec<Refusal> {
+    pub fn into_refusals(mut self, source: &str) -> Vec<Refusal> {
         self.found.sort_by_key(|(span, rule, ..)| (span.start, *rule));
         self.found.dedup_by(|one, other| one.0.start == other.0.start && one.1 == other.1);
         self.found.truncate(MOST);
-        let mut place = Place { offset: 0, line: 1, column: 1 };
+        let mut place = TextPosition { offset: 0, line: 1, column: 1 };
         let told = self.found.into_iter().map(|(span, rule, what, advice)| {
             place.advance(source, span.start as usize);
             Refusal { line: place.line, column: place.column, rule, what, advice }
@@ -122,13 +122,13 @@ impl Refusals {
 }
 
 /// Walks forward through the text once, however many places are asked for.
-struct Place {
+struct TextPosition {
     offset: usize,
     line: usize,
     column: usize,
 }
 
-impl Place {
+impl TextPosition {
     fn advance(&mut self, source: &str, to: usize) {
         for character in source.get(self.offset..to).unwrap_or_default().chars() {
             if character == '\n' {

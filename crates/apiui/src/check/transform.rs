@@ -63,7 +63,7 @@ fn on_large_stack(code: &str, print: fn(&Program<'_>) -> String) -> Result<(Chec
     refuse_diagnostics(code, &built.diagnostics)?;
     let (refusals, facts) = rules::apply(&built.semantic, code, Phase::Written);
     if !refusals.is_empty() {
-        return Err(refusals.told(code));
+        return Err(refusals.into_refusals(code));
     }
 
     let scoping = built.semantic.into_scoping();
@@ -82,7 +82,7 @@ fn on_large_stack(code: &str, print: fn(&Program<'_>) -> String) -> Result<(Chec
     refuse_diagnostics(code, &built.diagnostics)?;
     let (refusals, _) = rules::apply(&built.semantic, code, Phase::Transformed);
     if !refusals.is_empty() {
-        return Err(refusals.told(code));
+        return Err(refusals.into_refusals(code));
     }
     Ok((checked_facts(facts), print(&program)))
 }
@@ -168,11 +168,11 @@ fn refuse_diagnostics(code: &str, diagnostics: &[OxcDiagnostic]) -> Result<(), V
         let what = format!("It does not parse: {}", diagnostic.message);
         refusals.add(Span::empty(offset), Rule::Syntax, what, advice);
     }
-    if refusals.is_empty() { Ok(()) } else { Err(refusals.told(code)) }
+    if refusals.is_empty() { Ok(()) } else { Err(refusals.into_refusals(code)) }
 }
 
 fn syntax(code: &str, offset: u32, what: &str, advice: &str) -> Vec<Refusal> {
     let mut refusals = Refusals::default();
     refusals.add(Span::empty(offset), Rule::Syntax, what, advice);
-    refusals.told(code)
+    refusals.into_refusals(code)
 }

@@ -74,7 +74,7 @@ fn leader(columns: &[(u8, Column)]) -> Option<usize> {
     first(&is_inner_name).or_else(|| first(&tells))
 }
 
-/// Fields that a GraphQL document of ours leaves out.
+/// Fields that our GraphQL documents leave out.
 fn is_never_asked_for(property: &Model) -> bool {
     property.graphql_type.is_some() && (property.deprecated || property.args.iter().any(|arg| arg.required))
 }

@@ -4,7 +4,7 @@
 //! a recursive schema is a finite plan. Fields that only the server sets are left out.
 
 use super::models::Models;
-use super::words::{humanize, line, note};
+use super::words::{humanize, line, shorten_note};
 use super::{Alternative, Input, InputKind, InputPlace, Shape};
 use crate::spec::{Kind, Limits, Location, Model, Parameter};
 use serde_json::Value;
@@ -53,7 +53,7 @@ impl<'s> Inputs<'s> {
         };
         input.required = parameter.required;
         if parameter.description.is_some() {
-            input.note = note(parameter.description.as_deref(), 200);
+            input.note = shorten_note(parameter.description.as_deref(), 200);
         }
         input.format = parameter.style.clone().unwrap_or_default();
         input.explode = parameter.explode;
@@ -66,7 +66,7 @@ impl<'s> Inputs<'s> {
     pub(super) fn input(&mut self, name: &str, model: &'s Model, depth: usize) -> Input {
         let target = self.models.resolve(model);
         let mut input = Input { name: line(name, 200), ..Input::default() };
-        input.note = note(model.description.as_deref().or(target.description.as_deref()), 200);
+        input.note = shorten_note(model.description.as_deref().or(target.description.as_deref()), 200);
         input.nullable = model.nullable || target.nullable;
         input.initial = json_text(model.default.as_ref().or(target.default.as_ref()));
         input.example = example(model.example.as_ref().or(target.example.as_ref()));

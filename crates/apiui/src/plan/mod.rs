@@ -84,7 +84,7 @@ pub fn plan(spec: &Spec, options: &Options) -> Plan {
     let mut plan = Plan {
         version: VERSION,
         title: words::line(&spec.metadata.title, 120),
-        description: words::note(spec.metadata.description.as_deref(), 600),
+        description: words::shorten_note(spec.metadata.description.as_deref(), 600),
         api_version: words::line(&spec.metadata.version, 40),
         graphql: spec.format == Format::Graphql && spec.endpoints.is_empty(),
         theme: options.theme,

@@ -4,7 +4,7 @@
 
 use super::inputs::Inputs;
 use super::models::Models;
-use super::words::{humanize, line, note};
+use super::words::{humanize, line, shorten_note};
 use super::{
     BodyForm, BodyKind, Flow, Incoming, Input, InputKind, InputPlace, Operation, Scheme, SchemeKind,
     document, servers::Servers,
@@ -46,7 +46,7 @@ pub(super) fn incoming(webhooks: &[Webhook], models: &Models) -> Vec<Incoming> {
             name: line(&webhook.name, 120),
             method: webhook.method.clone(),
             address: line(webhook.address.as_deref().unwrap_or_default(), 300),
-            note: note(webhook.summary.as_deref().or(webhook.description.as_deref()), 240),
+            note: shorten_note(webhook.summary.as_deref().or(webhook.description.as_deref()), 240),
             fields: fields.map(|name| line(name, 80)).collect(),
         }
     };
@@ -65,7 +65,7 @@ fn rest<'s>(
         title: title(endpoint),
         method: endpoint.method.clone(),
         path: endpoint.path.clone(),
-        note: note(endpoint.description.as_deref(), 300),
+        note: shorten_note(endpoint.description.as_deref(), 300),
         deprecated: endpoint.deprecated,
         writes: !matches!(endpoint.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE" | "QUERY"),
         destroys: endpoint.method == "DELETE",
@@ -101,7 +101,7 @@ fn graph<'s>(operation: &'s GraphOperation, models: &'s Models<'s>, inputs: &mut
         signature: format!("{} {}", operation.kind, operation.name),
         title: humanize(&operation.name),
         method: "POST".to_owned(),
-        note: note(operation.description.as_deref(), 300),
+        note: shorten_note(operation.description.as_deref(), 300),
         deprecated: operation.deprecated,
         writes: operation.kind == "mutation",
         destroys: operation.kind == "mutation" && super::roles::is_removal(&operation.name),
@@ -114,7 +114,7 @@ fn graph<'s>(operation: &'s GraphOperation, models: &'s Models<'s>, inputs: &mut
 
 fn title(endpoint: &Endpoint) -> String {
     if let Some(summary) = &endpoint.summary {
-        let summary = note(Some(summary), 100);
+        let summary = shorten_note(Some(summary), 100);
         let summary = summary.trim_end_matches('.');
         if !summary.is_empty() {
             return summary.to_owned();
@@ -227,7 +227,7 @@ fn scheme(scheme: &SecurityScheme) -> Scheme {
         kind,
         place: (kind == SchemeKind::ApiKey).then_some(place),
         parameter: line(&parameter, 120),
-        note: note(scheme.description.as_deref(), 240),
+        note: shorten_note(scheme.description.as_deref(), 240),
         flows: flows(scheme.flows.as_ref()),
     }
 }

@@ -1,11 +1,11 @@
 //! Groups of operations → resources with their list, keys and names.
 //!
-//! Owns identifiers, default page sizes and what is told as an assumption.
+//! Owns identifiers, default page sizes and the list of assumptions.
 
 use super::grouping::Group;
 use super::lists::{self, Eager};
 use super::models::{Models, success};
-use super::words::{note, pascal, split};
+use super::words::{pascal, shorten_note, split};
 use super::{InputPlace, Key, List, Operation, Resource, columns, graph, grouping, operations, paging};
 use crate::spec::{Model, Spec};
 use std::collections::HashSet;
@@ -77,7 +77,7 @@ fn resource<'s>(
         item = Some(found.item);
     }
     if let Some(model) = item.and_then(|item| models.object(item)) {
-        resource.note = note(model.description.as_deref(), 240);
+        resource.note = shorten_note(model.description.as_deref(), 240);
         resource.keys = keys(&resource, all, model);
     } else if let (Some(list), Some(detail)) = (&resource.list, resource.detail) {
         // Items that are plain values are their own keys.

@@ -4,7 +4,7 @@
 //! credentials, because the module may call these and no others.
 
 use super::ServerChoice;
-use super::words::{line, note};
+use super::words::{line, shorten_note};
 use crate::spec::{Server, Spec};
 
 const MAX_SERVERS: usize = 40;
@@ -47,7 +47,7 @@ impl Servers {
             return Some(index);
         }
         (is_address(&url) && self.all.len() < MAX_SERVERS).then(|| {
-            self.all.push(ServerChoice { url, note: note(server.description.as_deref(), 160) });
+            self.all.push(ServerChoice { url, note: shorten_note(server.description.as_deref(), 160) });
             self.all.len() - 1
         })
     }
@@ -60,7 +60,7 @@ impl Servers {
         for url in expanded(server) {
             let known = self.all.iter().any(|choice| choice.url == url);
             if is_address(&url) && !known && self.all.len() < MAX_SERVERS {
-                self.all.push(ServerChoice { url, note: note(server.description.as_deref(), 160) });
+                self.all.push(ServerChoice { url, note: shorten_note(server.description.as_deref(), 160) });
             }
         }
     }

@@ -168,7 +168,7 @@ pub fn line(text: &str, limit: usize) -> String {
 }
 
 /// A description as plain words: no tags, headings or link targets, cut at a sentence where possible.
-pub fn note(text: Option<&str>, limit: usize) -> String {
+pub fn shorten_note(text: Option<&str>, limit: usize) -> String {
     let Some(text) = text else { return String::new() };
     // Only the beginning matters, and descriptions can be whole books.
     let text: String = text.chars().take(limit * 6).collect();
@@ -263,11 +263,14 @@ mod tests {
     #[test]
     fn prose_is_shortened_and_without_markup() {
         assert_eq!(
-            note(Some("A <b>bold</b> [link](http://x) to `code`.\n\n# Next"), 100),
+            shorten_note(Some("A <b>bold</b> [link](http://x) to `code`.\n\n# Next"), 100),
             "A bold link to code. Next"
         );
-        assert_eq!(note(Some("First sentence. Second sentence that is long."), 20), "First sentence.");
-        assert_eq!(note(Some("1 < 2 and 3 > 2"), 100), "1 < 2 and 3 > 2");
+        assert_eq!(
+            shorten_note(Some("First sentence. Second sentence that is long."), 20),
+            "First sentence."
+        );
+        assert_eq!(shorten_note(Some("1 < 2 and 3 > 2"), 100), "1 < 2 and 3 > 2");
         assert_eq!(pascal("__proto__ 商品 user-list 2"), "ProtoUserList2");
         assert_eq!(pascal("-5e+299"), "E299");
     }

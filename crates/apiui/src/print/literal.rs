@@ -13,9 +13,9 @@ const OPENING: &str = "const PLAN = ";
 /// Far above the largest plan of a specification that is read.
 const MAX_LITERAL: usize = 100 * 1024 * 1024;
 
-/// Why code is not taken for a module of ours.
+/// Why code is not one of our generated modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotOurs {
+pub enum UnknownModule {
     /// It carries no plan.
     NoPlan,
     /// Its plan has a version that is not known here.
@@ -26,41 +26,42 @@ pub enum NotOurs {
     Broken(String),
 }
 
-impl fmt::Display for NotOurs {
+impl fmt::Display for UnknownModule {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotOurs::NoPlan => out.write_str("This code carries no plan of ours."),
-            NotOurs::Version(version) => {
+            UnknownModule::NoPlan => out.write_str("This code does not carry a Dragoman plan."),
+            UnknownModule::Version(version) => {
                 write!(out, "The plan in this code has version {version}; this program knows {VERSION}.")
             }
-            NotOurs::Changed => out.write_str("This code was changed after it was generated."),
-            NotOurs::Broken(reason) => write!(out, "The plan in this code cannot be used: {reason}"),
+            UnknownModule::Changed => out.write_str("This code was changed after it was generated."),
+            UnknownModule::Broken(reason) => write!(out, "The plan in this code cannot be used: {reason}"),
         }
     }
 }
 
-impl std::error::Error for NotOurs {}
+impl std::error::Error for UnknownModule {}
 
 /// The plan of a module that was printed here and not changed since.
-pub fn plan_of(code: &str) -> Result<Plan, NotOurs> {
-    let at = code.rfind(MARKER).ok_or(NotOurs::NoPlan)?;
+pub fn plan_of(code: &str) -> Result<Plan, UnknownModule> {
+    let at = code.rfind(MARKER).ok_or(UnknownModule::NoPlan)?;
     let (before, after) = code.split_at(at + 1);
-    let (head, literal) = after.split_once('\n').ok_or(NotOurs::NoPlan)?;
+    let (head, literal) = after.split_once('\n').ok_or(UnknownModule::NoPlan)?;
     let mut words = head.trim_start_matches(&MARKER[1..]).split_whitespace();
     let version = words.next().unwrap_or_default();
     if version != VERSION.to_string() {
-        return Err(NotOurs::Version(version.chars().take(20).collect()));
+        return Err(UnknownModule::Version(version.chars().take(20).collect()));
     }
     let told = words.next().and_then(|word| word.strip_prefix("sha256:")).unwrap_or_default();
     if told != hex(&Sha256::digest(before.as_bytes())) {
-        return Err(NotOurs::Changed);
+        return Err(UnknownModule::Changed);
     }
     let json = literal.trim().strip_prefix(OPENING).and_then(|rest| rest.strip_suffix(';'));
     let json = json
         .filter(|json| json.len() <= MAX_LITERAL)
-        .ok_or_else(|| NotOurs::Broken("it is not a literal.".to_owned()))?;
-    let plan: Plan = serde_json::from_str(json).map_err(|error| NotOurs::Broken(format!("{error}.")))?;
-    plan.validate().map_err(|invalid| NotOurs::Broken(invalid.to_string()))?;
+        .ok_or_else(|| UnknownModule::Broken("it is not a literal.".to_owned()))?;
+    let plan: Plan =
+        serde_json::from_str(json).map_err(|error| UnknownModule::Broken(format!("{error}.")))?;
+    plan.validate().map_err(|invalid| UnknownModule::Broken(invalid.to_string()))?;
     Ok(plan)
 }
 

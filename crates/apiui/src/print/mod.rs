@@ -9,7 +9,7 @@
 mod literal;
 mod runtime;
 
-pub use literal::{NotOurs, plan_of};
+pub use literal::{UnknownModule, plan_of};
 
 use crate::plan::{Operation, Plan, Resource};
 use sha2::{Digest, Sha256};
@@ -66,7 +66,7 @@ impl Iterator for Chunks<'_> {
 }
 
 impl Chunks<'_> {
-    /// Prints the next piece; false when there is none.
+    /// Prints the next piece; returns false at the end.
     fn advance(&mut self) -> bool {
         let mut piece = String::new();
         self.step = match self.step {

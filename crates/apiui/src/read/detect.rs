@@ -4,7 +4,7 @@
 
 use super::text::beginning;
 use super::value::text_of;
-use crate::problem::{Place, Problem, ProblemKind, excerpt};
+use crate::problem::{Problem, ProblemKind, ProblemLocation, excerpt};
 use serde_json::Value;
 
 const SUPPORTED: &str =
@@ -31,7 +31,7 @@ pub fn format_of_text(text: &str, location: Option<&str>) -> Result<TextFormat, 
     if start.is_empty() {
         return Err(Problem::error(
             ProblemKind::Structure,
-            Place::Document,
+            ProblemLocation::Document,
             "The specification is empty.",
             format!("Send the text of an API specification. {SUPPORTED}"),
         ));
@@ -190,7 +190,7 @@ fn unsupported_version(pointer: &str, name: &str, version: &str) -> Problem {
     };
     Problem::error(
         ProblemKind::UnsupportedVersion,
-        Place::pointer(pointer),
+        ProblemLocation::pointer(pointer),
         message,
         format!("Correct the version or convert the document. {SUPPORTED}"),
     )
@@ -209,7 +209,7 @@ fn unsupported(name: &str) -> Problem {
     };
     Problem::error(
         ProblemKind::UnsupportedFormat,
-        Place::Document,
+        ProblemLocation::Document,
         format!("This is {name}, which is not supported."),
         advice,
     )
@@ -219,7 +219,7 @@ fn not_a_specification(value: &Value) -> Problem {
     if let Some(text) = value.as_str().filter(|text| is_a_place(text)) {
         return Problem::error(
             ProblemKind::UnsupportedFormat,
-            Place::pointer(""),
+            ProblemLocation::pointer(""),
             format!("This is where a specification is (“{}”), not the specification.", beginning(text)),
             "Send what is there.",
         );
@@ -237,7 +237,7 @@ fn not_a_specification(value: &Value) -> Problem {
     };
     Problem::error(
         ProblemKind::UnsupportedFormat,
-        Place::pointer(""),
+        ProblemLocation::pointer(""),
         format!(
             "This is not an API specification: found {found}, without an `openapi` or `swagger` version."
         ),

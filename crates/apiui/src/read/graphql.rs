@@ -4,7 +4,7 @@
 
 use super::graphtypes::{GraphField, GraphKind, GraphSchema};
 use super::{Reading, Unusable};
-use crate::problem::{Place, Problem, ProblemKind};
+use crate::problem::{Problem, ProblemKind, ProblemLocation};
 use apollo_parser::SyntaxNode;
 use apollo_parser::cst::{self, CstNode, Definition};
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub(super) fn read(text: &str) -> Result<Reading, Unusable> {
     if executable && schema.types.is_empty() {
         return Err(Problem::error(
             ProblemKind::UnsupportedFormat,
-            Place::Document,
+            ProblemLocation::Document,
             "This is a GraphQL query, not a GraphQL schema.",
             "Send the schema (SDL or introspection JSON) that the query is written against.",
         )
@@ -51,11 +51,11 @@ impl<'t> Lines<'t> {
         Self { text, starts }
     }
 
-    fn place(&self, offset: usize) -> Place {
+    fn place(&self, offset: usize) -> ProblemLocation {
         let line = self.starts.partition_point(|start| *start <= offset).max(1);
         let start = self.starts[line - 1];
         let before = self.text.get(start..offset.min(self.text.len()));
-        Place::Position { line, column: before.map_or(0, |before| before.chars().count()) + 1 }
+        ProblemLocation::Position { line, column: before.map_or(0, |before| before.chars().count()) + 1 }
     }
 }
 

@@ -4,7 +4,7 @@
 //! short, exact and what a query has to repeat.
 
 use super::{Reading, Unusable, no_operations};
-use crate::problem::{Place, Problem, ProblemKind, excerpt};
+use crate::problem::{Problem, ProblemKind, ProblemLocation, excerpt};
 use crate::spec::{Format, GraphOperation, Kind, Metadata, Model, Parameter, Spec};
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -39,7 +39,7 @@ pub(super) struct GraphField {
     pub args: Vec<GraphField>,
     pub default: Option<Value>,
     pub deprecated: bool,
-    pub place: Option<Place>,
+    pub place: Option<ProblemLocation>,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl GraphSchema {
         spec.subscriptions = self.operations("subscription", "Subscription", &mut warnings);
         if spec.operation_count() == 0 {
             let message = "The schema has no root type (`Query`, `Mutation` or `Subscription`) with fields.";
-            return Err(no_operations(Place::Document, message).into());
+            return Err(no_operations(ProblemLocation::Document, message).into());
         }
         let roots: Vec<&str> =
             ["query", "mutation", "subscription"].into_iter().map(|root| self.root(root)).collect();
@@ -209,7 +209,7 @@ impl GraphSchema {
             None => {
                 warnings.push(Problem::warning(
                     ProblemKind::DanglingReference,
-                    field.place.clone().unwrap_or(Place::Document),
+                    field.place.clone().unwrap_or(ProblemLocation::Document),
                     format!("The type `{}` of `{}` is not defined.", excerpt(name), excerpt(&field.name)),
                     "Define the type, or correct its name; until then its values are taken as text.",
                 ));

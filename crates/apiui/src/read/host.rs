@@ -7,7 +7,7 @@ use super::facets::kind_named;
 use super::refs::last_segment;
 use super::value::{entries, flag, list, size, text, text_of, texts};
 use super::{Reading, Unusable, no_operations, operation, security};
-use crate::problem::{Place, Problem, ProblemKind};
+use crate::problem::{Problem, ProblemKind, ProblemLocation};
 use crate::spec::*;
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub fn spec(value: &Value) -> Result<Spec, Problem> {
     if !value.is_object() {
         return Err(Problem::error(
             ProblemKind::Structure,
-            Place::pointer(""),
+            ProblemLocation::pointer(""),
             "The specification is not an object.",
             "Send the NormalizedSpec object, or the text of the API's own specification.",
         ));
@@ -47,7 +47,10 @@ pub fn spec(value: &Value) -> Result<Spec, Problem> {
         assumptions: texts(value, "assumptions"),
     };
     if spec.operation_count() == 0 && spec.webhooks.is_empty() {
-        return Err(no_operations(Place::pointer("/endpoints"), "The specification describes no operation."));
+        return Err(no_operations(
+            ProblemLocation::pointer("/endpoints"),
+            "The specification describes no operation.",
+        ));
     }
     complete(&mut spec);
     Ok(spec)

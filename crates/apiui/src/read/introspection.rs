@@ -5,7 +5,7 @@
 use super::graphtypes::{GraphField, GraphKind, GraphSchema};
 use super::value::{flag, list, text};
 use super::{Reading, Unusable};
-use crate::problem::{Place, Problem, ProblemKind};
+use crate::problem::{Problem, ProblemKind, ProblemLocation};
 use serde_json::Value;
 
 const MAX_TYPE_DEPTH: usize = 12;
@@ -19,7 +19,7 @@ pub(super) fn read(value: &Value) -> Result<Reading, Unusable> {
     if given.get("types").and_then(Value::as_array).is_none() {
         return Err(Problem::error(
             ProblemKind::Structure,
-            Place::pointer(format!("{prefix}/__schema/types")),
+            ProblemLocation::pointer(format!("{prefix}/__schema/types")),
             "This introspection result has no list of types.",
             "Run the full introspection query and send its whole answer.",
         )
@@ -72,7 +72,7 @@ fn field_of(value: &Value, pointer: &str) -> Option<GraphField> {
         args: args.filter_map(|(index, arg)| field_of(arg, &format!("{pointer}/args/{index}"))).collect(),
         default: default.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))),
         deprecated: flag(value, "isDeprecated"),
-        place: Some(Place::pointer(pointer)),
+        place: Some(ProblemLocation::pointer(pointer)),
     })
 }
 

@@ -4,7 +4,7 @@
 
 use super::operation::path_parameters;
 use super::refs::escape_segment;
-use crate::problem::{Place, Problem, ProblemKind};
+use crate::problem::{Problem, ProblemKind, ProblemLocation};
 use crate::spec::{Endpoint, Location, Spec};
 use std::collections::{HashMap, HashSet};
 
@@ -96,5 +96,5 @@ fn shape(path: &str) -> String {
 fn doubt(endpoint: &Endpoint, rest: &str, message: String, advice: &str) -> Problem {
     let pointer =
         format!("/paths/{}/{}{rest}", escape_segment(&endpoint.path), endpoint.method.to_lowercase());
-    Problem::warning(ProblemKind::Doubtful, Place::pointer(pointer), message, advice)
+    Problem::warning(ProblemKind::Doubtful, ProblemLocation::pointer(pointer), message, advice)
 }

@@ -23,7 +23,7 @@ mod value;
 
 pub(crate) use refs::nearest;
 
-use crate::problem::{Place, Problem, ProblemKind};
+use crate::problem::{Problem, ProblemKind, ProblemLocation};
 use crate::spec::Spec;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -125,14 +125,14 @@ fn within_limit(bytes: usize) -> Result<(), Problem> {
     let found = bytes / (1024 * 1024);
     Err(Problem::error(
         ProblemKind::TooLarge,
-        Place::Document,
+        ProblemLocation::Document,
         format!("The specification is {found} MB; at most {} MB are read.", LIMIT_BYTES / (1024 * 1024)),
         "Split it, or send the part that describes the operations you need.",
     ))
 }
 
 /// The problem of a specification without a single operation.
-fn no_operations(place: Place, message: &str) -> Problem {
+fn no_operations(place: ProblemLocation, message: &str) -> Problem {
     Problem::error(
         ProblemKind::NoOperations,
         place,

@@ -8,7 +8,7 @@ use super::refs::Documents;
 use super::schema::Schemas;
 use super::value::{entries, list, text, text_of, texts};
 use super::{Load, Reading, Unusable, no_operations, security, swagger2};
-use crate::problem::{Place, Problem, ProblemKind, Severity};
+use crate::problem::{Problem, ProblemKind, ProblemLocation, Severity};
 use crate::spec::{Endpoint, Format, Metadata, Server, ServerVariable, Spec, Webhook};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -34,9 +34,11 @@ pub(super) fn read(
     let (models, found) = schemas.finish();
     problems.extend(found);
     if endpoints.is_empty() && webhooks.is_empty() {
-        return Err(
-            no_operations(Place::pointer("/paths"), "The specification describes no operation.").into()
-        );
+        return Err(no_operations(
+            ProblemLocation::pointer("/paths"),
+            "The specification describes no operation.",
+        )
+        .into());
     }
     if broken > 0 && broken == endpoints.len() {
         return Err(nothing_whole(problems));
@@ -84,7 +86,7 @@ pub(super) fn servers(object: &Value) -> Vec<Server> {
 
 fn check_structure(root: &Value, dialect: Dialect) -> Result<(), Problem> {
     let structure = |pointer: &str, message: &str, advice: &str| {
-        Err(Problem::error(ProblemKind::Structure, Place::pointer(pointer), message, advice))
+        Err(Problem::error(ProblemKind::Structure, ProblemLocation::pointer(pointer), message, advice))
     };
     let version = root.get("openapi").and_then(text_of).unwrap_or_default();
     let may_lack_paths = dialect == Dialect::Openapi3 && !version.starts_with("3.0") && version != "3";

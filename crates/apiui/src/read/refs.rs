@@ -4,7 +4,7 @@
 //! anything is converted. Knows no schema. Invariant: resolving never loads, loops or panics.
 
 use super::{LIMIT_BYTES, Load, text};
-use crate::problem::{Place, Problem, ProblemKind, excerpt};
+use crate::problem::{Problem, ProblemKind, ProblemLocation, excerpt};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -133,7 +133,7 @@ impl<'a> Documents<'a> {
 }
 
 impl Dangling {
-    pub(super) fn problem(self, place: Place) -> Problem {
+    pub(super) fn problem(self, place: ProblemLocation) -> Problem {
         Problem::warning(ProblemKind::DanglingReference, place, self.message, self.advice)
     }
 }
@@ -187,7 +187,7 @@ fn fetch(load: &mut Load, location: &str) -> Result<(Value, usize), Problem> {
     let bytes = load(location).map_err(|reason| {
         Problem::warning(
             ProblemKind::DanglingReference,
-            Place::Document,
+            ProblemLocation::Document,
             reason,
             "Put the file where the reference looks for it, or bundle the specification into one document.",
         )
@@ -231,7 +231,7 @@ fn is_rooted(base: &str, reference: &str) -> bool {
 fn rooted() -> Problem {
     Problem::warning(
         ProblemKind::DanglingReference,
-        Place::Document,
+        ProblemLocation::Document,
         "only files beside the specification are read, and this reference starts at the root.",
         "Write it relative to the file that holds it, or bundle the specification into one document.",
     )

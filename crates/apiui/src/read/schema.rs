@@ -10,7 +10,7 @@ use super::facets::{
 };
 use super::refs::{Documents, Spot, escape_segment, last_segment};
 use super::value::{entries, list, text, text_of, texts};
-use crate::problem::{Place, Problem, ProblemKind, excerpt};
+use crate::problem::{Problem, ProblemKind, ProblemLocation, excerpt};
 use crate::spec::{Discriminator, Kind, Model};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -99,13 +99,13 @@ impl<'d> Schemas<'d> {
         (self.models, self.problems)
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> ProblemLocation {
         let mut pointer = String::new();
         for segment in &self.trail.segments {
             pointer.push('/');
             pointer.push_str(&escape_segment(segment));
         }
-        Place::Pointer { pointer, file: self.documents.file_name(self.trail.file) }
+        ProblemLocation::Pointer { pointer, file: self.documents.file_name(self.trail.file) }
     }
 
     /// Converts one schema at the trail's place.
@@ -377,7 +377,7 @@ impl<'d> Schemas<'d> {
             && list(value, "oneOf").is_empty()
             && list(value, "anyOf").is_empty()
         {
-            let Place::Pointer { pointer, file: None } = self.place() else {
+            let ProblemLocation::Pointer { pointer, file: None } = self.place() else {
                 return Some(Box::new(discriminator));
             };
             for (label, spot) in self.heirs.get(&pointer).cloned().unwrap_or_default() {
@@ -418,7 +418,7 @@ fn combine(into: &mut Model, other: Model) {
     into.nullable |= other.nullable;
 }
 
-fn cycle(place: Place, reference: &str) -> Problem {
+fn cycle(place: ProblemLocation, reference: &str) -> Problem {
     Problem::warning(
         ProblemKind::CyclicReference,
         place,

@@ -3,7 +3,7 @@
 //! Owns encodings, syntax errors with their line and column, and the budgets that stop alias bombs.
 //! Invariant: the value that comes out is at most 128 levels deep, so that walking it cannot exhaust the stack.
 
-use crate::problem::{Place, Problem, ProblemKind, excerpt};
+use crate::problem::{Problem, ProblemKind, ProblemLocation, excerpt};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Problem> {
 
 pub(super) fn json(text: &str) -> Result<Value, Problem> {
     serde_json::from_str(text).map_err(|error| {
-        let place = Place::Position { line: error.line().max(1), column: error.column().max(1) };
+        let place = ProblemLocation::Position { line: error.line().max(1), column: error.column().max(1) };
         let whole = error.to_string();
         if whole.contains("recursion limit") {
             return too_deep(place);
@@ -59,9 +59,9 @@ pub(super) fn yaml(text: &str) -> Result<Value, Problem> {
 fn yaml_problem(error: &serde_saphyr::Error) -> Problem {
     let place = match error.location() {
         Some(location) if location.line() > 0 => {
-            Place::Position { line: location.line() as usize, column: location.column() as usize }
+            ProblemLocation::Position { line: location.line() as usize, column: location.column() as usize }
         }
-        _ => Place::Document,
+        _ => ProblemLocation::Document,
     };
     let whole = error.to_string();
     let reason = excerpt_of_error(&whole);
@@ -84,7 +84,7 @@ fn yaml_problem(error: &serde_saphyr::Error) -> Problem {
     )
 }
 
-fn too_deep(place: Place) -> Problem {
+fn too_deep(place: ProblemLocation) -> Problem {
     Problem::error(
         ProblemKind::Syntax,
         place,
@@ -111,7 +111,7 @@ fn utf8(bytes: &[u8]) -> Result<Cow<'_, str>, Problem> {
         let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
         Problem::error(
             ProblemKind::Encoding,
-            Place::Position { line, column },
+            ProblemLocation::Position { line, column },
             "This is not text: there are bytes that are not UTF-8.",
             "Send the specification as UTF-8 JSON, YAML or GraphQL, not as an archive or a picture.",
         )
@@ -123,7 +123,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'_, str>, Problem
     String::from_utf16(&units).map(Cow::Owned).map_err(|_| {
         Problem::error(
             ProblemKind::Encoding,
-            Place::Document,
+            ProblemLocation::Document,
             "This begins as UTF-16 text but does not go on as such.",
             "Save the specification as UTF-8 and try again.",
         )

@@ -1,8 +1,8 @@
 //! Our own specifications: together they have every feature and every kind of invalid input.
 
 use apiui::plan::{InputKind, InputPlace, Layout, Options, PagingStyle, Plan, SchemeKind, Theme, plan};
-use apiui::print::{NotOurs, component_count, plan_of, print, print_whole};
-use apiui::problem::{Place, ProblemKind};
+use apiui::print::{UnknownModule, component_count, plan_of, print, print_whole};
+use apiui::problem::{ProblemKind, ProblemLocation};
 use apiui::read::{Reading, read_bytes, read_value};
 use apiui::spec::Spec;
 use serde_json::{Value, json};
@@ -309,12 +309,12 @@ fn options_are_honoured() {
 #[test]
 fn code_that_is_not_ours_is_told_apart() {
     let code = print_whole(&planned("parcels.json"));
-    assert_eq!(plan_of("export default function App() { return null; }"), Err(NotOurs::NoPlan));
-    assert_eq!(plan_of(""), Err(NotOurs::NoPlan));
-    assert_eq!(plan_of(&code.replacen("Loading…", "Waiting…", 1)), Err(NotOurs::Changed));
+    assert_eq!(plan_of("export default function App() { return null; }"), Err(UnknownModule::NoPlan));
+    assert_eq!(plan_of(""), Err(UnknownModule::NoPlan));
+    assert_eq!(plan_of(&code.replacen("Loading…", "Waiting…", 1)), Err(UnknownModule::Changed));
     assert_eq!(
         plan_of(&code.replace("// dragoman plan 1 ", "// dragoman plan 9 ")),
-        Err(NotOurs::Version("9".to_owned()))
+        Err(UnknownModule::Version("9".to_owned()))
     );
     for (from, to) in [
         ("\"operation\":0", "\"operation\":900"),
@@ -323,7 +323,7 @@ fn code_that_is_not_ours_is_told_apart() {
         ("\"id\":\"Parcels\"", "\"id\":\"Parcels() {}\""),
     ] {
         assert!(code.contains(from), "{from}");
-        assert!(matches!(plan_of(&code.replace(from, to)), Err(NotOurs::Broken(_))), "{from} → {to}");
+        assert!(matches!(plan_of(&code.replace(from, to)), Err(UnknownModule::Broken(_))), "{from} → {to}");
     }
 }
 
@@ -385,7 +385,10 @@ fn warnings_say_where_and_what_was_done() {
     let [warning] = shapes.warnings.as_slice() else { panic!("one warning: {:?}", shapes.warnings) };
     assert_eq!(
         warning.place,
-        Place::Pointer { pointer: "/paths/~1broken/get/responses/200/schema".to_owned(), file: None }
+        ProblemLocation::Pointer {
+            pointer: "/paths/~1broken/get/responses/200/schema".to_owned(),
+            file: None
+        }
     );
     assert!(warning.advice.contains("`Settings`"));
     assert!(shapes.spec.assumptions.iter().any(|text| text.contains("leads nowhere")));

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use apiui::problem::{Place, Problem, Severity};
+use apiui::problem::{Problem, ProblemLocation, Severity};
 use apiui::read::{LIMIT_BYTES, Reading, Unusable, read_bytes};
 use domain::{CancellationToken, Failure};
 use serde_json::json;
@@ -54,9 +54,11 @@ pub fn line(place: &str, problem: &Problem) -> String {
         Severity::Warning => "warning",
     };
     let at = match &problem.place {
-        Place::Document => place.to_owned(),
-        Place::Position { line, column } => format!("{place}:{line}:{column}"),
-        Place::Pointer { pointer, file } => format!("{}#{pointer}", file.as_deref().unwrap_or(place)),
+        ProblemLocation::Document => place.to_owned(),
+        ProblemLocation::Position { line, column } => format!("{place}:{line}:{column}"),
+        ProblemLocation::Pointer { pointer, file } => {
+            format!("{}#{pointer}", file.as_deref().unwrap_or(place))
+        }
     };
     format!("{at}: {severity}: {} {}", problem.message, problem.advice)
 }
