@@ -7,22 +7,29 @@ pub mod chat;
 pub mod chats;
 pub mod completions;
 pub mod config;
+#[cfg(feature = "interfaces")]
 pub mod copilot;
 pub mod doctor;
 pub mod explain_permission;
+#[cfg(feature = "interfaces")]
 pub mod generate;
 pub mod login;
 pub mod man;
 pub mod models;
 pub mod run;
 pub mod server;
+#[cfg(feature = "interfaces")]
 pub mod spec;
 pub mod threads;
 pub mod trust;
+#[cfg(not(feature = "interfaces"))]
+mod without_interfaces;
 
 use std::process::ExitCode;
 
 use domain::Failure;
+#[cfg(not(feature = "interfaces"))]
+pub use without_interfaces::{copilot, generate, spec};
 
 /// Says what went wrong and what to do, and gives the exit code for it.
 pub fn failed(failure: &Failure) -> ExitCode {

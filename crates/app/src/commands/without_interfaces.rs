@@ -1,0 +1,48 @@
+//! The commands for API specifications in a build without them: each says how to get it.
+//!
+//! Invariant: the command line is the same in every build, so that help, completions and scripts are too.
+
+use std::process::ExitCode;
+
+use domain::Failure;
+
+use super::failed;
+
+pub mod copilot {
+    //! Stands in for `dragoman copilot`.
+
+    use super::{ExitCode, refuse};
+    use crate::cli::Level;
+
+    pub fn run(_level: Option<Level>) -> ExitCode {
+        refuse("copilot")
+    }
+}
+
+pub mod generate {
+    //! Stands in for `dragoman generate`.
+
+    use super::{ExitCode, refuse};
+    use crate::cli::GenerateArguments;
+
+    pub fn run(_arguments: &GenerateArguments) -> ExitCode {
+        refuse("generate")
+    }
+}
+
+pub mod spec {
+    //! Stands in for `dragoman spec`.
+
+    use super::{ExitCode, refuse};
+
+    pub fn check(_place: &str, _fetch_refs: bool, _as_json: bool) -> ExitCode {
+        refuse("spec check")
+    }
+}
+
+fn refuse(command: &str) -> ExitCode {
+    failed(
+        &Failure::config(format!("This build of dragoman has no `{command}`: it leaves API interfaces out."))
+            .hint("Build the whole program with `make build`; it is target/release/dragoman then."),
+    )
+}
