@@ -76,7 +76,7 @@ impl WorkspaceSource for Workspaces {
             notices.push(Notice { level: Level::Info, text: models::SMALL.to_owned() });
         }
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
-        let built_in = Arc::new(tools::BuiltIn::new(self.tool_options(&resolved)));
+        let built_in = Arc::new(tools::BuiltInTools::new(self.tool_options(&resolved)));
         let files = built_in.files();
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
         sources.extend(servers::of_workspace(&resolved, &roots, &self.changes));

@@ -91,7 +91,7 @@ impl Child {
     async fn reached(&self, wanted: impl FnMut(&Phase) -> bool) -> Exit {
         let mut phase = self.phase.clone();
         let reached = phase.wait_for(wanted).await.ok().and_then(|phase| phase.exit());
-        // The keeper drops a sender only after `Gone`; a lost keeper means that nothing is known.
+        // The reaper drops a sender only after `Gone`; a lost reaper means that nothing is known.
         reached.unwrap_or(Exit { code: None, signal: None })
     }
 }

@@ -1,5 +1,5 @@
-//! One child in the keeper's care: watches its end and takes its tree through SIGTERM, grace and SIGKILL.
-//! Only the keeper's thread touches it, and no step of it waits.
+//! One child in the reaper's care: watches its end and takes its tree through SIGTERM, grace and SIGKILL.
+//! Only the reaper's thread touches it, and no step of it waits.
 
 use std::os::fd::OwnedFd;
 use std::process::Child;
@@ -9,12 +9,12 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::sync::watch;
 
 use crate::child::Exit;
-use crate::reaper::{LINGER, Phase};
+use crate::reaper::{LINGER_TIME, Phase};
 use crate::tree::{self, Outsider};
 
 /// How long a killed tree may take to vanish before it is given up (a process stuck in the kernel, or a
 /// zombie whose parent is not ours and does not reap).
-const VANISH: Duration = Duration::from_millis(500);
+const VANISH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The longest grace when the whole process shuts down.
 const LAST_GRACE: Duration = Duration::from_millis(400);
@@ -28,7 +28,7 @@ pub(crate) struct ChildTree {
     marker: String,
     since: u64,
     grace: Duration,
-    tell: watch::Sender<Phase>,
+    phase_sender: watch::Sender<Phase>,
     exit: Option<Exit>,
     ending: Option<Ending>,
 }
@@ -56,12 +56,12 @@ impl ChildTree {
         child: Child,
         marker: String,
         grace: Duration,
-        tell: watch::Sender<Phase>,
+        phase_sender: watch::Sender<Phase>,
     ) -> std::io::Result<Self> {
         let pid = tree::pid_of(child.id()).ok_or_else(|| std::io::Error::other("impossible process id"))?;
         let since = tree::start_time(pid).unwrap_or(0);
         let pidfd = pidfd(pid);
-        Ok(Self { id, pidfd, child, pid, marker, since, grace, tell, exit: None, ending: None })
+        Ok(Self { id, pidfd, child, pid, marker, since, grace, phase_sender, exit: None, ending: None })
     }
 
     pub(crate) fn is_ending(&self) -> bool {
@@ -69,7 +69,7 @@ impl ChildTree {
     }
 
     pub(crate) fn is_gone(&self) -> bool {
-        matches!(*self.tell.borrow(), Phase::Gone(_))
+        matches!(*self.phase_sender.borrow(), Phase::Gone(_))
     }
 
     /// Begins to end the whole tree, unless that has begun.
@@ -82,7 +82,7 @@ impl ChildTree {
     }
 
     /// Ends the tree for the shutdown of the whole process: a long grace is cut short.
-    pub(crate) fn hurry(&mut self) {
+    pub(crate) fn shorten_grace_and_end(&mut self) {
         self.end();
         self.grace = self.grace.min(LAST_GRACE);
         let latest = Instant::now() + LAST_GRACE;
@@ -104,7 +104,7 @@ impl ChildTree {
         }
         let exit = self.exit.unwrap_or(Exit { code: None, signal: None });
         if !self.is_gone() {
-            self.tell.send_replace(Phase::Gone(exit));
+            self.phase_sender.send_replace(Phase::Gone(exit));
         }
         // A child that even SIGKILL has not ended yet is still ours to reap.
         self.exit.is_none()
@@ -124,12 +124,12 @@ impl ChildTree {
         };
         self.exit = Some(exit);
         self.pidfd = None;
-        self.tell.send_replace(Phase::Exited(exit));
+        self.phase_sender.send_replace(Phase::Exited(exit));
         self.ending.get_or_insert_with(|| Ending {
             whole: false,
             outsiders: Vec::new(),
             stage: Stage::Terminate,
-            at: now + LINGER,
+            at: now + LINGER_TIME,
         });
     }
 
@@ -144,8 +144,8 @@ impl ChildTree {
         let (signals, next, wait): (&[Signal], _, _) = match ending.stage {
             // SIGCONT lets a stopped process see its SIGTERM.
             Stage::Terminate => (&[Signal::TERM, Signal::CONT], Stage::Kill, self.grace),
-            Stage::Kill => (&[Signal::KILL], Stage::GiveUp, VANISH),
-            Stage::GiveUp | Stage::GivenUp => (&[Signal::KILL], Stage::GivenUp, VANISH),
+            Stage::Kill => (&[Signal::KILL], Stage::GiveUp, VANISH_TIMEOUT),
+            Stage::GiveUp | Stage::GivenUp => (&[Signal::KILL], Stage::GivenUp, VANISH_TIMEOUT),
         };
         for signal in signals {
             let _ = kill_process_group(pid, *signal);

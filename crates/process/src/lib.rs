@@ -2,7 +2,7 @@
 //! purpose, hang, flood memory, or leave a zombie. It knows nothing of tools, servers or settings.
 //!
 //! Invariants:
-//! - Every child (but one that has the user's terminal, `foreground`) leads its own session and process group, and one long-lived thread (`keeper`) forks,
+//! - Every child (but one that has the user's terminal, `foreground`) leads its own session and process group, and one long-lived thread (`reaper`) forks,
 //!   ends and reaps all of them: Linux fires a parent-death signal when the *forking thread* ends.
 //! - Stopping, a passed deadline and dropping the handle all end the whole tree: SIGTERM, a short grace,
 //!   SIGKILL, also for descendants that left the group (`tree`).

@@ -21,7 +21,7 @@ use crate::error::ProcessError;
 use crate::tree::MARKER;
 
 /// How long what a child left behind in its group may take to finish writing before it is ended.
-pub(crate) const LINGER: Duration = Duration::from_millis(100);
+pub(crate) const LINGER_TIME: Duration = Duration::from_millis(100);
 
 /// How often a child that is ending is looked at, and any child where there are no pidfds.
 const STEP: Duration = Duration::from_millis(5);
@@ -55,7 +55,7 @@ pub(crate) struct Guard(u64);
 
 impl Guard {
     pub(crate) fn stop(&self) {
-        send(Order::Stop(self.0));
+        send(Request::Stop(self.0));
     }
 }
 
@@ -65,10 +65,10 @@ impl Drop for Guard {
     }
 }
 
-/// Forks on the keeper's thread. The outer error means that nothing is started any more.
+/// Forks on the reaper's thread. The outer error means that nothing is started any more.
 pub(crate) async fn spawn(command: Command, grace: Duration) -> Result<io::Result<Started>, ProcessError> {
     let (reply, answer) = oneshot::channel();
-    send(Order::Spawn { command: Box::new(command), grace, reply });
+    send(Request::Spawn { command: Box::new(command), grace, reply });
     answer.await.map_err(|_| ProcessError::ShuttingDown)
 }
 
@@ -76,65 +76,66 @@ pub(crate) async fn spawn(command: Command, grace: Duration) -> Result<io::Resul
 /// less than a second whatever grace a child was given.
 pub async fn shutdown() {
     let (reply, answer) = oneshot::channel();
-    send(Order::Shutdown(reply));
+    send(Request::Shutdown(reply));
     let _ = answer.await;
 }
 
-enum Order {
+enum Request {
     Spawn { command: Box<Command>, grace: Duration, reply: oneshot::Sender<io::Result<Started>> },
     Stop(u64),
     Shutdown(oneshot::Sender<()>),
 }
 
-/// The way to the keeper. `None` where its thread could not be made: then nothing can be started.
-static KEEPER: LazyLock<Option<(mpsc::Sender<Order>, PipeWriter)>> = LazyLock::new(|| {
-    let (wake, bell) = io::pipe().ok()?;
-    let (orders, inbox) = mpsc::channel();
-    let keeper = Reaper { inbox, wake, trees: Vec::new(), next: 0, mark: mark(), farewells: None };
-    thread::Builder::new().name("process-keeper".into()).spawn(|| keeper.run()).ok()?;
-    Some((orders, bell))
+/// The way to the reaper. `None` where its thread could not be made: then nothing can be started.
+static REAPER: LazyLock<Option<(mpsc::Sender<Request>, PipeWriter)>> = LazyLock::new(|| {
+    let (wake, waker) = io::pipe().ok()?;
+    let (requests, inbox) = mpsc::channel();
+    let reaper =
+        Reaper { inbox, wake, trees: Vec::new(), next: 0, mark: process_mark(), shutdown_waiters: None };
+    thread::Builder::new().name("process-reaper".into()).spawn(|| reaper.run()).ok()?;
+    Some((requests, waker))
 });
 
 /// Dropping the order drops its reply, which the one who waits takes for a refusal.
-fn send(order: Order) {
-    if let Some((orders, bell)) = &*KEEPER
-        && orders.send(order).is_ok()
+fn send(request: Request) {
+    if let Some((requests, waker)) = &*REAPER
+        && requests.send(request).is_ok()
     {
-        let mut bell = bell;
-        let _ = bell.write_all(&[1]);
+        let mut waker = waker;
+        let _ = waker.write_all(&[1]);
     }
 }
 
 /// What tells the children of this process from those of another one with the same number.
-fn mark() -> String {
+fn process_mark() -> String {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("{}.{}", std::process::id(), since.as_nanos())
 }
 
 struct Reaper {
-    inbox: mpsc::Receiver<Order>,
+    inbox: mpsc::Receiver<Request>,
     wake: PipeReader,
     trees: Vec<ChildTree>,
     next: u64,
     mark: String,
     /// Who waits for the end of everything; set once nothing is started any more.
-    farewells: Option<Vec<oneshot::Sender<()>>>,
+    shutdown_waiters: Option<Vec<oneshot::Sender<()>>>,
 }
 
 impl Reaper {
     fn run(mut self) {
         loop {
             self.sleep();
-            while let Ok(order) = self.inbox.try_recv() {
-                self.obey(order);
+            while let Ok(request) = self.inbox.try_recv() {
+                self.handle_request(request);
             }
             let now = Instant::now();
             self.trees.retain_mut(|tree| tree.step(now));
-            if let Some(farewells) = &mut self.farewells
+            if let Some(shutdown_waiters) = &mut self.shutdown_waiters
                 && self.trees.iter().all(ChildTree::is_gone)
             {
-                for farewell in farewells.drain(..) {
-                    let _ = farewell.send(());
+                for waiter in shutdown_waiters.drain(..) {
+                    let _ = waiter.send(());
                 }
             }
         }
@@ -159,21 +160,21 @@ impl Reaper {
         }
     }
 
-    fn obey(&mut self, order: Order) {
-        match order {
+    fn handle_request(&mut self, request: Request) {
+        match request {
             // Dropping the reply refuses.
-            Order::Spawn { .. } if self.farewells.is_some() => {}
-            Order::Spawn { command, grace, reply } => {
+            Request::Spawn { .. } if self.shutdown_waiters.is_some() => {}
+            Request::Spawn { command, grace, reply } => {
                 let _ = reply.send(self.fork(*command, grace));
             }
-            Order::Stop(id) => {
+            Request::Stop(id) => {
                 if let Some(tree) = self.trees.iter_mut().find(|tree| tree.id == id) {
                     tree.end();
                 }
             }
-            Order::Shutdown(reply) => {
-                self.trees.iter_mut().for_each(ChildTree::hurry);
-                self.farewells.get_or_insert_default().push(reply);
+            Request::Shutdown(reply) => {
+                self.trees.iter_mut().for_each(ChildTree::shorten_grace_and_end);
+                self.shutdown_waiters.get_or_insert_default().push(reply);
             }
         }
     }
@@ -191,8 +192,8 @@ impl Reaper {
         #[expect(clippy::disallowed_methods, reason = "this crate owns spawning")]
         let child = command.spawn()?;
         let pid = child.id();
-        let (tell, phase) = watch::channel(Phase::Running);
-        self.trees.push(ChildTree::new(id, child, marker, grace, tell)?);
+        let (phase_sender, phase) = watch::channel(Phase::Running);
+        self.trees.push(ChildTree::new(id, child, marker, grace, phase_sender)?);
         Ok(Started { pid, phase, guard: Guard(id) })
     }
 }

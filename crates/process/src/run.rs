@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::child::{Child, Exit};
 use crate::error::ProcessError;
 use crate::output::{Capture, Captured, OutputLimit};
-use crate::reaper::LINGER;
+use crate::reaper::LINGER_TIME;
 use crate::spawn::Spawn;
 
 /// Which stream a piece of output came from.
@@ -62,18 +62,18 @@ pub(crate) async fn run(
 ) -> Result<Finished, ProcessError> {
     let began = Instant::now();
     let deadline = TokioInstant::from_std(began) + spawn.deadline;
-    let patience = LINGER + spawn.grace + Duration::from_millis(200);
+    let drain_time = LINGER_TIME + spawn.grace + Duration::from_millis(200);
     let input = spawn.take_input();
     let limit = spawn.limit;
     let mut child = spawn.start().await?;
-    let mut pump = Pump::new(&mut child, limit);
-    let feed = feed(child.take_stdin(), input);
-    tokio::pin!(feed);
-    let mut fed = false;
+    let mut reader = OutputReader::new(&mut child, limit);
+    let write_input = write_input(child.take_stdin(), input);
+    tokio::pin!(write_input);
+    let mut input_written = false;
     let end = loop {
         tokio::select! {
-            () = pump.turn(&mut on_output), if pump.open() => {}
-            () = &mut feed, if !fed => fed = true,
+            () = reader.read_next(&mut on_output), if reader.open() => {}
+            () = &mut write_input, if !input_written => input_written = true,
             exit = child.wait() => break End::from(exit),
             () = sleep_until(deadline) => break End::DeadlinePassed,
             () = stop.cancelled() => break End::Stopped,
@@ -81,39 +81,43 @@ pub(crate) async fn run(
     };
     // What is still in the pipes, and what the tree says while it ends.
     match end {
-        End::DeadlinePassed | End::Stopped => pump.pour_until(child.stop(), &mut on_output).await,
+        End::DeadlinePassed | End::Stopped => reader.read_until(child.stop(), &mut on_output).await,
         End::Exited(_) | End::Signalled(_) => {
-            pump.pour_to_end(TokioInstant::now() + patience, &mut on_output).await;
+            reader.read_to_end_or(TokioInstant::now() + drain_time, &mut on_output).await;
         }
     }
-    let (stdout, stderr) = pump.finish();
+    let (stdout, stderr) = reader.finish();
     Ok(Finished { end, stdout, stderr, elapsed: began.elapsed() })
 }
 
 /// Writes the input and closes it. A child that does not read its input to the end is no error.
-async fn feed(stdin: Option<Sender>, input: Vec<u8>) {
+async fn write_input(stdin: Option<Sender>, input: Vec<u8>) {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(&input).await;
     }
 }
 
 /// The two streams and what is kept of them.
-struct Pump {
-    stdout: Stream,
-    stderr: Stream,
+struct OutputReader {
+    stdout: OutputStream,
+    stderr: OutputStream,
 }
 
-struct Stream {
+struct OutputStream {
     source: Source,
     pipe: Option<Receiver>,
     capture: Capture,
     buffer: Vec<u8>,
 }
 
-impl Pump {
+impl OutputReader {
     fn new(child: &mut Child, limit: OutputLimit) -> Self {
-        let stream =
-            |source, pipe| Stream { source, pipe, capture: Capture::new(limit), buffer: vec![0; 16 * 1024] };
+        let stream = |source, pipe| OutputStream {
+            source,
+            pipe,
+            capture: Capture::new(limit),
+            buffer: vec![0; 16 * 1024],
+        };
         Self {
             stdout: stream(Source::Stdout, child.take_stdout()),
             stderr: stream(Source::Stderr, child.take_stderr()),
@@ -125,16 +129,16 @@ impl Pump {
     }
 
     /// Reads one piece from whichever stream has one.
-    async fn turn(&mut self, on_output: &mut impl FnMut(Source, &[u8])) {
+    async fn read_next(&mut self, on_output: &mut impl FnMut(Source, &[u8])) {
         tokio::select! {
-            length = self.stdout.read(), if self.stdout.pipe.is_some() => self.stdout.take(length, on_output),
-            length = self.stderr.read(), if self.stderr.pipe.is_some() => self.stderr.take(length, on_output),
+            length = self.stdout.read(), if self.stdout.pipe.is_some() => self.stdout.accept(length, on_output),
+            length = self.stderr.read(), if self.stderr.pipe.is_some() => self.stderr.accept(length, on_output),
             else => {}
         }
     }
 
     /// Reads until the tree is gone, then what it left in the pipes.
-    async fn pour_until(
+    async fn read_until(
         &mut self,
         gone: impl Future<Output = Exit>,
         on_output: &mut impl FnMut(Source, &[u8]),
@@ -142,7 +146,7 @@ impl Pump {
         tokio::pin!(gone);
         loop {
             tokio::select! {
-                () = self.turn(on_output), if self.open() => {}
+                () = self.read_next(on_output), if self.open() => {}
                 _ = &mut gone => break,
             }
         }
@@ -151,11 +155,15 @@ impl Pump {
     }
 
     /// Reads to the end of both streams, or until `patience` where a daemon keeps them open.
-    async fn pour_to_end(&mut self, patience: TokioInstant, on_output: &mut impl FnMut(Source, &[u8])) {
+    async fn read_to_end_or(
+        &mut self,
+        drain_deadline: TokioInstant,
+        on_output: &mut impl FnMut(Source, &[u8]),
+    ) {
         while self.open() {
             tokio::select! {
-                () = self.turn(on_output) => {}
-                () = sleep_until(patience) => break,
+                () = self.read_next(on_output) => {}
+                () = sleep_until(drain_deadline) => break,
             }
         }
     }
@@ -165,7 +173,7 @@ impl Pump {
     }
 }
 
-impl Stream {
+impl OutputStream {
     /// Reads one piece into the buffer; no length means that the stream is over.
     async fn read(&mut self) -> usize {
         let Some(pipe) = &mut self.pipe else { return 0 };
@@ -182,12 +190,12 @@ impl Stream {
             let Some(pipe) = &mut self.pipe else { return };
             match pipe.try_read(&mut self.buffer) {
                 Ok(0) | Err(_) => return,
-                Ok(length) => self.take(length, on_output),
+                Ok(length) => self.accept(length, on_output),
             }
         }
     }
 
-    fn take(&mut self, length: usize, on_output: &mut impl FnMut(Source, &[u8])) {
+    fn accept(&mut self, length: usize, on_output: &mut impl FnMut(Source, &[u8])) {
         let bytes = &self.buffer[..length];
         if !bytes.is_empty() {
             self.capture.push(bytes);

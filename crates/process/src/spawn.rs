@@ -23,7 +23,7 @@ use crate::run::{self, Finished, Source};
 pub struct Spawn {
     program: OsString,
     /// Taken where `program` is not installed.
-    otherwise: Option<OsString>,
+    fallback: Option<OsString>,
     arguments: Vec<OsString>,
     directory: Option<PathBuf>,
     clear_environment: bool,
@@ -46,7 +46,7 @@ impl Spawn {
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
-            otherwise: None,
+            fallback: None,
             arguments: Vec::new(),
             directory: None,
             clear_environment: false,
@@ -62,7 +62,7 @@ impl Spawn {
     /// A line for the shell: bash, or sh where there is no bash.
     pub fn shell(line: impl Into<OsString>) -> Self {
         let mut spawn = Self::new("bash").arg("-c").arg(line.into());
-        spawn.otherwise = Some("sh".into());
+        spawn.fallback = Some("sh".into());
         spawn
     }
 
@@ -160,8 +160,8 @@ impl Spawn {
 
     /// Starts a long-lived child whose pipes the caller serves. The tree ends with the handle.
     pub async fn start(self) -> Result<Child, ProcessError> {
-        match (self.launch(&self.program).await, &self.otherwise) {
-            (Err(ProcessError::NotFound { .. }), Some(otherwise)) => self.launch(otherwise).await,
+        match (self.launch(&self.program).await, &self.fallback) {
+            (Err(ProcessError::NotFound { .. }), Some(fallback)) => self.launch(fallback).await,
             (result, _) => result,
         }
     }
@@ -187,9 +187,9 @@ impl Spawn {
         }
         let name = program.to_string_lossy();
         let failed = |source| ProcessError::from_spawn(&name, source);
-        let (command, ours) = self.command(program).map_err(failed)?;
+        let (command, our_ends) = self.command(program).map_err(failed)?;
         let started = reaper::spawn(command, self.grace).await?.map_err(failed)?;
-        let Ends { stdin, stdout, stderr } = ours;
+        let Ends { stdin, stdout, stderr } = our_ends;
         let stdin = stdin.map(Sender::from_owned_fd).transpose().map_err(failed)?;
         let stdout = Receiver::from_owned_fd(stdout).map_err(failed)?;
         let stderr = stderr.map(Receiver::from_owned_fd).transpose().map_err(failed)?;
@@ -216,18 +216,18 @@ impl Spawn {
         if self.merge_stderr {
             command.stderr(theirs.try_clone()?);
         } else {
-            let (ours, theirs) = io::pipe()?;
+            let (our_ends, theirs) = io::pipe()?;
             command.stderr(theirs);
-            stderr = Some(ours.into());
+            stderr = Some(our_ends.into());
         }
         command.stdout(theirs);
         let mut stdin = None;
         if let Input::Empty = self.input {
             command.stdin(Stdio::null());
         } else {
-            let (theirs, ours) = io::pipe()?;
+            let (theirs, our_ends) = io::pipe()?;
             command.stdin(theirs);
-            stdin = Some(ours.into());
+            stdin = Some(our_ends.into());
         }
         Ok((command, Ends { stdin, stdout: stdout.into(), stderr }))
     }

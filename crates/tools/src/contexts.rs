@@ -14,20 +14,20 @@ use domain::{BoxFuture, CancellationToken, Failure, HostCall, HostReply, Part, S
 
 use crate::edit::disk;
 use crate::edit::files::{Files, blocking};
-use crate::edit::line_ends::Plain;
-use crate::edit::seen::{How, Stamp};
+use crate::edit::line_ends::NormalizedText;
+use crate::edit::seen::{SeenVia, TextStamp};
 use crate::index::Indexes;
 use crate::options::Limits;
-use crate::paths::Resolved;
+use crate::paths::ResolvedPath;
 use crate::tool::directory_tree::tree;
 use crate::tool::fetch_url::{page, window};
 use crate::tool::glob;
-use crate::tool::read_file::{Window, image, load};
+use crate::tool::read_file::{LineWindow, load_image, load_text};
 use crate::walk::Walk;
 use crate::web::fetch::Fetcher;
 
 /// How many files a query names.
-const MOST_FOUND: usize = 100;
+const MAX_FOUND: usize = 100;
 const MAP_ENTRIES: usize = 400;
 /// Of each file of a folder that was added as a whole.
 const FILE_OF_FOLDER: usize = 8 * 1024;
@@ -47,8 +47,8 @@ impl domain::files::Files for Contexts {
         kind: ContextQuery,
     ) -> BoxFuture<'a, Vec<Context>> {
         Box::pin(async move {
-            let mut found = if kind == ContextQuery::All { beside_files(text) } else { Vec::new() };
-            let files = self.indexes.of(roots).query(text, MOST_FOUND).await;
+            let mut found = if kind == ContextQuery::All { special_contexts(text) } else { Vec::new() };
+            let files = self.indexes.get_or_create(roots).query(text, MAX_FOUND).await;
             found.extend(files.into_iter().filter_map(|one| match (one.folder, kind) {
                 (false, _) => Some(Context::File { path: one.path, lines: None }),
                 (true, ContextQuery::All) => Some(Context::Directory { path: one.path }),
@@ -64,16 +64,18 @@ impl domain::files::Files for Contexts {
         scope: &'a Scope,
         port: Arc<dyn ToolContext>,
     ) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
-        Box::pin(async move { self.parts(context, scope, port.as_ref()).await.map_err(Failure::user) })
+        Box::pin(
+            async move { self.expand_context(context, scope, port.as_ref()).await.map_err(Failure::user) },
+        )
     }
 
     fn repo_map<'a>(&'a self, roots: &'a [PathBuf]) -> BoxFuture<'a, String> {
         Box::pin(async move {
-            let scope = plain_scope(roots);
+            let scope = workspace_scope(roots);
             let mut maps = Vec::new();
             for root in roots {
                 let limits = Limits { tree_entries: MAP_ENTRIES, ..self.files.limits.clone() };
-                let map = match self.inside(root, &scope) {
+                let map = match self.resolve_inside(root, &scope) {
                     Ok(path) => {
                         blocking(move || tree(&path, usize::MAX, &limits, CancellationToken::new())).await
                     }
@@ -91,7 +93,7 @@ impl domain::files::Files for Contexts {
         path: PathBuf,
     ) -> BoxFuture<'a, Result<FileContent, Failure>> {
         Box::pin(async move {
-            let path = self.inside(&path, &plain_scope(roots)).map_err(Failure::user)?;
+            let path = self.resolve_inside(&path, &workspace_scope(roots)).map_err(Failure::user)?;
             let most = self.files.limits.file_bytes;
             let loaded = blocking(move || {
                 disk::load(&path, most)?.ok_or_else(|| format!("There is no {}.", path.shown()))
@@ -105,7 +107,7 @@ impl domain::files::Files for Contexts {
 
     fn stat<'a>(&'a self, roots: &'a [PathBuf], path: PathBuf) -> BoxFuture<'a, Result<FileStat, Failure>> {
         Box::pin(async move {
-            let path = self.inside(&path, &plain_scope(roots)).map_err(Failure::user)?;
+            let path = self.resolve_inside(&path, &workspace_scope(roots)).map_err(Failure::user)?;
             let metadata = path.path().symlink_metadata().ok();
             Ok(FileStat {
                 exists: metadata.is_some(),
@@ -120,12 +122,14 @@ impl domain::files::Files for Contexts {
         pattern: String,
     ) -> BoxFuture<'a, Result<Vec<PathBuf>, Failure>> {
         Box::pin(async move {
-            let scope = plain_scope(roots);
+            let scope = workspace_scope(roots);
             let mut paths = Vec::new();
             for root in roots {
-                let (root, pattern) = (self.inside(root, &scope).map_err(Failure::user)?, pattern.clone());
+                let (root, pattern) =
+                    (self.resolve_inside(root, &scope).map_err(Failure::user)?, pattern.clone());
                 let limits = self.files.limits.clone();
-                let find = blocking(move || glob::find(&root, &pattern, &limits, CancellationToken::new()));
+                let find =
+                    blocking(move || glob::find_files(&root, &pattern, &limits, CancellationToken::new()));
                 paths.extend(find.await.map_err(Failure::user)?.paths);
             }
             Ok(paths)
@@ -133,97 +137,103 @@ impl domain::files::Files for Contexts {
     }
 
     fn warm(&self, roots: &[PathBuf]) {
-        self.indexes.of(roots).warm();
+        self.indexes.get_or_create(roots).warm();
     }
 }
 
 impl Contexts {
-    async fn parts(
+    async fn expand_context(
         &self,
         context: &Context,
         scope: &Scope,
         port: &dyn ToolContext,
     ) -> Result<Vec<Part>, String> {
         match context {
-            Context::File { path, lines } => self.file(path, *lines, scope, port).await,
-            Context::Directory { path } => self.folder(path, scope).await,
+            Context::File { path, lines } => self.expand_file(path, *lines, scope, port).await,
+            Context::Directory { path } => self.expand_folder(path, scope).await,
             Context::Web { url } => {
                 let text = page(&self.fetcher, url, &CancellationToken::new()).await?;
                 let text = window(&text, 0, self.files.limits.output_bytes);
-                Ok(tagged("web", &format!("url=\"{url}\""), &text))
+                Ok(wrap_in_tag("web", &format!("url=\"{url}\""), &text))
             }
             Context::RepoMap => {
                 let map = domain::files::Files::repo_map(self, &scope.roots).await;
-                Ok(tagged("repoMap", "", &map))
+                Ok(wrap_in_tag("repoMap", "", &map))
             }
-            Context::Cursor { path, start, end } => Ok(vec![Part::text(cursor(path, *start, *end))]),
+            Context::Cursor { path, start, end } => Ok(vec![Part::text(describe_cursor(path, *start, *end))]),
             Context::McpResource(resource) => {
                 Err(format!("{} of {} can only be read by its server.", resource.uri, resource.server))
             }
             Context::Code { content, language, description } => {
                 let about = description.as_deref().unwrap_or_default();
-                let text = format!("```{language}\n{}\n```", self.bounded(content).trim_end());
-                Ok(tagged("code", &format!("about=\"{about}\""), &text))
+                let text = format!("```{language}\n{}\n```", self.truncate(content).trim_end());
+                Ok(wrap_in_tag("code", &format!("about=\"{about}\""), &text))
             }
             Context::Text { name, text } => {
-                Ok(tagged("text", &format!("name=\"{name}\""), &self.bounded(text)))
+                Ok(wrap_in_tag("text", &format!("name=\"{name}\""), &self.truncate(text)))
             }
             Context::Image { mime, data } => Ok(vec![Part::Image { mime: mime.clone(), data: data.clone() }]),
         }
     }
 
-    async fn file(
+    async fn expand_file(
         &self,
         path: &Path,
         lines: Option<(u32, u32)>,
         scope: &Scope,
         port: &dyn ToolContext,
     ) -> Result<Vec<Part>, String> {
-        let path = self.inside(path, scope)?;
-        let most = self.files.limits.image_bytes;
-        if let Some(image) = self.files.blocking(&path, move |_, path| image(&path, most)).await? {
+        let path = self.resolve_inside(path, scope)?;
+        let max = self.files.limits.image_bytes;
+        if let Some(image) = self.files.blocking(&path, move |_, path| load_image(&path, max)).await? {
             return Ok(vec![Part::text(format!("The image {}:", path.shown())), image]);
         }
         let (text, how) = match client_text(&path, port, &self.files.limits).await {
-            Some(text) => (text, How::Client),
+            Some(text) => (text, SeenVia::Client),
             None => {
-                let document = self.files.blocking(&path, |files, path| load(&path, &files.limits)).await?;
-                self.files.seen.put(&scope.session, path.path(), Stamp::of(document.text()), How::Disk);
-                (document.shown(), How::Disk)
+                let document =
+                    self.files.blocking(&path, |files, path| load_text(&path, &files.limits)).await?;
+                self.files.seen.record(
+                    &scope.session,
+                    path.path(),
+                    TextStamp::from_text(document.text()),
+                    SeenVia::Disk,
+                );
+                (document.shown(), SeenVia::Disk)
             }
         };
-        if how == How::Client {
-            self.files.seen.put(&scope.session, path.path(), Stamp::of(&text), how);
+        if how == SeenVia::Client {
+            self.files.seen.record(&scope.session, path.path(), TextStamp::from_text(&text), how);
         }
         let (first, last) = lines.unwrap_or((1, u32::MAX));
         let skip = first.max(1) as usize - 1;
         let count = (last as usize).saturating_sub(skip).min(self.files.limits.read_lines).max(1);
-        let window = Window { skip, lines: count, bytes: self.files.limits.output_bytes };
+        let window = LineWindow { skip, lines: count, bytes: self.files.limits.output_bytes };
         let range = lines.map_or(String::new(), |(first, last)| format!(" lines=\"{first}-{last}\""));
-        let shown = window.of_text(Plain::new(&text).text());
+        let shown = window.select_from_text(NormalizedText::new(&text).text());
         // The user asked for these lines; where the others are is no news.
-        let shown = if lines.is_some() { without_note(&shown) } else { &shown };
-        Ok(tagged("file", &format!("path=\"{}\"{range}", path.path().display()), shown))
+        let shown = if lines.is_some() { without_notice(&shown) } else { &shown };
+        Ok(wrap_in_tag("file", &format!("path=\"{}\"{range}", path.path().display()), shown))
     }
 
     /// The tree of a folder, and as many of its files as there is room for.
-    async fn folder(&self, path: &Path, scope: &Scope) -> Result<Vec<Part>, String> {
-        let path = self.inside(path, scope)?;
+    async fn expand_folder(&self, path: &Path, scope: &Scope) -> Result<Vec<Part>, String> {
+        let path = self.resolve_inside(path, scope)?;
         let scope = scope.clone();
-        let list = move |files: &Files, path: Resolved| {
+        let list = move |files: &Files, path: ResolvedPath| {
             let mut text = tree(&path, usize::MAX, &files.limits, CancellationToken::new())?;
             let walk = Walk::new(path.path(), files.limits.walk_time, CancellationToken::new());
             let mut left_out = 0;
             for entry in walk.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
                 let Some(name) = entry.path().to_str() else { continue };
                 let Ok(file) = files.paths.resolve(name, &scope) else { continue };
-                let Ok(document) = load(&file, &files.limits) else { continue };
+                let Ok(document) = load_text(&file, &files.limits) else { continue };
                 if text.len() > files.limits.output_bytes {
                     left_out += 1;
                     continue;
                 }
-                let window = Window { skip: 0, lines: files.limits.read_lines, bytes: FILE_OF_FOLDER };
-                let shown = window.of_text(Plain::new(&document.shown()).text());
+                let window = LineWindow { skip: 0, lines: files.limits.read_lines, bytes: FILE_OF_FOLDER };
+                let shown = window.select_from_text(NormalizedText::new(&document.shown()).text());
                 text.push_str(&format!(
                     "\n\n<file path=\"{}\">\n{}\n</file>",
                     file.shown(),
@@ -236,10 +246,10 @@ impl Contexts {
             Ok(text)
         };
         let text = self.files.blocking(&path, list).await?;
-        Ok(tagged("directory", &format!("path=\"{}\"", path.path().display()), &text))
+        Ok(wrap_in_tag("directory", &format!("path=\"{}\"", path.path().display()), &text))
     }
 
-    fn inside(&self, path: &Path, scope: &Scope) -> Result<Resolved, String> {
+    fn resolve_inside(&self, path: &Path, scope: &Scope) -> Result<ResolvedPath, String> {
         let text = path.to_str().ok_or("The path is no text.")?;
         let path = self.files.paths.resolve(text, scope)?;
         if path.is_inside() {
@@ -251,7 +261,7 @@ impl Contexts {
         ))
     }
 
-    fn bounded(&self, text: &str) -> String {
+    fn truncate(&self, text: &str) -> String {
         let most = self.files.limits.output_bytes;
         if text.len() <= most {
             return text.to_owned();
@@ -261,7 +271,7 @@ impl Contexts {
 }
 
 /// What else can be added, where the query fits.
-fn beside_files(query: &str) -> Vec<Context> {
+fn special_contexts(query: &str) -> Vec<Context> {
     let lower = query.trim().to_lowercase();
     let mut found = Vec::new();
     if lower.starts_with("http://") || lower.starts_with("https://") {
@@ -277,7 +287,7 @@ fn beside_files(query: &str) -> Vec<Context> {
     found
 }
 
-async fn client_text(path: &Resolved, port: &dyn ToolContext, limits: &Limits) -> Option<String> {
+async fn client_text(path: &ResolvedPath, port: &dyn ToolContext, limits: &Limits) -> Option<String> {
     if !port.abilities().read_text {
         return None;
     }
@@ -288,7 +298,7 @@ async fn client_text(path: &Resolved, port: &dyn ToolContext, limits: &Limits) -
     }
 }
 
-fn cursor(path: &Path, start: Position, end: Position) -> String {
+fn describe_cursor(path: &Path, start: Position, end: Position) -> String {
     let path = path.display();
     if start == end {
         return format!(
@@ -302,18 +312,18 @@ fn cursor(path: &Path, start: Position, end: Position) -> String {
     )
 }
 
-fn tagged(tag: &str, attributes: &str, text: &str) -> Vec<Part> {
+fn wrap_in_tag(tag: &str, attributes: &str, text: &str) -> Vec<Part> {
     let open = if attributes.is_empty() { format!("<{tag}>") } else { format!("<{tag} {attributes}>") };
     vec![Part::text(format!("{open}\n{}\n</{tag}>", text.trim_end()))]
 }
 
-fn without_note(shown: &str) -> &str {
+fn without_notice(shown: &str) -> &str {
     match shown.rfind("[lines ") {
         Some(at) if shown.ends_with(']') => &shown[..at],
         _ => shown,
     }
 }
 
-fn plain_scope(roots: &[PathBuf]) -> Scope {
+fn workspace_scope(roots: &[PathBuf]) -> Scope {
     Scope { session: SessionId::new(""), roots: roots.into(), plan: false, remembered: Arc::new([]) }
 }

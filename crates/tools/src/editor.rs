@@ -11,28 +11,28 @@ use domain::host::{HostReply, Terminal};
 use domain::tool::{Invocation, ToolResult};
 use domain::{Failure, HostCall};
 
-use crate::edit::files::{Files, or_stopped};
-use crate::paths::Resolved;
-use crate::tool::glob::{Found, compile, whole};
+use crate::edit::files::{Files, unless_cancelled};
+use crate::paths::ResolvedPath;
+use crate::tool::glob::{FoundFiles, compile, full_pattern};
 
 /// The bytes an editor has of a file; `None` where it has none or too many.
-pub async fn bytes(path: &Resolved, most: u64, call: &Invocation, files: &Files) -> Option<Vec<u8>> {
+pub async fn read_bytes(path: &ResolvedPath, max: u64, call: &Invocation, files: &Files) -> Option<Vec<u8>> {
     if !call.port.abilities().read_bytes {
         return None;
     }
-    match ask(HostCall::ReadBytes { path: path.path().to_owned() }, call, files).await {
-        Ok(HostReply::Bytes(bytes)) if bytes.len() as u64 <= most => Some(bytes),
+    match call_editor(HostCall::ReadBytes { path: path.path().to_owned() }, call, files).await {
+        Ok(HostReply::Bytes(bytes)) if bytes.len() as u64 <= max => Some(bytes),
         Ok(_) | Err(_) => None,
     }
 }
 
 /// Why an editor says that there is nothing to read at a path; `None` where there is or where it cannot tell.
-pub async fn refusal(path: &Resolved, call: &Invocation, files: &Files) -> Option<String> {
+pub async fn check_readable(path: &ResolvedPath, call: &Invocation, files: &Files) -> Option<String> {
     if !call.port.abilities().stat {
         return None;
     }
     let shown = path.shown();
-    match ask(HostCall::Stat { path: path.path().to_owned() }, call, files).await {
+    match call_editor(HostCall::Stat { path: path.path().to_owned() }, call, files).await {
         Ok(HostReply::Stat { exists: false, .. }) => {
             Some(format!("There is no {shown}. Look for it with glob or directory_tree."))
         }
@@ -44,17 +44,18 @@ pub async fn refusal(path: &Resolved, call: &Invocation, files: &Files) -> Optio
 }
 
 /// The files below a folder of the workspace that match, as an editor knows them; `None` where it cannot tell.
-pub async fn find(
-    folder: &Resolved,
+pub async fn find_files(
+    folder: &ResolvedPath,
     pattern: &str,
     call: &Invocation,
     files: &Arc<Files>,
-) -> Result<Option<Found>, String> {
+) -> Result<Option<FoundFiles>, String> {
     let root = call.scope.roots.first().filter(|root| folder.path().starts_with(root)).cloned();
     let (true, Some(root)) = (call.port.abilities().glob, root) else { return Ok(None) };
     let below = folder.path().strip_prefix(&root).unwrap_or(Path::new(""));
-    let Some(asked) = below.join(whole(pattern)).to_str().map(str::to_owned) else { return Ok(None) };
-    let Ok(HostReply::Paths(paths)) = ask(HostCall::Glob { pattern: asked }, call, files).await else {
+    let Some(asked) = below.join(full_pattern(pattern)).to_str().map(str::to_owned) else { return Ok(None) };
+    let Ok(HostReply::Paths(paths)) = call_editor(HostCall::Glob { pattern: asked }, call, files).await
+    else {
         return Ok(None);
     };
     let matcher = compile(pattern)?;
@@ -74,11 +75,11 @@ pub async fn find(
             Ok(paths.into_iter().filter(is_inside).collect())
         })
         .await?;
-    Ok(Some(Found { paths, more }))
+    Ok(Some(FoundFiles { paths, more }))
 }
 
 /// Runs a command in a terminal of the editor.
-pub async fn run(
+pub async fn run_in_terminal(
     terminal: Terminal,
     time: Duration,
     call: &Invocation,
@@ -86,19 +87,26 @@ pub async fn run(
 ) -> Result<ToolResult, String> {
     // The editor ends the command in time and then tells its output.
     let deadline = time + files.limits.host_time;
-    let reply = or_stopped(&call.cancel, call.port.host(HostCall::Terminal(terminal), deadline)).await?;
+    let reply =
+        unless_cancelled(&call.cancel, call.port.host(HostCall::Terminal(terminal), deadline)).await?;
     match reply {
         Ok(HostReply::Terminal { output, truncated, exit_code }) => {
-            Ok(told(&output, truncated, exit_code, time, files.limits.output_bytes))
+            Ok(describe_result(&output, truncated, exit_code, time, files.limits.output_bytes))
         }
         Ok(_) => Err("The editor gave no output of the command.".to_owned()),
         Err(failure) => Err(format!("The command did not run in a terminal of the editor: {failure}")),
     }
 }
 
-fn told(output: &str, truncated: bool, exit: Option<i32>, time: Duration, most: usize) -> ToolResult {
+fn describe_result(
+    output: &str,
+    truncated: bool,
+    exit: Option<i32>,
+    time: Duration,
+    max: usize,
+) -> ToolResult {
     let output = output.trim_end();
-    let start = output.ceil_char_boundary(output.len().saturating_sub(most));
+    let start = output.ceil_char_boundary(output.len().saturating_sub(max));
     let mut text = String::new();
     if truncated || start > 0 {
         text.push_str("[the beginning was left out]\n");
@@ -115,7 +123,7 @@ fn told(output: &str, truncated: bool, exit: Option<i32>, time: Duration, most: 
     ToolResult { error: true, ..ToolResult::text(text) }
 }
 
-async fn ask(ask: HostCall, call: &Invocation, files: &Files) -> Result<HostReply, Failure> {
-    let asked = or_stopped(&call.cancel, call.port.host(ask, files.limits.host_time)).await;
-    asked.unwrap_or_else(|stopped| Err(Failure::user(stopped)))
+async fn call_editor(request: HostCall, call: &Invocation, files: &Files) -> Result<HostReply, Failure> {
+    let reply = unless_cancelled(&call.cancel, call.port.host(request, files.limits.host_time)).await;
+    reply.unwrap_or_else(|stopped| Err(Failure::user(stopped)))
 }

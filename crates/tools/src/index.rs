@@ -15,7 +15,7 @@ use tokio::sync::watch;
 pub use snapshot::Snapshot;
 
 /// How old the index may be when a query comes.
-const FRESH: Duration = Duration::from_secs(3);
+const MAX_AGE: Duration = Duration::from_secs(3);
 /// How long the first query waits for the first walk.
 const FIRST_WALK: Duration = Duration::from_secs(2);
 /// How long nobody must have asked for it to be dropped.
@@ -23,7 +23,7 @@ const IDLE: Duration = Duration::from_secs(600);
 
 /// A file or folder that a query found.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct FoundPath {
     pub path: PathBuf,
     pub folder: bool,
 }
@@ -36,7 +36,7 @@ pub struct Indexes {
 
 impl Indexes {
     /// The index of these folders; nothing is walked yet.
-    pub fn of(&self, roots: &[PathBuf]) -> Arc<FileIndex> {
+    pub fn get_or_create(&self, roots: &[PathBuf]) -> Arc<FileIndex> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = known.iter().find(|index| *index.roots == *roots) {
             return index.clone();
@@ -50,13 +50,13 @@ impl Indexes {
 
 pub struct FileIndex {
     roots: Arc<[PathBuf]>,
-    state: Mutex<State>,
+    state: Mutex<IndexState>,
     walks: watch::Sender<u64>,
-    times: Times,
-    own: Weak<FileIndex>,
+    times: IndexTimes,
+    this: Weak<FileIndex>,
 }
 
-struct State {
+struct IndexState {
     snapshot: Option<Arc<Snapshot>>,
     walked_at: Instant,
     used_at: Instant,
@@ -66,26 +66,27 @@ struct State {
 
 /// The times above, shorter in tests.
 #[derive(Clone, Copy)]
-struct Times {
-    fresh: Duration,
+struct IndexTimes {
+    max_age: Duration,
     first_walk: Duration,
     idle: Duration,
 }
 
 impl FileIndex {
     pub fn new(roots: Arc<[PathBuf]>) -> Arc<Self> {
-        Self::with(roots, Times { fresh: FRESH, first_walk: FIRST_WALK, idle: IDLE })
+        Self::with_times(roots, IndexTimes { max_age: MAX_AGE, first_walk: FIRST_WALK, idle: IDLE })
     }
 
-    fn with(roots: Arc<[PathBuf]>, times: Times) -> Arc<Self> {
+    fn with_times(roots: Arc<[PathBuf]>, times: IndexTimes) -> Arc<Self> {
         let now = Instant::now();
-        let state = State { snapshot: None, walked_at: now, used_at: now, walking: false, watched: false };
-        Arc::new_cyclic(|own| Self {
+        let state =
+            IndexState { snapshot: None, walked_at: now, used_at: now, walking: false, watched: false };
+        Arc::new_cyclic(|this| Self {
             roots,
             state: Mutex::new(state),
             walks: watch::Sender::new(0),
             times,
-            own: own.clone(),
+            this: this.clone(),
         })
     }
 
@@ -95,7 +96,7 @@ impl FileIndex {
     }
 
     /// The best matches, best first; the same for the same tree. Empty text: what stands nearest to the top.
-    pub async fn query(&self, text: &str, limit: usize) -> Vec<Found> {
+    pub async fn query(&self, text: &str, limit: usize) -> Vec<FoundPath> {
         let mut walks = self.walks.subscribe();
         let mut snapshot = self.current();
         if snapshot.is_none() {
@@ -112,24 +113,24 @@ impl FileIndex {
     fn current(&self) -> Option<Arc<Snapshot>> {
         let mut state = self.lock();
         state.used_at = Instant::now();
-        let old = state.snapshot.is_none() || state.walked_at.elapsed() > self.times.fresh;
+        let old = state.snapshot.is_none() || state.walked_at.elapsed() > self.times.max_age;
         if old && !state.walking {
             state.walking = true;
             self.walk();
         }
         if !state.watched {
             state.watched = true;
-            tokio::spawn(drop_when_idle(self.own.clone(), self.times.idle));
+            tokio::spawn(drop_when_idle(self.this.clone(), self.times.idle));
         }
         state.snapshot.clone()
     }
 
     fn walk(&self) {
-        let own = self.own.clone();
+        let this = self.this.clone();
         let roots = self.roots.clone();
         tokio::task::spawn_blocking(move || {
             let snapshot = Arc::new(Snapshot::walk(&roots));
-            let Some(index) = own.upgrade() else { return };
+            let Some(index) = this.upgrade() else { return };
             let mut state = index.lock();
             state.snapshot = Some(snapshot);
             state.walked_at = Instant::now();
@@ -144,7 +145,7 @@ impl FileIndex {
         state.snapshot.is_none() && !state.walking
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, IndexState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -172,12 +173,12 @@ mod tests {
     fn index(idle: u64) -> (tempfile::TempDir, Arc<FileIndex>) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("one.rs"), "").unwrap();
-        let times = Times {
-            fresh: Duration::from_millis(50),
+        let times = IndexTimes {
+            max_age: Duration::from_millis(50),
             first_walk: Duration::from_secs(5),
             idle: Duration::from_millis(idle),
         };
-        let index = FileIndex::with(vec![folder.path().to_owned()].into(), times);
+        let index = FileIndex::with_times(vec![folder.path().to_owned()].into(), times);
         (folder, index)
     }
 
@@ -208,8 +209,8 @@ mod tests {
     #[tokio::test]
     async fn the_same_folders_share_one_index() {
         let indexes = Indexes::default();
-        let (one, other) = (indexes.of(&["/a".into()]), indexes.of(&["/a".into()]));
+        let (one, other) = (indexes.get_or_create(&["/a".into()]), indexes.get_or_create(&["/a".into()]));
         assert!(Arc::ptr_eq(&one, &other));
-        assert!(!Arc::ptr_eq(&one, &indexes.of(&["/b".into()])));
+        assert!(!Arc::ptr_eq(&one, &indexes.get_or_create(&["/b".into()])));
     }
 }

@@ -16,15 +16,15 @@ const KEPT_OUTPUT: usize = 64 * 1024;
 /// Ended jobs that can still be read.
 const KEPT_ENDED: usize = 20;
 /// How long the first output is waited for.
-const FIRST_OUTPUT: Duration = Duration::from_millis(1_500);
+const FIRST_OUTPUT_WAIT: Duration = Duration::from_millis(1_500);
 
 pub struct Jobs {
-    list: Mutex<List>,
-    most: usize,
+    list: Mutex<JobList>,
+    max_running: usize,
 }
 
 #[derive(Default)]
-struct List {
+struct JobList {
     jobs: Vec<Arc<Job>>,
     next: u64,
 }
@@ -49,11 +49,11 @@ struct Job {
     command: String,
     began: Instant,
     child: Child,
-    output: Mutex<Output>,
+    output: Mutex<JobOutput>,
 }
 
 #[derive(Default)]
-struct Output {
+struct JobOutput {
     bytes: VecDeque<u8>,
     /// Bytes that were pushed out at the front.
     dropped: u64,
@@ -62,8 +62,8 @@ struct Output {
 }
 
 impl Jobs {
-    pub fn new(most: usize) -> Self {
-        Self { list: Mutex::default(), most }
+    pub fn new(max_running: usize) -> Self {
+        Self { list: Mutex::default(), max_running }
     }
 
     /// Starts a job; tells its id and what it said at once.
@@ -75,7 +75,7 @@ impl Jobs {
         call: &Invocation,
     ) -> Result<String, String> {
         let running = self.lock().jobs.iter().filter(|job| job.is_running()).count();
-        if running >= self.most {
+        if running >= self.max_running {
             return Err(format!("{running} jobs run already. End one with background_job first."));
         }
         let mut child = spawn.start().await.map_err(|error| error.to_string())?;
@@ -93,16 +93,16 @@ impl Jobs {
                 output: Mutex::default(),
             });
             list.jobs.push(job.clone());
-            list.forget_old();
+            list.forget_ended();
             job
         };
-        tokio::spawn(follow(job.clone(), pipe));
+        tokio::spawn(collect_output(job.clone(), pipe));
         tokio::select! {
             _ = job.child.wait() => tokio::time::sleep(Duration::from_millis(50)).await,
-            () = tokio::time::sleep(FIRST_OUTPUT) => {}
+            () = tokio::time::sleep(FIRST_OUTPUT_WAIT) => {}
             () = call.cancel.cancelled() => {}
         }
-        Ok(format!("Started {}. Read or end it with background_job.\n{}", job.id, job.news()))
+        Ok(format!("Started {}. Read or end it with background_job.\n{}", job.id, job.new_output()))
     }
 
     pub fn list(&self) -> Vec<JobInfo> {
@@ -112,7 +112,7 @@ impl Jobs {
     /// What a job of the session said since it was last read.
     pub fn read(&self, session: &SessionId, id: &str) -> Result<String, String> {
         let job = self.find(session, id)?;
-        Ok(format!("{} ({}): {}\n{}", job.id, job.label, job.status(), job.news()))
+        Ok(format!("{} ({}): {}\n{}", job.id, job.label, job.status(), job.new_output()))
     }
 
     pub async fn stop(&self, session: &SessionId, id: &str) -> Result<String, String> {
@@ -135,7 +135,7 @@ impl Jobs {
     }
 
     /// The jobs of a session, one per line.
-    pub fn told(&self, session: &SessionId) -> String {
+    pub fn describe(&self, session: &SessionId) -> String {
         let mut out = String::new();
         for job in self.lock().jobs.iter().filter(|job| job.session == *session) {
             let seconds = job.began.elapsed().as_secs();
@@ -148,16 +148,16 @@ impl Jobs {
     fn find(&self, session: &SessionId, id: &str) -> Result<Arc<Job>, String> {
         let list = self.lock();
         let job = list.jobs.iter().find(|job| job.id == id && job.session == *session);
-        job.cloned().ok_or_else(|| format!("There is no job {id}. List the jobs first."))
+        job.cloned().ok_or_else(|| format!("There is no job {id}. JobList the jobs first."))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, List> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, JobList> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl List {
-    fn forget_old(&mut self) {
+impl JobList {
+    fn forget_ended(&mut self) {
         let mut ended = self.jobs.iter().filter(|job| !job.is_running()).count();
         self.jobs.retain(|job| {
             let forget = ended > KEPT_ENDED && !job.is_running();
@@ -192,19 +192,19 @@ impl Job {
         }
     }
 
-    fn news(&self) -> String {
+    fn new_output(&self) -> String {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         let skipped = output.dropped.saturating_sub(output.read);
         let from = usize::try_from(output.read.saturating_sub(output.dropped)).unwrap_or(usize::MAX);
         let bytes: Vec<u8> = output.bytes.iter().skip(from).copied().collect();
         output.read = output.dropped + output.bytes.len() as u64;
-        let note = if skipped > 0 { format!("[{skipped} bytes left out]\n") } else { String::new() };
+        let notice = if skipped > 0 { format!("[{skipped} bytes left out]\n") } else { String::new() };
         let text = String::from_utf8_lossy(&bytes);
-        if text.is_empty() { "(no new output)".to_owned() } else { note + text.trim_end() }
+        if text.is_empty() { "(no new output)".to_owned() } else { notice + text.trim_end() }
     }
 }
 
-async fn follow(job: Arc<Job>, pipe: Option<OutputPipe>) {
+async fn collect_output(job: Arc<Job>, pipe: Option<OutputPipe>) {
     let Some(mut pipe) = pipe else { return };
     let mut buffer = vec![0; 8 * 1024];
     while let Ok(length) = pipe.read(&mut buffer).await {

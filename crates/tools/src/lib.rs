@@ -19,6 +19,6 @@ mod walk;
 pub mod web;
 
 pub use contexts::Contexts;
-pub use offered::SERVER;
+pub use offered::BUILT_IN_SERVER;
 pub use options::{Limits, Options};
-pub use source::{BuiltIn, builtin};
+pub use source::{BuiltInTools, builtin};

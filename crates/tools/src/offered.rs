@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// Who offers the built-in tools, in names of tools and in rules.
-pub const SERVER: &str = "eca";
+pub const BUILT_IN_SERVER: &str = "eca";
 
 /// A built-in tool: what it is called, what it takes, what it would do, what it does.
 pub(crate) trait BuiltInTool: Send + Sync + 'static {
@@ -34,24 +34,24 @@ pub(crate) trait BuiltInTool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolResult, String>> + Send;
 }
 
-pub(crate) fn offer<T: BuiltInTool>(tool: T) -> Arc<dyn Tool> {
+pub(crate) fn into_tool<T: BuiltInTool>(tool: T) -> Arc<dyn Tool> {
     let spec = ToolSpec {
         name: T::NAME.to_owned(),
-        server: SERVER.to_owned(),
+        server: BUILT_IN_SERVER.to_owned(),
         origin: Origin::Native,
         description: T::DESCRIPTION.to_owned(),
         input_schema: schema::<T::Input>(),
         read_only: T::READ_ONLY,
     };
-    Arc::new(Offered { spec, tool })
+    Arc::new(ToolAdapter { spec, tool })
 }
 
-struct Offered<T> {
+struct ToolAdapter<T> {
     spec: ToolSpec,
     tool: T,
 }
 
-impl<T: BuiltInTool> Tool for Offered<T> {
+impl<T: BuiltInTool> Tool for ToolAdapter<T> {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

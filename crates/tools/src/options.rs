@@ -38,7 +38,7 @@ pub struct Limits {
     /// How long a search or walk may take.
     pub walk_time: Duration,
     pub shell_time: Duration,
-    pub shell_time_most: Duration,
+    pub max_shell_time: Duration,
     pub background_jobs: usize,
     pub host_time: Duration,
     pub fetch_bytes: usize,
@@ -57,7 +57,7 @@ impl Default for Limits {
             tree_entries: 1_000,
             walk_time: Duration::from_secs(20),
             shell_time: Duration::from_secs(60),
-            shell_time_most: Duration::from_secs(600),
+            max_shell_time: Duration::from_secs(600),
             background_jobs: 8,
             host_time: Duration::from_secs(10),
             fetch_bytes: 2 * 1024 * 1024,

@@ -1,6 +1,6 @@
 //! The path policy: where a text that names a path leads, whether that is inside the workspace, and how it is opened.
 //!
-//! Invariant: a [`Resolved`] path held no symlink and no `..` when it was made, and everything here that opens one
+//! Invariant: a [`ResolvedPath`] path held no symlink and no `..` when it was made, and everything here that opens one
 //! refuses to follow a symlink that has come since. A path outside the workspace is used only when the call was
 //! approved with it and it still leads where it led when the user was asked.
 
@@ -16,19 +16,19 @@ use domain::tool::{Invocation, Scope};
 use domain::{Review, SessionId};
 use rustix::fs::{CWD, Mode, OFlags};
 
-const MOST_LINKS: usize = 40;
-const MOST_REVIEWED: usize = 1_024;
+const MAX_LINKS: usize = 40;
+const MAX_REVIEWED: usize = 1_024;
 
 /// Where a path really leads.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Resolved {
+pub struct ResolvedPath {
     path: PathBuf,
     inside: bool,
     /// How it is written for people and models: relative to the workspace where it is inside.
     shown: String,
 }
 
-impl Resolved {
+impl ResolvedPath {
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -43,7 +43,7 @@ impl Resolved {
 
     /// A change of one of git's own files needs an approval of its own, like one outside the workspace: its
     /// configuration and hooks make git run programs.
-    pub fn guard_git(&self, review: &mut Review) {
+    pub fn require_approval_for_git_files(&self, review: &mut Review) {
         if self.path.components().any(|component| component.as_os_str().eq_ignore_ascii_case(".git")) {
             review.must_ask = Some("It changes git's own files, which can make git run programs.".to_owned());
             if !review.outside.contains(&self.path) {
@@ -114,9 +114,9 @@ impl Paths {
         text: &str,
         scope: &Scope,
         review: &mut Review,
-    ) -> Result<Resolved, String> {
+    ) -> Result<ResolvedPath, String> {
         let resolved = self.resolve(text, scope)?;
-        self.note(argument, text, &resolved, scope, review);
+        self.record_review(argument, text, &resolved, scope, review);
         Ok(resolved)
     }
 
@@ -127,18 +127,18 @@ impl Paths {
         text: &str,
         scope: &Scope,
         review: &mut Review,
-    ) -> Result<Resolved, String> {
+    ) -> Result<ResolvedPath, String> {
         let resolved = self.resolve_entry(text, scope)?;
-        self.note(argument, text, &resolved, scope, review);
+        self.record_review(argument, text, &resolved, scope, review);
         Ok(resolved)
     }
 
     /// For the review of a shell line: where its paths outside the workspace lead.
-    pub fn review_line(&self, line: &str, scope: &Scope, outside: &[PathBuf]) {
+    pub fn record_line_paths(&self, line: &str, scope: &Scope, outside: &[PathBuf]) {
         let mut reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
         reviewed.retain(|(session, other, _)| *session != scope.session || other != line);
         for path in outside {
-            if reviewed.len() >= MOST_REVIEWED {
+            if reviewed.len() >= MAX_REVIEWED {
                 reviewed.pop_front();
             }
             reviewed.push_back((scope.session.clone(), line.to_owned(), path.clone()));
@@ -146,7 +146,7 @@ impl Paths {
     }
 
     /// For `run`: the line was approved with this path, or nobody was asked about any.
-    pub fn line_led_to(&self, line: &str, path: &Path, call: &Invocation) -> bool {
+    pub fn line_was_approved_with(&self, line: &str, path: &Path, call: &Invocation) -> bool {
         let reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
         let mut asked = reviewed
             .iter()
@@ -156,32 +156,39 @@ impl Paths {
     }
 
     /// For `run`: the path as it leads now, refused where the call was not approved with it.
-    pub fn use_in(&self, text: &str, call: &Invocation) -> Result<Resolved, String> {
-        self.check(text, self.resolve(text, &call.scope)?, call)
+    pub fn resolve_approved(&self, text: &str, call: &Invocation) -> Result<ResolvedPath, String> {
+        self.check_approved(text, self.resolve(text, &call.scope)?, call)
     }
 
     /// The same for what a path names itself, though it be a symlink.
-    pub fn use_entry_in(&self, text: &str, call: &Invocation) -> Result<Resolved, String> {
-        self.check(text, self.resolve_entry(text, &call.scope)?, call)
+    pub fn resolve_approved_entry(&self, text: &str, call: &Invocation) -> Result<ResolvedPath, String> {
+        self.check_approved(text, self.resolve_entry(text, &call.scope)?, call)
     }
 
     /// Where `text` leads, seen from the first folder of the workspace.
-    pub fn resolve(&self, text: &str, scope: &Scope) -> Result<Resolved, String> {
-        let path = self.absolute(text, scope)?;
-        let path = real(&path).map_err(|error| format!("{text} cannot be resolved: {error}."))?;
-        Ok(placed(path, scope))
+    pub fn resolve(&self, text: &str, scope: &Scope) -> Result<ResolvedPath, String> {
+        let path = self.make_absolute(text, scope)?;
+        let path = resolve_links(&path).map_err(|error| format!("{text} cannot be resolved: {error}."))?;
+        Ok(locate(path, scope))
     }
 
-    fn resolve_entry(&self, text: &str, scope: &Scope) -> Result<Resolved, String> {
-        let path = self.absolute(text, scope)?;
+    fn resolve_entry(&self, text: &str, scope: &Scope) -> Result<ResolvedPath, String> {
+        let path = self.make_absolute(text, scope)?;
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return self.resolve(text, scope);
         };
-        let parent = real(parent).map_err(|error| format!("{text} cannot be resolved: {error}."))?;
-        Ok(placed(parent.join(name), scope))
+        let parent = resolve_links(parent).map_err(|error| format!("{text} cannot be resolved: {error}."))?;
+        Ok(locate(parent.join(name), scope))
     }
 
-    fn note(&self, argument: &str, text: &str, resolved: &Resolved, scope: &Scope, review: &mut Review) {
+    fn record_review(
+        &self,
+        argument: &str,
+        text: &str,
+        resolved: &ResolvedPath,
+        scope: &Scope,
+        review: &mut Review,
+    ) {
         let leads_to = [resolved.shown.clone(), resolved.path.display().to_string()];
         review.paths.push((argument.to_owned(), leads_to));
         if resolved.inside {
@@ -189,7 +196,7 @@ impl Paths {
         }
         let mut reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
         reviewed.retain(|(session, other, _)| *session != scope.session || other != text);
-        if reviewed.len() >= MOST_REVIEWED {
+        if reviewed.len() >= MAX_REVIEWED {
             reviewed.pop_front();
         }
         reviewed.push_back((scope.session.clone(), text.to_owned(), resolved.path.clone()));
@@ -198,7 +205,12 @@ impl Paths {
         }
     }
 
-    fn check(&self, text: &str, resolved: Resolved, call: &Invocation) -> Result<Resolved, String> {
+    fn check_approved(
+        &self,
+        text: &str,
+        resolved: ResolvedPath,
+        call: &Invocation,
+    ) -> Result<ResolvedPath, String> {
         if resolved.inside {
             return Ok(resolved);
         }
@@ -218,7 +230,7 @@ impl Paths {
         }
     }
 
-    fn absolute(&self, text: &str, scope: &Scope) -> Result<PathBuf, String> {
+    fn make_absolute(&self, text: &str, scope: &Scope) -> Result<PathBuf, String> {
         if text.is_empty() || text.contains('\0') {
             return Err("The path is empty or holds a NUL. Give the path of a file or folder.".to_owned());
         }
@@ -237,13 +249,13 @@ impl Paths {
     }
 }
 
-fn placed(path: PathBuf, scope: &Scope) -> Resolved {
+fn locate(path: PathBuf, scope: &Scope) -> ResolvedPath {
     let root = scope.roots.iter().find(|root| path.starts_with(root));
     let short =
         root.filter(|root| scope.roots.first() == Some(root)).and_then(|root| path.strip_prefix(root).ok());
     let short = short.filter(|short| !short.as_os_str().is_empty());
     let shown = short.unwrap_or(&path).display().to_string();
-    Resolved { inside: root.is_some(), path, shown }
+    ResolvedPath { inside: root.is_some(), path, shown }
 }
 
 /// Opens without following any symlink, wherever it stands in the path.
@@ -261,19 +273,19 @@ pub fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
             other => return other.map_err(io::Error::from),
         }
     }
-    open_looked_at(path, flags)
+    open_checked(path, flags)
 }
 
 /// For systems that cannot promise it: looked at right before.
-fn open_looked_at(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    if real(path)? != path {
+fn open_checked(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    if resolve_links(path)? != path {
         return Err(io::Error::other("a symbolic link has come into its path"));
     }
     Ok(rustix::fs::openat(CWD, path, flags | OFlags::NOFOLLOW, Mode::empty())?)
 }
 
 /// Follows every symlink and `..` as the system would; what does not exist is kept as it is written.
-pub fn real(path: &Path) -> io::Result<PathBuf> {
+pub fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut out = PathBuf::from("/");
     let mut todo: Vec<OsString> = Vec::new();
     push_reversed(&mut todo, path);
@@ -287,7 +299,7 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
         match next.symlink_metadata() {
             Ok(metadata) if metadata.is_symlink() => {
                 links += 1;
-                if links > MOST_LINKS {
+                if links > MAX_LINKS {
                     return Err(io::Error::other("too many symbolic links"));
                 }
                 let target = next.read_link()?;
@@ -335,7 +347,7 @@ mod tests {
         for (path, opens) in
             [("real/file", true), ("folder/file", false), ("link", false), ("real/../real/file", false)]
         {
-            assert_eq!(open_looked_at(&root.join(path), OFlags::RDONLY).is_ok(), opens, "{path}");
+            assert_eq!(open_checked(&root.join(path), OFlags::RDONLY).is_ok(), opens, "{path}");
             let direct = open(&root.join(path), OFlags::RDONLY).is_ok();
             assert!(direct == opens || path.contains(".."), "{path}");
         }

@@ -8,10 +8,10 @@ use domain::{BoxFuture, Tool};
 
 use crate::contexts::Contexts;
 use crate::edit::files::Files;
-use crate::edit::seen::Seen;
+use crate::edit::seen::SeenFiles;
 use crate::index::Indexes;
 use crate::jobs::Jobs;
-use crate::offered::offer;
+use crate::offered::into_tool;
 use crate::options::Options;
 use crate::paths::Paths;
 use crate::tool::ask_user::AskUser;
@@ -26,33 +26,33 @@ use crate::tool::grep::Grep;
 use crate::tool::move_file::MoveFile;
 use crate::tool::preview_file_change::PreviewFileChange;
 use crate::tool::read_file::ReadFile;
-use crate::tool::shell_command::{Runner, ShellCommand};
+use crate::tool::shell_command::{ShellCommand, ShellRunner};
 use crate::tool::task::Task;
 use crate::tool::write_file::WriteFile;
 use crate::web::fetch::Fetcher;
 
 /// How clients call the server of the built-in tools.
-const SHOWN: &str = "ECA";
+const DISPLAY_NAME: &str = "ECA";
 
-pub struct BuiltIn {
+pub struct BuiltInTools {
     tools: Vec<Arc<dyn Tool>>,
     jobs: Arc<Jobs>,
     contexts: Arc<Contexts>,
 }
 
 pub fn builtin(options: Options) -> Arc<dyn ToolSource> {
-    Arc::new(BuiltIn::new(options))
+    Arc::new(BuiltInTools::new(options))
 }
 
-impl BuiltIn {
+impl BuiltInTools {
     pub fn new(options: Options) -> Self {
         let files = Arc::new(Files {
             paths: Paths::new(options.home.clone()),
-            seen: Seen::default(),
+            seen: SeenFiles::default(),
             limits: options.limits.clone(),
         });
         let jobs = Arc::new(Jobs::new(options.limits.background_jobs));
-        let runner = Runner {
+        let runner = ShellRunner {
             shell: options.shell.clone(),
             withheld: options.withheld_environment.clone(),
             home: options.home.clone(),
@@ -63,21 +63,21 @@ impl BuiltIn {
         let contexts =
             Contexts { files: files.clone(), indexes: Indexes::default(), fetcher: fetcher.clone() };
         let mut tools: Vec<Arc<dyn Tool>> = vec![
-            offer(DirectoryTree { files: files.clone() }),
-            offer(ReadFile { files: files.clone() }),
-            offer(WriteFile { files: files.clone() }),
-            offer(EditFile { files: files.clone() }),
-            offer(PreviewFileChange { files: files.clone() }),
-            offer(MoveFile { files: files.clone() }),
-            offer(Grep { files: files.clone() }),
-            offer(Glob { files: files.clone() }),
-            offer(ShellCommand { files: files.clone(), jobs: jobs.clone(), runner }),
-            offer(BackgroundJob { jobs: jobs.clone() }),
-            offer(EditorDiagnostics { files }),
-            offer(FetchUrl { fetcher, output_bytes: limits.output_bytes }),
-            offer(AskUser),
-            offer(Task),
-            offer(CompactChat),
+            into_tool(DirectoryTree { files: files.clone() }),
+            into_tool(ReadFile { files: files.clone() }),
+            into_tool(WriteFile { files: files.clone() }),
+            into_tool(EditFile { files: files.clone() }),
+            into_tool(PreviewFileChange { files: files.clone() }),
+            into_tool(MoveFile { files: files.clone() }),
+            into_tool(Grep { files: files.clone() }),
+            into_tool(Glob { files: files.clone() }),
+            into_tool(ShellCommand { files: files.clone(), jobs: jobs.clone(), runner }),
+            into_tool(BackgroundJob { jobs: jobs.clone() }),
+            into_tool(EditorDiagnostics { files }),
+            into_tool(FetchUrl { fetcher, output_bytes: limits.output_bytes }),
+            into_tool(AskUser),
+            into_tool(Task),
+            into_tool(CompactChat),
         ];
         tools.retain(|tool| !options.disabled.contains(&tool.spec().name));
         Self { tools, jobs, contexts: Arc::new(contexts) }
@@ -94,10 +94,10 @@ impl BuiltIn {
     }
 }
 
-impl ToolSource for BuiltIn {
+impl ToolSource for BuiltInTools {
     fn servers(&self) -> Vec<ToolServer> {
         vec![ToolServer {
-            name: SHOWN.to_owned(),
+            name: DISPLAY_NAME.to_owned(),
             origin: Origin::Native,
             status: ServerStatus::Running,
             command: String::new(),

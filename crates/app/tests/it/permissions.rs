@@ -60,7 +60,7 @@ fn no_spelling_gets_around_a_rule() {
     let work = work.canonicalize().expect("a workspace");
     let absolute = work.join("secret/key");
     let absolute = absolute.to_str().expect("text");
-    let tools = tools::BuiltIn::new(tools::Options::default()).tools();
+    let tools = tools::BuiltInTools::new(tools::Options::default()).tools();
     let by = |list: &str, tool: &str, argument: &str, pattern: &str| json!({"toolCall": {"approval": {list: {tool: {"argsMatchers": {argument: [pattern]}}}}}});
     let decide = |config: &Value, name: &str, input: Value, trust: bool, remembered: &Remembered| {
         let environment = Environment::new(home.path(), [("DRAGOMAN_CONFIG", config.to_string())]);
@@ -203,7 +203,7 @@ impl Shell {
         for link in ["link", "src/link"] {
             std::os::unix::fs::symlink(home.path().join("elsewhere"), work.join(link)).expect("a link");
         }
-        let tools = tools::BuiltIn::new(tools::Options::default()).tools();
+        let tools = tools::BuiltInTools::new(tools::Options::default()).tools();
         let tool = tools.into_iter().find(|tool| tool.spec().name == "shell_command").expect("shell_command");
         Self { home, tool }
     }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use domain::tool_call::FileChange;
 use similar::{ChangeTag, TextDiff};
 
-use super::line_ends::Plain;
+use super::line_ends::NormalizedText;
 
 const KEPT_TEXT: usize = 256 * 1024;
 const KEPT_DIFF: usize = 256 * 1024;
 
 /// `old` is `None` for a new file.
 pub fn file_change(path: &Path, shown: &str, old: Option<&str>, new: &str) -> FileChange {
-    let (old_plain, new_plain) = (Plain::new(old.unwrap_or_default()), Plain::new(new));
+    let (old_plain, new_plain) = (NormalizedText::new(old.unwrap_or_default()), NormalizedText::new(new));
     // Line ends are noise in a diff, except where they are all that changed.
     let (before, after) = if old_plain.text() == new_plain.text() {
         (old.unwrap_or_default(), new)

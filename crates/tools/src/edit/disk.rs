@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use crate::paths::Resolved;
+use crate::paths::ResolvedPath;
 
 /// A file as it was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Loaded {
+pub struct LoadedFile {
     pub bytes: Vec<u8>,
 }
 
 /// `None`: there is no such file.
-pub fn load(path: &Resolved, most: u64) -> Result<Option<Loaded>, String> {
+pub fn load(path: &ResolvedPath, max: u64) -> Result<Option<LoadedFile>, String> {
     let shown = path.shown();
     let file = match path.open() {
         Ok(file) => file,
@@ -36,26 +36,26 @@ pub fn load(path: &Resolved, most: u64) -> Result<Option<Loaded>, String> {
     if !metadata.is_file() {
         return Err(format!("{shown} is not a regular file."));
     }
-    if metadata.len() > most {
+    if metadata.len() > max {
         return Err(format!(
-            "{shown} has {} bytes, more than the {most} that can be taken whole.",
+            "{shown} has {} bytes, more than the {max} that can be taken whole.",
             metadata.len()
         ));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
     // It may grow while it is read.
-    file.take(most + 1)
+    file.take(max + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| format!("{shown} cannot be read: {error}."))?;
-    if bytes.len() as u64 > most {
-        return Err(format!("{shown} has more than the {most} bytes that can be taken whole."));
+    if bytes.len() as u64 > max {
+        return Err(format!("{shown} has more than the {max} bytes that can be taken whole."));
     }
-    Ok(Some(Loaded { bytes }))
+    Ok(Some(LoadedFile { bytes }))
 }
 
 /// How a file came to hold its new bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Written {
+pub enum WriteMethod {
     Renamed,
     /// Other names (so many in all) lead to the same file, so it was written in place.
     InPlace {
@@ -66,59 +66,60 @@ pub enum Written {
 }
 
 /// Replaces a file, or creates it with its folders, if it still holds `expected` (`None`: does not exist).
-pub fn replace(path: &Resolved, expected: Option<&[u8]>, bytes: &[u8]) -> Result<Written, String> {
+pub fn replace(path: &ResolvedPath, expected: Option<&[u8]>, bytes: &[u8]) -> Result<WriteMethod, String> {
     let shown = path.shown();
-    let told = |error: io::Error| format!("{shown} cannot be written: {error}.");
+    let describe_error = |error: io::Error| format!("{shown} cannot be written: {error}.");
     if expected.is_none() {
-        path.create_folders().map_err(told)?;
+        path.create_folders().map_err(describe_error)?;
     }
-    let (folder, name) = path.folder().map_err(told)?;
-    let current = open_in(&folder, &name).map_err(told)?;
+    let (folder, name) = path.folder().map_err(describe_error)?;
+    let current = open_in(&folder, &name).map_err(describe_error)?;
     let Some(mut current) = current else {
         if expected.is_some() {
             return Err(format!("{shown} was deleted meanwhile. Nothing was written."));
         }
-        create(&folder, &name, bytes).map_err(told)?;
-        return Ok(Written::Renamed);
+        create(&folder, &name, bytes).map_err(describe_error)?;
+        return Ok(WriteMethod::Renamed);
     };
-    let metadata = current.metadata().map_err(told)?;
+    let metadata = current.metadata().map_err(describe_error)?;
     if metadata.permissions().mode() & 0o222 == 0 {
         return Err(format!("{shown} is read-only. Ask the user to make it writable first."));
     }
     let mut now = Vec::new();
     let most = expected.map_or(0, <[u8]>::len) as u64 + 1;
-    Read::by_ref(&mut current).take(most).read_to_end(&mut now).map_err(told)?;
+    Read::by_ref(&mut current).take(most).read_to_end(&mut now).map_err(describe_error)?;
     if expected != Some(now.as_slice()) {
         return Err(format!(
             "{shown} was changed by somebody else just now. Read it again; nothing was written."
         ));
     }
     if metadata.nlink() > 1 {
-        in_place(&folder, &name, &now, bytes)
+        write_in_place(&folder, &name, &now, bytes)
             .map_err(|error| format!("{shown} cannot be written: {error}"))?;
-        return Ok(Written::InPlace { links: metadata.nlink() });
+        return Ok(WriteMethod::InPlace { links: metadata.nlink() });
     }
-    let mut temporary = Temporary::create(&folder, &name, 0o600).map_err(told)?;
-    if !temporary.take_after(&metadata).map_err(told)? {
+    let mut temporary = TemporaryFile::create(&folder, &name, 0o600).map_err(describe_error)?;
+    if !temporary.copy_owner_and_mode(&metadata).map_err(describe_error)? {
         drop(temporary);
-        in_place(&folder, &name, &now, bytes)
+        write_in_place(&folder, &name, &now, bytes)
             .map_err(|error| format!("{shown} cannot be written: {error}"))?;
-        return Ok(Written::Owned);
+        return Ok(WriteMethod::Owned);
     }
-    temporary.fill(bytes).map_err(told)?;
-    temporary.rename(&name).map_err(told)?;
-    Ok(Written::Renamed)
+    temporary.fill(bytes).map_err(describe_error)?;
+    temporary.rename(&name).map_err(describe_error)?;
+    Ok(WriteMethod::Renamed)
 }
 
 /// Gives a file or folder another name, never that of one that is there. A symlink is moved itself.
-pub fn rename(from: &Resolved, to: &Resolved) -> Result<(), String> {
-    let told = |error: io::Error| format!("{} cannot be moved to {}: {error}.", from.shown(), to.shown());
-    let (old_folder, old_name) = from.folder().map_err(told)?;
+pub fn rename(from: &ResolvedPath, to: &ResolvedPath) -> Result<(), String> {
+    let describe_error =
+        |error: io::Error| format!("{} cannot be moved to {}: {error}.", from.shown(), to.shown());
+    let (old_folder, old_name) = from.folder().map_err(describe_error)?;
     if rustix::fs::statat(&old_folder, &old_name, AtFlags::SYMLINK_NOFOLLOW).is_err() {
         return Err(format!("There is no {}.", from.shown()));
     }
-    to.create_folders().map_err(told)?;
-    let (new_folder, new_name) = to.folder().map_err(told)?;
+    to.create_folders().map_err(describe_error)?;
+    let (new_folder, new_name) = to.folder().map_err(describe_error)?;
     let flags = rustix::fs::RenameFlags::NOREPLACE;
     match rustix::fs::renameat_with(&old_folder, &old_name, &new_folder, &new_name, flags) {
         Ok(()) => {}
@@ -134,13 +135,13 @@ pub fn rename(from: &Resolved, to: &Resolved) -> Result<(), String> {
                 return Err(format!("{} exists already. Choose another name.", to.shown()));
             }
             rustix::fs::renameat(&old_folder, &old_name, &new_folder, &new_name)
-                .map_err(|error| told(error.into()))?;
+                .map_err(|error| describe_error(error.into()))?;
         }
-        Err(error) => return Err(told(error.into())),
+        Err(error) => return Err(describe_error(error.into())),
     }
     rustix::fs::fsync(&new_folder)
         .and_then(|()| rustix::fs::fsync(&old_folder))
-        .map_err(|error| told(error.into()))
+        .map_err(|error| describe_error(error.into()))
 }
 
 fn open_in(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<File>> {
@@ -154,7 +155,7 @@ fn open_in(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<File>> {
 
 /// A new file appears whole under its name, and never over one that came meanwhile.
 fn create(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
-    let mut temporary = Temporary::create(folder, name, 0o666)?;
+    let mut temporary = TemporaryFile::create(folder, name, 0o666)?;
     temporary.fill(bytes)?;
     rustix::fs::linkat(folder, &temporary.name, folder, name, AtFlags::empty()).or_else(
         |error| match error {
@@ -171,13 +172,14 @@ fn create(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Writes through to the file that other names share. A synced copy stands beside it until that is done.
-fn in_place(folder: &OwnedFd, name: &OsStr, old: &[u8], new: &[u8]) -> Result<(), String> {
-    let told = |error: io::Error| format!("{error}.");
-    let mut copy = Temporary::create(folder, name, 0o600).map_err(told)?;
-    copy.fill(old).map_err(told)?;
-    rustix::fs::fsync(folder).map_err(|error| told(error.into()))?;
+fn write_in_place(folder: &OwnedFd, name: &OsStr, old: &[u8], new: &[u8]) -> Result<(), String> {
+    let describe_error = |error: io::Error| format!("{error}.");
+    let mut copy = TemporaryFile::create(folder, name, 0o600).map_err(describe_error)?;
+    copy.fill(old).map_err(describe_error)?;
+    rustix::fs::fsync(folder).map_err(|error| describe_error(error.into()))?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(|error| told(error.into()))?;
+    let file = rustix::fs::openat(folder, name, flags, Mode::empty())
+        .map_err(|error| describe_error(error.into()))?;
     let mut file = File::from(file);
     let mut write = || {
         file.write_all(new)?;
@@ -191,7 +193,7 @@ fn in_place(folder: &OwnedFd, name: &OsStr, old: &[u8], new: &[u8]) -> Result<()
 }
 
 /// A synced file beside the one it is for; gone again unless it was renamed or is to be kept.
-struct Temporary<'a> {
+struct TemporaryFile<'a> {
     folder: &'a OwnedFd,
     name: OsString,
     file: File,
@@ -200,7 +202,7 @@ struct Temporary<'a> {
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-impl<'a> Temporary<'a> {
+impl<'a> TemporaryFile<'a> {
     fn create(folder: &'a OwnedFd, name: &OsStr, mode: u32) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
@@ -223,7 +225,7 @@ impl<'a> Temporary<'a> {
     }
 
     /// Takes over mode and owner; false where the owner cannot be had.
-    fn take_after(&self, metadata: &std::fs::Metadata) -> io::Result<bool> {
+    fn copy_owner_and_mode(&self, metadata: &std::fs::Metadata) -> io::Result<bool> {
         let own = self.file.metadata()?;
         if (own.uid(), own.gid()) != (metadata.uid(), metadata.gid()) {
             let (user, group) = (Some(metadata.uid()), Some(metadata.gid()));
@@ -243,16 +245,16 @@ impl<'a> Temporary<'a> {
     }
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            // Nothing better can be done about a file that cannot be removed; it is told apart by its name.
+            // Nothing better can be done about a file that cannot be removed; it is describe_error apart by its name.
             let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
         }
     }
 }
 
-fn shortened(name: &OsStr, most: usize) -> OsString {
+fn shortened(name: &OsStr, max: usize) -> OsString {
     let bytes = name.as_bytes();
-    OsString::from_vec(bytes[..bytes.len().min(most)].to_vec())
+    OsString::from_vec(bytes[..bytes.len().min(max)].to_vec())
 }

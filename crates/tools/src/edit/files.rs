@@ -10,29 +10,29 @@ use domain::tool_call::{Details, Location};
 use domain::{CancellationToken, HostCall, HostReply, Review};
 
 use super::diff::file_change;
-use super::disk::{self, Written};
+use super::disk::{self, WriteMethod};
 use super::document::Document;
-use super::line_ends::Plain;
-use super::plan::{Change, Planned, plan};
-use super::seen::{How, Seen, Stamp};
+use super::line_ends::NormalizedText;
+use super::plan::{Change, PlannedChange, plan};
+use super::seen::{SeenFiles, SeenVia, TextStamp};
 use crate::options::Limits;
-use crate::paths::{Paths, Resolved};
+use crate::paths::{Paths, ResolvedPath};
 
 pub struct Files {
     pub paths: Paths,
-    pub seen: Seen,
+    pub seen: SeenFiles,
     pub limits: Limits,
 }
 
 /// A file as it stands when it is about to be changed.
-pub struct Current {
+pub struct CurrentFile {
     /// `None`: it does not exist.
     pub document: Option<Document>,
-    route: Route,
+    route: WriteRoute,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Route {
+enum WriteRoute {
     Disk,
     /// Through the client, which then holds the text.
     Client,
@@ -44,16 +44,21 @@ impl Files {
         let mut review = Review { changes: true, ..Review::default() };
         let path = self.paths.review("path", text, scope, &mut review)?;
         review.locations.push(Location { path: path.path().to_owned(), line: None });
-        path.guard_git(&mut review);
+        path.require_approval_for_git_files(&mut review);
         let known = self.seen.get(&scope.session, path.path());
-        let read = known.filter(|entry| entry.how != How::Reviewed);
-        let in_client = known.is_some_and(|entry| entry.how == How::Client);
-        let document = self.on_disk(&path)?;
+        let read = known.filter(|entry| entry.how != SeenVia::Reviewed);
+        let in_client = known.is_some_and(|entry| entry.how == SeenVia::Client);
+        let document = self.load_document(&path)?;
         if let (Some(document), Some(entry)) = (&document, read)
             && !in_client
-            && entry.stamp != Stamp::of(document.text())
+            && entry.stamp != TextStamp::from_text(document.text())
         {
-            return Err(self.changed(&path, document, scope, path.is_inside().then_some(How::Disk)));
+            return Err(self.describe_change(
+                &path,
+                document,
+                scope,
+                path.is_inside().then_some(SeenVia::Disk),
+            ));
         }
         let old = document.as_ref().map(Document::text);
         match plan(document.as_ref(), change) {
@@ -63,92 +68,117 @@ impl Files {
             }
             // The client's text or a file that only an approved call may look at decides later.
             Err(_) if in_client || !path.is_inside() => {}
-            Err(refused) => return Err(refused.told(read.is_some())),
+            Err(refused) => return Err(refused.into_message(read.is_some())),
         }
         let what = if document.is_some() { "Editing" } else { "Creating" };
         review.summary = format!("{what} {}", path.shown());
         if let Some(document) = &document {
-            self.seen.put(&scope.session, path.path(), Stamp::of(document.text()), How::Reviewed);
+            self.seen.record(
+                &scope.session,
+                path.path(),
+                TextStamp::from_text(document.text()),
+                SeenVia::Reviewed,
+            );
         }
         Ok(review)
     }
 
     /// The file as the client or the disk has it, refused where the two differ and the disk is to be written.
-    pub async fn current(self: &Arc<Self>, path: &Resolved, call: &Invocation) -> Result<Current, String> {
-        let document = self.blocking(path, |files, path| files.on_disk(&path)).await?;
+    pub async fn current(
+        self: &Arc<Self>,
+        path: &ResolvedPath,
+        call: &Invocation,
+    ) -> Result<CurrentFile, String> {
+        let document = self.blocking(path, |files, path| files.load_document(&path)).await?;
         let abilities = call.port.abilities();
         let text = if abilities.read_text { self.client_text(path, call).await? } else { None };
         let Some(text) = text else {
             // A client that cannot read a file may still create one.
-            let route = if abilities.write_text && document.is_none() { Route::Client } else { Route::Disk };
-            return Ok(Current { document, route });
+            let route = if abilities.write_text && document.is_none() {
+                WriteRoute::Client
+            } else {
+                WriteRoute::Disk
+            };
+            return Ok(CurrentFile { document, route });
         };
         let Some(document) = document else {
             if abilities.write_text {
-                return Ok(Current { document: Some(Document::from_text(&text)), route: Route::Client });
+                return Ok(CurrentFile {
+                    document: Some(Document::from_text(&text)),
+                    route: WriteRoute::Client,
+                });
             }
-            return Err(unsaved(path));
+            return Err(describe_unsaved(path));
         };
         // A client that shows `\r\n` as `\n` would not write the same bytes back.
         let loses_line_ends = document.text().contains("\r\n") && !text.contains("\r\n");
         if abilities.write_text && document.is_plain() && !loses_line_ends {
-            return Ok(Current { document: Some(Document::from_text(&text)), route: Route::Client });
+            return Ok(CurrentFile { document: Some(Document::from_text(&text)), route: WriteRoute::Client });
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        if Plain::new(text).text() != Plain::new(document.text()).text() {
-            return Err(unsaved(path));
+        if NormalizedText::new(text).text() != NormalizedText::new(document.text()).text() {
+            return Err(describe_unsaved(path));
         }
-        Ok(Current { document: Some(document), route: Route::Disk })
+        Ok(CurrentFile { document: Some(document), route: WriteRoute::Disk })
     }
 
     /// Refuses a file that is not as the session saw it. The new content is told.
-    pub fn check_seen(&self, path: &Resolved, current: &Current, scope: &Scope) -> Result<(), String> {
+    pub fn check_seen(
+        &self,
+        path: &ResolvedPath,
+        current: &CurrentFile,
+        scope: &Scope,
+    ) -> Result<(), String> {
         let (Some(document), Some(entry)) = (&current.document, self.seen.get(&scope.session, path.path()))
         else {
             return Ok(());
         };
         // A review looked at the disk and says nothing about a client's text.
-        if entry.how == How::Reviewed && current.route == Route::Client {
+        if entry.how == SeenVia::Reviewed && current.route == WriteRoute::Client {
             return Ok(());
         }
-        if entry.stamp == Stamp::of(document.text()) {
+        if entry.stamp == TextStamp::from_text(document.text()) {
             return Ok(());
         }
-        let how = if current.route == Route::Client { How::Client } else { How::Disk };
-        Err(self.changed(path, document, scope, Some(how)))
+        let how = if current.route == WriteRoute::Client { SeenVia::Client } else { SeenVia::Disk };
+        Err(self.describe_change(path, document, scope, Some(how)))
     }
 
     /// Writes what was planned; says what is worth saying about how.
     pub async fn write(
         self: &Arc<Self>,
-        path: &Resolved,
-        current: Current,
-        planned: Planned,
+        path: &ResolvedPath,
+        current: CurrentFile,
+        planned: PlannedChange,
         call: &Invocation,
     ) -> Result<Option<String>, String> {
-        let stamp = Stamp::of(&planned.text);
-        let (how, note) = match current.route {
-            Route::Client => {
-                self.through_client(path, &planned.text, call).await?;
-                (How::Client, None)
+        let stamp = TextStamp::from_text(&planned.text);
+        let (how, notice) = match current.route {
+            WriteRoute::Client => {
+                self.write_through_client(path, &planned.text, call).await?;
+                (SeenVia::Client, None)
             }
-            Route::Disk => {
+            WriteRoute::Disk => {
                 let written = self
                     .blocking(path, move |_, path| {
                         disk::replace(&path, current.document.as_ref().map(Document::bytes), &planned.bytes)
                     })
                     .await?;
-                (How::Disk, note(written))
+                (SeenVia::Disk, describe_write(written))
             }
         };
-        self.seen.put(&call.scope.session, path.path(), stamp, how);
-        Ok(note)
+        self.seen.record(&call.scope.session, path.path(), stamp, how);
+        Ok(notice)
     }
 
     /// The text a client has of a file; `None` where it has none.
-    pub async fn client_text(&self, path: &Resolved, call: &Invocation) -> Result<Option<String>, String> {
+    pub async fn client_text(
+        &self,
+        path: &ResolvedPath,
+        call: &Invocation,
+    ) -> Result<Option<String>, String> {
         let read = HostCall::ReadText { path: path.path().to_owned() };
-        match or_stopped(&call.cancel, call.port.host(read, self.limits.host_time)).await? {
+        match unless_cancelled(&call.cancel, call.port.host(read, self.limits.host_time)).await? {
             Ok(HostReply::Text(text)) => Ok(Some(text)),
             Ok(_) | Err(_) => Ok(None),
         }
@@ -157,14 +187,14 @@ impl Files {
     /// Runs disk work on a thread that may wait.
     pub async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
-        path: &Resolved,
-        work: impl FnOnce(&Self, Resolved) -> Result<T, String> + Send + 'static,
+        path: &ResolvedPath,
+        work: impl FnOnce(&Self, ResolvedPath) -> Result<T, String> + Send + 'static,
     ) -> Result<T, String> {
         let (files, path) = (self.clone(), path.clone());
         blocking(move || work(&files, path)).await
     }
 
-    fn on_disk(&self, path: &Resolved) -> Result<Option<Document>, String> {
+    fn load_document(&self, path: &ResolvedPath) -> Result<Option<Document>, String> {
         let Some(loaded) = disk::load(path, self.limits.file_bytes)? else { return Ok(None) };
         match Document::read(loaded.bytes) {
             Ok(document) => Ok(Some(document)),
@@ -172,7 +202,12 @@ impl Files {
         }
     }
 
-    async fn through_client(&self, path: &Resolved, text: &str, call: &Invocation) -> Result<(), String> {
+    async fn write_through_client(
+        &self,
+        path: &ResolvedPath,
+        text: &str,
+        call: &Invocation,
+    ) -> Result<(), String> {
         let shown = path.shown();
         let write = HostCall::WriteText { path: path.path().to_owned(), text: text.to_owned() };
         // Not given up when the call is stopped: whether it was written must be known.
@@ -184,7 +219,12 @@ impl Files {
         match call.port.host(read, self.limits.host_time).await {
             Ok(HostReply::Text(back)) if back == text => Ok(()),
             Ok(HostReply::Text(back)) => {
-                self.seen.put(&call.scope.session, path.path(), Stamp::of(&back), How::Client);
+                self.seen.record(
+                    &call.scope.session,
+                    path.path(),
+                    TextStamp::from_text(&back),
+                    SeenVia::Client,
+                );
                 let change = file_change(path.path(), shown, Some(text), &back);
                 Err(format!("The editor changed {shown} while it wrote it (a formatter?):\n{}", change.diff))
             }
@@ -196,14 +236,20 @@ impl Files {
     }
 
     /// `tell`: the new content may be told, and where it comes from.
-    fn changed(&self, path: &Resolved, document: &Document, scope: &Scope, tell: Option<How>) -> String {
+    fn describe_change(
+        &self,
+        path: &ResolvedPath,
+        document: &Document,
+        scope: &Scope,
+        tell: Option<SeenVia>,
+    ) -> String {
         let shown = path.shown();
         let text = document.shown();
         let Some(how) = tell.filter(|_| text.len() <= self.limits.output_bytes) else {
             return format!("{shown} was changed since you read it; nothing was written. Read it again.");
         };
-        self.seen.put(&scope.session, path.path(), Stamp::of(document.text()), how);
-        let text = Plain::new(&text).text().to_owned();
+        self.seen.record(&scope.session, path.path(), TextStamp::from_text(document.text()), how);
+        let text = NormalizedText::new(&text).text().to_owned();
         format!("{shown} was changed since you read it; nothing was written. It holds this now:\n{text}")
     }
 }
@@ -218,7 +264,10 @@ pub async fn blocking<T: Send + 'static>(
 }
 
 /// `Err` when the call is stopped first.
-pub async fn or_stopped<T>(cancel: &CancellationToken, work: impl Future<Output = T>) -> Result<T, String> {
+pub async fn unless_cancelled<T>(
+    cancel: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> Result<T, String> {
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err("The call was stopped.".to_owned()),
@@ -226,17 +275,17 @@ pub async fn or_stopped<T>(cancel: &CancellationToken, work: impl Future<Output 
     }
 }
 
-fn note(written: Written) -> Option<String> {
+fn describe_write(written: WriteMethod) -> Option<String> {
     match written {
-        Written::Renamed => None,
-        Written::InPlace { links } => Some(format!(
+        WriteMethod::Renamed => None,
+        WriteMethod::InPlace { links } => Some(format!(
             "It has {links} hard links, so it was rewritten in place and all of them show the change."
         )),
-        Written::Owned => Some("It belongs to somebody else, so it was rewritten in place.".to_owned()),
+        WriteMethod::Owned => Some("It belongs to somebody else, so it was rewritten in place.".to_owned()),
     }
 }
 
-fn unsaved(path: &Resolved) -> String {
+fn describe_unsaved(path: &ResolvedPath) -> String {
     let shown = path.shown();
     format!("{shown} has unsaved changes in the editor. Ask the user to save or discard them first.")
 }

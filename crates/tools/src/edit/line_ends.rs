@@ -13,13 +13,13 @@ use super::document::Splice;
 const DIFF_TIME: Duration = Duration::from_millis(500);
 
 /// A text whose `\r\n` are read as `\n`.
-pub struct Plain<'a> {
+pub struct NormalizedText<'a> {
     text: Cow<'a, str>,
     /// Where in `text` a `\n` stands that was `\r\n`.
     carriage: Vec<usize>,
 }
 
-impl<'a> Plain<'a> {
+impl<'a> NormalizedText<'a> {
     pub fn new(original: &'a str) -> Self {
         if !original.contains("\r\n") {
             return Self { text: Cow::Borrowed(original), carriage: Vec::new() };

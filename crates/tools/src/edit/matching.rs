@@ -11,14 +11,14 @@ use super::indent::Indent;
 
 /// What to replace, and what with.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct Replacement<'a> {
     pub old: &'a str,
     pub new: &'a str,
     pub all: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct TextMatches {
     /// Ranges of the text and what each becomes, in order.
     pub changes: Vec<(Range<usize>, String)>,
     /// The whitespace of `old` was not that of the file.
@@ -26,16 +26,16 @@ pub struct Found {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Missed {
+pub enum NoMatch {
     /// It is there more than once, at these lines (1-based, the first few).
     Ambiguous { count: usize, lines: Vec<usize> },
     /// It is not there; the line (1-based) of what is most like it.
     Absent { nearest: Option<usize> },
 }
 
-const LINES_TOLD: usize = 10;
+const MAX_LINES_NAMED: usize = 10;
 
-pub fn find(text: &str, wanted: Wanted<'_>) -> Result<Found, Missed> {
+pub fn find(text: &str, wanted: Replacement<'_>) -> Result<TextMatches, NoMatch> {
     let exact = occurrences(text, wanted.old, wanted.all);
     match exact.len() {
         0 => {}
@@ -43,10 +43,10 @@ pub fn find(text: &str, wanted: Wanted<'_>) -> Result<Found, Missed> {
         _ if wanted.all => return Ok(exact_change(&exact, wanted)),
         count => return Err(ambiguous(text, count, &exact)),
     }
-    let file = Lines::of(text);
-    let old = Trimmed::of(wanted.old);
+    let file = Lines::new(text);
+    let old = Trimmed::new(wanted.old);
     let new = Trimmed::like(wanted.new, &old);
-    for normal in [trailing as fn(&str) -> String, around, collapsed] {
+    for normal in [trim_trailing as fn(&str) -> String, trim_both, collapse_spaces] {
         let starts = line_matches(&file, &old.lines, normal, wanted.all);
         match starts.len() {
             0 => continue,
@@ -58,15 +58,15 @@ pub fn find(text: &str, wanted: Wanted<'_>) -> Result<Found, Missed> {
             }
         }
         let changes = starts.into_iter().map(|start| line_change(&file, start, &old, &new)).collect();
-        return Ok(Found { changes, forgiven: true });
+        return Ok(TextMatches { changes, forgiven: true });
     }
-    Err(Missed::Absent { nearest: nearest(&file, &old) })
+    Err(NoMatch::Absent { nearest: nearest(&file, &old) })
 }
 
-fn exact_change(starts: &[usize], wanted: Wanted<'_>) -> Found {
+fn exact_change(starts: &[usize], wanted: Replacement<'_>) -> TextMatches {
     let changes =
         starts.iter().map(|start| (*start..start + wanted.old.len(), wanted.new.to_owned())).collect();
-    Found { changes, forgiven: false }
+    TextMatches { changes, forgiven: false }
 }
 
 /// Where `old` begins. Overlapping ones count unless all are to be replaced, since they are ambiguous too.
@@ -82,10 +82,10 @@ fn occurrences(text: &str, old: &str, all: bool) -> Vec<usize> {
     starts
 }
 
-fn ambiguous(text: &str, count: usize, starts: &[usize]) -> Missed {
+fn ambiguous(text: &str, count: usize, starts: &[usize]) -> NoMatch {
     let lines =
-        starts.iter().take(LINES_TOLD).map(|start| text[..*start].matches('\n').count() + 1).collect();
-    Missed::Ambiguous { count, lines }
+        starts.iter().take(MAX_LINES_NAMED).map(|start| text[..*start].matches('\n').count() + 1).collect();
+    NoMatch::Ambiguous { count, lines }
 }
 
 /// The lines of the file without their ends, and where each begins.
@@ -96,7 +96,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn of(text: &'a str) -> Self {
+    fn new(text: &'a str) -> Self {
         let mut starts = Vec::new();
         let mut at = 0;
         let mut lines = Vec::new();
@@ -121,7 +121,7 @@ struct Trimmed<'a> {
 }
 
 impl<'a> Trimmed<'a> {
-    fn of(text: &'a str) -> Self {
+    fn new(text: &'a str) -> Self {
         let all: Vec<&str> = text.split('\n').collect();
         let blank = |line: &&&str| line.trim().is_empty();
         let before = all.iter().take_while(blank).count();
@@ -134,7 +134,7 @@ impl<'a> Trimmed<'a> {
 
     /// Drops as many blank lines at both ends as `other` lost, where they are there.
     fn like(text: &'a str, other: &Self) -> Self {
-        let own = Self::of(text);
+        let own = Self::new(text);
         if own.lines.is_empty() {
             return own;
         }
@@ -144,15 +144,15 @@ impl<'a> Trimmed<'a> {
     }
 }
 
-fn trailing(line: &str) -> String {
+fn trim_trailing(line: &str) -> String {
     line.trim_end().to_owned()
 }
 
-fn around(line: &str) -> String {
+fn trim_both(line: &str) -> String {
     line.trim().to_owned()
 }
 
-fn collapsed(line: &str) -> String {
+fn collapse_spaces(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

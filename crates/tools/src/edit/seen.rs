@@ -9,17 +9,17 @@ use std::sync::{Mutex, PoisonError};
 
 use domain::SessionId;
 
-use super::line_ends::Plain;
+use super::line_ends::NormalizedText;
 
-const MOST: usize = 8_192;
+const MAX_FILES: usize = 8_192;
 
 /// The text of a file, without its line ends' form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stamp(u64, usize);
+pub struct TextStamp(u64, usize);
 
-impl Stamp {
-    pub fn of(text: &str) -> Self {
-        let plain = Plain::new(text);
+impl TextStamp {
+    pub fn from_text(text: &str) -> Self {
+        let plain = NormalizedText::new(text);
         let mut hasher = DefaultHasher::new();
         plain.text().hash(&mut hasher);
         Self(hasher.finish(), plain.text().len())
@@ -27,26 +27,26 @@ impl Stamp {
 }
 
 #[derive(Default)]
-pub struct Seen {
-    entries: Mutex<Entries>,
+pub struct SeenFiles {
+    entries: Mutex<SeenState>,
 }
 
 #[derive(Default)]
-struct Entries {
-    map: HashMap<(SessionId, PathBuf), Entry>,
+struct SeenState {
+    map: HashMap<(SessionId, PathBuf), SeenFile>,
     clock: u64,
 }
 
 /// What a session knows of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry {
-    pub stamp: Stamp,
-    pub how: How,
+pub struct SeenFile {
+    pub stamp: TextStamp,
+    pub how: SeenVia,
     at: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum How {
+pub enum SeenVia {
     /// The model was shown the file on disk.
     Disk,
     /// The model was shown the text in the client, which may not be saved.
@@ -55,36 +55,38 @@ pub enum How {
     Reviewed,
 }
 
-impl Seen {
+impl SeenFiles {
     /// The session has seen this text now. A review does not replace what the model has read.
-    pub fn put(&self, session: &SessionId, path: &Path, stamp: Stamp, how: How) {
+    pub fn record(&self, session: &SessionId, path: &Path, stamp: TextStamp, how: SeenVia) {
         let mut entries = self.lock();
         entries.clock += 1;
         let at = entries.clock;
         let key = (session.clone(), path.to_owned());
-        if how == How::Reviewed && entries.map.get(&key).is_some_and(|entry| entry.how != How::Reviewed) {
+        if how == SeenVia::Reviewed
+            && entries.map.get(&key).is_some_and(|entry| entry.how != SeenVia::Reviewed)
+        {
             return;
         }
-        entries.map.insert(key, Entry { stamp, how, at });
-        if entries.map.len() > MOST {
-            let oldest_kept = at - (MOST as u64) / 2;
+        entries.map.insert(key, SeenFile { stamp, how, at });
+        if entries.map.len() > MAX_FILES {
+            let oldest_kept = at - (MAX_FILES as u64) / 2;
             entries.map.retain(|_, entry| entry.at > oldest_kept);
         }
     }
 
-    pub fn get(&self, session: &SessionId, path: &Path) -> Option<Entry> {
+    pub fn get(&self, session: &SessionId, path: &Path) -> Option<SeenFile> {
         self.lock().map.get(&(session.clone(), path.to_owned())).copied()
     }
 
     /// The file has another name now.
-    pub fn moved(&self, session: &SessionId, from: &Path, to: &Path) {
+    pub fn rename(&self, session: &SessionId, from: &Path, to: &Path) {
         let mut entries = self.lock();
         if let Some(entry) = entries.map.remove(&(session.clone(), from.to_owned())) {
             entries.map.insert((session.clone(), to.to_owned()), entry);
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Entries> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, SeenState> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

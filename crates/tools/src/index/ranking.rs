@@ -9,34 +9,34 @@ use memchr::memmem;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
-use super::snapshot::{Entry, Snapshot};
+use super::snapshot::{IndexedPath, Snapshot};
 
 /// Paths that are scored at most, so that a query never takes long.
-const MOST_SCORED: usize = 20_000;
+const MAX_SCORED: usize = 20_000;
 
 /// Numbers of entries, best first.
-pub fn best(snapshot: &Snapshot, query: &str, limit: usize) -> Vec<usize> {
+pub fn rank_paths(snapshot: &Snapshot, query: &str, limit: usize) -> Vec<usize> {
     if limit == 0 {
         return Vec::new();
     }
     if query.is_empty() {
         let depths =
             snapshot.entries.iter().enumerate().map(|(number, entry)| (u64::from(entry.depth), number));
-        return smallest(depths.collect(), limit);
+        return take_smallest(depths.collect(), limit);
     }
     let query = query.to_ascii_lowercase();
-    let hits = holding(snapshot, &query);
+    let hits = find_substring_matches(snapshot, &query);
     if hits.len() >= limit {
-        return smallest(hits, limit);
+        return take_smallest(hits, limit);
     }
     let taken: HashSet<usize> = hits.iter().map(|(_, number)| *number).collect();
-    let mut found = smallest(hits, limit);
-    found.extend(in_order(snapshot, &query, &taken, limit - found.len()));
+    let mut found = take_smallest(hits, limit);
+    found.extend(find_subsequence_matches(snapshot, &query, &taken, limit - found.len()));
     found
 }
 
 /// A bit for each letter and digit, in lower case; one for everything else.
-pub fn letters(text: &str) -> u64 {
+pub fn letter_set(text: &str) -> u64 {
     text.bytes().fold(0, |set, byte| {
         set | match byte.to_ascii_lowercase() {
             letter @ b'a'..=b'z' => 1 << (letter - b'a'),
@@ -47,7 +47,7 @@ pub fn letters(text: &str) -> u64 {
 }
 
 /// Entries that hold the query, with how well: less is better.
-fn holding(snapshot: &Snapshot, query: &str) -> Vec<(u64, usize)> {
+fn find_substring_matches(snapshot: &Snapshot, query: &str) -> Vec<(u64, usize)> {
     let finder = memmem::Finder::new(query);
     let lower = snapshot.lower.as_bytes();
     let mut hits = Vec::new();
@@ -65,8 +65,8 @@ fn holding(snapshot: &Snapshot, query: &str) -> Vec<(u64, usize)> {
 }
 
 /// The entry that `at` lies in, from `number` on. They lie one behind the other, so it is mostly near.
-fn entry_at(entries: &[Entry], number: usize, at: usize) -> usize {
-    let ends_before = |entry: &Entry| (entry.end as usize) < at;
+fn entry_at(entries: &[IndexedPath], number: usize, at: usize) -> usize {
+    let ends_before = |entry: &IndexedPath| (entry.end as usize) < at;
     let rest = entries.get(number..).unwrap_or_default();
     match rest.iter().take(8).position(|entry| !ends_before(entry)) {
         Some(near) => number + near,
@@ -74,7 +74,7 @@ fn entry_at(entries: &[Entry], number: usize, at: usize) -> usize {
     }
 }
 
-fn rank(lower: &[u8], entry: &Entry, at: usize, finder: &memmem::Finder<'_>) -> u64 {
+fn rank(lower: &[u8], entry: &IndexedPath, at: usize, finder: &memmem::Finder<'_>) -> u64 {
     let start = entry.name as usize;
     let name = &lower[start..entry.end as usize];
     let within = if at >= start { Some(at - start) } else { finder.find(name) };
@@ -88,32 +88,37 @@ fn rank(lower: &[u8], entry: &Entry, at: usize, finder: &memmem::Finder<'_>) -> 
 }
 
 /// Entries that hold the letters of each word of the query in order, best first.
-fn in_order(snapshot: &Snapshot, query: &str, taken: &HashSet<usize>, limit: usize) -> Vec<usize> {
+fn find_subsequence_matches(
+    snapshot: &Snapshot,
+    query: &str,
+    taken: &HashSet<usize>,
+    limit: usize,
+) -> Vec<usize> {
     let pattern = Pattern::parse(query, CaseMatching::Ignore, Normalization::Smart);
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
-    let wanted = letters(query);
+    let wanted = letter_set(query);
     let words: Vec<&[u8]> = query.split(' ').map(str::as_bytes).collect();
     let mut buffer = Vec::new();
     let mut hits = Vec::new();
-    let fits = |number: usize, entry: &Entry| {
+    let fits = |number: usize, entry: &IndexedPath| {
         let path = &snapshot.lower.as_bytes()[entry.start as usize..entry.end as usize];
         entry.letters & wanted == wanted
             && !taken.contains(&number)
-            && words.iter().all(|word| holds(path, word))
+            && words.iter().all(|word| contains_in_order(path, word))
     };
     let candidates = snapshot.entries.iter().enumerate().filter(|(number, entry)| fits(*number, entry));
-    for (number, entry) in candidates.take(MOST_SCORED) {
+    for (number, entry) in candidates.take(MAX_SCORED) {
         let path = Utf32Str::new(snapshot.path(entry), &mut buffer);
         if let Some(score) = pattern.score(path, &mut matcher) {
             let length = u64::from(entry.end - entry.start).min(0xffff);
             hits.push(((u64::from(u32::MAX - score) << 16) | length, number));
         }
     }
-    smallest(hits, limit)
+    take_smallest(hits, limit)
 }
 
 /// The bytes of `word` stand in `path` in this order.
-fn holds(path: &[u8], word: &[u8]) -> bool {
+fn contains_in_order(path: &[u8], word: &[u8]) -> bool {
     let mut rest = path;
     word.iter().all(|byte| match memchr::memchr(*byte, rest) {
         Some(at) => {
@@ -125,7 +130,7 @@ fn holds(path: &[u8], word: &[u8]) -> bool {
 }
 
 /// The numbers with the least ranks, in order; ties by number, which is by path.
-fn smallest(mut hits: Vec<(u64, usize)>, limit: usize) -> Vec<usize> {
+fn take_smallest(mut hits: Vec<(u64, usize)>, limit: usize) -> Vec<usize> {
     if hits.len() > limit {
         hits.select_nth_unstable(limit);
         hits.truncate(limit);
@@ -151,7 +156,7 @@ mod tests {
             ("a/b/c/deep.txt", false),
         ];
         let paths = paths.map(|(path, folder)| (path.to_owned(), folder)).to_vec();
-        let snapshot = Snapshot::of("/w".into(), paths);
+        let snapshot = Snapshot::from_paths("/w".into(), paths);
         let found = snapshot.search(query, limit);
         found
             .into_iter()

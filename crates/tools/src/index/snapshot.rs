@@ -7,12 +7,12 @@ use std::sync::Mutex;
 
 use ignore::WalkState;
 
-use super::Found;
-use super::ranking::{self, letters};
+use super::FoundPath;
+use super::ranking::{self, letter_set};
 use crate::walk;
 
 /// Entries that are kept of a tree without end.
-const MOST: usize = 500_000;
+const MAX_PATHS: usize = 500_000;
 const THREADS: usize = 2;
 
 pub struct Snapshot {
@@ -21,11 +21,11 @@ pub struct Snapshot {
     pub(super) text: String,
     /// The same in lower case (ASCII), byte for byte.
     pub(super) lower: String,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<IndexedPath>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct IndexedPath {
     pub start: u32,
     pub end: u32,
     /// Where the name begins.
@@ -44,14 +44,16 @@ impl Snapshot {
         for (number, root) in roots.iter().enumerate() {
             let Ok(number) = u16::try_from(number) else { break };
             found.extend(
-                list(root, MOST - found.len()).into_iter().map(|(path, folder)| (number, path, folder)),
+                list_paths(root, MAX_PATHS - found.len())
+                    .into_iter()
+                    .map(|(path, folder)| (number, path, folder)),
             );
         }
         Self::pack(roots.to_vec(), found)
     }
 
     /// From relative paths; `true` for folders.
-    pub fn of(root: PathBuf, paths: Vec<(String, bool)>) -> Self {
+    pub fn from_paths(root: PathBuf, paths: Vec<(String, bool)>) -> Self {
         Self::pack(vec![root], paths.into_iter().map(|(path, folder)| (0, path, folder)).collect())
     }
 
@@ -66,7 +68,7 @@ impl Snapshot {
             // Both below `end`, which fits.
             let (start, name) = (start as u32, (start + name) as u32);
             let depth = path.bytes().filter(|byte| *byte == b'/').count().min(usize::from(u16::MAX)) as u16;
-            entries.push(Entry { start, end, name, root, depth, folder, letters: letters(&path) });
+            entries.push(IndexedPath { start, end, name, root, depth, folder, letters: letter_set(&path) });
             text.push_str(&path);
             text.push('\n');
         }
@@ -82,19 +84,19 @@ impl Snapshot {
         self.entries.is_empty()
     }
 
-    pub fn search(&self, query: &str, limit: usize) -> Vec<Found> {
+    pub fn search(&self, query: &str, limit: usize) -> Vec<FoundPath> {
         let query = self.without_root(query.trim());
-        ranking::best(self, query, limit).into_iter().map(|number| self.found(number)).collect()
+        ranking::rank_paths(self, query, limit).into_iter().map(|number| self.found(number)).collect()
     }
 
-    pub(super) fn path(&self, entry: &Entry) -> &str {
+    pub(super) fn path(&self, entry: &IndexedPath) -> &str {
         &self.text[entry.start as usize..entry.end as usize]
     }
 
-    fn found(&self, number: usize) -> Found {
+    fn found(&self, number: usize) -> FoundPath {
         let entry = &self.entries[number];
         let root = self.roots.get(usize::from(entry.root)).map(PathBuf::as_path).unwrap_or(Path::new("/"));
-        Found { path: root.join(self.path(entry)), folder: entry.folder }
+        FoundPath { path: root.join(self.path(entry)), folder: entry.folder }
     }
 
     /// A query that is an absolute path means what is below its root.
@@ -104,7 +106,7 @@ impl Snapshot {
     }
 }
 
-fn list(root: &Path, most: usize) -> Vec<(String, bool)> {
+fn list_paths(root: &Path, max: usize) -> Vec<(String, bool)> {
     let found = Mutex::new(Vec::new());
     walk::builder(root).threads(THREADS).build_parallel().run(|| {
         let mut own = Batch { found: &found, list: Vec::new() };
@@ -118,15 +120,15 @@ fn list(root: &Path, most: usize) -> Vec<(String, bool)> {
             if let Some(path) = relative.filter(|path| !path.contains('\n')) {
                 own.push(path.to_owned(), entry.file_type().is_some_and(|kind| kind.is_dir()));
             }
-            if own.is_full(most) { WalkState::Quit } else { WalkState::Continue }
+            if own.is_full(max) { WalkState::Quit } else { WalkState::Continue }
         })
     });
     let mut found = found.into_inner().unwrap_or_default();
-    found.truncate(most);
+    found.truncate(max);
     found
 }
 
-/// What one thread found and has not handed over.
+/// What one thread found and has not flushed.
 struct Batch<'a> {
     found: &'a Mutex<Vec<(String, bool)>>,
     list: Vec<(String, bool)>,
@@ -136,23 +138,23 @@ impl Batch<'_> {
     fn push(&mut self, path: String, folder: bool) {
         self.list.push((path, folder));
         if self.list.len() >= 1_024 {
-            self.hand_over();
+            self.flush();
         }
     }
 
-    fn hand_over(&mut self) {
+    fn flush(&mut self) {
         if let Ok(mut found) = self.found.lock() {
             found.append(&mut self.list);
         }
     }
 
-    fn is_full(&self, most: usize) -> bool {
-        self.list.is_empty() && self.found.lock().is_ok_and(|found| found.len() >= most)
+    fn is_full(&self, max: usize) -> bool {
+        self.list.is_empty() && self.found.lock().is_ok_and(|found| found.len() >= max)
     }
 }
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        self.hand_over();
+        self.flush();
     }
 }

@@ -1,91 +1,91 @@
 //! One simple command: what it is called, whether it only reads, why it must be asked.
 
-use super::parse::Raw;
+use super::parse::RawCommand;
 use super::word::Word;
 use super::wrappers::{self, Runs};
-use super::{Command, Line, analyze_into, git, keys, read_only, risky};
+use super::{Command, ShellLine, analyze_into, git, keys, read_only, risky};
 
 /// Notes the command, and what it runs itself.
-pub fn inspect(raw: &Raw, depth: usize, out: &mut Line) {
+pub fn inspect(raw: &RawCommand, depth: usize, out: &mut ShellLine) {
     let known: Vec<Word> = raw.words.iter().map_while(Clone::clone).collect();
     if known.len() < raw.words.len() {
         // The reason was noted where the word was read; what is known of the command is still shown.
         if known.is_empty() {
-            out.because("The name of a command is made by the shell");
+            out.add_reason("The name of a command is made by the shell");
             return;
         }
     }
-    let whole = known.len() == raw.words.len();
-    inspect_words(&known, whole, depth, out);
+    let complete = known.len() == raw.words.len();
+    inspect_words(&known, complete, depth, out);
 }
 
-/// `whole`: all words of the command are known.
-fn inspect_words(words: &[Word], whole: bool, depth: usize, out: &mut Line) {
-    if depth > super::DEEPEST {
-        return out.because("Commands run commands too deep to be analyzed");
+/// `complete`: all words of the command are known.
+fn inspect_words(words: &[Word], complete: bool, depth: usize, out: &mut ShellLine) {
+    if depth > super::MAX_DEPTH {
+        return out.add_reason("Commands run commands too deep to be analyzed");
     }
     let texts: Vec<&str> = words.iter().map(Word::as_str).collect();
     let Some((written, arguments)) = texts.split_first() else { return };
     let name = keys::name(written);
     if RESERVED.contains(written) {
-        out.because("A word of the shell's own stands where a command should");
+        out.add_reason("A word of the shell's own stands where a command should");
     }
     if !name.is_ascii() || words[0].pattern_at.is_some() || words[0].tilde || name.is_empty() {
-        out.because("The name of a command is unusual");
+        out.add_reason("The name of a command is unusual");
     }
     if words.iter().any(Word::may_be_option) {
-        out.because("It has a pattern that could stand for an option");
+        out.add_reason("It has a pattern that could stand for an option");
     }
     let reasons = match name {
         "git" => git::reasons(arguments),
         _ => risky::reasons(name, arguments),
     };
     for reason in reasons {
-        out.because(reason);
+        out.add_reason(reason);
     }
     let runs = wrappers::runs(name, arguments);
     let patterns = words.iter().any(|word| word.pattern_at.is_some());
-    let reads = whole && !patterns && runs.is_none() && read_only::is_read_only(name, arguments);
+    let reads = complete && !patterns && runs.is_none() && read_only::is_read_only(name, arguments);
     // A wrapper that does nothing itself is as harmless as what it runs.
-    let read_only = reads || matches!(runs, Some(Runs::Plainly(_)));
+    let read_only = reads || matches!(runs, Some(Runs::Unchanged(_)));
     out.commands.push(Command { key: keys::key(&texts), words: words.to_vec(), read_only });
     if risky::has_option_before_subcommand(name, arguments) {
         // Which word is the subcommand is not known, and a rule may forbid any of them.
-        for at in starts(arguments, 0).into_iter().skip(1) {
+        for at in possible_starts(arguments, 0).into_iter().skip(1) {
             let texts = [&[*written], &arguments[at..]].concat();
             out.commands.push(Command { key: keys::key(&texts), words: Vec::new(), read_only: false });
         }
     }
     if let Some(runs) = runs {
-        descend(runs, name, words, whole, depth, out);
+        inspect_nested(runs, name, words, complete, depth, out);
     }
 }
 
 /// What a command runs besides itself.
-fn descend(runs: Runs, name: &str, words: &[Word], whole: bool, depth: usize, out: &mut Line) {
+fn inspect_nested(runs: Runs, name: &str, words: &[Word], complete: bool, depth: usize, out: &mut ShellLine) {
     match runs {
-        Runs::Plainly(at) => inspect_words(&words[at + 1..], whole, depth + 1, out),
+        Runs::Unchanged(at) => inspect_words(&words[at + 1..], complete, depth + 1, out),
         Runs::Command(at) => {
-            out.because(format!("`{name}` runs another command"));
+            out.add_reason(format!("`{name}` runs another command"));
             let arguments: Vec<&str> = words[1..].iter().map(Word::as_str).collect();
-            for at in starts(&arguments, at) {
-                inspect_words(&words[at + 1..], whole, depth + 1, out);
+            for at in possible_starts(&arguments, at) {
+                inspect_words(&words[at + 1..], complete, depth + 1, out);
             }
         }
         Runs::Line(at) => {
-            out.because(format!("`{name}` runs a line of its own"));
+            out.add_reason(format!("`{name}` runs a line of its own"));
             analyze_into(words[at + 1].as_str(), depth + 1, out);
         }
-        Runs::Unknown => out.because(format!("`{name}` runs what is not known")),
+        Runs::Unknown => out.add_reason(format!("`{name}` runs what is not known")),
     }
 }
 
 /// Where a command may begin: at `at`, or at a later word where options that may take words stand before it.
-fn starts(arguments: &[&str], at: usize) -> Vec<usize> {
+fn possible_starts(arguments: &[&str], at: usize) -> Vec<usize> {
     let is_option = |word: &&str| word.starts_with('-');
     let first =
         (at..arguments.len()).filter(|at| !is_option(&arguments[*at]) && !arguments[*at].contains('='));
-    let most = if arguments.iter().take(at + 1).any(is_option) { MOST_STARTS } else { 1 };
+    let most = if arguments.iter().take(at + 1).any(is_option) { MAX_STARTS } else { 1 };
     first.take(most).collect()
 }
 
@@ -96,4 +96,4 @@ const RESERVED: &[&str] = &[
     "then", "until", "while", "{", "}",
 ];
 
-const MOST_STARTS: usize = 6;
+const MAX_STARTS: usize = 6;

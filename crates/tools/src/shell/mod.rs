@@ -8,8 +8,8 @@
 mod command;
 mod git;
 mod keys;
+mod line_paths;
 mod parse;
-mod places;
 mod plain_sed;
 mod read_only;
 mod repository;
@@ -17,12 +17,12 @@ mod risky;
 mod word;
 mod wrappers;
 
-pub use places::{Places, places};
+pub use line_paths::{LinePaths, find_line_paths};
 pub use word::Word;
 
 /// A line as it was understood.
 #[derive(Clone, Debug, Default)]
-pub struct Line {
+pub struct ShellLine {
     pub commands: Vec<Command>,
     /// Files that are read or written by redirection.
     pub redirected: Vec<Word>,
@@ -49,7 +49,7 @@ impl Command {
     }
 }
 
-impl Line {
+impl ShellLine {
     pub fn read_only(&self) -> bool {
         self.reasons.is_empty() && self.commands.iter().all(|command| command.read_only)
     }
@@ -70,7 +70,7 @@ impl Line {
         self.commands.iter().map(Command::text).collect()
     }
 
-    fn because(&mut self, reason: impl Into<String>) {
+    fn add_reason(&mut self, reason: impl Into<String>) {
         let reason = reason.into();
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
@@ -79,39 +79,39 @@ impl Line {
 }
 
 /// Lines longer than this are asked about without a look.
-const LONGEST: usize = 32 * 1024;
+const MAX_LENGTH: usize = 32 * 1024;
 /// How deep a shell may run a shell.
-const DEEPEST: usize = 4;
+const MAX_DEPTH: usize = 4;
 
-pub fn analyze(line: &str) -> Line {
-    let mut out = Line::default();
+pub fn analyze(line: &str) -> ShellLine {
+    let mut out = ShellLine::default();
     analyze_into(line, 0, &mut out);
     if out.commands.is_empty() && out.reasons.is_empty() {
-        out.because("It holds no command");
+        out.add_reason("It holds no command");
     }
     out
 }
 
-fn analyze_into(line: &str, depth: usize, out: &mut Line) {
-    if line.len() > LONGEST {
-        out.because("It is too long to be analyzed");
+fn analyze_into(line: &str, depth: usize, out: &mut ShellLine) {
+    if line.len() > MAX_LENGTH {
+        out.add_reason("It is too long to be analyzed");
         return;
     }
-    if depth > DEEPEST {
-        out.because("Shells run shells too deep to be analyzed");
+    if depth > MAX_DEPTH {
+        out.add_reason("Shells run shells too deep to be analyzed");
         return;
     }
-    if line.chars().any(is_strange) {
-        out.because("It holds invisible or misleading characters");
+    if line.chars().any(is_invisible) {
+        out.add_reason("It holds invisible or misleading characters");
     }
     let joined = join_lines(line);
     // Where the shell would not join them, what is analyzed is not what runs.
     if joined.len() < line.len() && (line.contains(['\'', '#']) || line.contains("<<")) {
-        out.because("It goes on over a line end in a way that is not analyzed");
+        out.add_reason("It goes on over a line end in a way that is not analyzed");
     }
     let parsed = parse::parse(&joined);
     for reason in parsed.reasons {
-        out.because(reason);
+        out.add_reason(reason);
     }
     out.redirected.extend(parsed.redirected);
     for raw in parsed.commands {
@@ -138,7 +138,7 @@ fn join_lines(line: &str) -> String {
 
 /// Characters that a reader does not see as what they are: controls, blanks that are none to a shell, marks that
 /// turn the direction of text.
-fn is_strange(char: char) -> bool {
+fn is_invisible(char: char) -> bool {
     match char {
         ' ' | '\t' | '\n' => false,
         '\u{ad}'

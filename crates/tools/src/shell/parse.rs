@@ -12,34 +12,34 @@ use super::word::Word;
 
 /// A simple command whose words the shell takes as they are; `None` for a word it makes itself.
 #[derive(Clone, Debug, Default)]
-pub struct Raw {
+pub struct RawCommand {
     pub words: Vec<Option<Word>>,
 }
 
 #[derive(Debug, Default)]
 pub struct Parsed {
-    pub commands: Vec<Raw>,
+    pub commands: Vec<RawCommand>,
     pub redirected: Vec<Word>,
     pub reasons: Vec<String>,
 }
 
-const NOT_ANALYSED: &str = "It has syntax that is not analyzed";
-const DEEPEST: usize = 100;
-const PARSE_TIME: Duration = Duration::from_millis(500);
+const NOT_ANALYZED: &str = "It has syntax that is not analyzed";
+const MAX_DEPTH: usize = 100;
+const PARSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub fn parse(line: &str) -> Parsed {
-    let mut walk = Walk { line, out: Parsed::default(), tokens: Vec::new(), depth: 0 };
+    let mut walk = TreeWalk { line, out: Parsed::default(), tokens: Vec::new(), depth: 0 };
     match tree(line) {
         Some(tree) => {
             if tree.root_node().has_error() {
-                walk.because(NOT_ANALYSED);
+                walk.add_reason(NOT_ANALYZED);
             }
             walk.statement(tree.root_node());
-            if walk.out.reasons.is_empty() && !walk.all_accounted_for() {
-                walk.because(NOT_ANALYSED);
+            if walk.out.reasons.is_empty() && !walk.covers_whole_line() {
+                walk.add_reason(NOT_ANALYZED);
             }
         }
-        None => walk.because(NOT_ANALYSED),
+        None => walk.add_reason(NOT_ANALYZED),
     }
     walk.out
 }
@@ -47,7 +47,7 @@ pub fn parse(line: &str) -> Parsed {
 fn tree(line: &str) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
-    let deadline = Instant::now() + PARSE_TIME;
+    let deadline = Instant::now() + PARSE_TIMEOUT;
     let mut in_time = |_: &tree_sitter::ParseState| {
         if Instant::now() > deadline { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
@@ -62,25 +62,25 @@ struct Token {
     command: Option<usize>,
 }
 
-struct Walk<'a> {
+struct TreeWalk<'a> {
     line: &'a str,
     out: Parsed,
     tokens: Vec<Token>,
     depth: usize,
 }
 
-impl Walk<'_> {
+impl TreeWalk<'_> {
     fn statement(&mut self, node: Node<'_>) {
-        if self.deeper() {
+        if self.enter() {
             self.known_statement(node);
             self.depth -= 1;
         }
     }
 
     /// A line can be nested deeper than our stack is.
-    fn deeper(&mut self) -> bool {
-        if self.depth >= DEEPEST {
-            self.because(NOT_ANALYSED);
+    fn enter(&mut self) -> bool {
+        if self.depth >= MAX_DEPTH {
+            self.add_reason(NOT_ANALYZED);
             return false;
         }
         self.depth += 1;
@@ -97,8 +97,8 @@ impl Walk<'_> {
             "comment" => self.comment(node),
             "test_command" => self.test(node),
             kind => {
-                self.because(reason_of(kind));
-                self.dig(node);
+                self.add_reason(reason_of(kind));
+                self.collect_commands(node);
             }
         }
     }
@@ -112,8 +112,8 @@ impl Walk<'_> {
                     "&&" | "||" | "|" | "|&" | ";" | "\n" | "(" | ")" | "{" | "}" | "!" => {
                         self.operator(child)
                     }
-                    "&" => self.because("It goes on in the background (&)"),
-                    _ => self.because(NOT_ANALYSED),
+                    "&" => self.add_reason("It goes on in the background (&)"),
+                    _ => self.add_reason(NOT_ANALYZED),
                 }
             }
         }
@@ -121,22 +121,22 @@ impl Walk<'_> {
 
     fn command(&mut self, node: Node<'_>) {
         let number = self.out.commands.len();
-        self.out.commands.push(Raw::default());
+        self.out.commands.push(RawCommand::default());
         let mut words = Vec::new();
         for child in all_children(node) {
             match child.kind() {
                 "variable_assignment" => {
-                    self.because("It sets variables for a command");
-                    self.dig(child);
+                    self.add_reason("It sets variables for a command");
+                    self.collect_commands(child);
                 }
                 "command_name" | "word" | "string" | "raw_string" | "number" | "concatenation" => {
                     words.push(self.word(child, Some(number)));
                 }
                 "file_redirect" => self.file_redirect(child),
                 kind => {
-                    self.because(reason_of(kind));
+                    self.add_reason(reason_of(kind));
                     words.push(None);
-                    self.dig(child);
+                    self.collect_commands(child);
                 }
             }
         }
@@ -153,12 +153,12 @@ impl Walk<'_> {
             Some(Ok(words)) => {
                 let words: Vec<Word> = words;
                 let words = std::iter::once(Word::plain("test")).chain(words).map(Some).collect();
-                self.out.commands.push(Raw { words });
+                self.out.commands.push(RawCommand { words });
                 self.tokens.push(Token { at, command: None });
             }
             _ => {
-                self.because(NOT_ANALYSED);
-                self.dig(node);
+                self.add_reason(NOT_ANALYZED);
+                self.collect_commands(node);
             }
         }
     }
@@ -170,8 +170,8 @@ impl Walk<'_> {
         match Word::read(raw) {
             Ok(word) => Some(word),
             Err(reason) => {
-                self.because(reason);
-                self.dig(node);
+                self.add_reason(reason);
+                self.collect_commands(node);
                 None
             }
         }
@@ -182,11 +182,11 @@ impl Walk<'_> {
             match child.kind() {
                 "file_redirect" => self.file_redirect(child),
                 "heredoc_redirect" | "herestring_redirect" => {
-                    self.because("It has a here-document");
-                    self.dig(child);
+                    self.add_reason("It has a here-document");
+                    self.collect_commands(child);
                 }
                 _ if child.is_named() => self.statement(child),
-                _ => self.because(NOT_ANALYSED),
+                _ => self.add_reason(NOT_ANALYZED),
             }
         }
     }
@@ -205,16 +205,16 @@ impl Walk<'_> {
                     targets.push(self.word(child, None));
                 }
                 kind => {
-                    self.because(reason_of(kind));
+                    self.add_reason(reason_of(kind));
                     targets.push(None);
-                    self.dig(child);
+                    self.collect_commands(child);
                 }
             }
         }
         let target = match targets.as_slice() {
             [Some(target)] => target,
             [] if matches!(operator, ">&-" | "<&-") => return,
-            _ => return self.because(NOT_ANALYSED),
+            _ => return self.add_reason(NOT_ANALYZED),
         };
         let text = target.as_str();
         let to_descriptor = text == "-" || text.bytes().all(|byte| byte.is_ascii_digit());
@@ -223,10 +223,10 @@ impl Walk<'_> {
             "<" => self.out.redirected.push(target.clone()),
             ">" | ">>" | "&>" | "&>>" | ">|" | ">&" if text == "/dev/null" => {}
             ">" | ">>" | "&>" | "&>>" | ">|" | ">&" => {
-                self.because(format!("It writes to {text}"));
+                self.add_reason(format!("It writes to {text}"));
                 self.out.redirected.push(target.clone());
             }
-            _ => self.because(NOT_ANALYSED),
+            _ => self.add_reason(NOT_ANALYZED),
         }
     }
 
@@ -236,7 +236,7 @@ impl Walk<'_> {
         let before = self.line[..at.start].chars().next_back();
         let begins = before.is_none_or(|char| " \t\n;&|()".contains(char));
         if !begins || !text.starts_with('#') || text.contains('\n') {
-            self.because(NOT_ANALYSED);
+            self.add_reason(NOT_ANALYZED);
         }
         self.tokens.push(Token { at, command: None });
     }
@@ -254,14 +254,14 @@ impl Walk<'_> {
             _ => true,
         };
         if !right {
-            self.because(NOT_ANALYSED);
+            self.add_reason(NOT_ANALYZED);
         }
         self.tokens.push(Token { at: node.byte_range(), command: None });
     }
 
     /// Looks for commands in what is not analyzed itself, so that people and rules see them.
-    fn dig(&mut self, node: Node<'_>) {
-        if !self.deeper() {
+    fn collect_commands(&mut self, node: Node<'_>) {
+        if !self.enter() {
             return;
         }
         for child in all_children(node).into_iter().filter(Node::is_named) {
@@ -269,14 +269,14 @@ impl Walk<'_> {
                 "command" | "list" | "pipeline" | "redirected_statement" | "subshell" | "negated_command" => {
                     self.statement(child);
                 }
-                _ => self.dig(child),
+                _ => self.collect_commands(child),
             }
         }
         self.depth -= 1;
     }
 
     /// Between two words of a command is blank space and no line end; between commands is an operator or a line end.
-    fn all_accounted_for(&mut self) -> bool {
+    fn covers_whole_line(&mut self) -> bool {
         self.tokens.sort_by_key(|token| (token.at.start, token.at.end));
         let mut end = 0;
         let mut last: Option<usize> = None;
@@ -302,7 +302,7 @@ impl Walk<'_> {
         self.line[end..].chars().all(|char| matches!(char, ' ' | '\t' | '\n'))
     }
 
-    fn because(&mut self, reason: impl Into<String>) {
+    fn add_reason(&mut self, reason: impl Into<String>) {
         let reason = reason.into();
         if !self.out.reasons.contains(&reason) {
             self.out.reasons.push(reason);
@@ -330,6 +330,6 @@ fn reason_of(kind: &str) -> &'static str {
             "It has a loop or a condition"
         }
         "brace_expression" => "It has a brace expansion",
-        _ => NOT_ANALYSED,
+        _ => NOT_ANALYZED,
     }
 }

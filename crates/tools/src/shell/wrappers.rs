@@ -6,7 +6,7 @@ use super::keys;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Runs {
     /// The arguments from here on are a command, run as it is.
-    Plainly(usize),
+    Unchanged(usize),
     /// The arguments from here on are a command, run in some other way.
     Command(usize),
     /// This argument is a shell line.
@@ -98,10 +98,10 @@ fn plainly(name: &str, arguments: &[&str]) -> Option<Runs> {
     };
     match (name, arguments) {
         ("timeout", [duration, command, ..]) if is_duration(duration) && !command.starts_with('-') => {
-            Some(Runs::Plainly(1))
+            Some(Runs::Unchanged(1))
         }
-        ("time" | "nice", [command, ..]) if !command.starts_with('-') => Some(Runs::Plainly(0)),
-        ("nice", ["-n", _, command, ..]) if !command.starts_with('-') => Some(Runs::Plainly(2)),
+        ("time" | "nice", [command, ..]) if !command.starts_with('-') => Some(Runs::Unchanged(0)),
+        ("nice", ["-n", _, command, ..]) if !command.starts_with('-') => Some(Runs::Unchanged(2)),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use domain::{Answer, AskKind, Review};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::edit::files::or_stopped;
+use crate::edit::files::unless_cancelled;
 use crate::offered::BuiltInTool;
 
 pub struct AskUser;
@@ -39,7 +39,7 @@ impl BuiltInTool for AskUser {
         }
         let options = input.options.into_iter().map(|label| Choice { label, description: None }).collect();
         let question = AskKind::Question { text: input.question, options, freeform: true };
-        match or_stopped(&call.cancel, call.port.ask(question)).await? {
+        match unless_cancelled(&call.cancel, call.port.ask(question)).await? {
             Answer::Text { text } => Ok(ToolResult::text(text)),
             Answer::Form { data } => Ok(ToolResult::text(data.to_string())),
             Answer::Allow { .. } => Ok(ToolResult::text("Yes.")),

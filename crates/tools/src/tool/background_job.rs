@@ -50,7 +50,7 @@ impl BuiltInTool for BackgroundJob {
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
         let session = &call.scope.session;
         match input.action {
-            Action::List => Ok(ToolResult::text(self.jobs.told(session))),
+            Action::List => Ok(ToolResult::text(self.jobs.describe(session))),
             Action::ReadOutput => self.jobs.read(session, &input.job_id).map(ToolResult::text),
             Action::Kill => self.jobs.stop(session, &input.job_id).await.map(ToolResult::text),
         }

@@ -12,12 +12,12 @@ use crate::edit::files::Files;
 use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
-use crate::paths::Resolved;
+use crate::paths::ResolvedPath;
 use crate::walk::Walk;
 
-const DEEPEST: usize = 10;
+const DEFAULT_DEPTH: usize = 10;
 /// Entries that are counted at all.
-const MOST_WALKED: usize = 100_000;
+const MAX_WALKED: usize = 100_000;
 
 pub struct DirectoryTree {
     pub files: Arc<Files>,
@@ -25,14 +25,14 @@ pub struct DirectoryTree {
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    #[serde(default = "workspace")]
+    #[serde(default = "workspace_folder")]
     path: String,
     #[serde(default, deserialize_with = "lenient::number")]
     max_depth: Option<usize>,
 }
 
 /// The folder that a missing path means.
-pub fn workspace() -> String {
+pub fn workspace_folder() -> String {
     ".".to_owned()
 }
 
@@ -52,15 +52,15 @@ impl BuiltInTool for DirectoryTree {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let path = self.files.paths.use_in(&input.path, &call)?;
-        let depth = input.max_depth.unwrap_or(DEEPEST).max(1);
+        let path = self.files.paths.resolve_approved(&input.path, &call)?;
+        let depth = input.max_depth.unwrap_or(DEFAULT_DEPTH).max(1);
         let cancel = call.cancel.clone();
-        let list = move |files: &Files, path: Resolved| tree(&path, depth, &files.limits, cancel);
+        let list = move |files: &Files, path: ResolvedPath| tree(&path, depth, &files.limits, cancel);
         self.files.blocking(&path, list).await.map(ToolResult::text)
     }
 }
 
-struct Entry {
+struct TreeEntry {
     depth: usize,
     name: String,
     folder: bool,
@@ -68,7 +68,7 @@ struct Entry {
 
 /// The path, one indented line per entry, a note where levels were left out, and a line that counts.
 pub fn tree(
-    path: &Resolved,
+    path: &ResolvedPath,
     depth: usize,
     limits: &Limits,
     cancel: CancellationToken,
@@ -80,26 +80,26 @@ pub fn tree(
     let mut walk = Walk::new(path.path(), limits.walk_time, cancel);
     let mut entries = Vec::new();
     for entry in walk.by_ref().skip(1) {
-        if entry.depth() <= depth && entries.len() < MOST_WALKED {
+        if entry.depth() <= depth && entries.len() < MAX_WALKED {
             let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            entries.push(Entry {
+            entries.push(TreeEntry {
                 depth: entry.depth(),
                 name: entry.file_name().display().to_string(),
                 folder,
             });
         }
-        if entries.len() >= MOST_WALKED {
+        if entries.len() >= MAX_WALKED {
             break;
         }
     }
     if walk.is_stopped() {
         return Err("The call was stopped.".to_owned());
     }
-    let fits =
-        (1..=depth).rev().find(|depth| entries_to(&entries, *depth) <= limits.tree_entries).unwrap_or(1);
+    let shown_depth =
+        (1..=depth).rev().find(|depth| count_to_depth(&entries, *depth) <= limits.tree_entries).unwrap_or(1);
     let (mut folders, mut files) = (0, 0);
     let mut out = format!("{}\n", path.path().display());
-    let shown = entries.iter().filter(|entry| entry.depth <= fits).take(limits.tree_entries);
+    let shown = entries.iter().filter(|entry| entry.depth <= shown_depth).take(limits.tree_entries);
     for entry in shown {
         let mark = if entry.folder { "/" } else { "" };
         if entry.folder {
@@ -118,6 +118,6 @@ pub fn tree(
     Ok(out)
 }
 
-fn entries_to(entries: &[Entry], depth: usize) -> usize {
+fn count_to_depth(entries: &[TreeEntry], depth: usize) -> usize {
     entries.iter().filter(|entry| entry.depth <= depth).count()
 }

@@ -32,7 +32,7 @@ pub struct Input {
 }
 
 impl Input {
-    pub fn change(self) -> (String, Change) {
+    pub fn into_change(self) -> (String, Change) {
         let Self { path, original_content: old, new_content: new, all_occurrences: all } = self;
         (path, Change::Replace { old, new, all })
     }
@@ -47,41 +47,46 @@ impl BuiltInTool for EditFile {
     const READ_ONLY: bool = false;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
-        let (path, change) = input.change();
+        let (path, change) = input.into_change();
         self.files.review(&path, &change, scope)
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let (path, change) = input.change();
-        make(&self.files, &path, &change, &call).await
+        let (path, change) = input.into_change();
+        apply_change(&self.files, &path, &change, &call).await
     }
 }
 
 /// Makes a change and tells what it did.
-pub async fn make(
+pub async fn apply_change(
     files: &Arc<Files>,
     path: &str,
     change: &Change,
     call: &Invocation,
 ) -> Result<ToolResult, String> {
-    let path = files.paths.use_in(path, call)?;
+    let path = files.paths.resolve_approved(path, call)?;
     let current = files.current(&path, call).await?;
     files.check_seen(&path, &current, &call.scope)?;
     let old = current.document.as_ref().map(|document| document.text().to_owned());
-    let planned = plan(current.document.as_ref(), change).map_err(|refused| refused.told(true))?;
+    let planned = plan(current.document.as_ref(), change).map_err(|refused| refused.into_message(true))?;
     if current.document.as_ref().map(Document::bytes) == Some(planned.bytes.as_slice()) {
         return Ok(ToolResult::text(format!("{} already says that; nothing was changed.", path.shown())));
     }
     if call.cancel.is_cancelled() {
         return Err("The call was stopped before anything was written.".to_owned());
     }
-    let told = file_change(path.path(), path.shown(), old.as_deref(), &planned.text);
-    let (places, forgiven) = (planned.places, planned.forgiven);
-    let note = files.write(&path, current, planned, call).await?;
+    let file_diff = file_change(path.path(), path.shown(), old.as_deref(), &planned.text);
+    let (places, forgiven) = (planned.replacements, planned.forgiven);
+    let notice = files.write(&path, current, planned, call).await?;
     let mut text = match (&old, places) {
         (None, _) => format!("Created {}.", path.shown()),
         (Some(_), 1) => {
-            format!("Changed {}: +{} -{} lines.", path.shown(), told.lines_added, told.lines_removed)
+            format!(
+                "Changed {}: +{} -{} lines.",
+                path.shown(),
+                file_diff.lines_added,
+                file_diff.lines_removed
+            )
         }
         (Some(_), places) => format!("Changed {} in {places} places.", path.shown()),
     };
@@ -90,13 +95,13 @@ pub async fn make(
             " The whitespace of original_content was not that of the file; it was matched by lines.",
         );
     }
-    if let Some(note) = note {
+    if let Some(notice) = notice {
         text.push(' ');
-        text.push_str(&note);
+        text.push_str(&notice);
     }
-    let line = first_line(&told.diff);
+    let line = first_line(&file_diff.diff);
     let locations = vec![Location { path: path.path().to_owned(), line }];
-    Ok(ToolResult { details: Some(Details::FileChange(told)), locations, ..ToolResult::text(text) })
+    Ok(ToolResult { details: Some(Details::FileChange(file_diff)), locations, ..ToolResult::text(text) })
 }
 
 /// The line of the new file where the first hunk begins: `@@ -1,3 +17,4 @@`.

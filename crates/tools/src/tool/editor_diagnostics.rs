@@ -9,7 +9,7 @@ use domain::{HostCall, HostReply, Review};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::edit::files::{Files, or_stopped};
+use crate::edit::files::{Files, unless_cancelled};
 use crate::offered::BuiltInTool;
 
 pub struct EditorDiagnostics {
@@ -43,16 +43,16 @@ impl BuiltInTool for EditorDiagnostics {
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
         let path = input.path.filter(|path| !path.is_empty());
-        let path = path.map(|path| self.files.paths.use_in(&path, &call)).transpose()?;
+        let path = path.map(|path| self.files.paths.resolve_approved(&path, &call)).transpose()?;
         if !call.port.abilities().diagnostics {
             return Err(
                 "The editor cannot tell diagnostics. Run the project's own checks with shell_command."
                     .to_owned(),
             );
         }
-        let ask = HostCall::Diagnostics { path: path.map(|path| path.path().to_owned()) };
-        match or_stopped(&call.cancel, call.port.host(ask, self.files.limits.host_time)).await? {
-            Ok(HostReply::Diagnostics(all)) => Ok(ToolResult::text(self.told(&all, &call.scope))),
+        let request = HostCall::Diagnostics { path: path.map(|path| path.path().to_owned()) };
+        match unless_cancelled(&call.cancel, call.port.host(request, self.files.limits.host_time)).await? {
+            Ok(HostReply::Diagnostics(all)) => Ok(ToolResult::text(self.describe(&all, &call.scope))),
             Ok(_) => Err("The editor gave no diagnostics. Run the project's own checks.".to_owned()),
             Err(failure) => Err(format!("The editor gave no diagnostics: {failure}")),
         }
@@ -60,7 +60,7 @@ impl BuiltInTool for EditorDiagnostics {
 }
 
 impl EditorDiagnostics {
-    fn told(&self, all: &[Diagnostic], scope: &Scope) -> String {
+    fn describe(&self, all: &[Diagnostic], scope: &Scope) -> String {
         if all.is_empty() {
             return "The editor shows no errors and no warnings.".to_owned();
         }

@@ -11,7 +11,7 @@ use crate::edit::files::blocking;
 use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::web::fetch::Fetcher;
-use crate::web::page::text_of;
+use crate::web::page::page_text;
 
 pub struct FetchUrl {
     pub fetcher: Arc<Fetcher>,
@@ -50,7 +50,7 @@ impl BuiltInTool for FetchUrl {
 pub async fn page(fetcher: &Fetcher, url: &str, cancel: &CancellationToken) -> Result<String, String> {
     let fetched = fetcher.fetch(url, cancel).await?;
     let cut = fetched.cut;
-    let text = blocking(move || Ok(text_of(&fetched))).await?;
+    let text = blocking(move || Ok(page_text(&fetched))).await?;
     Ok(if cut { text + "\n[the page is longer than what was fetched]" } else { text })
 }
 

@@ -8,12 +8,12 @@ use globset::GlobBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::directory_tree::workspace;
+use super::directory_tree::workspace_folder;
 use crate::edit::files::Files;
 use crate::editor;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
-use crate::paths::Resolved;
+use crate::paths::ResolvedPath;
 use crate::walk::Walk;
 
 pub struct Glob {
@@ -24,7 +24,7 @@ pub struct Glob {
 pub struct Input {
     /// Such as **/*.rs
     pattern: String,
-    #[serde(default = "workspace")]
+    #[serde(default = "workspace_folder")]
     path: String,
 }
 
@@ -59,21 +59,22 @@ impl BuiltInTool for Glob {
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
         let (folder, pattern) = input.split();
-        let path = self.files.paths.use_in(&folder, &call)?;
+        let path = self.files.paths.resolve_approved(&folder, &call)?;
         let cancel = call.cancel.clone();
-        let found = match editor::find(&path, &pattern, &call, &self.files).await? {
+        let found = match editor::find_files(&path, &pattern, &call, &self.files).await? {
             Some(found) => found,
             None => {
-                let search =
-                    move |files: &Files, path: Resolved| find(&path, &pattern, &files.limits, cancel);
+                let search = move |files: &Files, path: ResolvedPath| {
+                    find_files(&path, &pattern, &files.limits, cancel)
+                };
                 self.files.blocking(&path, search).await?
             }
         };
-        Ok(listed(&found, call.scope.roots.first()))
+        Ok(list_paths(&found, call.scope.roots.first()))
     }
 }
 
-fn listed(found: &Found, root: Option<&std::path::PathBuf>) -> ToolResult {
+fn list_paths(found: &FoundFiles, root: Option<&std::path::PathBuf>) -> ToolResult {
     let shown = found.paths.iter().map(|path| {
         let short = root.and_then(|root| path.strip_prefix(root).ok());
         short.unwrap_or(path).display().to_string()
@@ -88,21 +89,21 @@ fn listed(found: &Found, root: Option<&std::path::PathBuf>) -> ToolResult {
     ToolResult::text(lines.join("\n"))
 }
 
-pub struct Found {
+pub struct FoundFiles {
     pub paths: Vec<std::path::PathBuf>,
     pub more: bool,
 }
 
 /// Files below a folder that match, sorted.
-pub fn find(
-    folder: &Resolved,
+pub fn find_files(
+    folder: &ResolvedPath,
     pattern: &str,
     limits: &Limits,
     cancel: CancellationToken,
-) -> Result<Found, String> {
+) -> Result<FoundFiles, String> {
     let matcher = compile(pattern)?;
     let mut walk = Walk::new(folder.path(), limits.walk_time, cancel);
-    let mut found = Found { paths: Vec::new(), more: false };
+    let mut found = FoundFiles { paths: Vec::new(), more: false };
     for entry in walk.by_ref() {
         if entry.file_type().is_none_or(|kind| kind.is_dir()) {
             continue;
@@ -125,12 +126,12 @@ pub fn find(
 }
 
 /// A pattern without a slash matches names in every folder.
-pub fn whole(pattern: &str) -> String {
+pub fn full_pattern(pattern: &str) -> String {
     let pattern = pattern.trim_start_matches("./");
     if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") }
 }
 
 pub fn compile(pattern: &str) -> Result<globset::GlobMatcher, String> {
-    let glob = GlobBuilder::new(&whole(pattern)).literal_separator(true).build();
+    let glob = GlobBuilder::new(&full_pattern(pattern)).literal_separator(true).build();
     Ok(glob.map_err(|error| format!("`{pattern}` is not a pattern: {error}."))?.compile_matcher())
 }

@@ -14,16 +14,16 @@ use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::directory_tree::workspace;
+use super::directory_tree::workspace_folder;
 use crate::edit::files::Files;
 use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
-use crate::paths::{self, Resolved};
+use crate::paths::{self, ResolvedPath};
 use crate::walk::Walk;
 
-const LONGEST_LINE: usize = 400;
-const MOST_CONTEXT: usize = 20;
+const MAX_LINE: usize = 400;
+const MAX_CONTEXT: usize = 20;
 
 pub struct Grep {
     pub files: Arc<Files>,
@@ -33,12 +33,12 @@ pub struct Grep {
 pub struct Input {
     /// Regular expression
     pattern: String,
-    #[serde(default = "workspace")]
+    #[serde(default = "workspace_folder")]
     path: String,
     /// Only files with such names: *.{ts,tsx}
     #[serde(default)]
     include: Option<String>,
-    /// Lines around each match
+    /// MatchLines around each match
     #[serde(default, deserialize_with = "lenient::number")]
     context: Option<usize>,
     #[serde(default, deserialize_with = "lenient::flag")]
@@ -62,10 +62,10 @@ impl BuiltInTool for Grep {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let path = self.files.paths.use_in(&input.path, &call)?;
+        let path = self.files.paths.resolve_approved(&input.path, &call)?;
         let cancel = call.cancel.clone();
         let root = call.scope.roots.first().cloned();
-        let search = move |files: &Files, path: Resolved| {
+        let search = move |files: &Files, path: ResolvedPath| {
             Search::new(&input, &files.limits, root)?.run(&path, &files.limits, cancel)
         };
         self.files.blocking(&path, search).await.map(ToolResult::text)
@@ -82,7 +82,7 @@ struct Search {
     bytes: usize,
     root: Option<PathBuf>,
     out: String,
-    note: Option<String>,
+    notice: Option<String>,
 }
 
 impl Search {
@@ -93,15 +93,15 @@ impl Search {
         if !across_lines {
             builder.line_terminator(Some(b'\n'));
         }
-        let mut note = None;
+        let mut notice = None;
         let matcher = builder.build(&input.pattern).or_else(|error| {
-            note = Some("[the pattern is no regular expression; searched for as it stands]".to_owned());
+            notice = Some("[the pattern is no regular expression; searched for as it stands]".to_owned());
             builder
                 .fixed_strings(true)
                 .build(&input.pattern)
                 .map_err(|_| format!("The pattern is wrong: {error}."))
         })?;
-        let context = input.context.unwrap_or(0).min(MOST_CONTEXT);
+        let context = input.context.unwrap_or(0).min(MAX_CONTEXT);
         let searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .line_number(true)
@@ -110,8 +110,9 @@ impl Search {
             .after_context(context)
             .build();
         let include = input.include.as_deref().filter(|include| !include.is_empty()).map(|include| {
-            let whole = if include.contains('/') { include.to_owned() } else { format!("**/{include}") };
-            let glob = GlobBuilder::new(&whole).literal_separator(true).build();
+            let full_pattern =
+                if include.contains('/') { include.to_owned() } else { format!("**/{include}") };
+            let glob = GlobBuilder::new(&full_pattern).literal_separator(true).build();
             Ok::<_, String>(glob.map_err(|error| format!("include is wrong: {error}."))?.compile_matcher())
         });
         Ok(Self {
@@ -123,11 +124,16 @@ impl Search {
             bytes: limits.output_bytes,
             root,
             out: String::new(),
-            note,
+            notice,
         })
     }
 
-    fn run(mut self, from: &Resolved, limits: &Limits, cancel: CancellationToken) -> Result<String, String> {
+    fn run(
+        mut self,
+        from: &ResolvedPath,
+        limits: &Limits,
+        cancel: CancellationToken,
+    ) -> Result<String, String> {
         if from.path().symlink_metadata().is_err() {
             return Err(format!("There is no {}. Look for it with glob or directory_tree.", from.shown()));
         }
@@ -141,7 +147,7 @@ impl Search {
             if self.include.as_ref().is_some_and(|include| entry.depth() > 0 && !include.is_match(relative)) {
                 continue;
             }
-            self.file(entry.path());
+            self.search_file(entry.path());
             if self.left == 0 || self.out.len() > self.bytes {
                 full = true;
                 break;
@@ -159,13 +165,13 @@ impl Search {
         if walk.cut_short {
             self.out.push_str("[not everything was searched in the time there is; give a path]\n");
         }
-        Ok(self.note.take().map_or(String::new(), |note| note + "\n") + self.out.trim_end())
+        Ok(self.notice.take().map_or(String::new(), |notice| notice + "\n") + self.out.trim_end())
     }
 
     /// A file that cannot be read is left out.
-    fn file(&mut self, path: &Path) {
+    fn search_file(&mut self, path: &Path) {
         let Ok(file) = paths::open(path, OFlags::RDONLY | OFlags::NONBLOCK) else { return };
-        let mut lines = Lines {
+        let mut lines = MatchLines {
             out: String::new(),
             left: if self.files_only { 1 } else { self.left },
             room: self.bytes.saturating_sub(self.out.len()),
@@ -189,7 +195,7 @@ impl Search {
 }
 
 /// Collects `12: match` and `13- context`.
-struct Lines {
+struct MatchLines {
     out: String,
     left: usize,
     room: usize,
@@ -197,7 +203,7 @@ struct Lines {
     last: Option<u64>,
 }
 
-impl Lines {
+impl MatchLines {
     fn push(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
         let number = number.unwrap_or(0);
         if self.last.is_some_and(|last| last + 1 < number) && mark == '-' {
@@ -205,7 +211,7 @@ impl Lines {
         }
         let text = String::from_utf8_lossy(bytes);
         for (number, line) in (number..).zip(text.lines()) {
-            let cut = line.floor_char_boundary(LONGEST_LINE);
+            let cut = line.floor_char_boundary(MAX_LINE);
             let more = if cut < line.len() { "…" } else { "" };
             let _ = writeln!(self.out, "{number}{mark} {}{more}", &line[..cut]);
             self.last = Some(number);
@@ -213,7 +219,7 @@ impl Lines {
     }
 }
 
-impl Sink for Lines {
+impl Sink for MatchLines {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {

@@ -36,18 +36,18 @@ impl BuiltInTool for MoveFile {
         review.summary = format!("Moving {} to {}", from.shown(), to.shown());
         review.locations =
             [&from, &to].map(|path| Location { path: path.path().to_owned(), line: None }).into();
-        from.guard_git(&mut review);
-        to.guard_git(&mut review);
+        from.require_approval_for_git_files(&mut review);
+        to.require_approval_for_git_files(&mut review);
         Ok(review)
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let from = self.files.paths.use_entry_in(&input.source, &call)?;
-        let to = self.files.paths.use_entry_in(&input.destination, &call)?;
+        let from = self.files.paths.resolve_approved_entry(&input.source, &call)?;
+        let to = self.files.paths.resolve_approved_entry(&input.destination, &call)?;
         let text = format!("Moved {} to {}.", from.shown(), to.shown());
         let (old, new) = (from.path().to_owned(), to.path().to_owned());
         blocking(move || disk::rename(&from, &to)).await?;
-        self.files.seen.moved(&call.scope.session, &old, &new);
+        self.files.seen.rename(&call.scope.session, &old, &new);
         Ok(ToolResult::text(text))
     }
 }

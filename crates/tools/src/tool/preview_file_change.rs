@@ -31,10 +31,13 @@ pub struct Input {
 }
 
 impl Input {
-    fn change(self) -> (String, Change) {
+    fn into_change(self) -> (String, Change) {
         let Self { path, original_content: old, new_content: new, all_occurrences: all } = self;
-        let change =
-            if old.is_empty() { Change::Whole { content: new } } else { Change::Replace { old, new, all } };
+        let change = if old.is_empty() {
+            Change::WriteAll { content: new }
+        } else {
+            Change::Replace { old, new, all }
+        };
         (path, change)
     }
 }
@@ -47,7 +50,7 @@ impl BuiltInTool for PreviewFileChange {
     const READ_ONLY: bool = true;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
-        let (path, change) = input.change();
+        let (path, change) = input.into_change();
         let review = self.files.review(&path, &change, scope)?;
         let harmless = review.outside.is_empty();
         let summary = review.summary.replacen("Editing", "Previewing a change of", 1);
@@ -56,11 +59,12 @@ impl BuiltInTool for PreviewFileChange {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let (path, change) = input.change();
-        let path = self.files.paths.use_in(&path, &call)?;
+        let (path, change) = input.into_change();
+        let path = self.files.paths.resolve_approved(&path, &call)?;
         let current = self.files.current(&path, &call).await?;
         let old = current.document.as_ref().map(|document| document.text().to_owned());
-        let planned = plan(current.document.as_ref(), &change).map_err(|refused| refused.told(true))?;
+        let planned =
+            plan(current.document.as_ref(), &change).map_err(|refused| refused.into_message(true))?;
         let change = file_change(path.path(), path.shown(), old.as_deref(), &planned.text);
         let text = format!(
             "The user sees the change of {} (+{} -{} lines). Nothing was written.",

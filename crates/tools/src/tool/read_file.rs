@@ -14,15 +14,15 @@ use serde::Deserialize;
 use crate::edit::disk;
 use crate::edit::document::Document;
 use crate::edit::files::Files;
-use crate::edit::line_ends::Plain;
-use crate::edit::seen::{How, Stamp};
+use crate::edit::line_ends::NormalizedText;
+use crate::edit::seen::{SeenVia, TextStamp};
 use crate::editor;
 use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
-use crate::paths::Resolved;
+use crate::paths::ResolvedPath;
 
-const LONGEST_LINE: usize = 2_000;
+const MAX_LINE: usize = 2_000;
 
 pub struct ReadFile {
     pub files: Arc<Files>,
@@ -65,31 +65,31 @@ impl BuiltInTool for ReadFile {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let path = self.files.paths.use_in(&input.path, &call)?;
-        let window = Window::new(&input, &self.files.limits);
-        if let Some(refused) = editor::refusal(&path, &call, &self.files).await {
+        let path = self.files.paths.resolve_approved(&input.path, &call)?;
+        let window = LineWindow::new(&input, &self.files.limits);
+        if let Some(refused) = editor::check_readable(&path, &call, &self.files).await {
             return Err(refused);
         }
-        if let Some(image) = self.clients_image(&path, &call).await {
+        if let Some(image) = self.read_image_from_editor(&path, &call).await {
             return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
         }
         let in_client =
             if call.port.abilities().read_text { self.files.client_text(&path, &call).await? } else { None };
         let session = call.scope.session.clone();
-        let read = move |files: &Files, path: Resolved| {
-            if let Some(image) = image(&path, files.limits.image_bytes)? {
+        let read = move |files: &Files, path: ResolvedPath| {
+            if let Some(image) = load_image(&path, files.limits.image_bytes)? {
                 return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
             }
             if let Some(text) = in_client {
-                files.seen.put(&session, path.path(), Stamp::of(&text), How::Client);
-                return Ok(ToolResult::text(window.of_text(Plain::new(&text).text())));
+                files.seen.record(&session, path.path(), TextStamp::from_text(&text), SeenVia::Client);
+                return Ok(ToolResult::text(window.select_from_text(NormalizedText::new(&text).text())));
             }
-            if let Some(text) = window.of_large(&path, files.limits.file_bytes)? {
+            if let Some(text) = window.select_from_large_file(&path, files.limits.file_bytes)? {
                 return Ok(ToolResult::text(text));
             }
-            let document = load(&path, &files.limits)?;
-            files.seen.put(&session, path.path(), Stamp::of(document.text()), How::Disk);
-            Ok(ToolResult::text(window.of_text(Plain::new(&document.shown()).text())))
+            let document = load_text(&path, &files.limits)?;
+            files.seen.record(&session, path.path(), TextStamp::from_text(document.text()), SeenVia::Disk);
+            Ok(ToolResult::text(window.select_from_text(NormalizedText::new(&document.shown()).text())))
         };
         self.files.blocking(&path, read).await
     }
@@ -97,19 +97,19 @@ impl BuiltInTool for ReadFile {
 
 impl ReadFile {
     /// An image as the editor has it. Other files are asked for as text.
-    async fn clients_image(&self, path: &Resolved, call: &Invocation) -> Option<Part> {
+    async fn read_image_from_editor(&self, path: &ResolvedPath, call: &Invocation) -> Option<Part> {
         let ending = path.path().extension()?.to_str()?.to_ascii_lowercase();
         if !["png", "jpg", "jpeg", "gif", "webp"].contains(&ending.as_str()) {
             return None;
         }
-        let bytes = editor::bytes(path, self.files.limits.image_bytes, call, &self.files).await?;
+        let bytes = editor::read_bytes(path, self.files.limits.image_bytes, call, &self.files).await?;
         let mime = mime_of(bytes.first_chunk()?)?;
         Some(Part::Image { mime: mime.to_owned(), data: STANDARD.encode(bytes).into() })
     }
 }
 
 /// A text file, whole.
-pub fn load(path: &Resolved, limits: &Limits) -> Result<Document, String> {
+pub fn load_text(path: &ResolvedPath, limits: &Limits) -> Result<Document, String> {
     let shown = path.shown();
     let loaded = disk::load(path, limits.file_bytes)?
         .ok_or_else(|| format!("There is no {shown}. Look for it with glob or directory_tree."))?;
@@ -117,14 +117,14 @@ pub fn load(path: &Resolved, limits: &Limits) -> Result<Document, String> {
 }
 
 /// The file as an image, where it is one that models take.
-pub fn image(path: &Resolved, most: u64) -> Result<Option<Part>, String> {
+pub fn load_image(path: &ResolvedPath, max: u64) -> Result<Option<Part>, String> {
     let mut head = [0; 12];
     let Ok(mut file) = path.open() else { return Ok(None) };
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) || file.read_exact(&mut head).is_err() {
         return Ok(None);
     }
     let Some(mime) = mime_of(&head) else { return Ok(None) };
-    let Some(loaded) = disk::load(path, most)? else { return Ok(None) };
+    let Some(loaded) = disk::load(path, max)? else { return Ok(None) };
     Ok(Some(Part::Image { mime: mime.to_owned(), data: STANDARD.encode(loaded.bytes).into() }))
 }
 
@@ -140,13 +140,13 @@ fn mime_of(head: &[u8; 12]) -> Option<&'static str> {
 
 /// Which lines are shown, and how many bytes at most.
 #[derive(Clone, Copy, Debug)]
-pub struct Window {
+pub struct LineWindow {
     pub skip: usize,
     pub lines: usize,
     pub bytes: usize,
 }
 
-impl Window {
+impl LineWindow {
     fn new(input: &Input, limits: &Limits) -> Self {
         Self {
             skip: input.line_offset.unwrap_or(0),
@@ -156,7 +156,7 @@ impl Window {
     }
 
     /// The lines and a note how to get the others.
-    pub fn of_text(&self, text: &str) -> String {
+    pub fn select_from_text(&self, text: &str) -> String {
         let total = text.lines().count();
         if total == 0 {
             return "(The file is empty.)".to_owned();
@@ -174,22 +174,22 @@ impl Window {
         }
         let end = self.skip + shown;
         if end < total {
-            self.note(&mut out, end, &format!(" of {total}"));
+            self.push_notice(&mut out, end, &format!(" of {total}"));
         }
         out
     }
 
     /// For files too large to be taken whole: the lines by streaming.
-    fn of_large(&self, path: &Resolved, most: u64) -> Result<Option<String>, String> {
-        let told = |error: std::io::Error| format!("{} cannot be read: {error}.", path.shown());
+    fn select_from_large_file(&self, path: &ResolvedPath, max: u64) -> Result<Option<String>, String> {
+        let describe_error = |error: std::io::Error| format!("{} cannot be read: {error}.", path.shown());
         let Ok(file) = path.open() else { return Ok(None) };
-        let metadata = file.metadata().map_err(told)?;
-        if !metadata.is_file() || metadata.len() <= most {
+        let metadata = file.metadata().map_err(describe_error)?;
+        if !metadata.is_file() || metadata.len() <= max {
             return Ok(None);
         }
         let mut reader = BufReader::with_capacity(64 * 1024, file);
         for _ in 0..self.skip {
-            if reader.skip_until(b'\n').map_err(told)? == 0 {
+            if reader.skip_until(b'\n').map_err(describe_error)? == 0 {
                 return Ok(Some("(The file has fewer lines.)".to_owned()));
             }
         }
@@ -198,7 +198,8 @@ impl Window {
         let mut line = Vec::new();
         while end < self.skip + self.lines {
             line.clear();
-            let read = (&mut reader).take(1024 * 1024).read_until(b'\n', &mut line).map_err(told)?;
+            let read =
+                (&mut reader).take(1024 * 1024).read_until(b'\n', &mut line).map_err(describe_error)?;
             if read == 0 {
                 return Ok(Some(out));
             }
@@ -210,13 +211,13 @@ impl Window {
             }
             end += 1;
         }
-        self.note(&mut out, end, "");
+        self.push_notice(&mut out, end, "");
         Ok(Some(out))
     }
 
     /// False when there is no more room; the first line always finds some.
     fn push(&self, out: &mut String, line: &str) -> bool {
-        let cut = line.floor_char_boundary(LONGEST_LINE);
+        let cut = line.floor_char_boundary(MAX_LINE);
         if !out.is_empty() && out.len() + cut > self.bytes {
             return false;
         }
@@ -227,7 +228,7 @@ impl Window {
         true
     }
 
-    fn note(&self, out: &mut String, end: usize, of: &str) {
+    fn push_notice(&self, out: &mut String, end: usize, of: &str) {
         if !out.ends_with('\n') {
             out.push('\n');
         }

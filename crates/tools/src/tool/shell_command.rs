@@ -11,24 +11,24 @@ use process::{End, Finished, OutputLimit, Spawn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::directory_tree::workspace;
+use super::directory_tree::workspace_folder;
 use crate::edit::files::Files;
 use crate::editor;
 use crate::jobs::Jobs;
 use crate::lenient;
 use crate::offered::BuiltInTool;
-use crate::paths::Resolved;
-use crate::shell::{self, Line, Places};
+use crate::paths::ResolvedPath;
+use crate::shell::{self, LinePaths, ShellLine};
 
 pub struct ShellCommand {
     pub files: Arc<Files>,
     pub jobs: Arc<Jobs>,
-    pub runner: Runner,
+    pub runner: ShellRunner,
 }
 
 /// How a line is run.
 #[derive(Clone, Debug)]
-pub struct Runner {
+pub struct ShellRunner {
     pub shell: Option<Vec<String>>,
     pub withheld: Vec<String>,
     pub home: Option<std::path::PathBuf>,
@@ -37,7 +37,7 @@ pub struct Runner {
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
     command: String,
-    #[serde(default = "workspace")]
+    #[serde(default = "workspace_folder")]
     working_directory: String,
     /// Milliseconds, at most 600000
     #[serde(default, deserialize_with = "lenient::number")]
@@ -70,44 +70,44 @@ impl BuiltInTool for ShellCommand {
         let mut review = Review { summary: format!("$ {}", input.command.trim()), ..Review::default() };
         let folder =
             self.files.paths.review("working_directory", &input.working_directory, scope, &mut review)?;
-        let (line, places) = self.look(&input.command, &folder, scope);
-        for path in places.outside {
+        let (line, paths) = self.analyze(&input.command, &folder, scope);
+        for path in paths.outside {
             if !review.outside.contains(&path) {
                 review.outside.push(path);
             }
         }
-        self.files.paths.review_line(&input.command, scope, &review.outside);
+        self.files.paths.record_line_paths(&input.command, scope, &review.outside);
         review.keys = line.keys();
         review.commands = line.texts();
         let is_remembered = |key: &String| scope.remembered.contains(key);
         let parts =
             review.keys.iter().map(|key| ShellPart { key: key.clone(), remembered: is_remembered(key) });
         review.details = Some(Details::Shell { commands: parts.collect() });
-        let reasons: Vec<String> = line.reasons.iter().chain(&places.reasons).cloned().collect();
+        let reasons: Vec<String> = line.reasons.iter().chain(&paths.reasons).cloned().collect();
         if !reasons.is_empty() {
             review.must_ask = Some(format!("{}.", reasons.join("; ")));
         }
         let safe = review.must_ask.is_none() && review.outside.is_empty();
         review.changes = !(safe && line.read_only());
-        let may = |command: &shell::Command| command.read_only || is_remembered(&command.key);
-        review.harmless = safe && line.commands.iter().all(may);
+        let is_allowed = |command: &shell::Command| command.read_only || is_remembered(&command.key);
+        review.harmless = safe && line.commands.iter().all(is_allowed);
         Ok(review)
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let folder = self.files.paths.use_in(&input.working_directory, &call)?;
-        let (line, places) = self.look(&input.command, &folder, &call.scope);
+        let folder = self.files.paths.resolve_approved(&input.working_directory, &call)?;
+        let (line, paths) = self.analyze(&input.command, &folder, &call.scope);
         let approved = |path: &&std::path::PathBuf| {
-            call.outside_allowed && self.files.paths.line_led_to(&input.command, path, &call)
+            call.outside_allowed && self.files.paths.line_was_approved_with(&input.command, path, &call)
         };
-        if let Some(path) = places.outside.iter().find(|path| !approved(path)) {
+        if let Some(path) = paths.outside.iter().find(|path| !approved(path)) {
             return Err(format!(
                 "{} is outside the workspace and this call was not approved for it.",
                 path.display()
             ));
         }
-        let reads = line.read_only() && places.reasons.is_empty();
-        if call.scope.plan && !(reads && places.outside.is_empty()) {
+        let reads = line.read_only() && paths.reasons.is_empty();
+        if call.scope.plan && !(reads && paths.outside.is_empty()) {
             return Err("The plan behavior runs only commands that change nothing.".to_owned());
         }
         if let Some(label) = input.background {
@@ -116,35 +116,35 @@ impl BuiltInTool for ShellCommand {
         }
         let limits = &self.files.limits;
         let asked = input.timeout.map(|millis| Duration::from_millis(millis as u64));
-        let time = asked.unwrap_or(limits.shell_time).min(limits.shell_time_most);
+        let time = asked.unwrap_or(limits.shell_time).min(limits.max_shell_time);
         if call.port.abilities().terminal {
             let terminal = self.terminal(input.command, &folder, reads, time);
-            return editor::run(terminal, time, &call, &self.files).await;
+            return editor::run_in_terminal(terminal, time, &call, &self.files).await;
         }
         let spawn = self.spawn(&input.command, &folder, reads);
         let half = limits.output_bytes / 2;
         let spawn = spawn.deadline(time).limit(OutputLimit { head: half, tail: half });
-        let stream = Stream::new(call.port.clone());
+        let stream = OutputStream::new(call.port.clone());
         let finished = spawn
             .run_with(&call.cancel, |_, bytes| stream.push(bytes))
             .await
             .map_err(|error| error.to_string())?;
         stream.finish();
-        Ok(told(&finished, time))
+        Ok(describe_result(&finished, time))
     }
 }
 
 impl ShellCommand {
-    fn look(&self, command: &str, folder: &Resolved, scope: &Scope) -> (Line, Places) {
+    fn analyze(&self, command: &str, folder: &ResolvedPath, scope: &Scope) -> (ShellLine, LinePaths) {
         let mut line = shell::analyze(command);
         if self.runner.shell.is_some() {
             line.reasons.push("It is for a shell whose lines are not analyzed".to_owned());
         }
-        let places = shell::places(&line, folder.path(), scope, self.runner.home.as_deref());
-        (line, places)
+        let paths = shell::find_line_paths(&line, folder.path(), scope, self.runner.home.as_deref());
+        (line, paths)
     }
 
-    fn spawn(&self, command: &str, folder: &Resolved, reads: bool) -> Spawn {
+    fn spawn(&self, command: &str, folder: &ResolvedPath, reads: bool) -> Spawn {
         let spawn = match self.runner.shell.as_deref() {
             Some([program, arguments @ ..]) => Spawn::new(program).args(arguments).arg(command),
             _ => Spawn::shell(command),
@@ -152,7 +152,7 @@ impl ShellCommand {
         let spawn = spawn
             .directory(folder.path())
             .merge_stderr()
-            .envs(NOBODY_THERE.iter().copied())
+            .envs(NON_INTERACTIVE.iter().copied())
             // A folder of its own is not ours to search.
             .without_env(["CDPATH"])
             .without_env(&self.runner.withheld);
@@ -161,14 +161,14 @@ impl ShellCommand {
     }
 
     /// The same for a terminal of the editor, which can set variables but not take them away.
-    fn terminal(&self, command: String, folder: &Resolved, reads: bool, time: Duration) -> Terminal {
+    fn terminal(&self, command: String, folder: &ResolvedPath, reads: bool, time: Duration) -> Terminal {
         let (program, mut arguments) = match self.runner.shell.as_deref() {
             Some([program, arguments @ ..]) => (program.clone(), arguments.to_vec()),
             _ => ("bash".to_owned(), vec!["-c".to_owned()]),
         };
         arguments.push(command);
         let quiet = if reads { QUIET_GIT } else { &[] };
-        let set = NOBODY_THERE.iter().chain(quiet).map(|(name, value)| ((*name).into(), (*value).into()));
+        let set = NON_INTERACTIVE.iter().chain(quiet).map(|(name, value)| ((*name).into(), (*value).into()));
         let withheld = self.runner.withheld.iter().map(|name| (name.clone(), String::new()));
         Terminal {
             command: program,
@@ -182,7 +182,7 @@ impl ShellCommand {
 }
 
 /// Nobody is there to page, to edit or to type.
-const NOBODY_THERE: &[(&str, &str)] =
+const NON_INTERACTIVE: &[(&str, &str)] =
     &[("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_EDITOR", "true")];
 
 /// Settings of a repository that make git run programs, switched off.
@@ -204,12 +204,12 @@ const QUIET_GIT: &[(&str, &str)] = &[
 ];
 
 /// Bytes as they come, shown as whole characters.
-struct Stream {
+struct OutputStream {
     port: Arc<dyn ToolContext>,
     rest: Mutex<Vec<u8>>,
 }
 
-impl Stream {
+impl OutputStream {
     fn new(port: Arc<dyn ToolContext>) -> Self {
         Self { port, rest: Mutex::default() }
     }
@@ -217,13 +217,13 @@ impl Stream {
     fn push(&self, bytes: &[u8]) {
         let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         rest.extend_from_slice(bytes);
-        let whole = match std::str::from_utf8(&rest) {
+        let complete = match std::str::from_utf8(&rest) {
             Ok(_) => rest.len(),
             // A character that is not there in whole yet waits for the rest of it.
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             Err(_) => rest.len(),
         };
-        let ready: Vec<u8> = rest.drain(..whole).collect();
+        let ready: Vec<u8> = rest.drain(..complete).collect();
         if !ready.is_empty() {
             self.port.output(&String::from_utf8_lossy(&ready));
         }
@@ -237,11 +237,11 @@ impl Stream {
     }
 }
 
-fn told(finished: &Finished, time: Duration) -> ToolResult {
+fn describe_result(finished: &Finished, time: Duration) -> ToolResult {
     let output = finished.stdout.text();
     let output = output.trim_end();
     let output = if output.is_empty() { "(no output)" } else { output };
-    let note = match finished.end {
+    let notice = match finished.end {
         End::Exited(0) => return ToolResult::text(output),
         End::Exited(code) => format!("[exit code {code}]"),
         End::Signalled(signal) => format!("[ended by signal {signal}]"),
@@ -251,5 +251,5 @@ fn told(finished: &Finished, time: Duration) -> ToolResult {
         ),
         End::Stopped => "[stopped by the user]".to_owned(),
     };
-    ToolResult { error: true, ..ToolResult::text(format!("{output}\n{note}")) }
+    ToolResult { error: true, ..ToolResult::text(format!("{output}\n{notice}")) }
 }

@@ -13,11 +13,11 @@ pub struct Task;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    tasks: Vec<Entry>,
+    tasks: Vec<TaskInput>,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Entry {
+struct TaskInput {
     #[serde(alias = "content", alias = "subject")]
     text: String,
     #[serde(default)]
@@ -36,12 +36,12 @@ enum Status {
     Done,
 }
 
-const MOST: usize = 100;
+const MAX_TASKS: usize = 100;
 
 impl Input {
-    fn entries(self) -> Result<Vec<PlanEntry>, String> {
-        if self.tasks.len() > MOST {
-            return Err(format!("A list has at most {MOST} tasks. Put some together."));
+    fn into_entries(self) -> Result<Vec<PlanEntry>, String> {
+        if self.tasks.len() > MAX_TASKS {
+            return Err(format!("A list has at most {MAX_TASKS} tasks. Put some together."));
         }
         let entries = self.tasks.into_iter().map(|entry| PlanEntry {
             text: entry.text,
@@ -65,19 +65,19 @@ impl BuiltInTool for Task {
     const READ_ONLY: bool = true;
 
     fn review(&self, input: Input, _: &Scope) -> Result<Review, String> {
-        let entries = input.entries()?;
-        let summary = summary(&entries);
+        let entries = input.into_entries()?;
+        let summary = summarize(&entries);
         Ok(Review { summary, details: Some(Details::Tasks { entries }), harmless: true, ..Review::default() })
     }
 
     async fn run(&self, input: Input, _: Invocation) -> Result<ToolResult, String> {
-        let entries = input.entries()?;
-        let text = summary(&entries);
+        let entries = input.into_entries()?;
+        let text = summarize(&entries);
         Ok(ToolResult { details: Some(Details::Tasks { entries }), ..ToolResult::text(text) })
     }
 }
 
-fn summary(entries: &[PlanEntry]) -> String {
+fn summarize(entries: &[PlanEntry]) -> String {
     let done = entries.iter().filter(|entry| entry.status == PlanStatus::Done).count();
     format!("Tasks: {done} of {} done", entries.len())
 }

@@ -7,7 +7,7 @@ use domain::tool::{Invocation, Scope, ToolResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::edit_file::make;
+use super::edit_file::apply_change;
 use crate::edit::files::Files;
 use crate::edit::plan::Change;
 use crate::offered::BuiltInTool;
@@ -31,10 +31,10 @@ impl BuiltInTool for WriteFile {
     const READ_ONLY: bool = false;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
-        self.files.review(&input.path, &Change::Whole { content: input.content }, scope)
+        self.files.review(&input.path, &Change::WriteAll { content: input.content }, scope)
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        make(&self.files, &input.path, &Change::Whole { content: input.content }, &call).await
+        apply_change(&self.files, &input.path, &Change::WriteAll { content: input.content }, &call).await
     }
 }

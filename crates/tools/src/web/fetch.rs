@@ -14,26 +14,26 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response, Url, redirect};
 
 use super::address::is_public;
-use crate::edit::files::or_stopped;
+use crate::edit::files::unless_cancelled;
 
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 const ACCEPTED: &str = "text/markdown, text/html;q=0.9, application/json;q=0.8, text/*;q=0.7, */*;q=0.1";
 
 /// What a page may be asked for from.
-type Permits = fn(IpAddr) -> bool;
+type AddressFilter = fn(IpAddr) -> bool;
 
 pub struct Fetcher {
-    permits: Permits,
+    permits: AddressFilter,
     /// Hosts that may be reached wherever they are.
     hosts: Arc<[String]>,
-    most_bytes: usize,
+    max_bytes: usize,
     time: Duration,
     client: OnceLock<Client>,
 }
 
 /// A body, at most as long as is allowed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fetched {
+pub struct FetchedPage {
     /// Where it came from in the end.
     pub url: String,
     /// Without parameters, lower case.
@@ -45,31 +45,31 @@ pub struct Fetched {
 }
 
 impl Fetcher {
-    pub fn new(hosts: Vec<String>, most_bytes: usize, time: Duration) -> Self {
-        Self { permits: is_public, hosts: hosts.into(), most_bytes, time, client: OnceLock::new() }
+    pub fn new(hosts: Vec<String>, max_bytes: usize, time: Duration) -> Self {
+        Self { permits: is_public, hosts: hosts.into(), max_bytes, time, client: OnceLock::new() }
     }
 
     /// For addresses that a person named, not a model or a page.
-    pub fn anywhere(most_bytes: usize, time: Duration) -> Self {
-        Self { permits: |_| true, ..Self::new(Vec::new(), most_bytes, time) }
+    pub fn anywhere(max_bytes: usize, time: Duration) -> Self {
+        Self { permits: |_| true, ..Self::new(Vec::new(), max_bytes, time) }
     }
 
-    pub async fn fetch(&self, url: &str, cancel: &CancellationToken) -> Result<Fetched, String> {
-        let whole = tokio::time::timeout(self.time, self.follow(url));
-        match or_stopped(cancel, whole).await? {
+    pub async fn fetch(&self, url: &str, cancel: &CancellationToken) -> Result<FetchedPage, String> {
+        let with_timeout = tokio::time::timeout(self.time, self.follow(url));
+        match unless_cancelled(cancel, with_timeout).await? {
             Ok(fetched) => fetched,
             Err(_) => Err(format!("{url} took longer than {} seconds.", self.time.as_secs())),
         }
     }
 
-    async fn follow(&self, url: &str) -> Result<Fetched, String> {
+    async fn follow(&self, url: &str) -> Result<FetchedPage, String> {
         let mut url = Url::parse(url).map_err(|error| format!("{url} is not an address: {error}."))?;
-        for _ in 0..=MOST_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             self.check(&url)?;
             let request = self.client()?.get(url.clone()).header(ACCEPT, ACCEPTED);
-            let response = request.send().await.map_err(|error| told(&url, &error))?;
+            let response = request.send().await.map_err(|error| describe_error(&url, &error))?;
             if !response.status().is_redirection() {
-                return self.body(url, response).await;
+                return self.read_body(url, response).await;
             }
             let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let location = location.ok_or_else(|| format!("{url} redirects to nowhere."))?;
@@ -88,12 +88,14 @@ impl Fetcher {
         }
         let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         match host.parse::<IpAddr>() {
-            Ok(address) if !(self.permits)(address) && !is_named(&self.hosts, host) => Err(refused(host)),
+            Ok(address) if !(self.permits)(address) && !is_named(&self.hosts, host) => {
+                Err(describe_refusal(host))
+            }
             _ => Ok(()),
         }
     }
 
-    async fn body(&self, url: Url, mut response: Response) -> Result<Fetched, String> {
+    async fn read_body(&self, url: Url, mut response: Response) -> Result<FetchedPage, String> {
         let status = response.status();
         if !status.is_success() {
             return Err(format!("{url} answers {status}."));
@@ -110,15 +112,15 @@ impl Fetcher {
         }
         let mut bytes = Vec::new();
         let mut cut = false;
-        while let Some(piece) = response.chunk().await.map_err(|error| told(&url, &error))? {
-            let room = self.most_bytes - bytes.len();
+        while let Some(piece) = response.chunk().await.map_err(|error| describe_error(&url, &error))? {
+            let room = self.max_bytes - bytes.len();
             bytes.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.len() > room {
                 cut = true;
                 break;
             }
         }
-        Ok(Fetched { url: url.into(), kind, charset, bytes, cut })
+        Ok(FetchedPage { url: url.into(), kind, charset, bytes, cut })
     }
 
     /// Made at the first use: it reads the system's certificates.
@@ -144,7 +146,7 @@ impl Fetcher {
 
 /// Resolves names to addresses that may be reached. The connection is made to one of these and no other.
 struct Resolver {
-    permits: Permits,
+    permits: AddressFilter,
     hosts: Arc<[String]>,
 }
 
@@ -161,14 +163,14 @@ impl Resolve for Resolver {
             let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             // One that leads inside is enough to distrust the name.
             if !named && addresses.iter().any(|address| !permits(address.ip())) {
-                return Err(io::Error::other(refused(&host)).into());
+                return Err(io::Error::other(describe_refusal(&host)).into());
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }
 
-fn refused(host: &str) -> String {
+fn describe_refusal(host: &str) -> String {
     format!(
         "{host} is not on the public internet, so it is not fetched. The user can allow it: toolCall.fetchUrl.allowedHosts"
     )
@@ -193,7 +195,7 @@ fn is_text(kind: &str) -> bool {
 }
 
 /// The innermost cause says what a person can use.
-fn told(url: &Url, error: &reqwest::Error) -> String {
+fn describe_error(url: &Url, error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
@@ -255,11 +257,11 @@ mod tests {
     async fn every_hop_is_checked() {
         let port = serve(answer).await;
         // Only this one address may be reached, as only public ones may otherwise.
-        let permits: Permits = |address| address == IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let permits: AddressFilter = |address| address == IpAddr::V4(Ipv4Addr::LOCALHOST);
         let fetcher = Fetcher {
             permits,
             hosts: Arc::new([]),
-            most_bytes: 1_000,
+            max_bytes: 1_000,
             time: Duration::from_millis(1_500),
             client: OnceLock::new(),
         };

@@ -29,7 +29,7 @@ const UNSEEN: &[&str] =
 const WANTED: &[&str] = &["href", "src", "alt", "start"];
 
 impl<'a> Tokens<'a> {
-    pub fn of(page: &'a str) -> Self {
+    pub fn new(page: &'a str) -> Self {
         Self { rest: page }
     }
 

@@ -1,9 +1,9 @@
 //! A fetched body as text a model can read: HTML as a plain kind of markdown, other text as it is.
 
-use super::fetch::Fetched;
+use super::fetch::FetchedPage;
 use super::html::{Token, Tokens};
 
-pub fn text_of(fetched: &Fetched) -> String {
+pub fn page_text(fetched: &FetchedPage) -> String {
     let text = decode(&fetched.bytes, fetched.charset.as_deref());
     if matches!(fetched.kind.as_str(), "text/html" | "application/xhtml+xml") {
         let base = reqwest::Url::parse(&fetched.url).ok();
@@ -14,7 +14,7 @@ pub fn text_of(fetched: &Fetched) -> String {
 
 fn decode(bytes: &[u8], charset: Option<&str>) -> String {
     let named = charset
-        .or_else(|| declared(bytes))
+        .or_else(|| find_declared_charset(bytes))
         .and_then(|name| encoding_rs::Encoding::for_label(name.as_bytes()));
     let fallback =
         if std::str::from_utf8(bytes).is_ok() { encoding_rs::UTF_8 } else { encoding_rs::WINDOWS_1252 };
@@ -22,7 +22,7 @@ fn decode(bytes: &[u8], charset: Option<&str>) -> String {
 }
 
 /// `<meta charset=…>` near the beginning.
-fn declared(bytes: &[u8]) -> Option<&str> {
+fn find_declared_charset(bytes: &[u8]) -> Option<&str> {
     let head = &bytes[..bytes.len().min(1_024)];
     let at = head.windows(8).position(|window| window.eq_ignore_ascii_case(b"charset="))?;
     let rest = &head[at + 8..];
@@ -31,17 +31,17 @@ fn declared(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(&rest[..end]).ok()
 }
 
-const DEEPEST_LIST: usize = 12;
-const LONGEST_LINK: usize = 300;
+const MAX_LIST_DEPTH: usize = 12;
+const MAX_LINK: usize = 300;
 
 #[derive(Default)]
 struct Page {
     base: Option<reqwest::Url>,
     out: String,
     /// Line ends that are due before the next text.
-    breaks: usize,
+    line_breaks_pending: usize,
     /// A blank is due before the next text of the line.
-    blank: bool,
+    space_pending: bool,
     preformatted: usize,
     /// Numbers of the items so far; `None` for lists without numbers.
     lists: Vec<Option<usize>>,
@@ -51,9 +51,9 @@ struct Page {
 
 impl Page {
     fn render(mut self, html: &str) -> String {
-        for token in Tokens::of(html) {
+        for token in Tokens::new(html) {
             match token {
-                Token::Text(text) if self.preformatted > 0 => self.verbatim(&text),
+                Token::Text(text) if self.preformatted > 0 => self.push_preformatted(&text),
                 Token::Text(text) => self.text(&text),
                 Token::Open { name, attributes } => self.open(&name, &attributes),
                 Token::Close { name } => self.close(&name),
@@ -70,18 +70,18 @@ impl Page {
         match name {
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
                 self.end_lines(2);
-                self.mark(&"#".repeat(usize::from(name.as_bytes()[1] - b'0')));
-                self.blank = true;
+                self.push_text(&"#".repeat(usize::from(name.as_bytes()[1] - b'0')));
+                self.space_pending = true;
             }
             "br" => self.end_lines(1),
             "hr" => {
                 self.end_lines(2);
-                self.mark("---");
+                self.push_text("---");
                 self.end_lines(2);
             }
             "pre" => {
                 self.end_lines(2);
-                self.mark("```");
+                self.push_text("```");
                 self.end_lines(1);
                 self.preformatted += 1;
             }
@@ -91,7 +91,7 @@ impl Page {
             "a" => {
                 let link = attribute("href").and_then(|href| self.link(href));
                 if link.is_some() {
-                    self.mark("[");
+                    self.push_text("[");
                 }
                 self.links.push(link);
             }
@@ -100,8 +100,8 @@ impl Page {
                     self.text(&format!("[image: {}]", alt.trim()));
                 }
             }
-            "code" | "kbd" | "samp" if self.preformatted == 0 => self.mark("`"),
-            "b" | "strong" if self.preformatted == 0 => self.mark("**"),
+            "code" | "kbd" | "samp" if self.preformatted == 0 => self.push_text("`"),
+            "b" | "strong" if self.preformatted == 0 => self.push_text("**"),
             "td" | "th" => self.text(" | "),
             _ => self.end_lines(lines_around(name)),
         }
@@ -112,7 +112,7 @@ impl Page {
             "pre" if self.preformatted > 0 => {
                 self.preformatted -= 1;
                 self.end_lines(1);
-                self.mark("```");
+                self.push_text("```");
                 self.end_lines(2);
             }
             "ul" | "ol" | "menu" => {
@@ -121,11 +121,11 @@ impl Page {
             }
             "a" => {
                 if let Some(Some(link)) = self.links.pop() {
-                    self.glued(&format!("]({link})"));
+                    self.push_attached(&format!("]({link})"));
                 }
             }
-            "code" | "kbd" | "samp" if self.preformatted == 0 => self.glued("`"),
-            "b" | "strong" if self.preformatted == 0 => self.glued("**"),
+            "code" | "kbd" | "samp" if self.preformatted == 0 => self.push_attached("`"),
+            "b" | "strong" if self.preformatted == 0 => self.push_attached("**"),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => self.end_lines(2),
             _ => self.end_lines(lines_around(name)),
         }
@@ -138,7 +138,7 @@ impl Page {
 
     fn item(&mut self) {
         self.end_lines(1);
-        let depth = self.lists.len().clamp(1, DEEPEST_LIST);
+        let depth = self.lists.len().clamp(1, MAX_LIST_DEPTH);
         let sign = match self.lists.last_mut() {
             Some(Some(number)) => {
                 *number += 1;
@@ -146,58 +146,58 @@ impl Page {
             }
             _ => "*".to_owned(),
         };
-        self.mark(&format!("{}{sign}", "  ".repeat(depth - 1)));
-        self.blank = true;
+        self.push_text(&format!("{}{sign}", "  ".repeat(depth - 1)));
+        self.space_pending = true;
     }
 
     /// Text in which blank space is one blank.
     fn text(&mut self, text: &str) {
         if text.starts_with(char::is_whitespace) {
-            self.blank = true;
+            self.space_pending = true;
         }
         for word in text.split_whitespace() {
-            self.mark(word);
-            self.blank = true;
+            self.push_text(word);
+            self.space_pending = true;
         }
         if !text.ends_with(char::is_whitespace) && !text.is_empty() {
-            self.blank = false;
+            self.space_pending = false;
         }
     }
 
-    fn verbatim(&mut self, text: &str) {
+    fn push_preformatted(&mut self, text: &str) {
         if !text.is_empty() {
-            self.settle();
+            self.flush_spacing();
             self.out.push_str(text);
         }
     }
 
     /// Text with the blanks and line ends that are due before it.
-    fn mark(&mut self, text: &str) {
-        self.settle();
+    fn push_text(&mut self, text: &str) {
+        self.flush_spacing();
         self.out.push_str(text);
     }
 
     /// Text that belongs to what stands before it; a blank that is due comes after it.
-    fn glued(&mut self, text: &str) {
+    fn push_attached(&mut self, text: &str) {
         self.out.push_str(text);
     }
 
-    fn settle(&mut self) {
-        if self.breaks > 0 {
+    fn flush_spacing(&mut self) {
+        if self.line_breaks_pending > 0 {
             self.out.truncate(self.out.trim_end_matches([' ', '\n']).len());
             if !self.out.is_empty() {
-                self.out.extend(std::iter::repeat_n('\n', self.breaks));
+                self.out.extend(std::iter::repeat_n('\n', self.line_breaks_pending));
             }
-        } else if self.blank && !self.out.is_empty() && !self.out.ends_with([' ', '\n', '[']) {
+        } else if self.space_pending && !self.out.is_empty() && !self.out.ends_with([' ', '\n', '[']) {
             self.out.push(' ');
         }
-        (self.breaks, self.blank) = (0, false);
+        (self.line_breaks_pending, self.space_pending) = (0, false);
     }
 
     fn end_lines(&mut self, count: usize) {
-        self.breaks = self.breaks.max(count);
+        self.line_breaks_pending = self.line_breaks_pending.max(count);
         if count > 0 {
-            self.blank = false;
+            self.space_pending = false;
         }
     }
 
@@ -211,7 +211,7 @@ impl Page {
             None => reqwest::Url::parse(href).ok()?,
         };
         let text = url.to_string();
-        (matches!(url.scheme(), "http" | "https" | "mailto") && text.len() <= LONGEST_LINK).then_some(text)
+        (matches!(url.scheme(), "http" | "https" | "mailto") && text.len() <= MAX_LINK).then_some(text)
     }
 }
 
@@ -231,14 +231,14 @@ mod tests {
     use super::*;
 
     fn page(kind: &str, bytes: &[u8]) -> String {
-        let fetched = Fetched {
+        let fetched = FetchedPage {
             url: "http://x.org/a/".to_owned(),
             kind: kind.to_owned(),
             charset: None,
             bytes: bytes.to_vec(),
             cut: false,
         };
-        text_of(&fetched)
+        page_text(&fetched)
     }
 
     #[test]

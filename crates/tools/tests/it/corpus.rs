@@ -110,7 +110,7 @@ fn case(seed: u64) -> Case {
 
     let plain = |text: &str| text.replace("\r\n", "\n");
     let change = if whole {
-        Change::Whole { content: plain(&after) }
+        Change::WriteAll { content: plain(&after) }
     } else {
         // Blanks at the ends of lines are what models get wrong most.
         let wrong = if new.is_empty() { "" } else { ["", "", " "][dice.roll(3)] };

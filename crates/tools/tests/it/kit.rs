@@ -11,12 +11,12 @@ use domain::{
     Review, SessionId, Tool,
 };
 use serde_json::Value;
-use tools::{BuiltIn, Options};
+use tools::{BuiltInTools, Options};
 
 pub struct Bench {
     pub folder: tempfile::TempDir,
     pub root: PathBuf,
-    pub source: BuiltIn,
+    pub source: BuiltInTools,
     pub port: Arc<Client>,
     pub scope: Scope,
     pub outside_allowed: bool,
@@ -38,7 +38,7 @@ impl Bench {
             plan: false,
             remembered: Arc::new([]),
         };
-        let (source, port) = (BuiltIn::new(options), Arc::default());
+        let (source, port) = (BuiltInTools::new(options), Arc::default());
         Self { folder, root, source, port, scope, outside_allowed: false, cancel: CancellationToken::new() }
     }
 

@@ -2,11 +2,11 @@
 
 use domain::tool::ToolSource;
 use serde_json::json;
-use tools::{BuiltIn, Options};
+use tools::{BuiltInTools, Options};
 
 #[test]
 fn all_descriptions_fit_the_first_request() {
-    let source = BuiltIn::new(Options::default());
+    let source = BuiltInTools::new(Options::default());
     let mut total = 0;
     for tool in source.tools() {
         let spec = tool.spec();
@@ -31,7 +31,7 @@ fn all_descriptions_fit_the_first_request() {
 fn disabled_tools_are_not_offered() {
     let mut options = Options::default();
     options.disabled.insert("write_file".to_owned());
-    let source = BuiltIn::new(options);
+    let source = BuiltInTools::new(options);
     let servers = source.servers();
     assert_eq!(servers[0].name, "ECA");
     assert!(servers[0].tools.iter().all(|spec| spec.name != "write_file" && spec.server == "eca"));

@@ -7,48 +7,48 @@ use std::path::{Path, PathBuf};
 
 use domain::tool::Scope;
 
-use super::{Line, Word, keys, repository};
-use crate::paths::real;
+use super::{ShellLine, Word, keys, repository};
+use crate::paths::resolve_links;
 
 /// What the paths of a line come to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Places {
+pub struct LinePaths {
     pub outside: Vec<PathBuf>,
     pub reasons: Vec<String>,
 }
 
-const MOST_FOLDERS: usize = 8;
+const MAX_FOLDERS: usize = 8;
 const HARMLESS: &[&str] = &["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
 
-pub fn places(line: &Line, from: &Path, scope: &Scope, home: Option<&Path>) -> Places {
-    let mut look = Look { scope, home, folders: vec![from.to_owned()], out: Places::default() };
+pub fn find_line_paths(line: &ShellLine, from: &Path, scope: &Scope, home: Option<&Path>) -> LinePaths {
+    let mut finder = PathFinder { scope, home, folders: vec![from.to_owned()], out: LinePaths::default() };
     for word in &line.redirected {
-        look.word(word);
+        finder.word(word);
     }
     for command in &line.commands {
         let Some((name, arguments)) = command.words.split_first() else { continue };
         if name.text == "cd" || name.text == "pushd" {
-            look.enter(arguments);
+            finder.enter(arguments);
             continue;
         }
         if command.read_only && keys::name(&name.text) == "git" {
-            look.repositories(arguments);
+            finder.repositories(arguments);
         }
         // The system's own programs are what their bare names stand for.
         if keys::name(&name.text).contains('/') {
-            if look.folders.len() > 1 && !name.text.starts_with('/') {
-                look.because("It runs a program by its path after changing the folder");
+            if finder.folders.len() > 1 && !name.text.starts_with('/') {
+                finder.add_reason("It runs a program by its path after changing the folder");
             }
-            look.path(&name.text);
+            finder.path(&name.text);
         }
         for word in arguments {
             if !command.read_only && is_of_git(&word.text) {
-                look.because(OF_GIT);
+                finder.add_reason(OF_GIT);
             }
-            look.word(word);
+            finder.word(word);
         }
     }
-    look.out
+    finder.out
 }
 
 const OF_GIT: &str = "It may change git's own files, which can make git run programs";
@@ -57,15 +57,15 @@ fn is_of_git(text: &str) -> bool {
     text.split(['/', '=']).any(|part| part.eq_ignore_ascii_case(".git"))
 }
 
-struct Look<'a> {
+struct PathFinder<'a> {
     scope: &'a Scope,
     home: Option<&'a Path>,
     /// Where the shell may be.
     folders: Vec<PathBuf>,
-    out: Places,
+    out: LinePaths,
 }
 
-impl Look<'_> {
+impl PathFinder<'_> {
     fn word(&mut self, word: &Word) {
         let text = word.text.as_str();
         // A pattern stands for paths below what it begins with.
@@ -123,8 +123,9 @@ impl Look<'_> {
                 folders.iter_mut().for_each(|from| *from = from.join(&folder.text));
             }
         }
-        if folders.iter().any(|folder| repository::names_programs(&real(folder).unwrap_or_default())) {
-            self.because("The repository's own configuration makes git run programs");
+        if folders.iter().any(|folder| repository::names_programs(&resolve_links(folder).unwrap_or_default()))
+        {
+            self.add_reason("The repository's own configuration makes git run programs");
         }
     }
 
@@ -134,50 +135,50 @@ impl Look<'_> {
                 let path = home.join(rest.trim_start_matches('/'));
                 self.check(&path);
             }
-            _ => self.because("It names somebody's home folder (~)"),
+            _ => self.add_reason("It names somebody's home folder (~)"),
         }
     }
 
     fn check(&mut self, path: &Path) {
-        match real(path) {
+        match resolve_links(path) {
             Ok(path) => {
                 let inside = self.scope.roots.iter().any(|root| path.starts_with(root));
                 if !inside && !self.out.outside.contains(&path) {
                     self.out.outside.push(path);
                 }
             }
-            Err(_) => self.because("It names a path that cannot be resolved"),
+            Err(_) => self.add_reason("It names a path that cannot be resolved"),
         }
     }
 
     /// `cd`: from here on the shell may be there, or still where it was if that fails.
     fn enter(&mut self, arguments: &[Word]) {
         let [folder] = arguments else {
-            return self.because("It changes the folder in a way that is not analyzed");
+            return self.add_reason("It changes the folder in a way that is not analyzed");
         };
         if folder.text.starts_with('-') || folder.pattern_at.is_some() {
-            return self.because("It changes the folder in a way that is not analyzed");
+            return self.add_reason("It changes the folder in a way that is not analyzed");
         }
         if is_of_git(&folder.text) {
-            self.because(OF_GIT);
+            self.add_reason(OF_GIT);
         }
         self.word(folder);
         let mut more = Vec::new();
         for from in &self.folders {
-            if let Ok(to) = real(&from.join(&folder.text))
+            if let Ok(to) = resolve_links(&from.join(&folder.text))
                 && !self.folders.contains(&to)
             {
                 more.push(to);
             }
         }
         self.folders.extend(more);
-        if self.folders.len() > MOST_FOLDERS {
-            self.because("It changes the folder too often to be followed");
-            self.folders.truncate(MOST_FOLDERS);
+        if self.folders.len() > MAX_FOLDERS {
+            self.add_reason("It changes the folder too often to be followed");
+            self.folders.truncate(MAX_FOLDERS);
         }
     }
 
-    fn because(&mut self, reason: &str) {
+    fn add_reason(&mut self, reason: &str) {
         if !self.out.reasons.iter().any(|known| known == reason) {
             self.out.reasons.push(reason.to_owned());
         }
