@@ -16,7 +16,7 @@ fn main() {
     println!("cargo:rustc-check-cfg=cfg(react_bundle)");
     let usual = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/web/react-bundle.js"));
     let bundle = std::env::var_os(VARIABLE).map_or(usual, PathBuf::from);
-    // While there is none, its folder is looked at: that one appears must be noticed.
+    // Without a bundle, watch its folder: a new bundle must cause a rebuild.
     if let (false, Some(folder)) = (bundle.exists(), bundle.parent()) {
         let _ = std::fs::create_dir_all(folder);
         println!("cargo:rerun-if-changed={}", folder.display());

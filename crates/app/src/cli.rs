@@ -1,4 +1,4 @@
-//! What can be typed: one definition for parsing, help, completions and the manual.
+//! The command line: one definition for parsing, help, completions and manual pages.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use crate::commands;
 #[command(
     after_help = "Example:\n  dragoman chat          talk to it in this terminal\n  dragoman run \"…\"      one answer, for scripts\n  dragoman server        an editor's ECA plugin starts this\n  dragoman doctor        what is missing, and how to fix it"
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     /// How much is logged, to stderr and to the log file.
     #[arg(long, global = true, value_enum)]
     pub log_level: Option<Level>,
@@ -24,7 +24,7 @@ pub struct Cli {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub enum Level {
+pub(crate) enum Level {
     Error,
     Warn,
     Info,
@@ -33,14 +33,14 @@ pub enum Level {
 }
 
 #[derive(Subcommand)]
-pub enum Task {
+pub(crate) enum Task {
     /// Talk to it in this terminal.
     #[command(after_help = CHAT_HELP)]
     Chat(ChatArguments),
-    /// Speak ECA on stdin and stdout: what editor plugins start.
+    /// Speak ECA on stdin and stdout; editor plugins start this.
     #[command(after_help = "Example (Emacs):\n  (setq eca-custom-command '(\"dragoman\" \"server\"))")]
     Server {
-        /// What ECA's own server takes, and plugins may be set to send: the same as `--log-level debug`.
+        /// An option of ECA's own server: the same as `--log-level debug`.
         #[arg(long, hide = true)]
         verbose: bool,
     },
@@ -82,12 +82,12 @@ pub enum Task {
         #[command(subcommand)]
         task: Option<ModelsTask>,
     },
-    /// Keep a provider's key, or sign in to GitHub Copilot. Without a name: where each key comes from.
+    /// Store a provider's key, or sign in to GitHub Copilot. Without a name: list the source of each key.
     #[command(
         after_help = "Example:\n  dragoman login anthropic        asks for the key and does not show it\n  pass show openai | dragoman login openai\n  dragoman login github-copilot   a code to type at github.com"
     )]
     Login { provider: Option<String> },
-    /// Forget what `login` kept.
+    /// Delete the stored key or sign-in.
     #[command(after_help = "Example:\n  dragoman logout anthropic")]
     Logout { provider: String },
     /// Stored chats: list, show, export, import, delete.
@@ -96,7 +96,7 @@ pub enum Task {
         after_help = "Example:\n  dragoman chats list        those of this folder\n  dragoman chats show ID     one of them, as Markdown"
     )]
     Chats(ChatsTask),
-    /// What is configured, reachable and missing, and how to fix each. Asks the default model for one word.
+    /// Check what is configured, reachable and missing, and how to fix it. Asks the default model for one word.
     #[command(
         after_help = "Exit code 1: the default model cannot answer.\n\nExample:\n  dragoman doctor\n  dragoman doctor --json | jq '.checks[] | select(.state == \"broken\")'"
     )]
@@ -111,21 +111,21 @@ pub enum Task {
         after_help = "Example:\n  dragoman config show   which settings are in force, and why"
     )]
     Config(ConfigTask),
-    /// Let a folder's own configuration take full effect.
+    /// Trust a folder, so that its own configuration takes full effect.
     #[command(
         after_help = "Example:\n  dragoman trust .         trust this folder as it is now\n  dragoman trust --list    what is trusted"
     )]
     Trust {
         /// The folder; the current one by default.
         folder: Option<PathBuf>,
-        /// Take the trust back.
+        /// Revoke the trust.
         #[arg(long)]
         revoke: bool,
         /// List trusted folders.
         #[arg(long)]
         list: bool,
     },
-    /// What would be decided about a tool call, and by which rule.
+    /// Explain the decision about a tool call and the rule behind it.
     #[command(
         after_help = "Example:\n  dragoman explain-permission shell_command '{\"command\": \"git push\"}'"
     )]
@@ -134,7 +134,7 @@ pub enum Task {
         tool: String,
         /// Its arguments, a JSON object.
         input: String,
-        /// As the plan behavior would see it.
+        /// Decide as in the plan behavior.
         #[arg(long)]
         plan: bool,
         #[arg(long)]
@@ -160,7 +160,7 @@ pub enum Task {
 
 const CHAT_HELP: &str =
     "Keys: Enter sends, Alt-Enter begins a new line, Esc or Ctrl-C stops (twice leaves), F1 shows the rest.
-An editor of yours (Ctrl-G) is $VISUAL or $EDITOR. NO_COLOR is honoured.
+Ctrl-G opens $VISUAL or $EDITOR. NO_COLOR is honored.
 
 Example:
   dragoman chat                       a new chat in this folder
@@ -168,8 +168,8 @@ Example:
   dragoman chat \"What is in here?\"   begin with a question";
 
 #[derive(Args)]
-pub struct ChatArguments {
-    /// What to ask first.
+pub(crate) struct ChatArguments {
+    /// The first prompt.
     pub prompt: Vec<String>,
     /// provider/model instead of the default one.
     #[arg(long)]
@@ -177,33 +177,33 @@ pub struct ChatArguments {
     /// `agent`, `plan` or one of your own.
     #[arg(long)]
     pub behavior: Option<String>,
-    /// Go on with the newest chat of this folder.
+    /// Continue the newest chat of this folder.
     #[arg(long = "continue", conflicts_with = "session")]
     pub newest: bool,
-    /// Go on with this chat.
+    /// Continue this chat.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// For which background the colors are.
+    /// The background of the terminal, which decides the colors.
     #[arg(long, value_enum, default_value_t = ThemeName::Auto)]
     pub theme: ThemeName,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub enum ThemeName {
-    /// As COLORFGBG says, else dark.
+pub(crate) enum ThemeName {
+    /// By COLORFGBG, else dark.
     Auto,
     Dark,
     Light,
 }
 
 #[derive(Subcommand)]
-pub enum ChatsTask {
+pub(crate) enum ChatsTask {
     /// List the chats of this folder, newest first.
     #[command(
         after_help = "Example:\n  dragoman chats list\n  dragoman chats list --all --json | jq -r '.chats[].id'"
     )]
     List {
-        /// Those of all folders.
+        /// List the chats of all folders.
         #[arg(long)]
         all: bool,
         /// For scripts.
@@ -222,11 +222,11 @@ pub enum ChatsTask {
     #[command(after_help = "Example:\n  dragoman chats export 0198c2d4-… -o chat.jsonl")]
     Export {
         id: String,
-        /// The file, which must not be there yet; stdout where it is left out.
+        /// A new file; stdout by default.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Take over an exported chat as one of this folder.
+    /// Import an exported chat into this folder.
     #[command(after_help = "Example:\n  dragoman chats import chat.jsonl")]
     Import {
         file: PathBuf,
@@ -234,7 +234,7 @@ pub enum ChatsTask {
         #[arg(long)]
         json: bool,
     },
-    /// Erase chats for good.
+    /// Delete chats permanently.
     #[command(after_help = "Example:\n  dragoman chats delete 0198c2d4-…")]
     Delete {
         #[arg(required = true, value_name = "ID")]
@@ -247,18 +247,18 @@ pub enum ChatsTask {
 
 const RUN_HELP: &str = "Exit codes:
   0  done
-  1  failed; with --output-schema also: the answer does not fit
+  1  failed; with --output-schema also: the answer does not match
   2  wrong usage
-  3  a tool call needed approval, which nobody could give (see --approve)
-  4  budget, steps or time spent, or a limit of the provider's
+  3  a tool call needed approval, and nobody could approve it (see --approve)
+  4  budget, steps or time used up, or a limit of the provider
 
 Example:
   dragoman run \"What does this project do?\"
   git diff | dragoman run --json --timeout 60";
 
 #[derive(Args)]
-pub struct RunArguments {
-    /// What to ask; from stdin where it is left out.
+pub(crate) struct RunArguments {
+    /// The prompt; stdin is read too where it is not a terminal.
     pub prompt: Vec<String>,
     /// provider/model instead of the default one.
     #[arg(long)]
@@ -266,66 +266,66 @@ pub struct RunArguments {
     /// `agent`, `plan` or one of your own.
     #[arg(long)]
     pub behavior: Option<String>,
-    /// Go on with this model when one fails; may be given several times.
+    /// Continue with this model if another fails; may be given several times.
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub failover: Vec<String>,
-    /// What may run without asking. Deny rules hold all the same.
+    /// Tool calls that may run without approval. Deny rules still apply.
     #[arg(long, value_enum, default_value_t = Approve::None)]
     pub approve: Approve,
-    /// Stop before the next request once this much was spent. Refused where the model has no price.
+    /// Stop before the next request when this much was spent. Needs a model with a known price.
     #[arg(long, value_name = "DOLLARS")]
     pub max_cost: Option<f64>,
-    /// Answers of the model, at most.
+    /// The maximum number of model answers.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,
-    /// Stop after so many seconds.
+    /// Stop after this time.
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<f64>,
-    /// Go on with the newest chat of this folder.
+    /// Continue the newest chat of this folder.
     #[arg(long = "continue", conflicts_with = "session")]
     pub newest: bool,
-    /// Go on with this chat.
+    /// Continue this chat.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
     /// One JSON event a line (docs/run.md).
     #[arg(long)]
     pub json: bool,
-    /// The answer must be JSON that fits the JSON schema in this file.
+    /// The answer must be JSON that matches the JSON Schema in this file.
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
 }
 
 #[derive(Args)]
-pub struct ThreadsArguments {
-    /// Who drives: the editor, or (as the document's headings have it) the agent. Seen from the first calls where it is left out.
+pub(crate) struct ThreadsArguments {
+    /// The side that drives the conversation; detected from the first calls by default.
     #[arg(long, value_enum)]
     pub role: Option<Role>,
     /// The folder to work in; the current one by default.
     #[arg(long)]
     pub workspace: Option<PathBuf>,
-    /// What may run without asking: the protocol cannot ask.
+    /// Tool calls that may run without approval, because the protocol cannot ask.
     #[arg(long, value_enum, default_value_t = Approve::None)]
     pub approve: Approve,
-    /// A streamed message is whole after so many milliseconds of quiet.
+    /// A streamed message is complete after this time without a new part.
     #[arg(long, value_name = "MILLISECONDS")]
     pub quiet: Option<u64>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub enum Role {
+pub(crate) enum Role {
     Editor,
     Agent,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Approve {
-    /// Only what policy allows.
+    /// Only calls that the rules allow.
     None,
-    /// Whatever changes nothing.
+    /// Also calls that change nothing.
     Read,
-    /// File changes inside the folder too.
+    /// Also file changes inside the folder.
     Edit,
-    /// Everything that is not denied.
+    /// All calls that no rule denies.
     All,
 }
 
@@ -341,20 +341,20 @@ impl From<Approve> for Grants {
 }
 
 #[derive(Subcommand)]
-pub enum ModelsTask {
+pub(crate) enum ModelsTask {
     /// Fetch an embedded model: `smollm2`, or `hf:OWNER/REPO/FILE`.
     #[command(after_help = "Example:\n  dragoman models pull smollm2")]
     Pull { name: String },
-    /// Take a GGUF file of your own.
+    /// Add a GGUF file.
     #[command(after_help = "Example:\n  dragoman models add ~/Downloads/model.gguf")]
     Add { file: PathBuf },
 }
 
 #[derive(Args)]
-pub struct GenerateArguments {
+pub(crate) struct GenerateArguments {
     /// OpenAPI 3, Swagger 2 or GraphQL: a file, an http(s) address, or - for stdin.
     pub spec: String,
-    /// Where to: the project's folder, or the file of --single-file and --html (stdout where it is left out).
+    /// The project's folder, or the file of --single-file and --html (stdout by default).
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     #[arg(long, value_parser = ["light", "dark", "auto"])]
@@ -379,8 +379,8 @@ pub struct GenerateArguments {
 }
 
 #[derive(Subcommand)]
-pub enum SpecTask {
-    /// Tell the problems of a specification, like a linter.
+pub(crate) enum SpecTask {
+    /// Report the problems of a specification, like a linter.
     #[command(after_help = "Example:\n  dragoman spec check openapi.yaml --json")]
     Check {
         /// A file, an http(s) address, or - for stdin.
@@ -394,7 +394,7 @@ pub enum SpecTask {
 }
 
 #[derive(Subcommand)]
-pub enum ConfigTask {
+pub(crate) enum ConfigTask {
     /// Print every setting and where it comes from; secrets are masked.
     #[command(after_help = "Example:\n  dragoman config show --json | less")]
     Show {
@@ -403,7 +403,7 @@ pub enum ConfigTask {
     },
 }
 
-pub fn run() -> ExitCode {
+pub(crate) fn run() -> ExitCode {
     let cli = Cli::parse();
     let level = cli.log_level;
     match cli.command {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// What is looked at.
-pub struct DoctorContext<'a> {
+pub(crate) struct DoctorContext<'a> {
     pub environment: &'a Environment,
     pub resolved: &'a Resolved,
     pub models: &'a dyn Models,
@@ -28,7 +28,7 @@ pub struct DoctorContext<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CheckState {
+pub(crate) enum CheckState {
     Good,
     /// Worth knowing.
     Note,
@@ -38,7 +38,7 @@ pub enum CheckState {
     Broken,
 }
 
-pub struct Check {
+pub(crate) struct Check {
     pub name: String,
     pub state: CheckState,
     pub text: String,
@@ -46,17 +46,23 @@ pub struct Check {
 }
 
 #[derive(Default)]
-pub struct Report {
+pub(crate) struct Report {
     pub checks: Vec<Check>,
 }
 
 impl Report {
-    pub fn add(&mut self, name: &str, state: CheckState, text: impl Into<String>, fix: Option<String>) {
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        state: CheckState,
+        text: impl Into<String>,
+        fix: Option<String>,
+    ) {
         self.checks.push(Check { name: name.to_owned(), state, text: text.into(), fix });
     }
 
     /// Markdown: read as it is in a terminal, drawn in an editor.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut lines = vec![format!("Dragoman {}", env!("CARGO_PKG_VERSION")), String::new()];
         for check in &self.checks {
             let fix = check.fix.as_ref().map(|fix| format!(" {fix}")).unwrap_or_default();
@@ -65,7 +71,7 @@ impl Report {
         lines.join("\n")
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let checks: Vec<Value> = self
             .checks
             .iter()
@@ -78,7 +84,7 @@ impl Report {
 }
 
 impl CheckState {
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Good => "ok",
             Self::Note => "note",
@@ -89,7 +95,7 @@ impl CheckState {
 }
 
 /// Everything but whether the default model answers, which costs a call.
-pub async fn examine(context: &DoctorContext<'_>) -> Report {
+pub(crate) async fn examine(context: &DoctorContext<'_>) -> Report {
     let mut report = Report::default();
     default_model(context, &mut report);
     providers(context, &mut report).await;

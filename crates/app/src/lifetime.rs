@@ -1,7 +1,6 @@
-//! How a server ends: EOF, `exit`, a signal or a dead parent become one shutdown.
+//! Runs the program and shuts it down: EOF, `exit`, a signal or a dead parent lead to the same shutdown.
 //!
-//! Invariant: whichever comes, the journal is flushed, children are ended, and the process is gone within a second
-//! with exit code 0.
+//! Invariant: a shutdown flushes the journal, ends all children and takes a bounded time.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,15 +14,15 @@ use tokio::sync::{Notify, mpsc};
 use crate::memory;
 
 /// What the engine may take to stop turns and flush.
-const LAST_WORK: Duration = Duration::from_millis(700);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(700);
 
-/// When what only the start needed can go.
-const STARTED: Duration = Duration::from_millis(20);
-/// How long nothing happens before a burst is over: longer than a person takes between two prompts in a row.
-const REST: Duration = Duration::from_secs(10);
+/// The heap is trimmed this long after the start.
+const START_TRIM_DELAY: Duration = Duration::from_millis(20);
+/// The heap is trimmed after this long without work: longer than a pause between two prompts.
+const IDLE_TRIM_DELAY: Duration = Duration::from_secs(10);
 
-/// Runs async work on a runtime of few threads and ends without waiting for threads that block.
-pub fn run(work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
+/// Runs async work on a small runtime; ends without waiting for blocked threads.
+pub(crate) fn run(work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -37,100 +36,100 @@ pub fn run(work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
     }
 }
 
-/// Serves until the first reason to end, then ends everything.
-pub async fn serve(
+/// Serves until the connection, the client or a signal ends it, then shuts down.
+pub(crate) async fn serve(
     engine: Engine,
-    served: impl Future<Output = std::io::Result<()>>,
+    connection: impl Future<Output = std::io::Result<()>>,
     mut parents: mpsc::UnboundedReceiver<u32>,
 ) {
-    let mut served = std::pin::pin!(giving_back(served));
+    let mut connection = std::pin::pin!(trim_memory_when_idle(connection));
     let signal = process::shutdown_signal();
     let parent = async move {
         if let Some(pid) = parents.recv().await {
             match process::watch_parent(pid).await {
                 process::ParentEnd::Died => return,
-                // Of another machine or container; a client that is gone has closed our stdin.
-                process::ParentEnd::NotFound => tracing::warn!(pid, "the client's process cannot be seen"),
+                // The client runs on another machine or in another container; if it dies, stdin closes.
+                process::ParentEnd::NotFound => tracing::warn!(pid, "the client's process is not visible"),
             }
         }
         std::future::pending().await
     };
     tokio::select! {
-        ended = &mut served => {
+        ended = &mut connection => {
             if let Err(error) = ended {
                 tracing::error!(%error, "the connection broke");
             }
         }
-        () = wait(signal) => tracing::info!("ended by a signal"),
-        () = parent => tracing::info!("the client is gone"),
+        () = wait_for_signal(signal) => tracing::info!("ended by a signal"),
+        () = parent => tracing::info!("the client has ended"),
     }
-    end(engine).await;
+    shut_down(engine).await;
 }
 
-/// Does the work; memory is given back soon after its start, and whenever it rests. A server at rest is not woken.
-async fn giving_back<T>(work: impl Future<Output = T>) -> T {
-    let pulse = Arc::new(Pulse::default());
-    tokio::spawn(at_rest(pulse.clone()));
+/// Polls the work and trims the heap soon after its start and whenever it idles. An idle server is not woken.
+async fn trim_memory_when_idle<T>(work: impl Future<Output = T>) -> T {
+    let activity = Arc::new(Activity::default());
+    tokio::spawn(trim_while_idle(activity.clone()));
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(move |context| {
-        if !pulse.works.load(Ordering::Relaxed) {
-            pulse.works.store(true, Ordering::Relaxed);
-            pulse.begun.notify_one();
+        if !activity.is_active.load(Ordering::Relaxed) {
+            activity.is_active.store(true, Ordering::Relaxed);
+            activity.started.notify_one();
         }
         work.as_mut().poll(context)
     })
     .await
 }
 
-/// Whether the work was polled. While it is, a poll costs one look at a flag.
+/// Records whether the work was polled. A poll of active work costs one load of a flag.
 #[derive(Default)]
-struct Pulse {
-    works: AtomicBool,
-    begun: Notify,
+struct Activity {
+    is_active: AtomicBool,
+    started: Notify,
 }
 
-async fn at_rest(pulse: Arc<Pulse>) {
-    tokio::time::sleep(STARTED).await;
+async fn trim_while_idle(activity: Arc<Activity>) {
+    tokio::time::sleep(START_TRIM_DELAY).await;
     loop {
-        let _ = tokio::task::spawn_blocking(memory::give_back).await;
-        while !pulse.works.load(Ordering::Relaxed) {
-            pulse.begun.notified().await;
+        let _ = tokio::task::spawn_blocking(memory::trim).await;
+        while !activity.is_active.load(Ordering::Relaxed) {
+            activity.started.notified().await;
         }
-        while pulse.works.swap(false, Ordering::Relaxed) {
-            tokio::time::sleep(REST).await;
+        while activity.is_active.swap(false, Ordering::Relaxed) {
+            tokio::time::sleep(IDLE_TRIM_DELAY).await;
         }
     }
 }
 
-/// `None`: a signal came first.
-pub async fn until_signal<T>(work: impl Future<Output = T>) -> Option<T> {
+/// Returns `None` if a signal came first.
+pub(crate) async fn until_signal<T>(work: impl Future<Output = T>) -> Option<T> {
     let signal = process::shutdown_signal();
     tokio::select! {
         done = work => Some(done),
-        () = wait(signal) => None,
+        () = wait_for_signal(signal) => None,
     }
 }
 
-/// Stops turns, flushes the journal, ends children.
-pub async fn end(engine: Engine) {
-    let _ = tokio::time::timeout(LAST_WORK, stop(engine)).await;
-    let _ = tokio::time::timeout(LAST_WORK, process::shutdown()).await;
+/// Stops turns, flushes the journal and ends children.
+pub(crate) async fn shut_down(engine: Engine) {
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, stop_engine(engine)).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, process::shutdown()).await;
 }
 
-async fn wait(signal: std::io::Result<impl Future<Output = process::ShutdownSignal>>) {
+async fn wait_for_signal(signal: std::io::Result<impl Future<Output = process::ShutdownSignal>>) {
     match signal {
         Ok(signal) => {
             signal.await;
         }
         Err(error) => {
-            tracing::warn!(%error, "signals cannot be seen");
+            tracing::warn!(%error, "signals cannot be received");
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// Every turn stops and everything recorded is on disk.
-async fn stop(engine: Engine) {
+/// Stops every turn and flushes the journal.
+async fn stop_engine(engine: Engine) {
     if let Ok(link) = engine.attach(Abilities::default()).await {
         let _ = link.commands.call(|reply| Command::Shutdown { reply }).await;
     }

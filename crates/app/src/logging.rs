@@ -1,6 +1,6 @@
-//! Logs: to stderr (unless a screen is drawn there) and to a file that is turned over when it grows; known secrets are masked on the way.
+//! Logs to a file that is rotated when it grows, and (for servers) to stderr; known secrets are masked.
 //!
-//! Invariant: nothing is opened before the first line is written; a log that cannot be written stops nothing.
+//! Invariant: the first log line opens the file; a failure to write a log line has no effect.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,33 +14,33 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::cli::Level;
 
-/// A file is turned over at this size; so many old ones are kept.
-const TURN_OVER: u64 = 4 << 20;
-const KEPT: u32 = 3;
+/// The file is rotated at this size; `ROTATED_FILES` old files are kept.
+const ROTATE_BYTES: u64 = 4 << 20;
+const ROTATED_FILES: u32 = 3;
 
-/// Secrets met anywhere in this process.
-pub static REDACTORS: LazyLock<Mutex<Vec<Redactor>>> = LazyLock::new(Mutex::default);
+/// All secrets of this process.
+pub(crate) static REDACTORS: LazyLock<Mutex<Vec<Redactor>>> = LazyLock::new(Mutex::default);
 
-/// Masks what `redactor` knows in every later line.
-pub fn redact_with(redactor: &Redactor) {
+/// Masks the secrets of `redactor` in every later line.
+pub(crate) fn redact_with(redactor: &Redactor) {
     REDACTORS.lock().unwrap_or_else(PoisonError::into_inner).push(redactor.clone());
 }
 
-pub fn start(environment: &Environment, level: Option<Level>) {
-    begin(environment, level, true);
+pub(crate) fn start(environment: &Environment, level: Option<Level>) {
+    init(environment, level, true);
 }
 
-/// To the file alone: the terminal is drawn on.
-pub fn start_quietly(environment: &Environment, level: Option<Level>) {
-    begin(environment, level, false);
+/// Logs only to the file: stderr belongs to the user.
+pub(crate) fn start_quietly(environment: &Environment, level: Option<Level>) {
+    init(environment, level, false);
 }
 
-/// Where the log is.
-pub fn file(environment: &Environment) -> PathBuf {
+/// The path of the log file.
+pub(crate) fn file(environment: &Environment) -> PathBuf {
     environment.state_dir().join("dragoman.log")
 }
 
-fn begin(environment: &Environment, level: Option<Level>, stderr: bool) {
+fn init(environment: &Environment, level: Option<Level>, stderr: bool) {
     let level = match level.unwrap_or(Level::Warn) {
         Level::Error => LevelFilter::ERROR,
         Level::Warn => LevelFilter::WARN,
@@ -64,21 +64,21 @@ struct Log {
     stderr: bool,
 }
 
-/// One line on its way.
-struct Line {
+/// One line that is being written.
+struct LogLine {
     log: Log,
     bytes: Vec<u8>,
 }
 
 impl<'a> MakeWriter<'a> for Log {
-    type Writer = Line;
+    type Writer = LogLine;
 
-    fn make_writer(&'a self) -> Line {
-        Line { log: self.clone(), bytes: Vec::new() }
+    fn make_writer(&'a self) -> LogLine {
+        LogLine { log: self.clone(), bytes: Vec::new() }
     }
 }
 
-impl Write for Line {
+impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -89,7 +89,7 @@ impl Write for Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for LogLine {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.bytes).into_owned();
         let redactors = REDACTORS.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -103,9 +103,9 @@ impl Drop for Line {
         }
         if let Some(open_file) = file.as_mut() {
             let _ = open_file.write_all(text.as_bytes());
-            if open_file.metadata().is_ok_and(|metadata| metadata.len() > TURN_OVER) {
+            if open_file.metadata().is_ok_and(|metadata| metadata.len() > ROTATE_BYTES) {
                 *file = None;
-                turn_over(&self.log.path);
+                rotate(&self.log.path);
             }
         }
     }
@@ -118,9 +118,9 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
-fn turn_over(path: &Path) {
+fn rotate(path: &Path) {
     let old = |number: u32| path.with_extension(format!("log.{number}"));
-    for number in (1..KEPT).rev() {
+    for number in (1..ROTATED_FILES).rev() {
         let _ = std::fs::rename(old(number), old(number + 1));
     }
     let _ = std::fs::rename(path, old(1));

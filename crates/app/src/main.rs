@@ -1,6 +1,6 @@
 //! `dragoman`: the command line → settings → engine → the chosen front-end.
 //!
-//! Owns exit codes and the order in which things start. Invariant: nothing but protocol reaches stdout of a server.
+//! Owns exit codes and the order of the start. Invariant: only protocol messages reach the stdout of a server.
 
 mod cli;
 mod commands;

@@ -6,7 +6,7 @@
 
 /// Takes a few milliseconds; what is needed again is mapped again when it is used.
 #[cfg(target_os = "linux")]
-pub fn give_back() {
+pub(crate) fn trim() {
     #[cfg(target_env = "gnu")]
     // SAFETY: `malloc_trim` takes glibc's own locks and frees nothing that is in use.
     unsafe {
@@ -24,7 +24,7 @@ pub fn give_back() {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn give_back() {}
+pub fn trim() {}
 
 /// Start and length of the whole pages in each segment of the program that is never written to.
 #[cfg(target_os = "linux")]
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_program_goes_on() {
         let heap = vec![7_u8; 1 << 20];
-        give_back();
+        trim();
         assert!(heap.iter().all(|byte| *byte == 7));
         assert!(std::panic::catch_unwind(|| panic!("still found")).is_err());
     }

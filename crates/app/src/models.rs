@@ -1,4 +1,4 @@
-//! All models of a workspace: those over HTTP first, the embedded one where nothing better is there.
+//! All models of a workspace: first those over HTTP, then the embedded ones.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use llm::catalog::Catalog;
 
 use crate::providers::Configured;
 
-/// Said once, when nothing better is there.
-pub const SMALL: &str = "No provider is configured, so the embedded model answers: it is small, has no tools and makes \
+/// Shown when the embedded model is the default.
+pub(crate) const SMALL_MODEL_NOTICE: &str = "No provider is configured, so the embedded model answers: it is small, has no tools and makes \
     mistakes. For real work run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY.";
 
-/// Where a newer list of models is kept.
-pub fn cached_list(environment: &Environment) -> PathBuf {
+/// The file of the fetched list of models.
+pub(crate) fn cached_list(environment: &Environment) -> PathBuf {
     environment.cache_dir().join("models.txt")
 }
 
-/// Uses the list that `dragoman models --refresh` fetched; `true`: there is one.
-pub fn use_cached_list(environment: &Environment) -> bool {
+/// Uses the list that `dragoman models --refresh` fetched; returns whether there is one.
+pub(crate) fn use_cached_list(environment: &Environment) -> bool {
     let Ok(text) = std::fs::read_to_string(cached_list(environment)) else { return false };
     let (catalog, bad) = Catalog::parse(&text);
     if !bad.is_empty() {
@@ -31,23 +31,23 @@ pub fn use_cached_list(environment: &Environment) -> bool {
     true
 }
 
-pub struct AllModels {
+pub(crate) struct AllModels {
     configured: Configured,
     local: local::Local,
 }
 
 impl AllModels {
-    pub fn new(configured: Configured, environment: &Environment) -> Self {
+    pub(crate) fn new(configured: Configured, environment: &Environment) -> Self {
         Self { configured, local: local::Local::new(environment) }
     }
 
-    /// Asks the model servers of this machine and the configured ones for their models; `true`: something is new.
-    pub async fn discover(&self) -> bool {
+    /// Lists the models of local and configured servers; returns whether the list changed.
+    pub(crate) async fn discover(&self) -> bool {
         self.configured.registry.discover().await
     }
 
-    /// The embedded model is the default, for want of another.
-    pub fn is_small(&self) -> bool {
+    /// The default model is an embedded one.
+    pub(crate) fn uses_embedded_model(&self) -> bool {
         self.default_model().is_some_and(|model| model.starts_with("local/"))
     }
 }
@@ -87,19 +87,19 @@ mod local {
     use domain::model::{Model, ModelInfo};
     use local_model::{DEFAULT, Limits, LocalModel, Registry};
 
-    pub struct Local {
+    pub(crate) struct Local {
         registry: Registry,
-        made: Mutex<HashMap<String, Arc<LocalModel>>>,
+        loaded: Mutex<HashMap<String, Arc<LocalModel>>>,
     }
 
     impl Local {
-        pub fn new(environment: &Environment) -> Self {
-            Self { registry: Registry::new(environment.models_dir()), made: Mutex::default() }
+        pub(crate) fn new(environment: &Environment) -> Self {
+            Self { registry: Registry::new(environment.models_dir()), loaded: Mutex::default() }
         }
 
-        pub fn find(&self, id: &str) -> Result<Arc<dyn Model>, Failure> {
-            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(model) = made.get(id) {
+        pub(crate) fn find(&self, id: &str) -> Result<Arc<dyn Model>, Failure> {
+            let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(model) = loaded.get(id) {
                 return Ok(model.clone());
             }
             let path = self.registry.find(id).ok_or_else(|| {
@@ -107,16 +107,16 @@ mod local {
                     .hint("Run `dragoman models pull smollm2`, or `dragoman models add FILE.gguf`.")
             })?;
             let model = Arc::new(LocalModel::new(id, path, Limits::default()));
-            made.insert(id.to_owned(), model.clone());
+            loaded.insert(id.to_owned(), model.clone());
             Ok(model)
         }
 
-        pub fn list(&self) -> Vec<ModelInfo> {
+        pub(crate) fn list(&self) -> Vec<ModelInfo> {
             let installed = self.registry.list().into_iter();
             installed.filter_map(|model| self.find(&model.id).ok()).map(|model| model.info()).collect()
         }
 
-        pub fn default_model(&self) -> Option<String> {
+        pub(crate) fn default_model(&self) -> Option<String> {
             let installed = self.registry.list();
             let default = installed.iter().find(|model| model.id == DEFAULT.id).or_else(|| installed.first());
             default.map(|model| format!("local/{}", model.id))

@@ -1,4 +1,4 @@
-//! From settings to the HTTP clients: proxies, certificate authorities, our own certificate.
+//! Turns settings into HTTP clients: proxies, certificate authorities, client certificate.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use config::Resolved;
 use domain::Failure;
 use llm::{Network, NetworkSettings};
 
-/// Reads the files that the settings name, and nothing where they name none.
-pub fn of(resolved: &Resolved) -> Result<Network, Failure> {
+/// Reads the certificate files that the settings name.
+pub(crate) fn of(resolved: &Resolved) -> Result<Network, Failure> {
     let settings = &resolved.settings.network;
     let mut authorities = Vec::new();
     if let Some(path) = &settings.ca_cert_file {
@@ -30,7 +30,7 @@ pub fn of(resolved: &Resolved) -> Result<Network, Failure> {
         )
         .hint("Decrypt the key: openssl pkey -in KEY.pem -out PLAIN.pem"));
     }
-    // HTTP_PROXY and its relatives are read by the client itself.
+    // The client itself reads HTTP_PROXY and similar variables.
     Ok(Network::new(NetworkSettings { authorities, identity, ..NetworkSettings::default() }))
 }
 

@@ -17,7 +17,7 @@ use crate::github;
 use crate::network;
 
 /// What all providers of a process share.
-pub struct ProviderDeps {
+pub(crate) struct ProviderDeps {
     pub credentials: Arc<dyn Credentials>,
     pub rate_limiter: Arc<RateLimiter>,
     /// How often a call is tried.
@@ -26,7 +26,7 @@ pub struct ProviderDeps {
 
 impl ProviderDeps {
     /// For a command that is alone, and wants to know at once what does not work.
-    pub fn new(environment: &Environment) -> Self {
+    pub(crate) fn new(environment: &Environment) -> Self {
         Self {
             credentials: Arc::new(CredentialFile::new(environment)),
             rate_limiter: Arc::default(),
@@ -36,14 +36,14 @@ impl ProviderDeps {
 }
 
 /// The models that configuration names.
-pub struct Configured {
+pub(crate) struct Configured {
     pub registry: Registry,
     /// Providers that cannot be used, each with the reason.
     pub problems: Vec<Failure>,
 }
 
-/// All models of a configuration. A provider that cannot be used is left out and said.
-pub fn configured(resolved: &Resolved, deps: &ProviderDeps) -> Configured {
+/// All models of a configuration. Unusable providers become problems.
+pub(crate) fn configured(resolved: &Resolved, deps: &ProviderDeps) -> Configured {
     let settings = &resolved.settings;
     let concurrency = usize::try_from(settings.concurrency).unwrap_or(1).max(1);
     let (silence, attempts) = (settings.stream_silence, deps.attempts);
@@ -145,7 +145,7 @@ const BEDROCK: &str = "bedrock";
 
 /// From the settings first, then from where `dragoman login` keeps it.
 fn key(name: &str, provider: &ProviderSettings, context: &ProviderContext<'_>) -> Option<KeySource> {
-    let server = || github::Server::new(Some(provider), context.network.clone());
+    let server = || github::SignInServer::new(Some(provider), context.network.clone());
     match provider.key.clone() {
         Some(source) if name == github::PROVIDER => return Some(exchanged_key(source, server())),
         Some(source) => return Some(key_source(source)),
@@ -194,15 +194,15 @@ fn stored_key(credentials: Arc<dyn Credentials>, name: &str, redactor: Redactor)
     })
 }
 
-fn signed_in_key(credentials: Arc<dyn Credentials>, server: github::Server) -> KeySource {
+fn signed_in_key(credentials: Arc<dyn Credentials>, server: github::SignInServer) -> KeySource {
     KeySource::new(move || {
         let (credentials, server) = (credentials.clone(), server.clone());
-        Box::pin(async move { server.fresh(&credentials).await })
+        Box::pin(async move { server.valid_token(&credentials).await })
     })
 }
 
 /// A token of GitHub from the settings is exchanged, and the exchange is remembered while it is fresh.
-fn exchanged_key(source: SecretSource, server: github::Server) -> KeySource {
+fn exchanged_key(source: SecretSource, server: github::SignInServer) -> KeySource {
     let known: Arc<Mutex<Option<AccessToken>>> = Arc::default();
     KeySource::new(move || {
         let (source, server, known) = (source.clone(), server.clone(), known.clone());
@@ -224,7 +224,7 @@ fn exchanged_key(source: SecretSource, server: github::Server) -> KeySource {
 }
 
 /// Where the key of each provider comes from, for people.
-pub fn keys(resolved: &Resolved, kept: &[String]) -> Vec<(String, &'static str)> {
+pub(crate) fn keys(resolved: &Resolved, kept: &[String]) -> Vec<(String, &'static str)> {
     let configured = &resolved.settings.providers;
     let vendors = VENDORS.iter().map(|vendor: &Vendor| vendor.name.to_owned());
     let own = configured.keys().filter(|name| llm::vendors::vendor(name).is_none()).cloned();

@@ -1,4 +1,4 @@
-//! From settings to MCP servers: each as mcp wants it, its command and secrets looked up when it starts.
+//! Turns settings into MCP servers; resolves a server's command and secrets when it starts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use domain::event::CatalogKind;
 use domain::tool::ToolSource;
 use mcp::{Options, ServerConfig, Shown, Supervisor};
 
-/// The servers of a workspace, starting in the background. `None`: there are none.
-pub fn of_workspace(
+/// Starts the servers of a workspace in the background. Returns `None` without servers.
+pub(crate) fn workspace_servers(
     resolved: &Resolved,
     roots: &[PathBuf],
     changes: &engine::CatalogChanges,
 ) -> Option<Arc<dyn ToolSource>> {
     let servers: Vec<ServerConfig> =
-        resolved.settings.mcp_servers.iter().map(|(name, server)| config(name, server)).collect();
+        resolved.settings.mcp_servers.iter().map(|(name, server)| server_config(name, server)).collect();
     if servers.is_empty() {
         return None;
     }
@@ -27,8 +27,8 @@ pub fn of_workspace(
     Some(supervisor)
 }
 
-/// Servers that a client handed over with a session.
-pub fn of_session(
+/// Servers that a client sent with a session.
+pub(crate) fn session_servers(
     servers: &[ServerSpec],
     roots: &[PathBuf],
     changes: &engine::CatalogChanges,
@@ -50,7 +50,7 @@ fn catalog_notifier(changes: &engine::CatalogChanges) -> Arc<dyn Fn() + Send + S
     Arc::new(move || changes.tell(CatalogKind::ToolServers))
 }
 
-fn config(name: &str, server: &McpServer) -> ServerConfig {
+fn server_config(name: &str, server: &McpServer) -> ServerConfig {
     let transport = server.transport.clone();
     let shown = match &transport {
         McpTransport::Stdio { command, args, .. } => Shown {
@@ -64,25 +64,26 @@ fn config(name: &str, server: &McpServer) -> ServerConfig {
     };
     let lookup: mcp::Lookup = Arc::new(move || {
         let transport = transport.clone();
-        Box::pin(async move { look_up(&transport).await })
+        Box::pin(async move { resolve_transport(&transport).await })
     });
     ServerConfig { name: name.to_owned(), disabled: server.disabled, shown, lookup }
 }
 
-async fn look_up(transport: &McpTransport) -> Result<ServerTransport, Failure> {
+async fn resolve_transport(transport: &McpTransport) -> Result<ServerTransport, Failure> {
     match transport {
         McpTransport::Stdio { command, args, env } => Ok(ServerTransport::Stdio {
             command: command.get().await?.to_owned(),
-            args: texts(args).await?,
-            env: secrets(env).await?,
+            args: resolve_texts(args).await?,
+            env: resolve_secrets(env).await?,
         }),
-        McpTransport::Http { url, headers, .. } => {
-            Ok(ServerTransport::Http { url: url.get().await?.to_owned(), headers: secrets(headers).await? })
-        }
+        McpTransport::Http { url, headers, .. } => Ok(ServerTransport::Http {
+            url: url.get().await?.to_owned(),
+            headers: resolve_secrets(headers).await?,
+        }),
     }
 }
 
-async fn texts(values: &[LazyText]) -> Result<Vec<String>, Failure> {
+async fn resolve_texts(values: &[LazyText]) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::with_capacity(values.len());
     for value in values {
         texts.push(value.get().await?.to_owned());
@@ -90,7 +91,7 @@ async fn texts(values: &[LazyText]) -> Result<Vec<String>, Failure> {
     Ok(texts)
 }
 
-async fn secrets(values: &[(String, SecretSource)]) -> Result<Vec<(String, String)>, Failure> {
+async fn resolve_secrets(values: &[(String, SecretSource)]) -> Result<Vec<(String, String)>, Failure> {
     let mut pairs = Vec::with_capacity(values.len());
     for (name, value) in values {
         pairs.push((name.clone(), value.get().await?.expose().to_owned()));

@@ -1,4 +1,4 @@
-//! Texts from outside the chat: rules and commands in the user's files, and reports on settings and providers.
+//! Texts for the engine: rules and commands from the user's files, and reports on settings and providers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use domain::event::CatalogKind;
 use domain::{BoxFuture, Failure};
 use engine::{NamedText, Texts};
 
-use crate::github::{self, Server};
+use crate::github::{self, SignInServer};
 use crate::{network, providers};
 
-/// A rule or command file larger than this is left out.
-const LARGEST: u64 = 256 << 10;
+/// Larger rule and command files are ignored.
+const MAX_TEXT_BYTES: u64 = 256 << 10;
 
-pub struct WorkspaceTexts {
+pub(crate) struct WorkspaceTexts {
     pub environment: Arc<Environment>,
     pub resolved: Arc<Resolved>,
     pub roots: Vec<PathBuf>,
@@ -27,18 +27,18 @@ pub struct WorkspaceTexts {
 
 impl WorkspaceTexts {
     /// The user's own folders first, then those of trusted workspaces, then what the settings name.
-    fn all(&self, kind: &str, named: &[PathBuf]) -> Vec<NamedText> {
-        let mut places =
+    fn texts_of_kind(&self, kind: &str, named: &[PathBuf]) -> Vec<NamedText> {
+        let mut folders =
             vec![self.environment.eca_config_dir().join(kind), self.environment.config_dir().join(kind)];
         for folder in self.resolved.folders.iter().filter(|folder| folder.is_trusted()) {
-            places.push(folder.root.join(".eca").join(kind));
-            places.push(folder.root.join(".dragoman").join(kind));
+            folders.push(folder.root.join(".eca").join(kind));
+            folders.push(folder.root.join(".dragoman").join(kind));
         }
         for path in named {
-            places.extend(self.roots.iter().map(|root| root.join(path)));
+            folders.extend(self.roots.iter().map(|root| root.join(path)));
         }
         let mut texts: Vec<NamedText> = Vec::new();
-        for text in places.iter().flat_map(|place| read(place)) {
+        for text in folders.iter().flat_map(|folder| read_texts(folder)) {
             texts.retain(|known| known.name != text.name);
             texts.push(text);
         }
@@ -48,16 +48,16 @@ impl WorkspaceTexts {
 
 impl Texts for WorkspaceTexts {
     fn rules(&self) -> Vec<NamedText> {
-        self.all("rules", &self.resolved.settings.rules)
+        self.texts_of_kind("rules", &self.resolved.settings.rules)
     }
 
     fn commands(&self) -> Vec<NamedText> {
-        self.all("commands", &self.resolved.settings.commands)
+        self.texts_of_kind("commands", &self.resolved.settings.commands)
     }
 
     fn global_agents_file(&self) -> Option<PathBuf> {
-        let places = [self.environment.config_dir(), self.environment.eca_config_dir()];
-        places.into_iter().map(|folder| folder.join("AGENTS.md")).find(|path| path.is_file())
+        let folders = [self.environment.config_dir(), self.environment.eca_config_dir()];
+        folders.into_iter().map(|folder| folder.join("AGENTS.md")).find(|path| path.is_file())
     }
 
     fn config(&self) -> String {
@@ -100,9 +100,9 @@ impl Texts for WorkspaceTexts {
 }
 
 impl WorkspaceTexts {
-    /// Begins the sign-in and says what to do; it ends in the background, and the models appear.
+    /// Starts the sign-in and returns the instructions; it finishes in the background.
     async fn sign_in(&self) -> Result<String, Failure> {
-        let server = Server::new(
+        let server = SignInServer::new(
             self.resolved.settings.providers.get(github::PROVIDER),
             Arc::new(network::of(&self.resolved)?),
         );
@@ -116,27 +116,27 @@ impl WorkspaceTexts {
             let signed_in = server.finish(&device).await.and_then(|it| credentials.put(github::PROVIDER, it));
             match signed_in {
                 Ok(()) => changes.tell(CatalogKind::Models),
-                Err(failure) => tracing::warn!(%failure, "nobody signed in"),
+                Err(failure) => tracing::warn!(%failure, "the sign-in failed"),
             }
         });
         Ok(text)
     }
 }
 
-/// A file, or the Markdown files of a folder by name.
-fn read(place: &Path) -> Vec<NamedText> {
-    let mut files: Vec<PathBuf> = match std::fs::read_dir(place) {
+/// Reads a file, or the text files of a folder in the order of their names.
+fn read_texts(folder: &Path) -> Vec<NamedText> {
+    let mut files: Vec<PathBuf> = match std::fs::read_dir(folder) {
         Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
-        Err(_) => vec![place.to_owned()],
+        Err(_) => vec![folder.to_owned()],
     };
     files.sort();
-    files.iter().filter_map(|file| text(file)).collect()
+    files.iter().filter_map(|file| read_text(file)).collect()
 }
 
-fn text(file: &Path) -> Option<NamedText> {
+fn read_text(file: &Path) -> Option<NamedText> {
     let kind = file.extension()?.to_str()?;
     let metadata = std::fs::metadata(file).ok()?;
-    if !metadata.is_file() || metadata.len() > LARGEST || !matches!(kind, "md" | "mdc" | "txt") {
+    if !metadata.is_file() || metadata.len() > MAX_TEXT_BYTES || !matches!(kind, "md" | "mdc" | "txt") {
         return None;
     }
     let name = file.file_stem()?.to_str()?.to_owned();

@@ -1,7 +1,7 @@
-//! Where everything is put together: the store, and for each workspace its settings, models, tools and files.
+//! Builds the engine: the store, and the settings, models, tools and files of each workspace.
 //!
-//! Invariant: opening the house and entering a workspace connect, spawn and walk nothing; they are on the way to
-//! `initialize`.
+//! Invariant: starting the engine and entering a workspace do not connect, spawn or walk; both happen before
+//! `initialize` is answered.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,27 +23,27 @@ use crate::providers::{self, ProviderDeps};
 use crate::servers;
 use crate::texts::WorkspaceTexts;
 
-/// The way to the first answer is left alone for so long.
+/// Discovery starts after this delay, so that it does not slow the first answer.
 const DISCOVERY_DELAY: Duration = Duration::from_millis(150);
-/// Servers of this machine answer at once or not at all.
+/// Local servers answer at once or not at all.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_millis(500);
 
-pub struct Workspaces {
+pub(crate) struct Workspaces {
     environment: Arc<Environment>,
     changes: engine::CatalogChanges,
     deps: ProviderDeps,
-    /// The user named a model, and need not be told which one there is by default.
-    chosen: bool,
+    /// The user chose a model, so the notice about the default one is not needed.
+    model_chosen: bool,
 }
 
 impl Workspaces {
-    /// The engine on the user's own store.
-    pub fn open(environment: Environment) -> Result<Engine, Failure> {
+    /// Starts the engine on the user's store.
+    pub(crate) fn open(environment: Environment) -> Result<Engine, Failure> {
         Self::open_for(environment, false)
     }
 
-    /// The same for a front-end that says whether a model was chosen.
-    pub fn open_for(environment: Environment, chosen: bool) -> Result<Engine, Failure> {
+    /// Starts the engine for a front-end that knows whether the user chose a model.
+    pub(crate) fn open_for(environment: Environment, model_chosen: bool) -> Result<Engine, Failure> {
         let store: Arc<dyn Store> = Arc::new(store::Journal::open(&environment.data_dir())?);
         let (changes, receiver) = engine::changes();
         let deps = ProviderDeps {
@@ -51,8 +51,9 @@ impl Workspaces {
             rate_limiter: Arc::new(RateLimiter::new(Arc::new(MachineResets(store.clone())))),
             attempts: RetryPolicy::default().attempts,
         };
-        let house = Arc::new(Workspaces { environment: Arc::new(environment), changes, deps, chosen });
-        Ok(engine::start(store, house, receiver))
+        let workspaces =
+            Arc::new(Workspaces { environment: Arc::new(environment), changes, deps, model_chosen });
+        Ok(engine::start(store, workspaces, receiver))
     }
 }
 
@@ -72,14 +73,14 @@ impl WorkspaceSource for Workspaces {
         let models = Arc::new(AllModels::new(configured, &self.environment));
         self.start_discovery(models.clone());
         let mut notices = resolved.notices.clone();
-        if models.is_small() && !self.chosen {
-            notices.push(Notice { level: Level::Info, text: models::SMALL.to_owned() });
+        if models.uses_embedded_model() && !self.model_chosen {
+            notices.push(Notice { level: Level::Info, text: models::SMALL_MODEL_NOTICE.to_owned() });
         }
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
         let built_in = Arc::new(tools::BuiltInTools::new(self.tool_options(&resolved)));
         let files = built_in.files();
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
-        sources.extend(servers::of_workspace(&resolved, &roots, &self.changes));
+        sources.extend(servers::workspace_servers(&resolved, &roots, &self.changes));
         let texts = WorkspaceTexts {
             environment: self.environment.clone(),
             resolved: resolved.clone(),
@@ -101,31 +102,31 @@ impl WorkspaceSource for Workspaces {
     }
 
     fn session_servers(&self, servers: &[ServerSpec], roots: &[PathBuf]) -> Vec<Arc<dyn ToolSource>> {
-        vec![servers::of_session(servers, roots, &self.changes)]
+        vec![servers::session_servers(servers, roots, &self.changes)]
     }
 }
 
-/// When a provider may be asked again, for all processes of the machine.
+/// The times at which rate limits end, shared by all processes of the machine.
 struct MachineResets(Arc<dyn Store>);
 
-const RESETS: &str = "rate-limit";
+const RESETS_TABLE: &str = "rate-limit";
 
 impl SharedResets for MachineResets {
     fn get<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Option<i64>> {
-        Box::pin(async move { self.0.get(RESETS, provider).await.ok()??.parse().ok() })
+        Box::pin(async move { self.0.get(RESETS_TABLE, provider).await.ok()??.parse().ok() })
     }
 
     fn set<'a>(&'a self, provider: &'a str, until: i64) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if let Err(failure) = self.0.put(RESETS, provider, until.to_string()).await {
-                tracing::warn!(%failure, "a rate limit could not be told to other processes");
+            if let Err(failure) = self.0.put(RESETS_TABLE, provider, until.to_string()).await {
+                tracing::warn!(%failure, "a rate limit could not be shared with other processes");
             }
         })
     }
 }
 
 impl Workspaces {
-    /// Beside everything else, and not at once: a newer list of models, and model servers of this machine.
+    /// Loads a newer list of models and finds local model servers, in the background after a delay.
     fn start_discovery(&self, models: Arc<AllModels>) {
         let (environment, changes) = (self.environment.clone(), self.changes.clone());
         tokio::spawn(async move {
@@ -162,8 +163,8 @@ impl Workspaces {
 }
 
 /// The model of a server of this machine, where nothing is configured: better than the embedded one.
-pub async fn discover_local_model(environment: &Environment) -> Option<String> {
-    let inputs = Inputs { workspace_roots: here(), ..Inputs::default() };
+pub(crate) async fn discover_local_model(environment: &Environment) -> Option<String> {
+    let inputs = Inputs { workspace_roots: current_folder(), ..Inputs::default() };
     let resolved = config::resolve(environment, &inputs);
     let models =
         AllModels::new(providers::configured(&resolved, &ProviderDeps::new(environment)), environment);
@@ -174,7 +175,7 @@ pub async fn discover_local_model(environment: &Environment) -> Option<String> {
     models.default_model().filter(|model| !model.starts_with("local/"))
 }
 
-/// The folder the program was started in, as a workspace.
-pub fn here() -> Vec<PathBuf> {
+/// The current folder as a list of workspace roots.
+pub(crate) fn current_folder() -> Vec<PathBuf> {
     std::env::current_dir().into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! What a frame costs in a chat of 10,000 messages: state in, cells out, no terminal. `cargo bench -p terminal`.
+//! Measures a frame in a chat of 10,000 messages, without a terminal. `cargo bench -p dragoman-terminal`.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -18,7 +18,7 @@ use terminal::chat::theme::Theme;
 
 const MESSAGES: u64 = 10_000;
 const FRAMES: usize = 500;
-/// The promise, for the median: the last percent on a busy machine is what others took.
+/// The limit for the median; the last percentile depends on the load of the machine.
 const TARGET: f64 = 4.0;
 
 fn main() {
@@ -26,7 +26,10 @@ fn main() {
     let mut screen = Screen::new(theme, Vec::new(), SessionSettings::default(), Instant::now(), 0);
     let since = Instant::now();
     for number in 1..=MESSAGES {
-        screen.happened(&fact(number, Fact::ItemEnded { item: message(number, !number.is_multiple_of(2)) }));
+        screen.handle_event(&fact(
+            number,
+            Fact::ItemEnded { item: message(number, !number.is_multiple_of(2)) },
+        ));
     }
     println!("{:<52} {:>10.3} ms", format!("take in {MESSAGES} messages"), millis(since.elapsed()));
     println!("{:<52} {:>10} {:>10}", "a frame of 200 × 60, milliseconds", "p50", "p99");
@@ -42,7 +45,7 @@ fn main() {
     }
     row("another width each time", sizes);
     press(&mut screen, KeyCode::Enter);
-    screen.take_deeds();
+    screen.take_effects();
     grow(&mut screen, &mut wide);
 }
 
@@ -51,19 +54,19 @@ fn grow(screen: &mut Screen, buffer: &mut Buffer) {
     let id = ItemId(MESSAGES + 1);
     let kind = ItemKind::AgentMessage { text: String::new(), interrupted: false, provider: None };
     let item = Item { id, turn: TurnId(MESSAGES), step: 0, parent: None, kind };
-    screen.happened(&fact(MESSAGES + 1, Fact::ItemStarted { item }));
+    screen.handle_event(&fact(MESSAGES + 1, Fact::ItemStarted { item }));
     let chunk = answer_text(7).repeat(2);
     let mut offset = 0;
     let times = frames(FRAMES, screen, buffer, |screen, _| {
         let delta = ItemDelta { item: id, channel: Channel::Text, offset, text: chunk.clone() };
         offset += chunk.len() as u64;
-        screen.happened(&Event { session: Some(SessionId::new("s")), body: EventBody::Delta(delta) });
+        screen.handle_event(&Event { session: Some(SessionId::new("s")), body: EventBody::Delta(delta) });
     });
     row(&format!("a chunk of an answer of {} KB", offset / 1000), times);
 }
 
 fn press(screen: &mut Screen, key: KeyCode) {
-    screen.key(KeyEvent::new(key, KeyModifiers::NONE));
+    screen.handle_key(KeyEvent::new(key, KeyModifiers::NONE));
 }
 
 fn frames(

@@ -1,6 +1,6 @@
-//! Dragoman for a person in a terminal and for scripts: front-ends like the others, drawn for eyes or pipes.
+//! The front-ends for a terminal (`chat`) and for scripts (`run`).
 //!
-//! Knows only the link; nothing it shows comes from elsewhere.
+//! Knows only the link: everything it shows comes from there.
 
 pub mod chat;
 pub mod run;

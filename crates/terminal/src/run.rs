@@ -1,6 +1,6 @@
-//! One turn for scripts and CI: text to one writer as it comes, progress to another, an exit code that says how it went.
+//! Runs one turn for scripts and CI: streams the answer to one writer and progress to another, returns an exit code.
 //!
-//! Invariants: it always ends; it never asks; nothing but the answer (or JSON lines) reaches the first writer.
+//! Invariants: it always ends; it never asks; only the answer (or JSON events) reaches the first writer.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::text::clean;
-use crate::wire::{Line, VERSION};
+use crate::wire::{EVENT_VERSION, RunEvent};
 
 pub struct RunOptions {
     pub prompt: String,
@@ -27,22 +27,22 @@ pub struct RunOptions {
     pub model: Option<String>,
     pub behavior: Option<String>,
     pub session: Option<SessionId>,
-    /// Go on with the newest chat of the workspace.
+    /// Continue the newest chat of the workspace.
     pub newest: bool,
     pub grants: Grants,
     pub max_cost: Option<f64>,
-    /// Models to go on with when one fails.
+    /// The models to continue with after a failure, in order.
     pub failover: Vec<String>,
     pub max_steps: Option<u32>,
     pub timeout: Option<Duration>,
     pub json: bool,
-    /// The answer must be JSON that fits.
+    /// The answer must be JSON that matches this schema.
     pub schema: Option<Value>,
-    /// The answer goes to a terminal, not to a pipe or a file: nothing in it may be obeyed there.
+    /// Stdout is a terminal: control characters of the answer are removed.
     pub to_terminal: bool,
 }
 
-/// How a run went, as an exit code.
+/// The result of a run as an exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Exit {
@@ -54,35 +54,35 @@ pub enum Exit {
 }
 
 /// How long a stopped turn may take to end.
-const GRACE: Duration = Duration::from_secs(3);
-/// Where no time was set.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
+/// The deadline without `--timeout`.
+const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 pub async fn run(engine: Engine, options: RunOptions, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let (json, to_terminal) = (options.json, options.to_terminal);
     let abilities = Abilities { client: "terminal".into(), grants: options.grants, ..Abilities::default() };
-    let deadline = Instant::now() + options.timeout.unwrap_or(FOREVER);
-    let begun = async {
-        options.schema.as_ref().map_or(Ok(()), can_be_used)?;
+    let deadline = Instant::now() + options.timeout.unwrap_or(NO_TIMEOUT);
+    let started = async {
+        options.schema.as_ref().map_or(Ok(()), check_schema)?;
         let link = engine.attach(abilities).await?;
-        begin(link, options, deadline).await
+        open_and_prompt(link, options, deadline).await
     };
-    let (exit, failure) = match tokio::time::timeout_at(deadline, begun).await {
+    let (exit, failure) = match tokio::time::timeout_at(deadline, started).await {
         Ok(Ok(mut run)) => return run.follow(out, err).await,
         Ok(Err(failure)) if failure.kind == FailureKind::User => (Exit::Usage, failure),
         Ok(Err(failure)) => (Exit::Failed, failure),
         Err(_) => (Exit::Spent, Failure::user("The time is up.")),
     };
-    let mut printer = Printer { json, to_terminal, hold: false, out, err };
+    let mut printer = Printer { json, to_terminal, hold_answer: false, out, err };
     if json {
-        printer.line(&Line::failed(exit as u8, &failure));
+        printer.event(&RunEvent::failed(exit as u8, &failure));
     }
-    printer.say(&failure.to_string());
+    printer.message(&failure.to_string());
     exit
 }
 
-/// Opens the chat and sends the prompt.
-async fn begin(link: Link, options: RunOptions, deadline: Instant) -> Result<Run, Failure> {
+/// Opens or loads the chat and sends the prompt.
+async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> Result<Run, Failure> {
     let commands = link.commands.clone();
     let workspace = WorkspaceSpec { roots: vec![options.workspace.clone()], options: None };
     let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
@@ -91,9 +91,9 @@ async fn begin(link: Link, options: RunOptions, deadline: Instant) -> Result<Run
         behavior: options.behavior.clone(),
         ..SessionSettings::default()
     };
-    let stored = stored(&commands, &options).await?;
-    let is_new = stored.is_none();
-    let info = match stored {
+    let existing = find_session(&commands, &options).await?;
+    let is_new = existing.is_none();
+    let info = match existing {
         Some(session) => commands.call(|reply| Command::Load { session, servers: Vec::new(), reply }).await?,
         None => {
             let settings = change.clone();
@@ -113,10 +113,10 @@ async fn begin(link: Link, options: RunOptions, deadline: Instant) -> Result<Run
     let session = info.id.clone();
     let accepted = commands.call(|reply| Command::Prompt { session, prompt, reply }).await;
     if is_new && accepted.is_err() {
-        erase(&commands, info.id.clone()).await;
+        delete_session(&commands, info.id.clone()).await;
     }
     let accepted = accepted?;
-    let vain = is_new && accepted.status != AcceptedStatus::Prompting;
+    let discard = is_new && accepted.status != AcceptedStatus::Prompting;
     let notices = catalog.notices.into_iter().map(|notice| notice.text).collect();
     Ok(Run {
         link: commands,
@@ -126,13 +126,13 @@ async fn begin(link: Link, options: RunOptions, deadline: Instant) -> Result<Run
         model: accepted.model,
         notices,
         deadline,
-        vain,
-        shown: Shown::default(),
+        discard,
+        output: OutputState::default(),
     })
 }
 
-/// The chat to go on with.
-async fn stored(commands: &Commands, options: &RunOptions) -> Result<Option<SessionId>, Failure> {
+/// The chat to continue.
+async fn find_session(commands: &Commands, options: &RunOptions) -> Result<Option<SessionId>, Failure> {
     if options.session.is_some() || !options.newest {
         return Ok(options.session.clone());
     }
@@ -142,10 +142,10 @@ async fn stored(commands: &Commands, options: &RunOptions) -> Result<Option<Sess
     Ok(newest.into_iter().next().map(|chat| chat.id))
 }
 
-/// A chat in which no model was ever asked is no chat to go on with.
-async fn erase(commands: &Commands, session: SessionId) {
-    let erased = commands.call(|reply| Command::Delete { session, reply });
-    let _ = tokio::time::timeout(GRACE, erased).await;
+/// Deletes a chat without any request to a model: nobody continues it.
+async fn delete_session(commands: &Commands, session: SessionId) {
+    let deleted = commands.call(|reply| Command::Delete { session, reply });
+    let _ = tokio::time::timeout(STOP_TIMEOUT, deleted).await;
 }
 
 struct Run {
@@ -156,30 +156,30 @@ struct Run {
     model: String,
     notices: Vec<String>,
     deadline: Instant,
-    /// The chat was opened for a prompt that no model will be asked.
-    vain: bool,
-    shown: Shown,
+    /// The chat is new and its prompt causes no request to a model, so the chat is deleted.
+    discard: bool,
+    output: OutputState,
 }
 
-/// What has been printed.
+/// Tracks the printed output.
 #[derive(Default)]
-struct Shown {
+struct OutputState {
     sent: HashMap<ItemId, usize>,
     states: HashMap<ItemId, &'static str>,
-    /// The text of the last answer, whole.
+    /// The full text of the last answer.
     answer: String,
-    /// A call was refused because nobody could be asked.
-    unasked: bool,
+    /// A call was rejected because nobody could approve it.
+    approval_missing: bool,
 }
 
 impl Run {
     async fn follow(&mut self, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
         let RunOptions { json, to_terminal, .. } = self.options;
-        let hold = self.options.schema.is_some() && !json;
-        let mut printer = Printer { json, to_terminal, hold, out, err };
+        let hold_answer = self.options.schema.is_some() && !json;
+        let mut printer = Printer { json, to_terminal, hold_answer, out, err };
         if printer.json {
-            printer.line(&Line::Start {
-                version: VERSION,
+            printer.event(&RunEvent::Start {
+                version: EVENT_VERSION,
                 session: self.session.as_str(),
                 model: &self.model,
             });
@@ -187,142 +187,153 @@ impl Run {
         for notice in &self.notices {
             printer.notice(notice);
         }
-        let outcome = self.turn(&mut printer).await;
-        let Verdict { exit, name, message, result } = self.judge(outcome);
-        if hold {
+        let outcome = self.follow_turn(&mut printer).await;
+        let RunResult { exit, name, message, result } = self.conclude(outcome);
+        if hold_answer {
             let _ = result.iter().try_for_each(|result| writeln!(printer.out, "{result}"));
-        } else if !json && !self.shown.answer.is_empty() {
+        } else if !json && !self.output.answer.is_empty() {
             let _ = writeln!(printer.out);
         }
         if let Some(message) = &message {
-            printer.say(message);
+            printer.message(message);
         }
         if json {
-            printer.line(&Line::End { outcome: name, exit: exit as u8, message, result });
+            printer.event(&RunEvent::End { outcome: name, exit: exit as u8, message, result });
         }
         let _ = printer.out.flush();
-        if self.vain {
-            erase(&self.link, self.session.clone()).await;
+        if self.discard {
+            delete_session(&self.link, self.session.clone()).await;
         }
         exit
     }
 
-    /// `None`: the time is up, or the engine is gone.
-    async fn turn(&mut self, printer: &mut Printer<'_>) -> Option<Outcome> {
+    /// Returns `None` if the time is up or the engine has ended.
+    async fn follow_turn(&mut self, printer: &mut Printer<'_>) -> Option<Outcome> {
         let deadline = self.deadline;
         loop {
             let event = tokio::select! {
                 event = self.follower.next() => event?,
                 () = tokio::time::sleep_until(deadline) => {
                     let _ = self.link.send(Command::Cancel { session: self.session.clone() }).await;
-                    let ending = async { while let Some(event) = self.follower.next().await {
-                        if ended(&event).is_some() { break }
+                    let turn_end = async { while let Some(event) = self.follower.next().await {
+                        if turn_outcome(&event).is_some() { break }
                     }};
-                    let _ = tokio::time::timeout(GRACE, ending).await;
+                    let _ = tokio::time::timeout(STOP_TIMEOUT, turn_end).await;
                     return None;
                 }
             };
-            if let Some(outcome) = ended(&event) {
+            if let Some(outcome) = turn_outcome(&event) {
                 return Some(outcome);
             }
-            self.shown.show(&event, printer);
+            self.output.print_event(&event, printer);
         }
     }
 
-    fn judge(&mut self, outcome: Option<Outcome>) -> Verdict {
-        let said = |exit, name, message: &str| Verdict {
+    fn conclude(&mut self, outcome: Option<Outcome>) -> RunResult {
+        let failed = |exit, name, message: &str| RunResult {
             exit,
             name,
             message: Some(message.to_owned()),
             result: None,
         };
         match outcome {
-            None => said(Exit::Spent, "timeout", "The time is up."),
+            None => failed(Exit::Spent, "timeout", "The time is up."),
             Some(Outcome::Done) => match self.options.schema.take() {
-                Some(schema) => match fits(&schema, &self.shown.answer) {
+                Some(schema) => match parse_answer(&schema, &self.output.answer) {
                     Ok(result) => {
-                        Verdict { exit: Exit::Done, name: "done", message: None, result: Some(result) }
+                        RunResult { exit: Exit::Done, name: "done", message: None, result: Some(result) }
                     }
-                    Err(problem) => said(Exit::Failed, "schema", &problem),
+                    Err(problem) => failed(Exit::Failed, "schema", &problem),
                 },
-                None if self.shown.unasked => said(
+                None if self.output.approval_missing => failed(
                     Exit::NeedsApproval,
                     "needsApproval",
                     "A tool call needed approval, which nobody could give. See --approve.",
                 ),
-                None => Verdict { exit: Exit::Done, name: "done", message: None, result: None },
+                None => RunResult { exit: Exit::Done, name: "done", message: None, result: None },
             },
-            Some(Outcome::MaxSteps) => said(Exit::Spent, "maxSteps", "The step limit was reached."),
+            Some(Outcome::MaxSteps) => failed(Exit::Spent, "maxSteps", "The step limit was reached."),
             Some(Outcome::MaxTokens) => {
-                said(Exit::Failed, "maxTokens", "The model reached its output limit.")
+                failed(Exit::Failed, "maxTokens", "The model reached its output limit.")
             }
-            Some(Outcome::Refused { reason }) => said(Exit::Failed, "refused", &reason),
-            Some(Outcome::Stopped | Outcome::Interrupted) => said(Exit::Failed, "stopped", "Stopped."),
+            Some(Outcome::Refused { reason }) => failed(Exit::Failed, "refused", &reason),
+            Some(Outcome::Stopped | Outcome::Interrupted) => failed(Exit::Failed, "stopped", "Stopped."),
             Some(Outcome::Failed { failure }) if failure.kind == FailureKind::Quota => {
-                said(Exit::Spent, "spent", &failure.to_string())
+                failed(Exit::Spent, "spent", &failure.to_string())
             }
-            Some(Outcome::Failed { failure }) => said(Exit::Failed, "failed", &failure.to_string()),
+            Some(Outcome::Failed { failure }) => failed(Exit::Failed, "failed", &failure.to_string()),
         }
     }
 }
 
-/// How a run ended, in every form it is told.
-struct Verdict {
+/// The end of a run: exit code, outcome, message and result.
+struct RunResult {
     exit: Exit,
     name: &'static str,
     message: Option<String>,
-    /// The answer as JSON, where a schema asked for it.
+    /// The answer as JSON, if a schema requires it.
     result: Option<Value>,
 }
 
-fn ended(event: &Event) -> Option<Outcome> {
-    match &event.body {
-        EventBody::Fact(recorded) => match &recorded.fact {
-            Fact::TurnEnded { outcome, .. } => Some(outcome.clone()),
-            _ => None,
-        },
-        EventBody::Lost { failure } => Some(Outcome::Failed { failure: failure.clone() }),
-        _ => None,
+fn turn_outcome(event: &Event) -> Option<Outcome> {
+    if let EventBody::Lost { failure } = &event.body {
+        return Some(Outcome::Failed { failure: failure.clone() });
     }
+    let EventBody::Fact(recorded) = &event.body else { return None };
+    let Fact::TurnEnded { outcome, .. } = &recorded.fact else { return None };
+    Some(outcome.clone())
 }
 
-impl Shown {
-    fn show(&mut self, event: &Event, printer: &mut Printer<'_>) {
+impl OutputState {
+    fn print_event(&mut self, event: &Event, printer: &mut Printer<'_>) {
         match &event.body {
             EventBody::Delta(delta) => {
-                self.grow(delta.item, delta.channel, delta.offset, &delta.text, printer)
+                self.print_growth(delta.item, delta.channel, delta.offset, &delta.text, printer)
             }
             EventBody::Progress { text } => printer.progress(text),
             EventBody::Notice(notice) => printer.notice(&notice.text),
-            EventBody::Fact(recorded) => match &recorded.fact {
-                Fact::ItemGrew { item, channel, offset, text } => {
-                    self.grow(*item, *channel, *offset, text, printer)
-                }
-                Fact::ItemStarted { item } | Fact::ItemChanged { item } | Fact::ItemEnded { item } => {
-                    self.item(item, printer);
-                }
-                Fact::UsageChanged { usage } if printer.json => printer.line(&Line::usage(usage)),
-                Fact::Notice { notice } => printer.notice(&notice.text),
-                _ => {}
-            },
+            EventBody::Fact(recorded) => self.print_fact(&recorded.fact, printer),
             EventBody::Catalog(_) | EventBody::Lost { .. } => {}
         }
     }
 
-    fn item(&mut self, item: &Item, printer: &mut Printer<'_>) {
-        match &item.kind {
-            ItemKind::AgentMessage { text, .. } => {
-                self.grow(item.id, Channel::Text, 0, text, printer);
-                self.answer = text.clone();
-            }
-            ItemKind::Reasoning { text, .. } => self.grow(item.id, Channel::Reasoning, 0, text, printer),
-            ItemKind::ToolCall(call) => self.call(item.id, call, printer),
-            ItemKind::SystemText { text } => printer.text(text),
-            _ => {}
+    fn print_fact(&mut self, fact: &Fact, printer: &mut Printer<'_>) {
+        if let Fact::ItemGrew { item, channel, offset, text } = fact {
+            self.print_growth(*item, *channel, *offset, text, printer);
+        } else if let Fact::ItemStarted { item } | Fact::ItemChanged { item } | Fact::ItemEnded { item } =
+            fact
+        {
+            self.print_item(item, printer);
+        } else if let Fact::UsageChanged { usage } = fact
+            && printer.json
+        {
+            printer.event(&RunEvent::usage(usage));
+        } else if let Fact::Notice { notice } = fact {
+            printer.notice(&notice.text);
         }
     }
 
-    fn grow(&mut self, id: ItemId, channel: Channel, offset: u64, text: &str, printer: &mut Printer<'_>) {
+    fn print_item(&mut self, item: &Item, printer: &mut Printer<'_>) {
+        if let ItemKind::AgentMessage { text, .. } = &item.kind {
+            self.print_growth(item.id, Channel::Text, 0, text, printer);
+            self.answer = text.clone();
+        } else if let ItemKind::Reasoning { text, .. } = &item.kind {
+            self.print_growth(item.id, Channel::Reasoning, 0, text, printer);
+        } else if let ItemKind::ToolCall(call) = &item.kind {
+            self.print_call(item.id, call, printer);
+        } else if let ItemKind::SystemText { text } = &item.kind {
+            printer.text(text);
+        }
+    }
+
+    fn print_growth(
+        &mut self,
+        id: ItemId,
+        channel: Channel,
+        offset: u64,
+        text: &str,
+        printer: &mut Printer<'_>,
+    ) {
         if !matches!(channel, Channel::Text | Channel::Reasoning) {
             return;
         }
@@ -332,20 +343,20 @@ impl Shown {
         };
         let Some(rest) = text.get(skip..).filter(|rest| !rest.is_empty()) else { return };
         *sent += rest.len();
-        match channel {
-            Channel::Text => printer.text(rest),
-            _ if printer.json => printer.line(&Line::Reasoning { text: rest }),
-            _ => {}
+        if channel == Channel::Text {
+            printer.text(rest);
+        } else if printer.json {
+            printer.event(&RunEvent::Reasoning { text: rest });
         }
     }
 
-    fn call(&mut self, id: ItemId, call: &ToolCall, printer: &mut Printer<'_>) {
+    fn print_call(&mut self, id: ItemId, call: &ToolCall, printer: &mut Printer<'_>) {
         let state = match &call.state {
             ToolState::Preparing | ToolState::Waiting { .. } => return,
             ToolState::Running => "running",
             ToolState::Done => "done",
             ToolState::Rejected { by } => {
-                self.unasked |= *by == RejectedBy::Unasked;
+                self.approval_missing |= *by == RejectedBy::Unasked;
                 "rejected"
             }
             ToolState::Stopped { .. } => "stopped",
@@ -356,21 +367,21 @@ impl Shown {
         if printer.json {
             let name = format!("{}__{}", call.server, call.name);
             let line =
-                Line::Tool { id: id.to_string(), name, state, summary: &call.summary, error: call.error };
-            printer.line(&line);
+                RunEvent::Tool { id: id.to_string(), name, state, summary: &call.summary, error: call.error };
+            printer.event(&line);
         } else if state != "done" || call.error {
-            let what = if call.summary.is_empty() { &call.name } else { &call.summary };
-            printer.say(&format!("{what} ({state})"));
+            let title = if call.summary.is_empty() { &call.name } else { &call.summary };
+            printer.message(&format!("{title} ({state})"));
         }
     }
 }
 
-/// Where things go. A closed pipe is no reason to fail: the turn ends by itself.
+/// Writes the output. A closed pipe does not end the turn.
 struct Printer<'a> {
     json: bool,
     to_terminal: bool,
-    /// The answer is printed at the end, as the JSON it must be.
-    hold: bool,
+    /// Print the answer at the end, as JSON.
+    hold_answer: bool,
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
 }
@@ -378,16 +389,16 @@ struct Printer<'a> {
 impl Printer<'_> {
     fn text(&mut self, text: &str) {
         if self.json {
-            self.line(&Line::Text { text });
-        } else if !self.hold {
+            self.event(&RunEvent::Text { text });
+        } else if !self.hold_answer {
             let text = if self.to_terminal { clean(text) } else { text.into() };
             let _ = self.out.write_all(text.as_bytes());
             let _ = self.out.flush();
         }
     }
 
-    fn line(&mut self, line: &Line<'_>) {
-        if let Ok(mut text) = serde_json::to_vec(line) {
+    fn event(&mut self, event: &RunEvent<'_>) {
+        if let Ok(mut text) = serde_json::to_vec(event) {
             text.push(b'\n');
             let _ = self.out.write_all(&text);
             let _ = self.out.flush();
@@ -396,35 +407,38 @@ impl Printer<'_> {
 
     fn progress(&mut self, text: &str) {
         if self.json {
-            self.line(&Line::Progress { text });
+            self.event(&RunEvent::Progress { text });
         } else if !matches!(text, "Waiting model" | "Generating" | "Calling tool") {
-            self.say(text);
+            self.message(text);
         }
     }
 
     fn notice(&mut self, text: &str) {
         if self.json {
-            self.line(&Line::Notice { text });
+            self.event(&RunEvent::Notice { text });
         } else {
-            self.say(text);
+            self.message(text);
         }
     }
 
-    fn say(&mut self, text: &str) {
+    fn message(&mut self, text: &str) {
         let _ = writeln!(self.err, "{}", clean(text));
     }
 }
 
-/// Known before a model is asked and paid.
-fn can_be_used(schema: &Value) -> Result<(), Failure> {
+/// Checks the schema before a model is paid.
+fn check_schema(schema: &Value) -> Result<(), Failure> {
     jsonschema::validator_for(schema).map(drop).map_err(|error| {
-        Failure::user(format!("This is no JSON schema: {}.", error.to_string().trim_end_matches('.')))
-            .hint("Mend the file of --output-schema.")
+        Failure::user(format!(
+            "The file of --output-schema is not a JSON schema: {}.",
+            error.to_string().trim_end_matches('.')
+        ))
+        .hint("Correct the schema and run again.")
     })
 }
 
-/// The answer, with or without a Markdown fence around it, as JSON of this schema.
-fn fits(schema: &Value, answer: &str) -> Result<Value, String> {
+/// Parses the answer, with or without a Markdown fence, as JSON that matches the schema.
+fn parse_answer(schema: &Value, answer: &str) -> Result<Value, String> {
     let bare = answer.trim();
     let bare = bare.strip_prefix("```json").or_else(|| bare.strip_prefix("```")).unwrap_or(bare);
     let bare = bare.strip_suffix("```").unwrap_or(bare).trim();
@@ -455,7 +469,7 @@ mod tests {
             ("{}", false),
             ("not json", false),
         ] {
-            assert_eq!(fits(&schema, answer).is_ok(), good, "{answer}");
+            assert_eq!(parse_answer(&schema, answer).is_ok(), good, "{answer}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Text of models, tools, files and peers made harmless for a terminal, measured and cut.
+//! Cleans foreign text (of models, tools, files, peers) for a terminal, measures it and cuts it.
 //!
-//! Invariant: what leaves `clean` holds no control character but the newline, no escape sequence and no character
-//! that turns the writing direction around (text must not look like another text).
+//! Invariant: the result of `clean` has no control character except the newline, no escape sequence and no
+//! bidirectional control character (text must not look like another text).
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 /// Tabs go to the next multiple of this column.
 const TAB: usize = 4;
 
-/// Several lines of foreign text.
+/// Cleans text of several lines.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(needs_care) {
         return Cow::Borrowed(text);
@@ -22,7 +22,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
         match character {
             '\x1b' => skip_escape(&mut rest),
             '\r' if rest.peek() == Some(&'\n') => {}
-            // A program went back to begin the line anew, as progress bars do.
+            // The program overwrites the line, as progress bars do.
             '\r' => out.truncate(out.rfind('\n').map_or(0, |at| at + 1)),
             '\n' => out.push('\n'),
             '\t' => {
@@ -38,17 +38,17 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same as one line.
+/// Cleans text and joins its lines to one.
 pub fn clean_line(text: &str) -> String {
     clean(text).split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Columns on the screen.
+/// The number of columns that the text takes on the screen.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// At most so many columns; what is left out is shown by an ellipsis.
+/// Cuts the text to at most `columns`; an ellipsis marks the cut.
 pub fn shorten(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -59,7 +59,7 @@ pub fn shorten(text: &str, columns: usize) -> String {
     out
 }
 
-/// The beginning that fits.
+/// The longest prefix that fits into `columns`.
 pub fn take_columns(text: &str, columns: usize) -> &str {
     let mut used = 0;
     for (at, grapheme) in text.grapheme_indices(true) {
@@ -75,12 +75,12 @@ fn needs_care(character: char) -> bool {
     (character.is_control() && character != '\n') || turns_around(character)
 }
 
-/// Marks that make a text look like another one: the bidirectional controls.
+/// The bidirectional controls: they make a text look like another one.
 fn turns_around(character: char) -> bool {
     matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
-/// After ESC: a sequence is dropped whole; one that never ends drops the rest of the line only.
+/// Skips the sequence after ESC. A sequence without an end drops only the rest of its line.
 fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match rest.peek() {
         Some('[') => {

@@ -1,16 +1,16 @@
-//! `dragoman run --json`: one event a line, stable, with a version in the first. Documented in docs/run.md.
+//! `dragoman run --json`: one event per line, with a format version in the first event. docs/run.md documents it.
 
 use domain::Failure;
 use domain::event::SessionUsage;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Raised when a member is removed or changes its meaning; additions do not count.
-pub const VERSION: u32 = 1;
+/// Increases when a member disappears or changes its meaning, not when one is added.
+pub const EVENT_VERSION: u32 = 1;
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Line<'a> {
+pub enum RunEvent<'a> {
     /// Always the first line.
     Start {
         version: u32,
@@ -23,7 +23,7 @@ pub enum Line<'a> {
     Reasoning {
         text: &'a str,
     },
-    /// Once for each state a call reaches: `running`, `done`, `rejected`, `stopped`.
+    /// Printed once for each state that a call reaches: `running`, `done`, `rejected`, `stopped`.
     Tool {
         id: String,
         name: String,
@@ -31,7 +31,7 @@ pub enum Line<'a> {
         summary: &'a str,
         error: bool,
     },
-    /// What is being waited for.
+    /// The step that the turn waits for.
     Progress {
         text: &'a str,
     },
@@ -47,19 +47,19 @@ pub enum Line<'a> {
         outcome: &'static str,
         exit: u8,
         message: Option<String>,
-        /// The answer, where `--output-schema` was given and it fits.
+        /// The answer as JSON, if `--output-schema` was given and the answer matches it.
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
     },
 }
 
-impl<'a> Line<'a> {
-    pub fn usage(usage: &SessionUsage) -> Line<'a> {
-        Line::Usage { tokens: usage.last.all(), cost: usage.session_cost }
+impl<'a> RunEvent<'a> {
+    pub fn usage(usage: &SessionUsage) -> RunEvent<'a> {
+        RunEvent::Usage { tokens: usage.last.all(), cost: usage.session_cost }
     }
 
-    /// The end of a run that never began.
-    pub fn failed(exit: u8, failure: &Failure) -> Line<'a> {
-        Line::End { outcome: "failed", exit, message: Some(failure.to_string()), result: None }
+    /// The only event of a run that could not start.
+    pub fn failed(exit: u8, failure: &Failure) -> RunEvent<'a> {
+        RunEvent::End { outcome: "failed", exit, message: Some(failure.to_string()), result: None }
     }
 }

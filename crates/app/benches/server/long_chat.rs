@@ -14,7 +14,7 @@ use crate::table::Table;
 
 const MESSAGES: u64 = 10_000;
 
-pub async fn rows(table: &mut Table, fake: &FakeModel) {
+pub(crate) async fn rows(table: &mut Table, fake: &FakeModel) {
     let home = Home::new();
     write(&home).await;
     let mut times = Vec::new();

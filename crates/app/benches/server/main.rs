@@ -1,4 +1,4 @@
-//! `dragoman server` from outside, beside the least a program can do (`echo-program`), in one run.
+//! `dragoman server` from outside, compared with a minimal program (`echo-program`) in the same run.
 //!
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, chunks per second and CPU, idle and peak
 //! memory, rounds of tool calls, the size of the first request, 200 chats at once, load of a 10,000-message chat;
@@ -44,7 +44,7 @@ fn main() {
     table.end();
 }
 
-/// What the fake model says to which prompt.
+/// The answers of the fake model by prompt.
 fn scripted(request: &Request) -> Answer {
     let prompt = request.last_user_text();
     let mut words = prompt.split_whitespace();
@@ -64,7 +64,7 @@ fn scripted(request: &Request) -> Answer {
     }
 }
 
-/// In a home of its own each time: nothing is warm but the disk.
+/// Starts in a new home each time: only the disk cache is warm.
 fn run_row(table: &mut Table, fake: &FakeModel) {
     let mut samples = Vec::new();
     for _ in 0..30 {
@@ -126,7 +126,7 @@ fn first_chunk_rows(table: &mut Table, fake: &FakeModel) {
     table.pair("later prompt → first chunk, median", "ms", later["dragoman"], later["floor"], 4.0);
 }
 
-/// The model writes a chunk a millisecond, which says when it was written.
+/// The model writes a chunk per millisecond, with its time inside.
 fn latency_rows(table: &mut Table, fake: &FakeModel) {
     let mut all = HashMap::new();
     for (name, program) in programs() {
@@ -207,7 +207,7 @@ fn many_chats_row(table: &mut Table, fake: &FakeModel) {
     table.row("200 chats at once, peak memory", "MiB", server.peak(), 100.0);
 }
 
-/// Rounds of model → tool → model with one read of a small file each, and what the first request weighs.
+/// Rounds of model → tool → model with one small read each, and the size of the first request.
 fn tool_rows(table: &mut Table, fake: &FakeModel) {
     const ROUNDS: usize = 50;
     let mut times = HashMap::new();

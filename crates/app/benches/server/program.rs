@@ -1,4 +1,4 @@
-//! The program under test, driven over its pipes, and what the machine says about it.
+//! Drives the program under test over its pipes and measures its process.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{FakeModel, clock};
 
-pub fn programs() -> [(&'static str, PathBuf); 2] {
+pub(crate) fn programs() -> [(&'static str, PathBuf); 2] {
     [("dragoman", dragoman()), ("floor", beside("echo-program"))]
 }
 
-pub fn dragoman() -> PathBuf {
+pub(crate) fn dragoman() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_dragoman"))
 }
 
@@ -23,19 +23,19 @@ fn beside(name: &str) -> PathBuf {
     path
 }
 
-pub struct Home(tempfile::TempDir);
+pub(crate) struct Home(tempfile::TempDir);
 
 impl Home {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("a home"))
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 }
 
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     stdin: ChildStdin,
     messages: mpsc::Receiver<(u64, Value)>,
@@ -43,7 +43,7 @@ pub struct Server {
 }
 
 /// One provider, the fake one.
-pub fn config(fake: &FakeModel) -> Value {
+pub(crate) fn config(fake: &FakeModel) -> Value {
     json!({
         "defaultModel": "fake/m1",
         "providers": {"fake": {"api": "openai-chat", "url": fake.url(), "key": "sk-benchmark", "models": {"m1": {}}}},
@@ -51,7 +51,7 @@ pub fn config(fake: &FakeModel) -> Value {
 }
 
 /// `dragoman run` from its start to its end; what it printed.
-pub fn run(home: &Home, fake: &FakeModel, prompt: &str) -> Vec<u8> {
+pub(crate) fn run(home: &Home, fake: &FakeModel, prompt: &str) -> Vec<u8> {
     let output = Command::new(dragoman())
         .args(["run", prompt])
         .env_clear()
@@ -63,7 +63,7 @@ pub fn run(home: &Home, fake: &FakeModel, prompt: &str) -> Vec<u8> {
 }
 
 impl Server {
-    pub fn start(program: &Path, home: &Home, fake: &FakeModel) -> Self {
+    pub(crate) fn start(program: &Path, home: &Home, fake: &FakeModel) -> Self {
         let mut child = Command::new(program)
             .arg("server")
             .env_clear()
@@ -89,7 +89,7 @@ impl Server {
         Self { child, stdin, messages, next_id: 0 }
     }
 
-    pub fn initialize(&mut self, home: &Home) {
+    pub(crate) fn initialize(&mut self, home: &Home) {
         let folder = format!("file://{}", home.path().display());
         let id = self.ask(
             "initialize",
@@ -99,11 +99,11 @@ impl Server {
         self.send(&json!({"jsonrpc": "2.0", "method": "initialized", "params": null}));
     }
 
-    pub fn prompt(&mut self, chat: &str, text: &str) {
+    pub(crate) fn prompt(&mut self, chat: &str, text: &str) {
         self.ask("chat/prompt", json!({"chatId": chat, "message": text}));
     }
 
-    pub fn ask(&mut self, method: &str, params: Value) -> u64 {
+    pub(crate) fn ask(&mut self, method: &str, params: Value) -> u64 {
         self.next_id += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}));
         self.next_id
@@ -115,25 +115,25 @@ impl Server {
         self.stdin.write_all(framed.as_bytes()).expect("stdin");
     }
 
-    pub fn next(&mut self) -> (u64, Value) {
+    pub(crate) fn next(&mut self) -> (u64, Value) {
         self.messages.recv_timeout(Duration::from_secs(60)).expect("a message")
     }
 
-    pub fn until(&mut self, fits: impl Fn(&Value) -> bool) {
+    pub(crate) fn until(&mut self, fits: impl Fn(&Value) -> bool) {
         while !fits(&self.next().1) {}
     }
 
     /// Proportional memory now, in MiB.
-    pub fn pss(&self) -> f64 {
+    pub(crate) fn pss(&self) -> f64 {
         kibibytes(&format!("/proc/{}/smaps_rollup", self.child.id()), "Pss:") / 1024.0
     }
 
-    /// The most memory ever resident, in MiB.
-    pub fn peak(&self) -> f64 {
+    /// Peak resident memory, in MiB.
+    pub(crate) fn peak(&self) -> f64 {
         kibibytes(&format!("/proc/{}/status", self.child.id()), "VmHWM:") / 1024.0
     }
 
-    pub fn cpu_seconds(&self) -> f64 {
+    pub(crate) fn cpu_seconds(&self) -> f64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
         let ticks = |at: usize| fields.get(at).and_then(|it| it.parse::<f64>().ok()).unwrap_or_default();

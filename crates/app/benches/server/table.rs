@@ -1,13 +1,13 @@
 //! The rows, printed as they come, with their targets.
 
 #[derive(Default)]
-pub struct Table {
+pub(crate) struct Table {
     rows: usize,
     missed: usize,
 }
 
 impl Table {
-    pub fn row(&mut self, what: &str, unit: &str, value: f64, target: f64) {
+    pub(crate) fn row(&mut self, what: &str, unit: &str, value: f64, target: f64) {
         let verdict = if target.is_finite() {
             format!("target ≤ {target} {}", met(value <= target))
         } else {
@@ -17,7 +17,7 @@ impl Table {
     }
 
     /// Smaller is better.
-    pub fn pair(&mut self, what: &str, unit: &str, value: f64, floor: f64, target: f64) {
+    pub(crate) fn pair(&mut self, what: &str, unit: &str, value: f64, floor: f64, target: f64) {
         let ratio = format!("floor {floor:.3}, ratio {:.2}", value / floor);
         self.push(format!(
             "{what:<52} {value:>12.3} {unit:<4} {ratio:>24} target ≤ {target:.3} {}",
@@ -26,7 +26,7 @@ impl Table {
     }
 
     /// More is better.
-    pub fn pair_more(&mut self, what: &str, unit: &str, value: f64, floor: f64, target: f64) {
+    pub(crate) fn pair_more(&mut self, what: &str, unit: &str, value: f64, floor: f64, target: f64) {
         let ratio = format!("floor {floor:.0}, ratio {:.2}", value / floor);
         self.push(format!(
             "{what:<52} {value:>12.0} {unit:<4} {ratio:>24} target ≥ {target:.0} {}",
@@ -34,14 +34,14 @@ impl Table {
         ));
     }
 
-    /// Shown at once: a benchmark that takes minutes must not look dead.
+    /// Printed at once, because the benchmark takes minutes.
     fn push(&mut self, line: String) {
         println!("{line}");
         self.rows += 1;
         self.missed += usize::from(line.ends_with("MISSED"));
     }
 
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         println!("\n{} rows, {} targets missed", self.rows, self.missed);
     }
 }

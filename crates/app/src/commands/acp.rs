@@ -5,6 +5,6 @@ use std::process::ExitCode;
 use crate::cli::Level;
 use crate::commands::server::on_stdio;
 
-pub fn run(level: Option<Level>) -> ExitCode {
+pub(crate) fn run(level: Option<Level>) -> ExitCode {
     on_stdio(level, |engine, transport, _| proto_acp::serve(engine, transport))
 }

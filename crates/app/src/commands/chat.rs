@@ -1,4 +1,4 @@
-//! `dragoman chat`: the terminal, and what it needs of the world outside: an editor, colors, signals.
+//! `dragoman chat`: the terminal front-end with its services: an editor, colors, signals.
 
 use std::io::{IsTerminal, Write};
 use std::panic::AssertUnwindSafe;
@@ -16,7 +16,7 @@ use crate::lifetime;
 use crate::logging;
 use crate::workspaces::{self, Workspaces};
 
-pub fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
+pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         failed(
             &Failure::user("A chat needs a terminal.")
@@ -26,8 +26,8 @@ pub fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
     }
     let environment = Environment::from_process();
     logging::start_quietly(&environment, level);
-    let Some(workspace) = workspaces::here().into_iter().next() else {
-        return failed(&Failure::user("The current folder is gone. Change to another one."));
+    let Some(workspace) = workspaces::current_folder().into_iter().next() else {
+        return failed(&Failure::user("The current folder does not exist any more. Change to another one."));
     };
     let options = ChatOptions {
         workspace,
@@ -38,37 +38,37 @@ pub fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
         newest: arguments.newest,
         prompt: Some(arguments.prompt.join(" ")).filter(|prompt| !prompt.trim().is_empty()),
     };
-    let mut usage = false;
+    let mut wrong_usage = false;
     let ran = lifetime::run(async {
         let log = logging::file(&environment);
-        let outside = outside(&environment);
+        let services = services(&environment);
         let engine = Workspaces::open(environment)?;
-        let chat = terminal::chat(engine.clone(), options, outside);
+        let chat = terminal::chat(engine.clone(), options, services);
         let ended = until_ended(AssertUnwindSafe(chat).catch_unwind()).await;
-        lifetime::end(engine).await;
+        lifetime::shut_down(engine).await;
         match ended {
             None => Ok(()),
             Some(Ok(Ok(None))) => Ok(()),
             Some(Ok(Ok(Some(session)))) => {
-                let text = format!("To go on with this chat: dragoman chat --session {session}\n");
+                let text = format!("To continue this chat: dragoman chat --session {session}\n");
                 super::print_bytes(text.as_bytes());
                 Ok(())
             }
             Some(Ok(Err(failure))) => {
-                usage = failure.kind == FailureKind::User;
+                wrong_usage = failure.kind == FailureKind::User;
                 Err(failure)
             }
             Some(Err(_)) => {
-                Err(Failure::internal("Dragoman broke off because of a mistake of ours; the chat is kept.")
-                    .hint(format!("{} says more. `dragoman chat --continue` goes on.", log.display())))
+                Err(Failure::internal("Dragoman stopped because of an internal error; the chat is stored.")
+                    .hint(format!("See {}. `dragoman chat --continue` continues the chat.", log.display())))
             }
         }
     });
-    if usage { ExitCode::from(2) } else { ran }
+    if wrong_usage { ExitCode::from(2) } else { ran }
 }
 
-/// Ends by itself, or by SIGTERM or SIGHUP. SIGINT is not ours: Ctrl-C is a key here, and in an editor that runs
-/// meanwhile it is the editor's.
+/// Ends with the chat, or by SIGTERM or SIGHUP. Ignores SIGINT: Ctrl-C is a key of the chat, or belongs to the
+/// editor that runs meanwhile.
 async fn until_ended<T>(chat: impl Future<Output = T>) -> Option<T> {
     let signal = async {
         while let Ok(signal) = process::shutdown_signal() {
@@ -84,7 +84,7 @@ async fn until_ended<T>(chat: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// `NO_COLOR` and `TERM=dumb` are honoured; `COLORFGBG` tells a light background, where a terminal sets it.
+/// Honors `NO_COLOR`; `COLORFGBG` reveals a light background, if the terminal sets it.
 fn palette(theme: ThemeName, environment: &Environment) -> Palette {
     if environment.var("NO_COLOR").is_some() || environment.var("TERM") == Some("dumb") {
         return Palette::Plain;
@@ -98,25 +98,26 @@ fn palette(theme: ThemeName, environment: &Environment) -> Palette {
     }
 }
 
-fn outside(environment: &Environment) -> TerminalServices {
+fn services(environment: &Environment) -> TerminalServices {
     let editor = environment.first(&["VISUAL", "EDITOR"]).map_or("vi", |(_, editor)| editor).to_owned();
     TerminalServices {
-        edit: Box::new(move |text| edit(editor.clone(), text)),
+        edit: Box::new(move |text| edit_text(editor.clone(), text)),
         suspend: Box::new(|| {
             let _ = process::suspend();
         }),
     }
 }
 
-/// The text as a file in the user's editor. As with git, the setting may be a line for the shell.
-fn edit(editor: String, text: String) -> BoxFuture<'static, Result<String, Failure>> {
+/// Opens the text as a file in the user's editor. As with git, the setting may be a shell command.
+fn edit_text(editor: String, text: String) -> BoxFuture<'static, Result<String, Failure>> {
     Box::pin(async move {
-        let told = |error: std::io::Error| {
-            Failure::internal(format!("The text cannot be put into a file: {error}."))
+        let file_error = |error: std::io::Error| {
+            Failure::internal(format!("The text cannot be written to a file: {error}."))
         };
-        let mut file = tempfile::Builder::new().prefix("dragoman-").suffix(".md").tempfile().map_err(told)?;
-        file.write_all(text.as_bytes()).map_err(told)?;
-        file.flush().map_err(told)?;
+        let mut file =
+            tempfile::Builder::new().prefix("dragoman-").suffix(".md").tempfile().map_err(file_error)?;
+        file.write_all(text.as_bytes()).map_err(file_error)?;
+        file.flush().map_err(file_error)?;
         let line = format!("{editor} \"$@\"");
         let path = file.path().to_owned();
         let arguments = ["-c".into(), line.into(), editor.clone().into(), path.clone().into_os_string()];
@@ -124,9 +125,9 @@ fn edit(editor: String, text: String) -> BoxFuture<'static, Result<String, Failu
             .await
             .map_err(|error| Failure::user(format!("The editor did not start: {error}")))?;
         if !exit.success() {
-            return Err(Failure::user(format!("The editor `{editor}` failed; the text is as it was."))
+            return Err(Failure::user(format!("The editor `{editor}` failed; the text is unchanged."))
                 .hint("Set VISUAL or EDITOR to an editor that is installed."));
         }
-        std::fs::read_to_string(&path).map_err(told)
+        std::fs::read_to_string(&path).map_err(file_error)
     })
 }

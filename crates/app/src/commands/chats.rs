@@ -1,7 +1,7 @@
-//! `dragoman chats`: what is stored, without an engine: list, show, export, import, delete.
+//! `dragoman chats`: lists, shows, exports, imports and deletes stored chats, without an engine.
 //!
-//! Invariants: what is shown has no control characters; an imported chat gets no right it was not given here (its
-//! folder is the current one, and whatever it says about trust is left out).
+//! Invariants: printed text has no control characters; an imported chat brings no permissions (its folder is the
+//! current one, and its trust is dropped).
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -20,14 +20,14 @@ use crate::lifetime;
 
 /// The first member of an export's first line.
 const FORMAT: &str = "dragoman-chat";
-/// Raised when an older Dragoman could not read it any more.
+/// Increases when an older Dragoman cannot read the file any more.
 const VERSION: u64 = 1;
 /// Facts read or written at a time.
-const PAGE: usize = 512;
-/// One line of an import is at most this long.
-const LONGEST: u64 = 64 << 20;
+const PAGE_FACTS: usize = 512;
+/// The maximum length of a line of an import.
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
-pub fn run(task: ChatsTask) -> ExitCode {
+pub(crate) fn run(task: ChatsTask) -> ExitCode {
     let environment = Environment::from_process();
     let journal = match Journal::open(&environment.data_dir()) {
         Ok(journal) => journal,
@@ -45,7 +45,7 @@ pub fn run(task: ChatsTask) -> ExitCode {
 }
 
 async fn list(journal: &Journal, all: bool, json: bool) -> Result<(), Failure> {
-    let workspace = (!all).then(crate::workspaces::here);
+    let workspace = (!all).then(crate::workspaces::current_folder);
     let chats = journal.list(ListFilter { workspace, ..ListFilter::default() }).await?;
     if json {
         return print(&format!("{:#}\n", json!({"chats": chats})));
@@ -66,7 +66,7 @@ fn line(chat: &SessionSummary) -> String {
     format!("{id}  {day}  {count:>4} {unit}  {}", shorten(&title, 60))
 }
 
-/// `2026-11-15 05:33`, by the clock on the wall.
+/// `2026-11-15 05:33`, in local time.
 fn day(millis: u64) -> String {
     let time = i64::try_from(millis).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
     let zone = jiff::tz::TimeZone::system();
@@ -81,44 +81,48 @@ async fn show(journal: &Journal, id: &str, json: bool) -> Result<(), Failure> {
     }
     let mut text = String::new();
     for item in &items {
-        let (who, said) = match &item.kind {
+        let (heading, body) = match &item.kind {
             ItemKind::UserMessage { text, .. } | ItemKind::Command { text } => ("## You", text.clone()),
             ItemKind::AgentMessage { text, .. } => ("## Dragoman", text.clone()),
             ItemKind::SystemText { text } => ("##", text.clone()),
             ItemKind::ToolCall(call) => {
-                let what = if call.summary.is_empty() { &call.name } else { &call.summary };
-                ("", format!("- {}{}", clean_line(what), if call.error { " (failed)" } else { "" }))
+                let title = if call.summary.is_empty() { &call.name } else { &call.summary };
+                ("", format!("- {}{}", clean_line(title), if call.error { " (failed)" } else { "" }))
             }
-            _ => continue,
+            ItemKind::Reasoning { .. }
+            | ItemKind::Citation { .. }
+            | ItemKind::Plan { .. }
+            | ItemKind::Compaction { .. }
+            | ItemKind::Subagent { .. }
+            | ItemKind::Hook { .. }
+            | ItemKind::Flag { .. } => continue,
         };
-        if !who.is_empty() {
-            text.push_str(&format!("\n{who}\n\n"));
+        if !heading.is_empty() {
+            text.push_str(&format!("\n{heading}\n\n"));
         }
-        text.push_str(clean(&said).trim_end());
+        text.push_str(clean(&body).trim_end());
         text.push('\n');
     }
     print(text.trim_start())
 }
 
-/// Whole items, and those that a dead process left open, as far as they came.
+/// All items; those that a dead process left open are as long as they got.
 fn items(facts: &[std::sync::Arc<Recorded>]) -> Vec<domain::Item> {
     let mut items: Vec<domain::Item> = Vec::new();
     for recorded in facts {
-        match &recorded.fact {
-            Fact::ItemStarted { item } | Fact::ItemChanged { item } | Fact::ItemEnded { item } => {
-                match items.iter_mut().rev().find(|known| known.id == item.id) {
-                    Some(known) => *known = item.clone(),
-                    None => items.push(item.clone()),
-                }
+        if let Fact::ItemStarted { item } | Fact::ItemChanged { item } | Fact::ItemEnded { item } =
+            &recorded.fact
+        {
+            match items.iter_mut().rev().find(|known| known.id == item.id) {
+                Some(known) => *known = item.clone(),
+                None => items.push(item.clone()),
             }
-            Fact::ItemGrew { item, channel, offset, text } => {
-                let known = items.iter_mut().rev().find(|known| known.id == *item);
-                let whole = known.and_then(|known| known.channel_text_mut(*channel));
-                if let Some(whole) = whole.filter(|whole| whole.len() as u64 == *offset) {
-                    whole.push_str(text);
-                }
+        } else if let Fact::ItemGrew { item, channel, offset, text } = &recorded.fact {
+            let known = items.iter_mut().rev().find(|known| known.id == *item);
+            let whole = known.and_then(|known| known.channel_text_mut(*channel));
+            if let Some(whole) = whole.filter(|whole| whole.len() as u64 == *offset) {
+                whole.push_str(text);
             }
-            _ => {}
         }
     }
     items
@@ -134,14 +138,14 @@ async fn export(journal: &Journal, id: &str, output: Option<&Path>) -> Result<()
         text.push('\n');
     }
     let Some(output) = output else { return print(&text) };
-    write_whole(output, text.as_bytes())
+    write_new_file(output, text.as_bytes())
         .map_err(|error| Failure::user(format!("{} cannot be written: {error}.", output.display())))
 }
 
-/// The whole file or none, for its owner's eyes alone: a chat holds what was said and read. Nothing is written over.
-fn write_whole(path: &Path, content: &[u8]) -> std::io::Result<()> {
+/// Writes a new private file atomically; an existing file is an error.
+fn write_new_file(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Such files have mode 0600.
+    // Temporary files have mode 0600.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
@@ -150,16 +154,16 @@ fn write_whole(path: &Path, content: &[u8]) -> std::io::Result<()> {
 }
 
 async fn import(journal: &Journal, file: &Path, json: bool) -> Result<(), Failure> {
-    let (told_id, facts) = read_export(file)?;
-    let taken = journal.newest(&told_id).await?.is_some();
-    let id = if taken { fresh_id(journal, &told_id).await? } else { told_id };
+    let (exported_id, facts) = read_export(file)?;
+    let taken = journal.newest(&exported_id).await?.is_some();
+    let id = if taken { unused_id(journal, &exported_id).await? } else { exported_id };
     match journal.lease(&id).await? {
         Lease::Held => {}
         Lease::HeldBy { holder } => {
-            return Err(Failure::user(format!("Another Dragoman writes this chat now: {holder}.")));
+            return Err(Failure::user(format!("Another Dragoman is writing this chat: {holder}.")));
         }
     }
-    for page in facts.chunks(PAGE) {
+    for page in facts.chunks(PAGE_FACTS) {
         if let Err(failure) = journal.append(&id, page.to_vec()).await {
             let _ = journal.delete(&id).await;
             return Err(failure);
@@ -169,10 +173,10 @@ async fn import(journal: &Journal, file: &Path, json: bool) -> Result<(), Failur
     if json {
         return print(&format!("{}\n", json!({"id": id, "facts": facts.len()})));
     }
-    print(&format!("Imported. To go on with it: dragoman chat --session {id}\n"))
+    print(&format!("Imported. To continue it: dragoman chat --session {id}\n"))
 }
 
-async fn fresh_id(journal: &Journal, id: &SessionId) -> Result<SessionId, Failure> {
+async fn unused_id(journal: &Journal, id: &SessionId) -> Result<SessionId, Failure> {
     for number in 2..1000 {
         let candidate = SessionId::new(format!("{id}-{number}"));
         if journal.newest(&candidate).await?.is_none() {
@@ -184,73 +188,70 @@ async fn fresh_id(journal: &Journal, id: &SessionId) -> Result<SessionId, Failur
 
 fn read_export(file: &Path) -> Result<(SessionId, Vec<Fact>), Failure> {
     let shown = file.display();
-    let told = |error: std::io::Error| Failure::user(format!("{shown} cannot be read: {error}."));
-    let wrong = |line: usize, what: &str| {
+    let read_error = |error: std::io::Error| Failure::user(format!("{shown} cannot be read: {error}."));
+    let invalid = |line: usize, what: &str| {
         Failure::user(format!("{shown}, line {line}: {what}."))
             .hint("`dragoman chats export` makes such files.")
     };
-    let mut reader = std::io::BufReader::new(std::fs::File::open(file).map_err(told)?);
+    let mut reader = std::io::BufReader::new(std::fs::File::open(file).map_err(read_error)?);
     let mut text = String::new();
-    read_line(&mut reader, &mut text).map_err(told)?;
-    let head: Value = serde_json::from_str(&text).map_err(|_| wrong(1, "this is no exported chat"))?;
+    read_line(&mut reader, &mut text).map_err(read_error)?;
+    let head: Value = serde_json::from_str(&text).map_err(|_| invalid(1, "this is not an exported chat"))?;
     if head["type"] != FORMAT {
-        return Err(wrong(1, "this is no exported chat"));
+        return Err(invalid(1, "this is not an exported chat"));
     }
     if head["version"].as_u64().is_none_or(|version| version > VERSION) {
-        return Err(wrong(1, "a newer Dragoman wrote this"));
+        return Err(invalid(1, "a newer Dragoman wrote this"));
     }
-    let id =
-        head["id"].as_str().filter(|id| is_plain(id)).ok_or_else(|| wrong(1, "the id is missing or odd"))?;
+    let id = head["id"]
+        .as_str()
+        .filter(|id| is_valid_id(id))
+        .ok_or_else(|| invalid(1, "the id is missing or invalid"))?;
     let id = SessionId::new(id);
     let mut facts = Vec::new();
     for line in 2.. {
         text.clear();
-        if read_line(&mut reader, &mut text).map_err(told)? == 0 {
+        if read_line(&mut reader, &mut text).map_err(read_error)? == 0 {
             break;
         }
         let recorded: Recorded = serde_json::from_str(&text)
-            .map_err(|error| wrong(line, &format!("this is no fact ({error})")))?;
-        facts.push(without_rights(recorded.fact));
+            .map_err(|error| invalid(line, &format!("this is not a fact ({error})")))?;
+        facts.push(strip_permissions(recorded.fact));
     }
     match facts.first() {
         Some(Fact::SessionOpened(_)) => Ok((id, facts)),
-        _ => Err(wrong(2, "a chat begins with its opening")),
+        _ => Err(invalid(2, "a chat begins with its opening")),
     }
 }
 
 fn read_line(reader: &mut impl BufRead, text: &mut String) -> std::io::Result<usize> {
-    let read = std::io::Read::take(&mut *reader, LONGEST).read_line(text)?;
-    if read as u64 == LONGEST {
+    let read = std::io::Read::take(&mut *reader, MAX_LINE_BYTES).read_line(text)?;
+    if read as u64 == MAX_LINE_BYTES {
         return Err(std::io::Error::other("a line is longer than 64 MiB"));
     }
     Ok(read)
 }
 
-/// Letters, digits and a few signs: what our own ids and those of clients are made of.
-fn is_plain(id: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
-    !id.is_empty() && id.len() <= 200 && id.chars().all(plain)
+/// Letters, digits and a few signs, as in ids of Dragoman and of clients.
+fn is_valid_id(id: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    !id.is_empty() && id.len() <= 200 && id.chars().all(is_allowed)
 }
 
-/// Whoever wrote the file decides nothing about this machine.
-fn without_rights(fact: Fact) -> Fact {
-    match fact {
-        Fact::SessionOpened(mut opened) => {
-            opened.workspace = crate::workspaces::here();
-            opened.settings.trust = None;
-            opened.parent = None;
-            Fact::SessionOpened(opened)
-        }
-        Fact::SessionChanged { mut change } => {
-            change.trust = None;
-            Fact::SessionChanged { change }
-        }
-        fact => fact,
+/// Drops the permissions, folder and parent of an imported chat.
+fn strip_permissions(mut fact: Fact) -> Fact {
+    if let Fact::SessionOpened(opened) = &mut fact {
+        opened.workspace = crate::workspaces::current_folder();
+        opened.settings.trust = None;
+        opened.parent = None;
+    } else if let Fact::SessionChanged { change } = &mut fact {
+        change.trust = None;
     }
+    fact
 }
 
 async fn delete(journal: &Journal, ids: &[String], json: bool) -> Result<(), Failure> {
-    // All of them are there, or none is deleted.
+    // Check all ids before the first chat is deleted.
     for id in ids {
         if journal.newest(&SessionId::new(id.as_str())).await?.is_none() {
             return Err(unknown(id));
@@ -259,7 +260,7 @@ async fn delete(journal: &Journal, ids: &[String], json: bool) -> Result<(), Fai
     for id in ids {
         let session = SessionId::new(id.as_str());
         if let Lease::HeldBy { holder } = journal.lease(&session).await? {
-            return Err(Failure::user(format!("Another Dragoman writes {} now: {holder}.", clean_line(id)))
+            return Err(Failure::user(format!("Another Dragoman is writing {}: {holder}.", clean_line(id)))
                 .hint("Close it there first."));
         }
         journal.delete(&session).await?;
@@ -276,7 +277,7 @@ async fn read(journal: &Journal, id: &str) -> Result<Vec<Recorded>, Failure> {
     let mut all: Vec<Recorded> = Vec::new();
     loop {
         let after = all.last().map_or(0, |last| last.number);
-        let page = journal.read(&session, after, PAGE).await?;
+        let page = journal.read(&session, after, PAGE_FACTS).await?;
         if page.is_empty() {
             break;
         }

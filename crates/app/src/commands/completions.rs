@@ -7,8 +7,8 @@ use clap_complete::Shell;
 
 use crate::cli::Cli;
 
-pub fn run(shell: Shell) -> ExitCode {
-    // Into memory first: whoever closes the pipe has seen enough, and that is no panic.
+pub(crate) fn run(shell: Shell) -> ExitCode {
+    // Write to memory first: a closed pipe must not panic.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "dragoman", &mut script);
     super::print_bytes(&script)

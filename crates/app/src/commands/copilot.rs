@@ -11,11 +11,11 @@ use crate::cli::Level;
 use crate::commands::server::on_stdio;
 use crate::workspaces;
 
-pub fn run(level: Option<Level>) -> ExitCode {
+pub(crate) fn run(level: Option<Level>) -> ExitCode {
     on_stdio(level, |engine, transport, _| async move {
         let abilities = Abilities { client: "copilot host".to_owned(), ..Abilities::default() };
         let link = engine.attach(abilities).await.map_err(io::Error::other)?;
-        let workspace = WorkspaceSpec { roots: workspaces::here(), options: None };
+        let workspace = WorkspaceSpec { roots: workspaces::current_folder(), options: None };
         proto_copilot::serve(link, workspace, transport, Limits::default()).await
     })
 }

@@ -16,9 +16,9 @@ use crate::providers::{self, ProviderDeps};
 /// The default model must begin to answer within this; an embedded one reads its file first.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub fn run(json: bool) -> ExitCode {
+pub(crate) fn run(json: bool) -> ExitCode {
     let environment = Environment::from_process();
-    let inputs = Inputs { workspace_roots: crate::workspaces::here(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
     let resolved = config::resolve(&environment, &inputs);
     let mut answers = false;
     let ran = lifetime::run(async {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::failed;
 
-pub fn run(tool: &str, input: &str, plan: bool, json: bool) -> ExitCode {
+pub(crate) fn run(tool: &str, input: &str, plan: bool, json: bool) -> ExitCode {
     match explain(tool, input, plan) {
         Ok((decision, reason)) if json => {
             println!("{}", json!({"decision": decision, "reason": reason}));
@@ -38,7 +38,7 @@ fn explain(name: &str, input: &str, plan: bool) -> Result<(&'static str, String)
             .hint(r#"Write them like this: '{"command": "git push"}'."#));
     }
     let environment = Environment::from_process();
-    let roots = crate::workspaces::here();
+    let roots = crate::workspaces::current_folder();
     let resolved =
         config::resolve(&environment, &Inputs { workspace_roots: roots.clone(), ..Inputs::default() });
     let scope =

@@ -1,6 +1,6 @@
-//! `dragoman generate`: a specification in; a Vite project, one JSX module or one page out. No model, no engine.
+//! `dragoman generate`: makes a Vite project, one JSX module or one page of a specification, without a model.
 //!
-//! Invariant: nothing that is there is written over.
+//! Invariant: existing files are never overwritten.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use serde_json::json;
 use super::{failed, spec};
 use crate::cli::GenerateArguments;
 
-/// React's production build, where `make` put it in.
+/// React's production build, if `make` included it.
 #[cfg(react_bundle)]
 const REACT: Option<&str> = Some(include_str!(env!("DRAGOMAN_REACT_BUNDLE")));
 #[cfg(not(react_bundle))]
 const REACT: Option<&str> = None;
 
-/// Documents from this size on show their progress.
+/// Larger documents show their progress.
 const LARGE: usize = 1 << 20;
 
-pub fn run(arguments: &GenerateArguments) -> ExitCode {
+pub(crate) fn run(arguments: &GenerateArguments) -> ExitCode {
     match generate(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failed(&failure),
@@ -82,14 +82,14 @@ fn page(plan: &Plan, code: &str, react: &str, output: Option<&Path>) -> Result<S
     one_file(&page, "index.html", output)
 }
 
-/// To stdout, to the file named, or into the folder named.
+/// Writes to stdout, to a file or into a folder.
 fn one_file(text: &str, name: &str, output: Option<&Path>) -> Result<String, Failure> {
     let Some(output) = output else {
         let written = std::io::stdout().lock().write_all(text.as_bytes());
-        // Whoever closes the pipe has seen enough.
+        // A closed pipe is not an error.
         return match written {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(told(Path::new("stdout"), &error))
+                Err(write_failure(Path::new("stdout"), &error))
             }
             _ => Ok(String::new()),
         };
@@ -135,18 +135,18 @@ fn slug(title: &str) -> String {
 
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
+        std::fs::create_dir_all(folder).map_err(|error| write_failure(folder, &error))?;
     }
-    let mut file = std::fs::File::create_new(path).map_err(|error| told(path, &error))?;
-    file.write_all(text.as_bytes()).map_err(|error| told(path, &error))
+    let mut file = std::fs::File::create_new(path).map_err(|error| write_failure(path, &error))?;
+    file.write_all(text.as_bytes()).map_err(|error| write_failure(path, &error))
 }
 
-fn told(path: &Path, error: &std::io::Error) -> Failure {
+fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
     let failure = Failure::user(format!("{} cannot be written: {error}.", path.display()));
-    match error.kind() {
-        std::io::ErrorKind::AlreadyExists => failure.hint("Choose another place with -o, or remove it."),
-        _ => failure,
+    if error.kind() == std::io::ErrorKind::AlreadyExists {
+        return failure.hint("Choose another place with -o, or remove it.");
     }
+    failure
 }
 
 /// A bar of four steps on a terminal.

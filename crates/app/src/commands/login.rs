@@ -1,4 +1,4 @@
-//! `dragoman login` and `dragoman logout`: keys and sign-ins that are kept for the user.
+//! `dragoman login` and `dragoman logout`: stores and deletes keys and sign-ins of the user.
 
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
@@ -9,28 +9,28 @@ use domain::Failure;
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
 
 use super::failed;
-use crate::github::{self, Server};
+use crate::github::{self, SignInServer};
 use crate::lifetime;
 use crate::providers;
 
-/// No key is longer.
-const LONGEST: u64 = 16 << 10;
+/// The maximum length of a key.
+const MAX_KEY_BYTES: u64 = 16 << 10;
 
-pub fn login(provider: Option<&str>) -> ExitCode {
+pub(crate) fn login(provider: Option<&str>) -> ExitCode {
     let environment = Environment::from_process();
     let resolved = resolved(&environment);
     let Some(provider) = provider else { return list(&environment, &resolved) };
-    if let Err(failure) = known(provider, &resolved) {
+    if let Err(failure) = check_provider(provider, &resolved) {
         failed(&failure);
         return ExitCode::from(2);
     }
     let kept = Arc::new(CredentialFile::new(&environment));
     if provider == github::PROVIDER {
-        return lifetime::run(async { device(&resolved, kept.as_ref()).await });
+        return lifetime::run(async { sign_in_to_github(&resolved, kept.as_ref()).await });
     }
-    match key(provider).and_then(|key| kept.put(provider, StoredCredential::Key { key })) {
+    match read_key(provider).and_then(|key| kept.put(provider, StoredCredential::Key { key })) {
         Ok(()) => {
-            println!("The key of {provider} is kept in {}.", kept.path().display());
+            println!("The key of {provider} is stored in {}.", kept.path().display());
             println!("`dragoman models` lists what can be used now.");
             ExitCode::SUCCESS
         }
@@ -38,27 +38,27 @@ pub fn login(provider: Option<&str>) -> ExitCode {
     }
 }
 
-pub fn logout(provider: &str) -> ExitCode {
+pub(crate) fn logout(provider: &str) -> ExitCode {
     let kept = CredentialFile::new(&Environment::from_process());
     match kept.remove(provider) {
         Ok(true) => {
-            println!("Nothing is kept for {provider} any more.");
+            println!("The key of {provider} is deleted.");
             ExitCode::SUCCESS
         }
         Ok(false) => failed(
-            &Failure::user(format!("Nothing is kept for {provider}."))
-                .hint("A key in the environment or in a configuration file must be taken out there."),
+            &Failure::user(format!("No key of {provider} is stored."))
+                .hint("Remove a key of the environment or of a configuration file there."),
         ),
         Err(failure) => failed(&failure),
     }
 }
 
 fn resolved(environment: &Environment) -> Resolved {
-    let inputs = Inputs { workspace_roots: crate::workspaces::here(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
     config::resolve(environment, &inputs)
 }
 
-fn known(provider: &str, resolved: &Resolved) -> Result<(), Failure> {
+fn check_provider(provider: &str, resolved: &Resolved) -> Result<(), Failure> {
     if llm::vendors::vendor(provider).is_some() || resolved.settings.providers.contains_key(provider) {
         return Ok(());
     }
@@ -77,47 +77,47 @@ fn list(environment: &Environment, resolved: &Resolved) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-async fn device(resolved: &Resolved, kept: &dyn Credentials) -> Result<(), Failure> {
+async fn sign_in_to_github(resolved: &Resolved, kept: &dyn Credentials) -> Result<(), Failure> {
     let network = Arc::new(crate::network::of(resolved)?);
-    let server = Server::new(resolved.settings.providers.get(github::PROVIDER), network);
+    let server = SignInServer::new(resolved.settings.providers.get(github::PROVIDER), network);
     let device = server.begin().await?;
     println!("Open {} and type the code {}.", device.verification_uri, device.user_code);
-    println!("Waiting for you (Ctrl-C gives up) …");
+    println!("Waiting for the sign-in (Ctrl-C cancels) …");
     let signed_in = server.finish(&device).await?;
     kept.put(github::PROVIDER, signed_in)?;
     println!("You are signed in to GitHub Copilot.");
     Ok(())
 }
 
-/// Typed without being shown, or the first line of a pipe.
-fn key(provider: &str) -> Result<String, Failure> {
+/// Reads the key from the terminal without echo, or the first line of a pipe.
+fn read_key(provider: &str) -> Result<String, Failure> {
     let typed = if std::io::stdin().is_terminal() {
         eprint!("The key of {provider} (not shown): ");
         let _ = std::io::stderr().flush();
-        let typed = typed();
+        let typed = read_hidden_line();
         eprintln!();
         typed
     } else {
         let mut text = String::new();
-        std::io::stdin().take(LONGEST).read_to_string(&mut text).map(|_| text)
+        std::io::stdin().take(MAX_KEY_BYTES).read_to_string(&mut text).map(|_| text)
     };
     let text = typed.map_err(|error| Failure::user(format!("The key could not be read: {error}.")))?;
     let key = text.lines().next().unwrap_or_default().trim().to_owned();
     if key.is_empty() || key.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err(Failure::user("That is not a key; nothing is kept.").hint("A key is one word."));
+        return Err(Failure::user("This is not a key; nothing is stored.").hint("A key is one word."));
     }
     Ok(key)
 }
 
-/// One line, byte by byte, so that Ctrl-C too leaves the terminal as it was.
-fn typed() -> std::io::Result<String> {
+/// Reads one line byte by byte, so that Ctrl-C also restores the terminal.
+fn read_hidden_line() -> std::io::Result<String> {
     let stdin = std::io::stdin();
     let before = termios::tcgetattr(&stdin)?;
-    let mut quiet = before.clone();
-    quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
-    quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
-    quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
-    termios::tcsetattr(&stdin, OptionalActions::Flush, &quiet)?;
+    let mut hidden = before.clone();
+    hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+    hidden.special_codes[SpecialCodeIndex::VMIN] = 1;
+    hidden.special_codes[SpecialCodeIndex::VTIME] = 0;
+    termios::tcsetattr(&stdin, OptionalActions::Flush, &hidden)?;
     let mut bytes = Vec::new();
     let mut one = [0];
     let read = loop {

@@ -9,7 +9,7 @@ use domain::Failure;
 use super::failed;
 use crate::cli::Cli;
 
-pub fn run(names: &[String], directory: Option<&Path>) -> ExitCode {
+pub(crate) fn run(names: &[String], directory: Option<&Path>) -> ExitCode {
     let mut command = Cli::command();
     if let Some(directory) = directory {
         return write_all(command, directory);

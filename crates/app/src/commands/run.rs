@@ -17,9 +17,9 @@ use crate::logging;
 use crate::workspaces::{self, Workspaces};
 
 /// A prompt from stdin is cut off here.
-const LARGEST: u64 = 16 << 20;
+const MAX_PROMPT_BYTES: u64 = 16 << 20;
 
-pub fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
+pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
     let mut options = match options(arguments) {
         Ok(options) => options,
         Err(failure) => {
@@ -38,7 +38,7 @@ pub fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
         let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
         let turn = terminal::run(engine.clone(), options, &mut out, &mut err);
         exit = lifetime::until_signal(turn).await.unwrap_or(Exit::Failed);
-        lifetime::end(engine).await;
+        lifetime::shut_down(engine).await;
         Ok(())
     });
     if ran == ExitCode::SUCCESS { ExitCode::from(exit as u8) } else { ran }
@@ -57,11 +57,12 @@ fn options(arguments: RunArguments) -> Result<RunOptions, Failure> {
     if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
         return Err(Failure::user("--max-cost takes a number of dollars."));
     }
-    let workspace = workspaces::here().into_iter().next();
+    let workspace = workspaces::current_folder().into_iter().next();
     Ok(RunOptions {
         prompt,
-        workspace: workspace
-            .ok_or_else(|| Failure::user("The current folder is gone. Change to another one."))?,
+        workspace: workspace.ok_or_else(|| {
+            Failure::user("The current folder does not exist any more. Change to another one.")
+        })?,
         model: arguments.model,
         behavior: arguments.behavior,
         failover: arguments.failover,
@@ -85,7 +86,7 @@ fn prompt(words: &[String]) -> Result<String, Failure> {
         String::new()
     } else {
         let mut text = String::new();
-        let read = std::io::stdin().take(LARGEST).read_to_string(&mut text);
+        let read = std::io::stdin().take(MAX_PROMPT_BYTES).read_to_string(&mut text);
         read.map_err(|error| Failure::user(format!("stdin cannot be read as text: {error}.")))?;
         text
     };

@@ -1,4 +1,4 @@
-//! `dragoman server`: ECA on stdin and stdout; and what every server on stdio begins and ends with.
+//! `dragoman server`: ECA on stdin and stdout; also the start and end of every server on stdio.
 
 use std::process::ExitCode;
 
@@ -14,12 +14,12 @@ use crate::lifetime;
 use crate::logging;
 use crate::workspaces::Workspaces;
 
-pub fn run(level: Option<Level>) -> ExitCode {
+pub(crate) fn run(level: Option<Level>) -> ExitCode {
     on_stdio(level, |engine, transport, parent| proto_eca::serve(engine, transport, ServeOptions { parent }))
 }
 
-/// Serves a protocol until its client goes; `parent` takes the client's process, where the protocol tells it.
-pub fn on_stdio<F>(
+/// Serves a protocol until its client leaves; `parent` receives the client's process id, if the protocol has it.
+pub(crate) fn on_stdio<F>(
     level: Option<Level>,
     serve: impl FnOnce(Engine, Transport, mpsc::UnboundedSender<u32>) -> F,
 ) -> ExitCode

@@ -1,4 +1,4 @@
-//! `dragoman spec check`: the problems of an API specification, as a linter tells them. Also how commands read one.
+//! `dragoman spec check`: reports the problems of an API specification, like a linter. Also reads specifications for other commands.
 //!
 //! Invariant: a specification reaches files only by references that are relative to it, and the network only if asked.
 
@@ -15,10 +15,10 @@ use tools::web::fetch::Fetcher;
 
 use super::failed;
 
-/// How long an address may take.
+/// How long a fetch may take.
 const FETCH: Duration = Duration::from_secs(60);
 
-pub fn check(place: &str, fetch_refs: bool, as_json: bool) -> ExitCode {
+pub(crate) fn check(place: &str, fetch_refs: bool, as_json: bool) -> ExitCode {
     let bytes = match bytes_of(place) {
         Ok(bytes) => bytes,
         Err(failure) => return failed(&failure),
@@ -48,7 +48,7 @@ pub fn check(place: &str, fetch_refs: bool, as_json: bool) -> ExitCode {
 }
 
 /// `file:line:column: error: …`, or with a JSON pointer in place of line and column.
-pub fn line(place: &str, problem: &Problem) -> String {
+pub(crate) fn line(place: &str, problem: &Problem) -> String {
     let severity = match problem.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -63,9 +63,8 @@ pub fn line(place: &str, problem: &Problem) -> String {
     format!("{at}: {severity}: {} {}", problem.message, problem.advice)
 }
 
-/// The bytes of a file, of an address, or of stdin (`-`). More than the limit is cut just above it, so that the reader
-/// refuses it.
-pub fn bytes_of(place: &str) -> Result<Vec<u8>, Failure> {
+/// Reads a file, an address, or stdin (`-`). Longer input is cut just above the limit, so that the reader rejects it.
+pub(crate) fn bytes_of(place: &str) -> Result<Vec<u8>, Failure> {
     if place == "-" {
         return limited(std::io::stdin().lock(), "stdin").map_err(Failure::user);
     }
@@ -76,7 +75,7 @@ pub fn bytes_of(place: &str) -> Result<Vec<u8>, Failure> {
         .map_err(|message| Failure::user(message).hint("Give a file, an http(s) address, or - for stdin."))
 }
 
-pub fn read(bytes: &[u8], place: &str, fetch_refs: bool) -> Result<Reading, Unusable> {
+pub(crate) fn read(bytes: &[u8], place: &str, fetch_refs: bool) -> Result<Reading, Unusable> {
     let mut load = |location: &str| match is_address(location) {
         false => file(location),
         true if fetch_refs => fetched(location),
@@ -92,12 +91,12 @@ fn is_address(place: &str) -> bool {
 }
 
 fn file(place: &str) -> Result<Vec<u8>, String> {
-    let told = |error: std::io::Error| format!("{place} cannot be read: {error}.");
+    let read_error = |error: std::io::Error| format!("{place} cannot be read: {error}.");
     // A device or a pipe might never end.
-    if !std::fs::metadata(Path::new(place)).map_err(told)?.is_file() {
+    if !std::fs::metadata(Path::new(place)).map_err(read_error)?.is_file() {
         return Err(format!("{place} is not a file."));
     }
-    limited(std::fs::File::open(place).map_err(told)?, place)
+    limited(std::fs::File::open(place).map_err(read_error)?, place)
 }
 
 fn limited(input: impl Read, place: &str) -> Result<Vec<u8>, String> {
@@ -109,7 +108,7 @@ fn limited(input: impl Read, place: &str) -> Result<Vec<u8>, String> {
 fn fetched(address: &str) -> Result<Vec<u8>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("No runtime: {error}."))?;
-    // The person named the address, so it may be one of their own network.
+    // The user named the address, so it may be in a private network.
     let fetcher = Fetcher::anywhere(LIMIT_BYTES + 1, FETCH);
     let fetched = runtime.block_on(fetcher.fetch(address, &CancellationToken::new()))?;
     Ok(fetched.bytes)

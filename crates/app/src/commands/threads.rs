@@ -10,9 +10,11 @@ use crate::cli::{Level, Role, ThreadsArguments};
 use crate::commands::failed;
 use crate::commands::server::on_stdio;
 
-pub fn run(arguments: ThreadsArguments, level: Option<Level>) -> ExitCode {
-    let folder =
-        arguments.workspace.or_else(|| crate::workspaces::here().into_iter().next()).unwrap_or_default();
+pub(crate) fn run(arguments: ThreadsArguments, level: Option<Level>) -> ExitCode {
+    let folder = arguments
+        .workspace
+        .or_else(|| crate::workspaces::current_folder().into_iter().next())
+        .unwrap_or_default();
     let workspace = match folder.canonicalize() {
         Ok(workspace) if workspace.is_dir() => workspace,
         _ => {

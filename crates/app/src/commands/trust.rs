@@ -7,7 +7,7 @@ use config::{Environment, trust};
 
 use super::failed;
 
-pub fn run(folder: Option<PathBuf>, revoke: bool, list: bool) -> ExitCode {
+pub(crate) fn run(folder: Option<PathBuf>, revoke: bool, list: bool) -> ExitCode {
     let environment = Environment::from_process();
     let folder = folder.unwrap_or_else(|| PathBuf::from("."));
     // `.` says nothing to whoever reads it later; a folder that is gone can still be forgotten.

@@ -11,7 +11,7 @@ use tokio::process::Command;
 use crate::client::{Home, fake_provider};
 use crate::sdk;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Runs a client to its end; what it saw. `packages`: the variable that tells it where its packages are.
 async fn run(
@@ -34,7 +34,7 @@ async fn run(
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .kill_on_drop(true);
-    let output = tokio::time::timeout(PATIENCE, program.output()).await;
+    let output = tokio::time::timeout(WAIT_TIMEOUT, program.output()).await;
     let output = output.expect("the client ends in time").expect("the client starts");
     assert!(output.status.success(), "the client failed: {}", output.status);
     serde_json::from_slice(&output.stdout).expect("one line of JSON")

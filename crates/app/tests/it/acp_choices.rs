@@ -29,9 +29,9 @@ async fn what_is_chosen_holds_and_is_found_again() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let mut editor = Editor::start(&home, &config(&fake), everything()).await;
     let session = editor.session.clone();
-    let set = |id: &str, value: Value| match value {
-        Value::Bool(on) => json!({"sessionId": session, "configId": id, "type": "boolean", "value": on}),
-        value => json!({"sessionId": session, "configId": id, "value": value}),
+    let set = |id: &str, value: Value| match value.is_boolean() {
+        true => json!({"sessionId": session, "configId": id, "type": "boolean", "value": value}),
+        false => json!({"sessionId": session, "configId": id, "value": value}),
     };
     let client = &mut editor.client;
     let told = client.request("session/set_config_option", set("model", json!("fake/m2"))).await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::Home;
 use crate::lines::LineClient;
 
-pub struct Editor {
+pub(crate) struct Editor {
     pub client: LineClient,
     pub session: Value,
     /// Unsaved text by path; other files are read from the disk.
@@ -24,7 +24,7 @@ pub struct Editor {
 }
 
 /// Everything that a client can offer.
-pub fn everything() -> Value {
+pub(crate) fn everything() -> Value {
     json!({
         "fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true, "elicitation": {"form": {}},
         "session": {"configOptions": {"boolean": {}}},
@@ -32,12 +32,12 @@ pub fn everything() -> Value {
 }
 
 impl Editor {
-    pub async fn start(home: &Home, config: &Value, capabilities: Value) -> Self {
+    pub(crate) async fn start(home: &Home, config: &Value, capabilities: Value) -> Self {
         let (client, session) = LineClient::acp(home, config, capabilities).await;
         Self::with(client, session)
     }
 
-    pub fn with(client: LineClient, session: Value) -> Self {
+    pub(crate) fn with(client: LineClient, session: Value) -> Self {
         Self {
             client,
             session,
@@ -51,27 +51,27 @@ impl Editor {
     }
 
     /// The stop reason of a prompt of words.
-    pub async fn say(&mut self, words: &str) -> Value {
+    pub(crate) async fn say(&mut self, words: &str) -> Value {
         self.prompt(json!([{"type": "text", "text": words}])).await["result"]["stopReason"].clone()
     }
 
     /// The response to a prompt.
-    pub async fn prompt(&mut self, blocks: Value) -> Value {
+    pub(crate) async fn prompt(&mut self, blocks: Value) -> Value {
         let id = self.begin(blocks).await;
         self.until_response(id).await
     }
 
-    pub async fn begin(&mut self, blocks: Value) -> u64 {
+    pub(crate) async fn begin(&mut self, blocks: Value) -> u64 {
         self.updates.clear();
         self.client.call("session/prompt", json!({"sessionId": self.session, "prompt": blocks})).await
     }
 
-    pub async fn until_response(&mut self, id: u64) -> Value {
+    pub(crate) async fn until_response(&mut self, id: u64) -> Value {
         self.until(|message| message.get("method").is_none() && message["id"] == json!(id)).await
     }
 
     /// Answers what is asked until a message comes that fits; that one is not answered.
-    pub async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.client.next().await.expect("the agent is there");
             if fits(&message) {
@@ -119,23 +119,23 @@ impl Editor {
         self.client.answer(message, result).await;
     }
 
-    pub fn buffer(&mut self, path: &Path, text: &str) {
+    pub(crate) fn buffer(&mut self, path: &Path, text: &str) {
         self.buffers.insert(path.to_str().expect("UTF-8").to_owned(), text.to_owned());
     }
 
     /// How often the agent asked for something.
-    pub fn count(&self, method: &str) -> usize {
+    pub(crate) fn count(&self, method: &str) -> usize {
         self.asked.iter().filter(|(asked, _)| asked == method).count()
     }
 
     /// The text of all updates of a kind.
-    pub fn text(&self, kind: &str) -> String {
+    pub(crate) fn text(&self, kind: &str) -> String {
         let of_kind = self.updates.iter().filter(|it| it["sessionUpdate"] == kind);
         of_kind.filter_map(|it| it["content"]["text"].as_str()).collect()
     }
 
     /// The last value of a field of the tool calls.
-    pub fn last(&self, field: &str) -> Value {
+    pub(crate) fn last(&self, field: &str) -> Value {
         let calls = self.updates.iter().rev().filter(|it| it.get("toolCallId").is_some());
         calls.filter_map(|it| it.get(field)).next().cloned().unwrap_or_default()
     }

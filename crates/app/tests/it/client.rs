@@ -11,36 +11,36 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 
 /// No test waits longer than this for one message.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A home of its own: nothing of the machine's user is seen.
-pub struct Home {
+pub(crate) struct Home {
     pub dir: TempDir,
 }
 
 impl Home {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().expect("a temporary home");
         std::fs::create_dir_all(dir.path().join("work")).expect("a workspace");
         Self { dir }
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    pub fn workspace(&self) -> PathBuf {
+    pub(crate) fn workspace(&self) -> PathBuf {
         self.path().join("work")
     }
 
-    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path().join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
         std::fs::write(&path, text).expect("a file");
         path
     }
 
-    pub fn command(&self, arguments: &[&str]) -> std::process::Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_dragoman"));
         command
             .args(arguments)
@@ -53,14 +53,14 @@ impl Home {
 }
 
 /// The configuration of one fake provider, default model `fake/m1`.
-pub fn fake_provider(url: &str, api: &str) -> Value {
+pub(crate) fn fake_provider(url: &str, api: &str) -> Value {
     json!({
         "defaultModel": "fake/m1",
         "providers": {"fake": {"api": api, "url": url, "key": "sk-secret-of-the-test", "models": {"m1": {}}}},
     })
 }
 
-pub struct Client {
+pub(crate) struct Client {
     pub child: Child,
     stdin: Option<ChildStdin>,
     messages: mpsc::UnboundedReceiver<Value>,
@@ -71,13 +71,13 @@ pub struct Client {
 
 impl Client {
     /// Started, not initialized.
-    pub fn spawn(home: &Home, config: &Value) -> Self {
+    pub(crate) fn spawn(home: &Home, config: &Value) -> Self {
         let mut command: Command = home.command(&["server"]).into();
         command.env("DRAGOMAN_CONFIG", config.to_string());
         Self::spawn_with(command)
     }
 
-    pub fn spawn_with(mut command: Command) -> Self {
+    pub(crate) fn spawn_with(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -99,14 +99,14 @@ impl Client {
     }
 
     /// Initialized in the home's workspace.
-    pub async fn start(home: &Home, config: &Value) -> Self {
+    pub(crate) async fn start(home: &Home, config: &Value) -> Self {
         let mut client = Self::spawn(home, config);
         let result = client.initialize(home, json!({"codeAssistant": {"chat": true}})).await;
         assert!(result["chatWelcomeMessage"].is_string(), "{result}");
         client
     }
 
-    pub async fn initialize(&mut self, home: &Home, capabilities: Value) -> Value {
+    pub(crate) async fn initialize(&mut self, home: &Home, capabilities: Value) -> Value {
         let uri = format!("file://{}/", home.workspace().display());
         let result = self
             .request(
@@ -124,46 +124,46 @@ impl Client {
         result
     }
 
-    pub async fn send(&mut self, message: &Value) {
+    pub(crate) async fn send(&mut self, message: &Value) {
         self.send_bytes(&frame(message)).await;
     }
 
-    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin.write_all(bytes).await.expect("the server reads");
         stdin.flush().await.expect("the server reads");
     }
 
-    pub fn close_stdin(&mut self) {
+    pub(crate) fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
     /// Sends without waiting; the id is given back.
-    pub async fn ask(&mut self, method: &str, params: Value) -> u64 {
+    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         id
     }
 
-    pub async fn notify(&mut self, method: &str, params: Value) {
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }
 
     /// The result of a request; an error is a failed test.
-    pub async fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
         let response = self.response(method, params).await;
         assert!(response.get("error").is_none(), "{method}: {response}");
         response["result"].clone()
     }
 
     /// The whole response. Other messages are kept for `next`.
-    pub async fn response(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn response(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params).await;
         self.response_to(id).await
     }
 
-    pub async fn response_to(&mut self, id: u64) -> Value {
+    pub(crate) async fn response_to(&mut self, id: u64) -> Value {
         let is_it = |message: &Value| message["id"] == json!(id) && message.get("method").is_none();
         if let Some(at) = self.early.iter().position(is_it) {
             return self.early.remove(at);
@@ -178,28 +178,30 @@ impl Client {
     }
 
     /// The next message in the order of arrival.
-    pub async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         if self.early.is_empty() { self.receive().await } else { self.early.remove(0) }
     }
 
     async fn receive(&mut self) -> Value {
-        match tokio::time::timeout(PATIENCE, self.messages.recv()).await {
+        match tokio::time::timeout(WAIT_TIMEOUT, self.messages.recv()).await {
             Ok(Some(message)) => message,
             Ok(None) => panic!("the server closed its output"),
-            Err(_) => panic!("no message within {PATIENCE:?}; had {:?}", self.early),
+            Err(_) => panic!("no message within {WAIT_TIMEOUT:?}; had {:?}", self.early),
         }
     }
 
     /// The next message, or `None` when the output ends.
-    pub async fn next_or_end(&mut self) -> Option<Value> {
+    pub(crate) async fn next_or_end(&mut self) -> Option<Value> {
         if !self.early.is_empty() {
             return Some(self.early.remove(0));
         }
-        tokio::time::timeout(PATIENCE, self.messages.recv()).await.expect("the server says something or ends")
+        tokio::time::timeout(WAIT_TIMEOUT, self.messages.recv())
+            .await
+            .expect("the server says something or ends")
     }
 
     /// All messages up to and including the one that fits.
-    pub async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
+    pub(crate) async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut messages = Vec::new();
         loop {
             let message = self.next().await;
@@ -212,11 +214,11 @@ impl Client {
     }
 
     /// Prompts and waits for the end of the turn; response and contents.
-    pub async fn prompt(&mut self, chat: Option<&str>, text: &str) -> (Value, Vec<Value>) {
+    pub(crate) async fn prompt(&mut self, chat: Option<&str>, text: &str) -> (Value, Vec<Value>) {
         self.prompt_with(json!({"chatId": chat, "message": text, "request-id": 1, "contexts": []})).await
     }
 
-    pub async fn prompt_with(&mut self, params: Value) -> (Value, Vec<Value>) {
+    pub(crate) async fn prompt_with(&mut self, params: Value) -> (Value, Vec<Value>) {
         let id = self.ask("chat/prompt", params).await;
         let messages = self.until(is_finished).await;
         let response = messages.iter().find(|message| message["id"] == json!(id)).cloned();
@@ -225,14 +227,14 @@ impl Client {
     }
 
     /// Ends the connection and waits for the process.
-    pub async fn end(mut self) -> std::process::ExitStatus {
+    pub(crate) async fn end(mut self) -> std::process::ExitStatus {
         self.close_stdin();
         let waited = tokio::time::timeout(Duration::from_secs(5), self.child.wait()).await;
         waited.expect("the server ends").expect("a status")
     }
 }
 
-pub fn frame(message: &Value) -> Vec<u8> {
+pub(crate) fn frame(message: &Value) -> Vec<u8> {
     let body = message.to_string();
     format!("Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
@@ -257,13 +259,13 @@ async fn read_message(stdout: &mut BufReader<tokio::process::ChildStdout>) -> Op
     Some(serde_json::from_slice(&body).expect("JSON"))
 }
 
-pub fn is_finished(message: &Value) -> bool {
+pub(crate) fn is_finished(message: &Value) -> bool {
     let content = &message["params"]["content"];
     content["type"] == "progress" && content["state"] == "finished"
 }
 
 /// The contents of a chat, with their roles.
-pub fn contents(messages: &[Value]) -> Vec<Value> {
+pub(crate) fn contents(messages: &[Value]) -> Vec<Value> {
     messages
         .iter()
         .filter(|it| it["method"] == "chat/contentReceived")
@@ -272,7 +274,7 @@ pub fn contents(messages: &[Value]) -> Vec<Value> {
 }
 
 /// `role type` or `role type: text` of each content, deltas of one kind joined.
-pub fn outline(contents: &[Value]) -> Vec<String> {
+pub(crate) fn outline(contents: &[Value]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut last_kind = String::new();
     for params in contents {
@@ -296,19 +298,19 @@ pub fn outline(contents: &[Value]) -> Vec<String> {
 }
 
 /// The assistant's text, whole.
-pub fn answer(contents: &[Value]) -> String {
+pub(crate) fn answer(contents: &[Value]) -> String {
     let texts = contents.iter().filter(|it| it["role"] == "assistant" && it["content"]["type"] == "text");
     texts.filter_map(|it| it["content"]["text"].as_str()).collect()
 }
 
 /// Everything the system said.
-pub fn system_text(contents: &[Value]) -> String {
+pub(crate) fn system_text(contents: &[Value]) -> String {
     let texts = contents.iter().filter(|it| it["role"] == "system" && it["content"]["type"] == "text");
     texts.filter_map(|it| it["content"]["text"].as_str()).collect()
 }
 
 /// Not a zombie either.
-pub fn alive(pid: u32) -> bool {
+pub(crate) fn alive(pid: u32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !state.is_empty() && !state.contains(") Z ")
 }

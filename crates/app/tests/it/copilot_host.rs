@@ -11,10 +11,10 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 use crate::client::Home;
-pub use crate::copilot_talk::two_tables;
+pub(crate) use crate::copilot_talk::two_tables;
 use crate::copilot_talk::{Talk, check_message};
 
-pub struct Host {
+pub(crate) struct Host {
     pub child: Child,
     talk: Talk,
     logs: JoinHandle<String>,
@@ -35,11 +35,11 @@ impl DerefMut for Host {
 }
 
 impl Host {
-    pub fn start(home: &Home, config: &Value) -> Self {
+    pub(crate) fn start(home: &Home, config: &Value) -> Self {
         Self::start_with(home, config, &[])
     }
 
-    pub fn start_with(home: &Home, config: &Value, arguments: &[&str]) -> Self {
+    pub(crate) fn start_with(home: &Home, config: &Value, arguments: &[&str]) -> Self {
         let mut command: Command = home.command(&["copilot"]).into();
         command.args(arguments).env("DRAGOMAN_CONFIG", config.to_string());
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -55,20 +55,20 @@ impl Host {
         Self { child, talk, logs }
     }
 
-    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
         self.lines.send_bytes(bytes).await;
     }
 
-    pub async fn exit(&mut self) {
+    pub(crate) async fn exit(&mut self) {
         self.send_bytes(b"{\"jsonrpc\":\"2.0\",\"method\":\"exit\"}\n").await;
     }
 
-    pub async fn close_stdin(&mut self) {
+    pub(crate) async fn close_stdin(&mut self) {
         self.lines.hang_up().await;
     }
 
     /// Waits for the end: the exit code and what was logged.
-    pub async fn ended(mut self) -> (Option<i32>, String) {
+    pub(crate) async fn ended(mut self) -> (Option<i32>, String) {
         let status = tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await;
         let status = status.expect("it ends").expect("a status");
         (status.code(), self.logs.await.expect("the logs"))
@@ -76,7 +76,7 @@ impl Host {
 }
 
 /// One of the specifications of `apiui`, as its text.
-pub fn specification(name: &str) -> String {
+pub(crate) fn specification(name: &str) -> String {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../apiui/tests/specs");
     std::fs::read_to_string(folder.join(name)).expect("a specification")
 }

@@ -340,7 +340,9 @@ fn prefix(body: &Value) -> Vec<String> {
                 list.extend(elements.iter().map(|it| without_marks(it.clone()).to_string()))
             }
             Value::Null => {}
-            other => list.push(other.to_string()),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                list.push(body[member].to_string());
+            }
         }
     }
     list
@@ -355,7 +357,7 @@ fn without_marks(value: Value) -> Value {
                 .collect(),
         ),
         Value::Array(values) => Value::Array(values.into_iter().map(without_marks).collect()),
-        other => other,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
     }
 }
 

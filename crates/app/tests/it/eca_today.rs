@@ -1,4 +1,4 @@
-//! What today's plugins call beyond the seeds, and what a repository may not do.
+//! Methods of today's plugins beyond the draft protocol, and limits of a repository's settings.
 
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};

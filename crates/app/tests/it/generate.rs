@@ -112,7 +112,7 @@ fn a_title_from_the_specification_is_only_text() {
 }
 
 #[test]
-fn options_are_honoured() {
+fn options_are_honored() {
     let home = with_bookshop();
     let flags = ["--theme", "dark", "--layout", "cards", "--no-auth", "--no-pagination", "--single-file"];
     let told = run(&home, &[&["generate", "bookshop.yaml"][..], &flags].concat());

@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use crate::client::Home;
 
-pub struct LineClient {
+pub(crate) struct LineClient {
     child: Child,
     lines: Lines,
 }
@@ -31,7 +31,7 @@ impl DerefMut for LineClient {
 }
 
 impl LineClient {
-    pub fn spawn(home: &Home, config: &Value, arguments: &[&str]) -> Self {
+    pub(crate) fn spawn(home: &Home, config: &Value, arguments: &[&str]) -> Self {
         let mut command: Command = home.command(arguments).into();
         let mut child = command
             .env("DRAGOMAN_CONFIG", config.to_string())
@@ -50,7 +50,7 @@ impl LineClient {
     }
 
     /// An ACP connection with a session in it, and the session's id.
-    pub async fn acp(home: &Home, config: &Value, capabilities: Value) -> (Self, Value) {
+    pub(crate) async fn acp(home: &Home, config: &Value, capabilities: Value) -> (Self, Value) {
         let mut client = Self::spawn(home, config, &["acp"]);
         let params = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
         client.request("initialize", params).await;
@@ -60,12 +60,12 @@ impl LineClient {
     }
 
     /// The client dies: both pipes break.
-    pub fn die(self) -> Child {
+    pub(crate) fn die(self) -> Child {
         self.child
     }
 
     /// Closes the pipe and waits for the process.
-    pub async fn end(mut self) -> std::process::ExitStatus {
+    pub(crate) async fn end(mut self) -> std::process::ExitStatus {
         self.hang_up().await;
         while self.receive().await.is_some() {}
         let waited = tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await;

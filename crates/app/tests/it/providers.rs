@@ -29,7 +29,7 @@ async fn run(home: &Home, config: &Value, arguments: &[&str], input: &str) -> Ou
     tokio::time::timeout(Duration::from_secs(30), running).await.expect("it ends").expect("it runs")
 }
 
-fn said(output: &Output) -> String {
+fn all_output(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -42,18 +42,18 @@ async fn a_key_is_kept_for_its_owner_alone_used_and_forgotten() {
         "providers": {"fake": {"api": "anthropic", "url": fake.url(), "models": {"m1": {}}}},
     });
     let kept = run(&home, &config, &["login", "fake"], "sk-kept-secret\n").await;
-    assert!(kept.status.success(), "{}", said(&kept));
-    assert!(!said(&kept).contains("sk-kept-secret"), "{}", said(&kept));
+    assert!(kept.status.success(), "{}", all_output(&kept));
+    assert!(!all_output(&kept).contains("sk-kept-secret"), "{}", all_output(&kept));
     let file = home.path().join(".local/share/dragoman/credentials.json");
     let mode = std::fs::metadata(&file).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let answered = run(&home, &config, &["run", "Hi"], "").await;
-    assert!(answered.status.success(), "{}", said(&answered));
+    assert!(answered.status.success(), "{}", all_output(&answered));
     assert_eq!(fake.last_request().header("x-api-key"), Some("sk-kept-secret"));
     let listed = run(&home, &config, &["login"], "").await;
-    assert!(said(&listed).contains("kept by"), "{}", said(&listed));
+    assert!(all_output(&listed).contains("kept by"), "{}", all_output(&listed));
     let gone = run(&home, &config, &["logout", "fake"], "").await;
-    assert!(gone.status.success(), "{}", said(&gone));
+    assert!(gone.status.success(), "{}", all_output(&gone));
     assert!(!std::fs::read_to_string(&file).expect("the file").contains("sk-kept"));
     let again = run(&home, &config, &["logout", "fake"], "").await;
     assert_eq!(again.status.code(), Some(1));
@@ -61,7 +61,7 @@ async fn a_key_is_kept_for_its_owner_alone_used_and_forgotten() {
         [("nobody", "sk-x\n", 2), ("openai", "\n", 1), ("openai", "two words\n", 1)]
     {
         let output = run(&home, &json!({}), &["login", provider], input).await;
-        assert_eq!(output.status.code(), Some(code), "{provider}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(code), "{provider}: {}", all_output(&output));
     }
 }
 
@@ -81,14 +81,14 @@ async fn a_url_that_yields_nothing_is_not_replaced_by_the_vendors_own() {
             "providers": {"openai": {"url": url, "key": "sk-of-the-gateway"}},
         });
         let answered = run(&home, &config, &["run", "Hi"], "").await;
-        assert!(!answered.status.success(), "{}", said(&answered));
-        let last = said(&answered);
+        assert!(!answered.status.success(), "{}", all_output(&answered));
+        let last = all_output(&answered);
         let last = &last[last.rfind("`providers.openai.url`").unwrap_or(0)..];
-        assert!(last.starts_with(why), "{url}: {}", said(&answered));
+        assert!(last.starts_with(why), "{url}: {}", all_output(&answered));
         let listed = run(&home, &config, &["models"], "").await;
-        assert!(!said(&listed).contains("openai/"), "{}", said(&listed));
+        assert!(!all_output(&listed).contains("openai/"), "{}", all_output(&listed));
         let examined = run(&home, &config, &["doctor"], "").await;
-        assert!(!said(&examined).contains("api.openai.com"), "{}", said(&examined));
+        assert!(!all_output(&examined).contains("api.openai.com"), "{}", all_output(&examined));
     }
 }
 
@@ -163,17 +163,17 @@ async fn signing_in_at_github_gives_tokens_that_are_renewed_by_one_process_at_a_
     let authority = Authority::start(3600).await;
     let config = authority.config(&fake);
     let before = run(&home, &config, &["run", "Hi"], "").await;
-    assert!(said(&before).contains("dragoman login github-copilot"), "{}", said(&before));
+    assert!(all_output(&before).contains("dragoman login github-copilot"), "{}", all_output(&before));
     let signed_in = run(&home, &config, &["login", "github-copilot"], "").await;
-    assert!(signed_in.status.success(), "{}", said(&signed_in));
+    assert!(signed_in.status.success(), "{}", all_output(&signed_in));
     assert!(
-        said(&signed_in).contains("ABCD-1234") && !said(&signed_in).contains("gho_"),
+        all_output(&signed_in).contains("ABCD-1234") && !all_output(&signed_in).contains("gho_"),
         "{}",
-        said(&signed_in)
+        all_output(&signed_in)
     );
     let all = futures_util::future::join_all((0..4).map(|_| run(&home, &config, &["run", "Hi"], ""))).await;
     for output in &all {
-        assert!(output.status.success(), "{}", said(output));
+        assert!(output.status.success(), "{}", all_output(output));
     }
     assert_eq!(authority.exchanges(), 1, "one renews, the others wait for it");
     for request in fake.requests() {
@@ -251,10 +251,14 @@ async fn another_model_goes_on_where_one_fails_and_no_tool_runs_twice() {
     one.answer(Answer::status(403));
     config["failover"] = json!([]);
     let output = run(&home, &config, &["run", "--failover", "other/m1", "Hi"], "").await;
-    assert!(output.status.success() && said(&output).contains("You said: Hi"), "{}", said(&output));
+    assert!(
+        output.status.success() && all_output(&output).contains("You said: Hi"),
+        "{}",
+        all_output(&output)
+    );
     one.answer(Answer::status(403));
     let output = run(&home, &config, &["run", "Hi"], "").await;
-    assert_eq!(output.status.code(), Some(1), "without a list it fails: {}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "without a list it fails: {}", all_output(&output));
 }
 
 #[tokio::test]
@@ -275,7 +279,7 @@ async fn caps_stop_before_the_next_request() {
         drop(client);
         // A day is one for all processes, a chat and a run are not.
         let output = run(&home, &config, &["run", "Hi"], "").await;
-        assert_eq!(output.status.success(), cap != "day", "{cap}: {}", said(&output));
+        assert_eq!(output.status.success(), cap != "day", "{cap}: {}", all_output(&output));
     }
 }
 
@@ -301,7 +305,7 @@ async fn costs_say_what_was_spent_on_what_and_what_broke_the_cache() {
 }
 
 #[tokio::test]
-async fn a_limit_of_one_process_is_honoured_by_another() {
+async fn a_limit_of_one_process_is_honored_by_another() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let config = fake_provider(fake.url(), "openai-chat");
     fake.answer(Answer::status(429).header("retry-after", "2"));
@@ -310,7 +314,7 @@ async fn a_limit_of_one_process_is_honoured_by_another() {
     first.ask("chat/prompt", json!({"chatId": "a", "message": "say 1 words"})).await;
     first.until(|it| it["params"]["content"]["text"].to_string().contains("Rate limited")).await;
     let output = run(&home, &config, &["run", "say 1 words"], "").await;
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", all_output(&output));
     assert!(since.elapsed() >= Duration::from_secs(2), "it did not wait");
     first.until(is_finished).await;
     assert_eq!(fake.requests().iter().filter(|it| it.last_user_text() == "say 1 words").count(), 3);
@@ -326,8 +330,8 @@ async fn the_examples_of_the_documentation_work() {
         let config: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
         let home = Home::new();
         let output = run(&home, &config, &["config", "show"], "").await;
-        assert!(output.status.success(), "{text}: {}", said(&output));
-        let shown = said(&output);
+        assert!(output.status.success(), "{text}: {}", all_output(&output));
+        let shown = all_output(&output);
         assert!(!shown.contains("is not known") && !shown.contains("must be"), "{text}: {shown}");
         examples += 1;
     }
@@ -380,8 +384,12 @@ async fn a_newer_list_of_models_is_fetched_when_asked_and_kept() {
         command.env("DRAGOMAN_CATALOGUE", &url).env("ANTHROPIC_API_KEY", "sk-x");
         let output =
             tokio::task::spawn_blocking(move || command.output()).await.expect("it runs").expect("it runs");
-        assert!(said(&output).contains("anthropic/claude-next"), "{arguments:?}: {}", said(&output));
-        assert!(said(&output).contains("5000000"));
+        assert!(
+            all_output(&output).contains("anthropic/claude-next"),
+            "{arguments:?}: {}",
+            all_output(&output)
+        );
+        assert!(all_output(&output).contains("5000000"));
     }
 }
 
@@ -402,6 +410,10 @@ async fn broken_certificates_are_named() {
             "providers": {"far": {"api": "openai-chat", "url": "https://127.0.0.1:9/v1", "key": "sk-x", "models": {"m": {}}}},
         });
         let output = run(&home, &config, &["run", "--timeout", "2", "Hi"], "").await;
-        assert!(!output.status.success() && said(&output).contains(words), "{network}: {}", said(&output));
+        assert!(
+            !output.status.success() && all_output(&output).contains(words),
+            "{network}: {}",
+            all_output(&output)
+        );
     }
 }

@@ -11,9 +11,9 @@ use tokio::process::Command;
 use crate::client::{Home, fake_provider};
 
 /// No run takes longer than this.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-struct Bench {
+struct Fixture {
     home: Home,
     fake: FakeModel,
     config: Value,
@@ -25,7 +25,7 @@ struct Ran {
     err: String,
 }
 
-impl Bench {
+impl Fixture {
     async fn new() -> Self {
         let (home, fake) = (Home::new(), FakeModel::start().await);
         let config = fake_provider(fake.url(), "openai-chat");
@@ -51,7 +51,7 @@ impl Bench {
 
 async fn finish(mut command: Command) -> Ran {
     let output =
-        tokio::time::timeout(PATIENCE, command.output()).await.expect("a run ends").expect("it starts");
+        tokio::time::timeout(WAIT_TIMEOUT, command.output()).await.expect("a run ends").expect("it starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
@@ -62,7 +62,7 @@ fn lines(out: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn the_answer_is_all_of_stdout() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.answer(Answer::text("Hello there."));
     let ran = bench.run(&["say", "hello"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Hello there.\n"), "{}", ran.err);
@@ -72,37 +72,40 @@ async fn the_answer_is_all_of_stdout() {
 
 #[tokio::test]
 async fn text_comes_as_the_model_says_it() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     let gate = Gate::new();
     bench.fake.answer(Answer::new().chunks(["first "]).gate(&gate).chunks(["second"]));
     let mut child = bench.command(&["go"]).spawn().expect("it starts");
     let mut out = child.stdout.take().expect("stdout");
     let mut first = [0; 6];
-    let read = tokio::time::timeout(PATIENCE, out.read_exact(&mut first)).await;
+    let read = tokio::time::timeout(WAIT_TIMEOUT, out.read_exact(&mut first)).await;
     read.expect("text before the end").expect("stdout");
     assert_eq!(&first, b"first ");
     gate.open();
     let mut rest = String::new();
-    tokio::time::timeout(PATIENCE, out.read_to_string(&mut rest)).await.expect("the end").expect("stdout");
+    tokio::time::timeout(WAIT_TIMEOUT, out.read_to_string(&mut rest))
+        .await
+        .expect("the end")
+        .expect("stdout");
     assert_eq!(rest, "second\n");
     assert_eq!(child.wait().await.expect("a status").code(), Some(0));
 }
 
 #[tokio::test]
 async fn a_prompt_may_come_from_stdin() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.answer(Answer::text("read"));
     let mut child = bench.command(&[]).stdin(Stdio::piped()).spawn().expect("it starts");
     child.stdin.take().expect("stdin").write_all("a diff\nof two lines".as_bytes()).await.expect("written");
     let output =
-        tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("it ends").expect("output");
+        tokio::time::timeout(WAIT_TIMEOUT, child.wait_with_output()).await.expect("it ends").expect("output");
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(bench.fake.last_request().last_user_text(), "a diff\nof two lines");
 }
 
 #[tokio::test]
 async fn wrong_usage_is_2_and_reaches_no_model() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     let schema = bench.home.write("work/broken.json", "{");
     let broken = schema.to_str().expect("a path");
     for arguments in [
@@ -128,7 +131,7 @@ async fn wrong_usage_is_2_and_reaches_no_model() {
 /// Refused before a model is asked and paid, with what to do about it; no chat is left of it.
 #[tokio::test]
 async fn what_cannot_work_is_refused_before_any_call() {
-    let mut bench = Bench::new().await;
+    let mut bench = Fixture::new().await;
     bench.config["agent"] = json!({"careful": {}});
     for (name, schema) in [("type.json", r#"{"type": "nonsense"}"#), ("number.json", "3")] {
         bench.home.write(&format!("work/{name}"), schema);
@@ -136,8 +139,8 @@ async fn what_cannot_work_is_refused_before_any_call() {
     let known = "Choose one of these: agent, plan, careful.";
     for (arguments, code, words) in [
         (["--behavior", "nonsense"], 2, ["\"nonsense\"", known]),
-        (["--output-schema", "type.json"], 2, ["no JSON schema", "Mend the file of --output-schema."]),
-        (["--output-schema", "number.json"], 2, ["no JSON schema", "Mend the file of --output-schema."]),
+        (["--output-schema", "type.json"], 2, ["not a JSON schema", "Correct the schema"]),
+        (["--output-schema", "number.json"], 2, ["not a JSON schema", "Correct the schema"]),
         (["--max-cost", "1"], 2, ["fake/m1 has no price", "`providers.fake.models.m1.cost`"]),
         (["--model", "nobody/m"], 1, ["nobody", "Configured are: fake"]),
         (["--model", "openai/gpt-5"], 1, ["OPENAI_API_KEY", "`dragoman login openai`"]),
@@ -163,7 +166,7 @@ async fn what_cannot_work_is_refused_before_any_call() {
 
 #[tokio::test]
 async fn a_behavior_can_be_named() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     for (behavior, writes) in [("plan", false), ("agent", true), ("code", true)] {
         bench.fake.answer(Answer::text("ok"));
         let ran = bench.run(&["--behavior", behavior, "hi"]).await;
@@ -187,7 +190,7 @@ async fn a_behavior_can_be_named() {
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_1_with_what_came_and_one_sentence_after_another() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.answer(Answer::text("half an ans").cut());
     let ran = bench.run(&["hi"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "half an ans\n"), "{}", ran.err);
@@ -201,7 +204,7 @@ async fn an_answer_that_breaks_off_is_1_with_what_came_and_one_sentence_after_an
 
 #[tokio::test]
 async fn json_is_one_event_a_line_with_a_version() {
-    let mut bench = Bench::new().await;
+    let mut bench = Fixture::new().await;
     bench.config["providers"]["fake"]["models"]["m1"] = json!({"cost": {"input": 1000, "output": 1000}});
     bench.home.write("work/a.txt", "content of a");
     bench.fake.answer(Answer::new().reasoning("hm").say("Reading. ").call(
@@ -233,7 +236,7 @@ async fn json_is_one_event_a_line_with_a_version() {
 
 #[tokio::test]
 async fn an_answer_fits_its_schema_or_the_run_fails() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.home.write(
         "work/schema.json",
         r#"{"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}"#,
@@ -257,7 +260,7 @@ async fn an_answer_fits_its_schema_or_the_run_fails() {
 
 #[tokio::test]
 async fn another_model_can_be_named() {
-    let mut bench = Bench::new().await;
+    let mut bench = Fixture::new().await;
     bench.config["providers"]["fake"]["models"]["m2"] = json!({});
     bench.fake.answer(Answer::text("ok"));
     let ran = bench.run(&["--model", "fake/m2", "hi"]).await;
@@ -271,7 +274,7 @@ async fn another_model_can_be_named() {
 /// Each level lets its own calls through and no others; what is refused ends with 3 and runs nothing.
 #[tokio::test]
 async fn approval_goes_as_far_as_it_says() {
-    let mut bench = Bench::new().await;
+    let mut bench = Fixture::new().await;
     bench.config["toolCall"] = json!({"approval": {"ask": {"eca__read_file": {}}}});
     bench.home.write("work/a.txt", "content of a");
     let (read, write, shell) = ("eca__read_file", "eca__write_file", "eca__shell_command");
@@ -297,7 +300,7 @@ async fn approval_goes_as_far_as_it_says() {
 
 #[tokio::test]
 async fn money_steps_and_time_end_with_4() {
-    let mut bench = Bench::new().await;
+    let mut bench = Fixture::new().await;
     bench.config["providers"]["fake"]["models"]["m1"] =
         json!({"cost": {"input": 100_000, "output": 100_000}});
     bench.home.write("work/a.txt", "content of a");
@@ -308,7 +311,7 @@ async fn money_steps_and_time_end_with_4() {
     assert_eq!(bench.fake.requests().len(), 1, "no request after the money is gone");
 
     // A model without a price is none to go on with under a cap; a cap of the settings says that it does not hold.
-    let mut bench = Bench::new().await;
+    let mut bench = Fixture::new().await;
     bench.config["providers"]["fake"]["models"] =
         json!({"m1": {"cost": {"input": 1, "output": 1}}, "m2": {}});
     bench.fake.answer(Answer::status(401));
@@ -320,7 +323,7 @@ async fn money_steps_and_time_end_with_4() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.err.contains("`budget` does not count fake/m2"), "{}", ran.err);
 
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.home.write("work/a.txt", "content of a");
     bench.fake.answer(read()).answer(read()).answer(read());
     let ran = bench.run(&["--max-steps", "2", "--json", "go"]).await;
@@ -328,7 +331,7 @@ async fn money_steps_and_time_end_with_4() {
     assert_eq!(lines(&ran.out).pop().expect("an end")["outcome"], "maxSteps");
     assert_eq!(bench.fake.requests().len(), 2);
 
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.answer(Answer::new().chunks(["half"]).silence());
     let since = Instant::now();
     let ran = bench.run(&["--timeout", "0.5", "go"]).await;
@@ -339,7 +342,7 @@ async fn money_steps_and_time_end_with_4() {
 
 #[tokio::test]
 async fn a_chat_goes_on() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.answer(Answer::text("Noted: blue."));
     let ran = bench.run(&["--json", "my color is blue"]).await;
     let session = lines(&ran.out)[0]["session"].as_str().expect("a session").to_owned();
@@ -351,14 +354,14 @@ async fn a_chat_goes_on() {
         assert!(sent.contains("my color is blue") && sent.contains("Noted: blue."), "{sent}");
     }
     // Where there is no chat to go on with, a new one begins.
-    let fresh = Bench::new().await;
+    let fresh = Fixture::new().await;
     fresh.fake.answer(Answer::text("Hello."));
     assert_eq!(fresh.run(&["--continue", "hi"]).await.code, Some(0));
 }
 
 #[tokio::test]
 async fn what_the_provider_refuses_is_1_with_a_reason() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.answer(Answer::status(401));
     let ran = bench.run(&["hi"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{}", ran.err);
@@ -368,24 +371,24 @@ async fn what_the_provider_refuses_is_1_with_a_reason() {
 /// Whoever reads only the beginning ends nothing badly, and a signal ends everything.
 #[tokio::test]
 async fn it_ends_whatever_happens() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.answer(Answer::flood(2000, "word "));
     let mut child = bench.command(&["go"]).spawn().expect("it starts");
     drop(child.stdout.take());
-    let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends").expect("a status");
+    let status = tokio::time::timeout(WAIT_TIMEOUT, child.wait()).await.expect("it ends").expect("a status");
     assert_eq!(status.code(), Some(0));
     bench.fake.answer(Answer::new().chunks(["x"]).silence());
     let mut child = bench.command(&["go"]).spawn().expect("it starts");
     child.stdout.as_mut().expect("stdout").read_u8().await.expect("a first letter");
     let pid = child.id().expect("a running child").to_string();
     std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
-    let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends").expect("a status");
+    let status = tokio::time::timeout(WAIT_TIMEOUT, child.wait()).await.expect("it ends").expect("a status");
     assert_eq!(status.code(), Some(1));
 }
 
 #[tokio::test]
 async fn its_help_lists_the_exit_codes() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     let ran = bench.run(&["--help"]).await;
     assert_eq!(ran.code, Some(0));
     for part in

@@ -9,13 +9,13 @@ use testkit::{Answer, FakeModel, Gate};
 use crate::client::{Home, fake_provider};
 use crate::tmux::{Screen, Start};
 
-struct Bench {
+struct Fixture {
     home: Home,
     fake: FakeModel,
     config: Value,
 }
 
-impl Bench {
+impl Fixture {
     async fn new() -> Self {
         let (home, fake) = (Home::new(), FakeModel::start().await);
         let mut config = fake_provider(fake.url(), "openai-chat");
@@ -46,7 +46,7 @@ fn watch(test: impl FnOnce() + Send + 'static) -> Test {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_start_says_what_to_do() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     watch(move || {
         let screen = bench.screen();
         let shown = screen.until("fake/m1");
@@ -68,7 +68,7 @@ async fn the_first_start_says_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_streams_as_markdown() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     let gate = Gate::new();
     let text = "# Title\n\nSome **bold** words\x1b[31m.\n\n```rust\nfn main() {}\n```\n\n- one\n";
     bench.fake.answer(Answer::new().chunks([text]).gate(&gate).chunks(["- two"]));
@@ -99,7 +99,7 @@ async fn an_answer_streams_as_markdown() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_approves_and_it_can_be_for_the_session() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.wants("touch one.txt");
     bench.wants("touch two.txt");
     bench.wants("touch two.txt");
@@ -138,7 +138,7 @@ async fn one_key_approves_and_it_can_be_for_the_session() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_can_say_why() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.wants("touch one.txt");
     bench.wants("touch two.txt");
     watch(move || {
@@ -170,7 +170,7 @@ async fn a_refusal_can_say_why() {
 /// A form of an MCP server, while one of its calls runs: filled in, then declined.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_asks_by_a_form() {
-    let mut bench = Bench::new().await;
+    let mut bench = Fixture::new().await;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
     bench.config["mcpServers"] = json!({"scripted": {"command": "python3", "args": [script]}});
     for _ in 0..2 {
@@ -211,7 +211,7 @@ async fn a_server_asks_by_a_form() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_behavior_is_named_before_anything_is_drawn() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     watch(move || {
         let screen = bench.screen_with(&Start { arguments: &["--behavior", "nonsense"], ..Start::default() });
         let shown = screen.until("left with");
@@ -232,7 +232,7 @@ async fn an_unknown_behavior_is_named_before_anything_is_drawn() {
 /// Whoever is in the middle of a line does not approve by typing on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn typing_on_approves_nothing() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     let gate = Gate::new();
     let call = json!({"command": "touch one.txt"});
     bench.fake.answer(Answer::new().chunks(["Let me."]).gate(&gate).call("c1", "eca__shell_command", call));
@@ -262,7 +262,7 @@ async fn typing_on_approves_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_diff_is_shown_in_colors_before_it_is_approved() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.home.write("work/a.txt", "old line\nkept\n");
     let input = json!({"path": "a.txt", "original_content": "old line", "new_content": "new line"});
     bench.fake.answer(Answer::tool_call("c1", "eca__edit_file", input)).answer(Answer::text("That is all."));
@@ -287,7 +287,7 @@ async fn a_diff_is_shown_in_colors_before_it_is_approved() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn escape_stops_and_twice_leaves() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.answer(Answer::new().chunks(["Half an answer"]).silence());
     bench.fake.answer(Answer::text("Whole."));
     watch(move || {
@@ -313,7 +313,7 @@ async fn escape_stops_and_twice_leaves() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_chat_goes_on_where_it_was() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     let gate = Gate::new();
     bench.fake.answer(Answer::new().chunks(["Remember this number: 4711. "]).gate(&gate));
     watch(move || {
@@ -341,7 +341,7 @@ async fn a_killed_chat_goes_on_where_it_was() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resize_draws_everything_anew() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     let words: String = (1..=40).map(|number| format!("word{number} ")).collect();
     bench.fake.answer(Answer::text(&words));
     watch(move || {
@@ -370,7 +370,7 @@ async fn a_resize_draws_everything_anew() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forty_columns_are_enough() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.answer(Answer::text(
         "A table:\n\n| name | description |\n|---|---|\n| alpha | the first letter of the Greek alphabet |\n\nAnd a-very-long-word-that-does-not-fit-into-forty-columns.",
     ));
@@ -395,7 +395,7 @@ async fn forty_columns_are_enough() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_files_and_models_are_completed() {
-    let mut bench = Bench::new().await;
+    let mut bench = Fixture::new().await;
     bench.config["providers"]["fake"]["models"]["m2"] = json!({});
     bench.home.write("work/src/engine_room.rs", "fn engine_room_code() {}\n");
     bench.fake.answer(Answer::text("Seen."));
@@ -436,7 +436,7 @@ async fn commands_files_and_models_are_completed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn chats_are_listed_resumed_and_forked() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.respond_with(|request| Answer::text(&format!("Answer to {}.", request.last_user_text())));
     watch(move || {
         let screen = bench.screen();
@@ -474,7 +474,7 @@ async fn chats_are_listed_resumed_and_forked() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_lines_can_be_pasted_typed_and_edited() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.respond_with(|_| Answer::text("Taken."));
     let editor =
         bench.home.write("editor.sh", "#!/bin/sh\nsleep 0.2\nprintf 'from the editor\\n' >> \"$1\"\n");
@@ -504,7 +504,7 @@ async fn several_lines_can_be_pasted_typed_and_edited() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_terminal_is_restored_after_a_panic_and_a_signal() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     watch(move || {
         let screen = bench.screen();
         screen.until("Ask something");
@@ -524,7 +524,7 @@ async fn the_terminal_is_restored_after_a_panic_and_a_signal() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_colors_there_are_none() {
-    let bench = Bench::new().await;
+    let bench = Fixture::new().await;
     bench.fake.answer(Answer::text("# Head\n\n`code` and [link](http://x)\n\n```rust\nfn main() {}\n```"));
     watch(move || {
         let screen = bench.screen_with(&Start { environment: &[("NO_COLOR", "1")], ..Start::default() });

@@ -159,8 +159,8 @@ async fn an_imported_chat_trusts_nobody() {
     assert_eq!(code, Some(3), "{err}");
     assert!(!home.workspace().join("pwned").exists());
     for (text, problem) in [
-        ("", "no exported chat"),
-        ("{}", "no exported chat"),
+        ("", "not an exported chat"),
+        ("{}", "not an exported chat"),
         (r#"{"type": "dragoman-chat", "version": 99, "id": "x"}"#, "newer Dragoman"),
         (r#"{"type": "dragoman-chat", "version": 1, "id": "../x"}"#, "odd"),
         (r#"{"type": "dragoman-chat", "version": 1, "id": "x"}"#, "begins with its opening"),

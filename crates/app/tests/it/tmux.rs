@@ -10,15 +10,15 @@ use serde_json::Value;
 use crate::client::Home;
 
 /// No test waits longer than this for the screen to show something.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-pub struct Screen {
+pub(crate) struct Screen {
     socket: PathBuf,
 }
 
 /// How the program is started.
-pub struct Start<'a> {
+pub(crate) struct Start<'a> {
     pub arguments: &'a [&'a str],
     pub environment: &'a [(&'a str, &'a str)],
     pub columns: u16,
@@ -33,7 +33,7 @@ impl Default for Start<'_> {
 
 impl Screen {
     /// `dragoman chat`; when it has left, the terminal says how and what state it is in.
-    pub fn start(home: &Home, config: &Value, start: &Start<'_>) -> Self {
+    pub(crate) fn start(home: &Home, config: &Value, start: &Start<'_>) -> Self {
         // A server that is still ending must not be met again.
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let socket = home.path().join(format!("tmux-{}", STARTED.fetch_add(1, Ordering::Relaxed)));
@@ -67,55 +67,55 @@ impl Screen {
     }
 
     /// Named keys: `Enter`, `Escape`, `C-c`, `y`.
-    pub fn keys(&self, keys: &[&str]) {
+    pub(crate) fn keys(&self, keys: &[&str]) {
         let sent = self.tmux(&[&["send-keys"], keys].concat());
         assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
     }
 
     /// Text as if it were typed.
-    pub fn text(&self, text: &str) {
+    pub(crate) fn text(&self, text: &str) {
         self.tmux(&["send-keys", "-l", text]);
     }
 
     /// A prompt: typed, seen, sent.
-    pub fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         self.text(text);
         let end: String = text.chars().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect();
         self.until(&end);
         self.keys(&["Enter"]);
     }
 
-    pub fn paste(&self, text: &str) {
+    pub(crate) fn paste(&self, text: &str) {
         self.tmux(&["set-buffer", text]);
         self.tmux(&["paste-buffer", "-p"]);
     }
 
-    pub fn resize(&self, columns: u16, rows: u16) {
+    pub(crate) fn resize(&self, columns: u16, rows: u16) {
         let sizes = [columns.to_string(), rows.to_string()];
         self.tmux(&["resize-window", "-x", &sizes[0], "-y", &sizes[1]]);
     }
 
     /// What is on the screen.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p"]).stdout).into_owned()
     }
 
     /// The same with colors.
-    pub fn colored(&self) -> String {
+    pub(crate) fn colored(&self) -> String {
         String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p", "-e"]).stdout).into_owned()
     }
 
     /// Waits until this is on the screen.
-    pub fn until(&self, text: &str) -> String {
+    pub(crate) fn until(&self, text: &str) -> String {
         self.until_it(&format!("“{text}” on the screen"), |shown| shown.contains(text))
     }
 
-    pub fn until_gone(&self, text: &str) -> String {
+    pub(crate) fn until_gone(&self, text: &str) -> String {
         self.until_it(&format!("“{text}” off the screen"), |shown| !shown.contains(text))
     }
 
-    pub fn until_it(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
-        let deadline = Instant::now() + PATIENCE;
+    pub(crate) fn until_it(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             let shown = self.shown();
             if fits(&shown) {
@@ -127,7 +127,7 @@ impl Screen {
     }
 
     /// The process of the chat.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         let pane = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
         let shell = String::from_utf8_lossy(&pane.stdout).trim().to_owned();
         let children = Command::new("ps").args(["-o", "pid=,comm=", "--ppid", &shell]).output().expect("ps");
@@ -136,12 +136,12 @@ impl Screen {
         line.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("a pid")
     }
 
-    pub fn kill(&self, signal: &str) {
+    pub(crate) fn kill(&self, signal: &str) {
         Command::new("kill").args([signal, &self.pid().to_string()]).status().expect("kill");
     }
 
     /// The program has left with this code and the terminal is as it was: lines are edited and echoed again.
-    pub fn until_left(&self, code: i32) -> String {
+    pub(crate) fn until_left(&self, code: i32) -> String {
         let shown = self
             .until_it("the end of the chat", |shown| shown.contains("left with") && shown.contains("echok"));
         assert!(shown.contains(&format!("left with {code}")), "{shown}");

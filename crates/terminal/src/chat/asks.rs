@@ -1,7 +1,7 @@
-//! What the engine asks a person, and the keys that answer.
+//! The engine's open asks, and the keys that answer them.
 //!
-//! Invariants: a key that was typed before the question could be read answers nothing; what is asked about is shown
-//! before it can be allowed.
+//! Invariants: a key that was typed before the user could read a question does not answer it; the screen shows the
+//! subject of an approval before a key can allow it.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,26 +12,26 @@ use domain::{AskId, ItemId};
 use super::form::Form;
 use super::input::Input;
 
-/// Keys count from so long after a question appeared: whoever types does not answer by accident.
-pub const READ: Duration = Duration::from_millis(400);
+/// Keys answer only after this time: a user who is typing does not answer by accident.
+pub(crate) const ARM_DELAY: Duration = Duration::from_millis(400);
 
 #[derive(Default)]
 pub struct Asks {
     waiting: VecDeque<Ask>,
-    /// Since when the first one is shown.
+    /// When the first ask appeared.
     since: Option<Instant>,
     /// The keys belong to the question, not to the line below it.
     pub focused: bool,
-    /// The reason of a refusal, while it is typed.
+    /// The reason for a refusal, while the user types it.
     pub reason: Option<Input>,
-    /// Which option of a question is chosen.
+    /// The index of the selected option.
     pub option: usize,
-    /// The form that is filled in.
+    /// The form of the first ask.
     pub form: Option<Form>,
 }
 
 impl Asks {
-    /// `typing`: a person is in the middle of a line.
+    /// `typing`: the user is in the middle of a line.
     pub fn raise(&mut self, ask: Ask, typing: bool, now: Instant) {
         if self.waiting.iter().any(|known| known.id == ask.id) {
             return;
@@ -67,25 +67,25 @@ impl Asks {
         self.first()?.item
     }
 
-    /// A key answers now.
+    /// Keys answer the ask now.
     pub fn is_armed(&self, now: Instant) -> bool {
-        self.focused && self.since.is_some_and(|since| now.duration_since(since) >= READ)
+        self.focused && self.since.is_some_and(|since| now.duration_since(since) >= ARM_DELAY)
     }
 
-    /// When it will be, where that is a matter of time.
+    /// When keys will answer, if only time is missing.
     pub fn arms_at(&self, now: Instant) -> Option<Instant> {
-        let at = self.since? + READ;
+        let at = self.since? + ARM_DELAY;
         (self.focused && !self.waiting.is_empty() && at > now).then_some(at)
     }
 
-    /// The answer that one key means; the question is gone with it.
+    /// Removes the first ask and returns its answer.
     pub fn answer(&mut self, answer: Answer, now: Instant) -> Option<(AskId, Answer)> {
         let ask = self.waiting.pop_front()?;
         self.show(true, now);
         Some((ask.id, answer))
     }
 
-    /// What a key means to an approval.
+    /// The answer to an approval that a key stands for.
     pub fn approval(key: char) -> Option<Answer> {
         match key.to_ascii_lowercase() {
             'y' => Some(Answer::Allow { remember: false }),
@@ -95,11 +95,11 @@ impl Asks {
         }
     }
 
-    /// The text an option of the first question stands for.
+    /// The text of an option of the first question.
     pub fn option_text(&self, at: usize) -> Option<String> {
         match &self.first()?.kind {
             AskKind::Question { options, .. } => Some(options.get(at)?.label.clone()),
-            _ => None,
+            AskKind::Approval { .. } | AskKind::Form { .. } => None,
         }
     }
 
@@ -110,14 +110,14 @@ impl Asks {
         }
     }
 
-    /// The form that takes what is typed or pasted now.
+    /// The form that receives typed and pasted text now.
     pub fn open_form(&mut self, now: Instant) -> Option<&mut Form> {
         let armed = self.is_armed(now);
         self.form.as_mut().filter(|_| armed)
     }
 
-    /// The first ask, where it is a form that cannot be shown.
-    pub fn unshown(&self) -> Option<&Ask> {
+    /// The first ask, if it is a form that a terminal cannot show.
+    pub fn unsupported_form(&self) -> Option<&Ask> {
         self.first().filter(|ask| matches!(ask.kind, AskKind::Form { .. }) && self.form.is_none())
     }
 

@@ -1,4 +1,4 @@
-//! What is offered while a person types `/` at the beginning or `@` anywhere: commands and files, from the engine.
+//! Suggestions while the user types `/` at the start or `@` anywhere: commands and files of the engine.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use domain::command::{Context, SlashCommand};
 
 use crate::text::clean_line;
 
-/// Rows of the list.
-pub const ROWS: usize = 8;
+/// The height of the list.
+pub(crate) const MAX_ROWS: usize = 8;
 
-/// Commands that the terminal carries out itself: name and description.
-pub const OWN: [(&str, &str); 9] = [
+/// Commands that the terminal runs itself: name and description.
+pub(crate) const TERMINAL_COMMANDS: [(&str, &str); 9] = [
     ("chats", "List earlier chats and go on with one"),
     ("new", "Begin a new chat"),
     ("fork", "Go on in a copy of this chat, from any of its messages"),
@@ -24,7 +24,7 @@ pub const OWN: [(&str, &str); 9] = [
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum CompletionKind {
     Command,
     File,
 }
@@ -32,16 +32,16 @@ pub enum Kind {
 /// The word at the cursor that can be completed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Word {
-    pub kind: Kind,
-    /// With its `/` or `@`.
+    pub kind: CompletionKind,
+    /// Includes the `/` or `@`.
     pub range: Range<usize>,
-    /// Without it.
+    /// Excludes the `/` or `@`.
     pub query: String,
 }
 
 #[derive(Clone, Debug)]
-pub struct Offer {
-    /// What is put into the line, with its `/` or `@`.
+pub struct Suggestion {
+    /// The text for the input, with its `/` or `@`.
     pub text: String,
     pub detail: String,
     pub context: Option<Context>,
@@ -49,65 +49,72 @@ pub struct Offer {
 
 pub struct Completion {
     pub word: Word,
-    pub offers: Vec<Offer>,
+    pub suggestions: Vec<Suggestion>,
     pub chosen: usize,
 }
 
 impl Completion {
     pub fn move_by(&mut self, down: bool) {
-        let count = self.offers.len().max(1);
+        let count = self.suggestions.len().max(1);
         self.chosen = (self.chosen + if down { 1 } else { count - 1 }) % count;
     }
 }
 
-/// What stands before the cursor, where it can be completed.
-pub fn word_at(text: &str, cursor: usize) -> Option<Word> {
+/// The word before the cursor, if it can be completed.
+pub(crate) fn word_at(text: &str, cursor: usize) -> Option<Word> {
     let before = text.get(..cursor)?;
     if let Some(query) = before.strip_prefix('/').filter(|rest| !rest.contains(char::is_whitespace)) {
-        return Some(Word { kind: Kind::Command, range: 0..cursor, query: query.to_owned() });
+        return Some(Word { kind: CompletionKind::Command, range: 0..cursor, query: query.to_owned() });
     }
     let start = before
         .rfind(char::is_whitespace)
         .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
     let query = before[start..].strip_prefix('@')?;
-    Some(Word { kind: Kind::File, range: start..cursor, query: query.to_owned() })
+    Some(Word { kind: CompletionKind::File, range: start..cursor, query: query.to_owned() })
 }
 
-/// Ours first; an engine's command of the same name is the same to a person.
-pub fn commands(query: &str, found: Vec<SlashCommand>) -> Vec<Offer> {
-    let own = OWN.iter().filter(|(name, _)| name.contains(query));
-    let mut offers: Vec<Offer> =
-        own.map(|(name, detail)| offer(format!("/{name}"), (*detail).to_owned())).collect();
+/// Lists the terminal's commands first; they hide commands of the engine with the same name.
+pub(crate) fn commands(query: &str, found: Vec<SlashCommand>) -> Vec<Suggestion> {
+    let terminal_commands = TERMINAL_COMMANDS.iter().filter(|(name, _)| name.contains(query));
+    let mut suggestions: Vec<Suggestion> = terminal_commands
+        .map(|(name, detail)| suggestion(format!("/{name}"), (*detail).to_owned()))
+        .collect();
     for command in found {
         let text = format!("/{}", clean_line(&command.name));
-        if offers.iter().all(|known| known.text != text) && command.name != "resume" {
-            offers.push(offer(text, clean_line(&command.description)));
+        if suggestions.iter().all(|known| known.text != text) && command.name != "resume" {
+            suggestions.push(suggestion(text, clean_line(&command.description)));
         }
     }
-    offers.sort_by_key(|offer| !offer.text[1..].starts_with(query));
-    offers
+    suggestions.sort_by_key(|suggestion| !suggestion.text[1..].starts_with(query));
+    suggestions
 }
 
-fn offer(text: String, detail: String) -> Offer {
-    Offer { text, detail, context: None }
+fn suggestion(text: String, detail: String) -> Suggestion {
+    Suggestion { text, detail, context: None }
 }
 
-pub fn contexts(found: Vec<Context>, roots: &[PathBuf]) -> Vec<Offer> {
-    let offers = found.into_iter().filter_map(|context| {
+pub(crate) fn contexts(found: Vec<Context>, roots: &[PathBuf]) -> Vec<Suggestion> {
+    let suggestions = found.into_iter().filter_map(|context| {
         let (text, detail) = match &context {
             Context::File { path, .. } => (relative(path, roots), ""),
             Context::Directory { path } => (format!("{}/", relative(path, roots)), "folder"),
             Context::RepoMap => ("repo-map".to_owned(), "the tree of the workspace"),
             Context::McpResource(resource) => (resource.name.replace(char::is_whitespace, "-"), "resource"),
             Context::Web { url } => (url.clone(), "page"),
-            _ => return None,
+            Context::Cursor { .. } | Context::Code { .. } | Context::Text { .. } | Context::Image { .. } => {
+                return None;
+            }
         };
         let text = clean_line(&text);
-        // A name with spaces could not be found again in the line.
+        // A name with spaces could not be found again in the input.
         let fits = !text.is_empty() && !text.contains(char::is_whitespace);
-        fits.then(|| Offer { text: format!("@{text}"), detail: detail.to_owned(), context: Some(context) })
+        fits.then(|| Suggestion {
+            text: format!("@{text}"),
+            detail: detail.to_owned(),
+            context: Some(context),
+        })
     });
-    offers.take(50).collect()
+    suggestions.take(50).collect()
 }
 
 fn relative(path: &Path, roots: &[PathBuf]) -> String {
@@ -122,11 +129,11 @@ mod tests {
     #[test]
     fn the_word_at_the_cursor() {
         for (text, expected) in [
-            ("/mo", Some((Kind::Command, 0..3, "mo"))),
-            ("/", Some((Kind::Command, 0..1, ""))),
+            ("/mo", Some((CompletionKind::Command, 0..3, "mo"))),
+            ("/", Some((CompletionKind::Command, 0..1, ""))),
             ("/model x", None),
-            ("look at @src/ma", Some((Kind::File, 8..15, "src/ma"))),
-            ("é @a", Some((Kind::File, 3..5, "a"))),
+            ("look at @src/ma", Some((CompletionKind::File, 8..15, "src/ma"))),
+            ("é @a", Some((CompletionKind::File, 3..5, "a"))),
             ("mail a@b", None),
             ("a / b", None),
             ("", None),
@@ -139,17 +146,17 @@ mod tests {
 
     #[test]
     fn commands_that_begin_so_come_first() {
-        let offers = commands("co", Vec::new());
-        assert!(offers.is_empty());
+        let suggestions = commands("co", Vec::new());
+        assert!(suggestions.is_empty());
         let found = |name: &str| SlashCommand {
             name: name.to_owned(),
             description: String::new(),
             origin: domain::command::SlashOrigin::Native,
             arguments: Vec::new(),
         };
-        let offers = commands("co", vec![found("icons"), found("compact"), found("model")]);
+        let suggestions = commands("co", vec![found("icons"), found("compact"), found("model")]);
         assert_eq!(
-            offers.iter().map(|it| it.text.as_str()).collect::<Vec<_>>(),
+            suggestions.iter().map(|it| it.text.as_str()).collect::<Vec<_>>(),
             ["/compact", "/icons", "/model"]
         );
     }

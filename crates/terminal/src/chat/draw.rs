@@ -1,6 +1,6 @@
-//! The screen as cells: the chat, what is asked, the line being typed, the status.
+//! Draws the screen: the chat, the open ask, the input and the status line.
 //!
-//! Invariant: nothing is drawn outside the area, however small it is; only what is seen is laid out.
+//! Invariant: nothing is drawn outside the area, however small it is; only visible entries are laid out.
 
 use domain::AskKind;
 use domain::item::ItemKind;
@@ -9,10 +9,10 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::completion::{Kind, ROWS};
+use super::completion::{CompletionKind, MAX_ROWS};
 use super::form::{self, Form};
 use super::input::Input;
-use super::keys::HELP;
+use super::keys::KEY_HELP;
 use super::picker::Picker;
 use super::screen::{Overlay, Screen};
 use super::status;
@@ -21,12 +21,12 @@ use super::tool;
 use super::wrap::{self, Indent};
 use crate::text::{clean, clean_line, shorten, width};
 
-/// What stands before the typed line.
-const PROMPT: &str = "> ";
-const NO_MODEL: &str = "No model can be used yet. Run `dragoman login anthropic`, set a key such as ANTHROPIC_API_KEY or \
+/// The mark before the input.
+const PROMPT_MARK: &str = "> ";
+const NO_MODEL_HINT: &str = "No model can be used yet. Run `dragoman login anthropic`, set a key such as ANTHROPIC_API_KEY or \
     OPENAI_API_KEY, or run `dragoman models pull smollm2` for a small embedded one. /doctor says more.";
 
-/// Draws everything; tells where the cursor is.
+/// Draws everything; returns the position of the cursor.
 pub fn draw(screen: &mut Screen, buffer: &mut Buffer) -> Option<Position> {
     let area = buffer.area;
     if area.width == 0 || area.height == 0 {
@@ -89,9 +89,9 @@ fn draw_chat(screen: &mut Screen, buffer: &mut Buffer, area: Rect) {
         }
         return;
     }
-    for (at, seen) in (0..area.height).zip(screen.transcript.view(area.width, area.height, &theme)) {
-        put(buffer, area, at, seen.line);
-        if seen.selected && !seen.line.spans.is_empty() {
+    for (at, visible) in (0..area.height).zip(screen.transcript.view(area.width, area.height, &theme)) {
+        put(buffer, area, at, visible.line);
+        if visible.selected && !visible.line.spans.is_empty() {
             let row = Rect { y: area.y + at, height: 1, ..area };
             buffer.set_style(row, theme.chosen);
         }
@@ -101,26 +101,29 @@ fn draw_chat(screen: &mut Screen, buffer: &mut Buffer, area: Rect) {
 fn welcome(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
     let theme = &screen.theme;
     let mut rows = Vec::new();
-    let mut say = |text: &str, style: Style| {
+    let mut push = |text: &str, style: Style| {
         for line in clean(text).trim().split('\n') {
             rows.extend(wrap::words(&[Span::styled(line.to_owned(), style)], columns, &Indent::default()));
         }
     };
-    say(&screen.catalog.welcome, theme.heading);
-    say("", theme.dim);
-    say("Ask something. / shows commands, @ adds files, F1 shows the keys, Ctrl-R earlier chats.", theme.dim);
+    push(&screen.catalog.welcome, theme.heading);
+    push("", theme.dim);
+    push(
+        "Ask something. / shows commands, @ adds files, F1 shows the keys, Ctrl-R earlier chats.",
+        theme.dim,
+    );
     if screen.model().is_none() {
-        say("", theme.dim);
-        say(NO_MODEL, theme.warning);
+        push("", theme.dim);
+        push(NO_MODEL_HINT, theme.warning);
     }
     for notice in &screen.catalog.notices {
-        say("", theme.dim);
-        say(&notice.text, theme.warning);
+        push("", theme.dim);
+        push(&notice.text, theme.warning);
     }
     rows
 }
 
-/// The line that takes keys: the prompt, the reason of a refusal, or a field of a form.
+/// The input that receives keys: the prompt, the reason for a refusal, or a field of a form.
 fn active_input(screen: &mut Screen) -> &mut Input {
     let Screen { asks, input, .. } = screen;
     let focused = asks.focused;
@@ -130,20 +133,20 @@ fn active_input(screen: &mut Screen) -> &mut Input {
 
 fn draw_input(screen: &mut Screen, buffer: &mut Buffer, area: Rect) -> Option<Position> {
     let theme = screen.theme;
-    let room = usize::from(area.width).saturating_sub(width(PROMPT));
+    let room = usize::from(area.width).saturating_sub(width(PROMPT_MARK));
     let input = active_input(screen);
     let (row, column) = input.place(room);
     let rows: Vec<(usize, usize)> = input.rows(room).to_vec();
-    // The cursor's row is always seen.
+    // The row of the cursor is always visible.
     let first = (row + 1).saturating_sub(area.height.into());
     let text = input.text().to_owned();
     for (at, (start, end)) in (0..area.height).zip(rows.iter().skip(first)) {
-        let mark = if first == 0 && at == 0 { PROMPT } else { "  " };
+        let mark = if first == 0 && at == 0 { PROMPT_MARK } else { "  " };
         let typed = text.get(*start..*end).unwrap_or_default().to_owned();
         let line = Line::from(vec![Span::styled(mark, theme.accent), Span::styled(typed, theme.text)]);
         put(buffer, area, at, &line);
     }
-    let x = u16::try_from(width(PROMPT) + column).unwrap_or(u16::MAX).min(area.width.saturating_sub(1));
+    let x = u16::try_from(width(PROMPT_MARK) + column).unwrap_or(u16::MAX).min(area.width.saturating_sub(1));
     let y = u16::try_from(row.saturating_sub(first)).unwrap_or(0);
     (area.height > 0).then(|| Position::new(area.x + x, area.y + y.min(area.height - 1)))
 }
@@ -152,7 +155,7 @@ fn ask_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
     let Some(ask) = screen.asks.first() else { return Vec::new() };
     let theme = &screen.theme;
     let mut rows = Vec::new();
-    let mut say = |text: &str, style: Style| {
+    let mut push = |text: &str, style: Style| {
         for line in clean(text).trim().split('\n') {
             rows.extend(wrap::words(&[Span::styled(line.to_owned(), style)], columns, &Indent::default()));
         }
@@ -168,56 +171,59 @@ fn ask_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
                 1 => String::new(),
                 count => format!(" (1 of {count})"),
             };
-            say(&format!("Allow this?{more}  {}", shorten(&title, columns.saturating_mul(3))), theme.warning);
-            say(reason, theme.dim);
-            say(&approval_keys(screen, keys), theme.accent);
+            push(
+                &format!("Allow this?{more}  {}", shorten(&title, columns.saturating_mul(3))),
+                theme.warning,
+            );
+            push(reason, theme.dim);
+            push(&approval_keys(screen, keys), theme.accent);
         }
         AskKind::Question { text, options, freeform } => {
-            say(text, theme.warning);
+            push(text, theme.warning);
             for (at, option) in options.iter().enumerate() {
                 let detail = option.description.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
                 let chosen = if at == screen.asks.option { "→" } else { " " };
-                say_option(&mut say, &format!("{chosen} {} {}{detail}", at + 1, option.label), theme);
+                push_option(&mut push, &format!("{chosen} {} {}{detail}", at + 1, option.label), theme);
             }
             let typed = if *freeform { ", or type an answer" } else { "" };
             let pick = if options.is_empty() { "Type an answer" } else { "A number or Enter" };
-            say(&format!("{pick}{}", if options.is_empty() { "" } else { typed }), theme.accent);
+            push(&format!("{pick}{}", if options.is_empty() { "" } else { typed }), theme.accent);
         }
         AskKind::Form { text, .. } => {
-            say(text, theme.warning);
+            push(text, theme.warning);
             match &screen.asks.form {
-                Some(form) => form_rows(screen, form, &mut say),
-                None => say("This form cannot be shown in a terminal.", theme.dim),
+                Some(form) => form_rows(screen, form, &mut push),
+                None => push("This form cannot be shown in a terminal.", theme.dim),
             }
         }
     }
     rows
 }
 
-fn form_rows(screen: &Screen, form: &Form, say: &mut impl FnMut(&str, Style)) {
+fn form_rows(screen: &Screen, form: &Form, push: &mut impl FnMut(&str, Style)) {
     let theme = &screen.theme;
     for (at, field) in form.fields.iter().enumerate() {
         let mark = if at == form.at { "→" } else { " " };
         let optional = if field.required { "" } else { " (optional)" };
         let value = match &field.kind {
-            form::Kind::Choice { options, chosen } => {
+            form::FieldKind::Choice { options, chosen } => {
                 let option = |(at, (_, name)): (usize, &(_, String))| match Some(at) == *chosen {
                     true => format!("[{name}]"),
                     false => name.clone(),
                 };
                 options.iter().enumerate().map(option).collect::<Vec<_>>().join(" · ")
             }
-            form::Kind::Text | form::Kind::Number => field.input.text().to_owned(),
+            form::FieldKind::Text | form::FieldKind::Number => field.input.text().to_owned(),
         };
-        say_option(say, &format!("{mark} {}{optional}: {value}", field.title), theme);
+        push_option(push, &format!("{mark} {}{optional}: {value}", field.title), theme);
         if let Some(description) = field.description.as_ref().filter(|_| at == form.at) {
-            say(&format!("\u{a0}\u{a0}{description}"), theme.dim);
+            push(&format!("\u{a0}\u{a0}{description}"), theme.dim);
         }
     }
     if let Some(problem) = &form.problem {
-        say(problem, theme.bad);
+        push(problem, theme.bad);
     }
-    say(&form_keys(screen, form), theme.accent);
+    push(&form_keys(screen, form), theme.accent);
 }
 
 fn form_keys(screen: &Screen, form: &Form) -> String {
@@ -228,16 +234,16 @@ fn form_keys(screen: &Screen, form: &Form) -> String {
         return "…".to_owned();
     }
     let chooses =
-        matches!(form.fields.get(form.at).map(|field| &field.kind), Some(form::Kind::Choice { .. }));
+        matches!(form.fields.get(form.at).map(|field| &field.kind), Some(form::FieldKind::Choice { .. }));
     let choose = if chooses { "← → choose · " } else { "" };
     let enter = if form.is_at_end() { "Enter sends" } else { "Enter: next" };
     let others = if form.fields.len() > 1 { " · ↑ ↓ another field" } else { "" };
     format!("{choose}{enter}{others} · Esc declines")
 }
 
-/// Options keep the space before those that are not chosen.
-fn say_option(say: &mut impl FnMut(&str, Style), text: &str, theme: &Theme) {
-    say(&text.replacen("  ", "\u{a0} ", 1), theme.text);
+/// Keeps the leading space of options that are not selected.
+fn push_option(push: &mut impl FnMut(&str, Style), text: &str, theme: &Theme) {
+    push(&text.replacen("  ", "\u{a0} ", 1), theme.text);
 }
 
 fn approval_keys(screen: &Screen, keys: &[String]) -> String {
@@ -250,38 +256,43 @@ fn approval_keys(screen: &Screen, keys: &[String]) -> String {
     if !screen.asks.is_armed(screen.now) {
         return "…".to_owned();
     }
-    let what = match keys {
+    let scope = match keys {
         [] => String::new(),
         keys => format!(" ({})", clean_line(&keys.join(", "))),
     };
-    format!("y once · a this session{what} · n no · r no, and say why")
+    format!("y once · a this session{scope} · n no · r no, and say why")
 }
 
 fn steering_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
     let Some(text) = &screen.steering else { return Vec::new() };
-    let text = format!("» {} (said at the next step)", clean_line(text));
+    let text = format!("» {} (sent at the next step)", clean_line(text));
     vec![Line::from(Span::styled(shorten(&text, columns), screen.theme.dim))]
 }
 
 fn completion_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
     let Some(completion) = &screen.completion else { return Vec::new() };
     let theme = &screen.theme;
-    let first = (completion.chosen + 1).saturating_sub(ROWS);
-    let offers = completion.offers.iter().enumerate().skip(first).take(ROWS);
-    let wide = offers.clone().map(|(_, offer)| width(&offer.text)).max().unwrap_or(0).min(columns / 2);
-    let row = |(at, offer): (usize, &super::completion::Offer)| {
-        // A path is told by its end.
+    let first = (completion.chosen + 1).saturating_sub(MAX_ROWS);
+    let suggestions = completion.suggestions.iter().enumerate().skip(first).take(MAX_ROWS);
+    let wide = suggestions
+        .clone()
+        .map(|(_, suggestion)| width(&suggestion.text))
+        .max()
+        .unwrap_or(0)
+        .min(columns / 2);
+    let row = |(at, suggestion): (usize, &super::completion::Suggestion)| {
+        // The end of a path is its most useful part.
         let text = match completion.word.kind {
-            Kind::File => keep_end(&offer.text, columns.saturating_sub(2)),
-            Kind::Command => shorten(&offer.text, columns.saturating_sub(2)),
+            CompletionKind::File => keep_end(&suggestion.text, columns.saturating_sub(2)),
+            CompletionKind::Command => shorten(&suggestion.text, columns.saturating_sub(2)),
         };
         let space = " ".repeat(wide.saturating_sub(width(&text)) + 2);
         let room = columns.saturating_sub(width(&text) + space.len() + 2);
         let style = if at == completion.chosen { theme.chosen } else { theme.accent };
-        let detail = format!("{space}{}", shorten(&offer.detail, room));
+        let detail = format!("{space}{}", shorten(&suggestion.detail, room));
         Line::from(vec![Span::raw("  "), Span::styled(text, style), Span::styled(detail, theme.dim)])
     };
-    offers.map(row).collect()
+    suggestions.map(row).collect()
 }
 
 fn keep_end(text: &str, columns: usize) -> String {
@@ -304,8 +315,8 @@ fn overlay_rows(overlay: &Overlay, columns: usize, height: usize, theme: &Theme)
 fn help_rows(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut rows =
         vec![Line::from(Span::styled("Keys (any key closes this)", theme.heading)), Line::default()];
-    let widest = HELP.iter().map(|(keys, _)| width(keys)).max().unwrap_or(0) + 2;
-    for (keys, meaning) in HELP {
+    let widest = KEY_HELP.iter().map(|(keys, _)| width(keys)).max().unwrap_or(0) + 2;
+    for (keys, meaning) in KEY_HELP {
         let spans = if columns >= widest + 30 {
             let space = " ".repeat(widest - width(keys));
             vec![Span::styled(keys, theme.accent), Span::raw(space), Span::styled(meaning, theme.text)]

@@ -1,6 +1,6 @@
-//! One entry of the chat as rows: what each kind of item looks like. Layouts are kept until width or content change.
+//! Lays out one entry of the chat as rows, by the kind of its item. A layout is cached until width or content change.
 //!
-//! Invariant: a growing answer costs its last block per frame, not the whole of it.
+//! Invariant: a frame lays out only the last block of a growing answer, not all of it.
 
 use domain::event::{Channel, Level};
 use domain::item::{Item, ItemKind};
@@ -14,19 +14,19 @@ use super::tool;
 use super::wrap::{self, Indent};
 use crate::text::{clean, clean_line, shorten};
 
-pub struct Entry {
+pub(crate) struct TranscriptEntry {
     pub body: Body,
-    /// The user opened or closed it; `None`: as it is by default.
+    /// Whether the user opened or closed it; `None`: the default.
     pub opened: Option<bool>,
-    /// Nothing of it will change any more.
+    /// The item will not change any more.
     pub ended: bool,
     layout: Option<Layout>,
 }
 
-pub enum Body {
+pub(crate) enum Body {
     Item(Item),
-    /// Something of ours that is not in the chat's history.
-    Note {
+    /// A sentence of the terminal that is not in the chat's history.
+    Notice {
         level: Level,
         text: String,
     },
@@ -34,31 +34,31 @@ pub enum Body {
 
 struct Layout {
     columns: u16,
-    /// The content has changed since.
+    /// The content has changed since the layout was made.
     stale: bool,
     rows: Vec<Line<'static>>,
-    /// Bytes of the text that will not change, and the rows they became.
+    /// The bytes of the text that will not change, and the number of their rows.
     settled: (usize, usize),
 }
 
-impl Entry {
-    pub fn item(item: Item, ended: bool) -> Self {
+impl TranscriptEntry {
+    pub(crate) fn item(item: Item, ended: bool) -> Self {
         Self { body: Body::Item(item), opened: None, ended, layout: None }
     }
 
-    pub fn note(level: Level, text: String) -> Self {
-        Self { body: Body::Note { level, text }, opened: None, ended: true, layout: None }
+    pub(crate) fn notice(level: Level, text: String) -> Self {
+        Self { body: Body::Notice { level, text }, opened: None, ended: true, layout: None }
     }
 
-    /// The item anew.
-    pub fn replace(&mut self, item: Item, ended: bool) {
+    /// Replaces the item and drops the layout.
+    pub(crate) fn replace(&mut self, item: Item, ended: bool) {
         self.body = Body::Item(item);
         self.ended = ended;
         self.layout = None;
     }
 
-    /// Text at a byte offset; what is there already is not taken twice. False: nothing is new.
-    pub fn grow(&mut self, channel: Channel, offset: u64, text: &str) -> bool {
+    /// Appends the part of `text` (at a byte offset) that is new. Returns false if nothing is new.
+    pub(crate) fn grow(&mut self, channel: Channel, offset: u64, text: &str) -> bool {
         let Body::Item(item) = &mut self.body else { return false };
         let Some(have) = item.channel_text_mut(channel) else { return false };
         let skip = usize::try_from(offset).ok().and_then(|offset| have.len().checked_sub(offset));
@@ -72,13 +72,13 @@ impl Entry {
         true
     }
 
-    pub fn toggle(&mut self) {
+    pub(crate) fn toggle(&mut self) {
         self.opened = Some(!self.is_open());
         self.layout = None;
     }
 
-    /// It has more to show than one line.
-    pub fn opens(&self) -> bool {
+    /// It can be folded to one line.
+    pub(crate) fn is_foldable(&self) -> bool {
         let Body::Item(item) = &self.body else { return false };
         matches!(
             item.kind,
@@ -89,19 +89,17 @@ impl Entry {
         )
     }
 
-    /// What a person is asked about is shown whole; everything else is one line until it is opened.
-    pub fn is_open(&self) -> bool {
-        let waits = match &self.body {
-            Body::Item(Item { kind: ItemKind::ToolCall(call), .. }) => {
-                matches!(call.state, ToolState::Waiting { .. })
-            }
-            _ => false,
-        };
-        self.opened.unwrap_or(waits)
+    /// A call that waits for approval is open by default; everything else is folded.
+    pub(crate) fn is_open(&self) -> bool {
+        if let Some(opened) = self.opened {
+            return opened;
+        }
+        let Body::Item(Item { kind: ItemKind::ToolCall(call), .. }) = &self.body else { return false };
+        matches!(call.state, ToolState::Waiting { .. })
     }
 
-    /// The rows at this width, laid out where that was not done yet.
-    pub fn rows(&mut self, columns: u16, theme: &Theme) -> &[Line<'static>] {
+    /// Returns the rows at this width and lays them out if needed.
+    pub(crate) fn rows(&mut self, columns: u16, theme: &Theme) -> &[Line<'static>] {
         let fits = self.layout.as_ref().is_some_and(|layout| layout.columns == columns && !layout.stale);
         if !fits {
             let old = self.layout.take().filter(|layout| layout.columns == columns);
@@ -110,8 +108,8 @@ impl Entry {
         self.layout.as_ref().map_or(&[], |layout| &layout.rows)
     }
 
-    /// The rows as they were last laid out.
-    pub fn known_rows(&self) -> &[Line<'static>] {
+    /// The rows of the last layout.
+    pub(crate) fn known_rows(&self) -> &[Line<'static>] {
         self.layout.as_ref().map_or(&[], |layout| &layout.rows)
     }
 
@@ -119,26 +117,26 @@ impl Entry {
         if let Body::Item(Item { kind: ItemKind::AgentMessage { text, .. }, .. }) = &self.body
             && !self.ended
         {
-            return growing(text, columns, old, theme);
+            return lay_out_growing(text, columns, old, theme);
         }
         let mut rows = match &self.body {
-            Body::Note { level, text } => note(*level, text, columns.into(), theme),
+            Body::Notice { level, text } => notice_rows(*level, text, columns.into(), theme),
             Body::Item(item) => item_rows(item, self.is_open(), self.ended, columns.into(), theme),
         };
-        if !rows.is_empty() && !self.is_one_line() {
+        if !rows.is_empty() && !self.is_folded() {
             rows.push(Line::default());
         }
         Layout { columns, stale: false, rows, settled: (0, 0) }
     }
 
-    /// Lines of calls stand close together.
-    pub fn is_one_line(&self) -> bool {
-        self.opens() && !self.is_open()
+    /// Folded entries stand close together.
+    pub(crate) fn is_folded(&self) -> bool {
+        self.is_foldable() && !self.is_open()
     }
 }
 
-/// Keeps the rows of what is settled and draws the rest.
-fn growing(text: &str, columns: u16, old: Option<Layout>, theme: &Theme) -> Layout {
+/// Keeps the rows of the finished blocks and lays out the rest.
+fn lay_out_growing(text: &str, columns: u16, old: Option<Layout>, theme: &Theme) -> Layout {
     let (mut rows, mut settled) = match old {
         Some(old) if text.is_char_boundary(old.settled.0) => {
             let mut rows = old.rows;
@@ -162,7 +160,7 @@ fn growing(text: &str, columns: u16, old: Option<Layout>, theme: &Theme) -> Layo
 
 fn item_rows(item: &Item, open: bool, ended: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     match &item.kind {
-        ItemKind::UserMessage { text, .. } | ItemKind::Command { text } => user(text, columns, theme),
+        ItemKind::UserMessage { text, .. } | ItemKind::Command { text } => user_rows(text, columns, theme),
         ItemKind::AgentMessage { text, interrupted, .. } => {
             let mut rows = markdown::render(text, columns, theme);
             if *interrupted {
@@ -170,7 +168,9 @@ fn item_rows(item: &Item, open: bool, ended: bool, columns: usize, theme: &Theme
             }
             rows
         }
-        ItemKind::Reasoning { text, millis, .. } => reasoning(text, *millis, open, ended, columns, theme),
+        ItemKind::Reasoning { text, millis, .. } => {
+            reasoning_rows(text, *millis, open, ended, columns, theme)
+        }
         ItemKind::ToolCall(call) => tool::render(call, open, columns, theme),
         ItemKind::Citation { title, url } => {
             let text = format!("{} ({})", clean_line(title), clean_line(url));
@@ -178,14 +178,14 @@ fn item_rows(item: &Item, open: bool, ended: bool, columns: usize, theme: &Theme
         }
         ItemKind::Plan { entries } => tool::plan(entries, columns, theme),
         ItemKind::Compaction { summary, .. } => {
-            folded("≡", "Earlier messages were summarized", summary, open, columns, theme)
+            folded_rows("≡", "Earlier messages were summarized", summary, open, columns, theme)
         }
         ItemKind::Subagent { name, .. } => {
-            let text = format!("A helper began: {}", clean_line(name));
+            let text = format!("Subagent: {}", clean_line(name));
             wrap::words(&[Span::styled(text, theme.dim)], columns, &Indent::default())
         }
         ItemKind::Hook { name, output, .. } => {
-            folded("↪", &format!("Hook {}", clean_line(name)), output, open, columns, theme)
+            folded_rows("↪", &format!("Hook {}", clean_line(name)), output, open, columns, theme)
         }
         ItemKind::Flag { text } => {
             let text = format!("⚑ {}", clean_line(text));
@@ -195,7 +195,7 @@ fn item_rows(item: &Item, open: bool, ended: bool, columns: usize, theme: &Theme
     }
 }
 
-fn user(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn user_rows(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let indent = Indent { first: vec![Span::styled("› ", theme.user)], other: vec![Span::raw("  ")] };
     let (text, mut rows) = (clean(text), Vec::new());
     for (at, line) in text.trim_end().split('\n').enumerate() {
@@ -205,7 +205,7 @@ fn user(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     rows
 }
 
-fn reasoning(
+fn reasoning_rows(
     text: &str,
     millis: u64,
     open: bool,
@@ -221,10 +221,10 @@ fn reasoning(
         (true, 0) => "Thought".to_owned(),
         (true, seconds) => format!("Thought for {seconds} s"),
     };
-    folded("∴", &title, text, open, columns, theme)
+    folded_rows("∴", &title, text, open, columns, theme)
 }
 
-fn folded(
+fn folded_rows(
     sign: &str,
     title: &str,
     text: &str,
@@ -244,7 +244,7 @@ fn folded(
     rows
 }
 
-fn note(level: Level, text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn notice_rows(level: Level, text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (sign, style): (_, Style) = match level {
         Level::Info => ("· ", theme.dim),
         Level::Warning => ("! ", theme.warning),

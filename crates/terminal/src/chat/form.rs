@@ -1,7 +1,8 @@
-//! A form of an MCP server: its fields, what was put into them, and the data they make.
+//! A form of an MCP server: its fields, their values and the resulting data.
 //!
-//! Pure. Invariants: what cannot be shown as text, numbers, yes or no and choices is no form; data that leaves fits the
-//! schema.
+//! Pure. Invariants: a form has only text, number, yes/no and choice fields; its data matches the schema.
+
+#![allow(clippy::wildcard_enum_match_arm, reason = "most keys have no meaning here")]
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Map, Value};
@@ -9,15 +10,15 @@ use serde_json::{Map, Value};
 use super::input::Input;
 use crate::text::clean_line;
 
-/// More than a person would fill in.
-const MOST: usize = 50;
+/// A form with more fields is declined.
+const MAX_FIELDS: usize = 50;
 
 pub struct Form {
     schema: Value,
     pub fields: Vec<Field>,
-    /// The one that takes keys.
+    /// The index of the focused field.
     pub at: usize,
-    /// Why it was not sent.
+    /// Why the form was not sent.
     pub problem: Option<String>,
 }
 
@@ -26,14 +27,14 @@ pub struct Field {
     pub title: String,
     pub description: Option<String>,
     pub required: bool,
-    pub kind: Kind,
+    pub kind: FieldKind,
     pub input: Input,
 }
 
-pub enum Kind {
+pub enum FieldKind {
     Text,
     Number,
-    /// Values and how they are called.
+    /// The values with their labels.
     Choice {
         options: Vec<(Value, String)>,
         chosen: Option<usize>,
@@ -41,22 +42,23 @@ pub enum Kind {
 }
 
 impl Form {
-    /// `None`: it has something that cannot be shown here.
+    /// Returns `None` if a terminal cannot show a field.
     pub fn read(schema: &Value) -> Option<Self> {
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let properties = schema["properties"].as_object().filter(|all| (1..=MOST).contains(&all.len()))?;
+        let properties =
+            schema["properties"].as_object().filter(|all| (1..=MAX_FIELDS).contains(&all.len()))?;
         let fields = properties.iter().map(|(name, it)| Field::read(name, it, required.contains(&&**name)));
         Some(Self { schema: schema.clone(), fields: fields.collect::<Option<_>>()?, at: 0, problem: None })
     }
 
-    /// The line that is typed into.
+    /// The input of the focused field.
     pub fn input(&mut self) -> Option<&mut Input> {
         self.fields.get_mut(self.at).map(|field| &mut field.input)
     }
 
-    /// What a key does; the data where it sends them.
-    pub fn key(&mut self, key: KeyEvent) -> Option<Value> {
+    /// Handles a key; returns the data if the key sends the form.
+    pub fn handle_key(&mut self, key: KeyEvent) -> Option<Value> {
         self.problem = None;
         let count = self.fields.len();
         match key.code {
@@ -65,14 +67,14 @@ impl Form {
             KeyCode::Enter => return self.enter(),
             _ => {
                 if let Some(field) = self.fields.get_mut(self.at) {
-                    field.key(key);
+                    field.handle_key(key);
                 }
             }
         }
         None
     }
 
-    pub fn paste(&mut self, text: &str) {
+    pub fn handle_paste(&mut self, text: &str) {
         if let Some(field) = self.fields.get_mut(self.at).filter(|field| !field.is_choice()) {
             field.input.insert(&clean_line(text));
         }
@@ -82,10 +84,10 @@ impl Form {
         self.at + 1 == self.fields.len()
     }
 
-    /// To the next field, or away with all of them.
+    /// Moves to the next field, or sends the form.
     fn enter(&mut self) -> Option<Value> {
-        let here = self.fields.get(self.at)?;
-        if let Err(problem) = here.value() {
+        let field = self.fields.get(self.at)?;
+        if let Err(problem) = field.value() {
             self.problem = Some(problem);
             return None;
         }
@@ -103,7 +105,7 @@ impl Form {
         }
     }
 
-    /// What was put in, or which field is wrong and why.
+    /// The data, or the index of a wrong field and the reason.
     fn data(&self) -> Result<Value, (usize, String)> {
         let mut data = Map::new();
         for (at, field) in self.fields.iter().enumerate() {
@@ -112,7 +114,7 @@ impl Form {
             }
         }
         let data = Value::Object(data);
-        // A schema that cannot be read is the server's to check.
+        // The server checks a schema that we cannot compile.
         let Ok(validator) = jsonschema::validator_for(&self.schema) else { return Ok(data) };
         let Some(error) = validator.iter_errors(&data).next() else { return Ok(data) };
         let place = error.instance_path().to_string();
@@ -125,9 +127,9 @@ impl Field {
     fn read(name: &str, schema: &Value, required: bool) -> Option<Self> {
         let text = |key: &str| schema[key].as_str().map(clean_line).filter(|text| !text.is_empty());
         let default = schema.get("default").filter(|value| !value.is_null());
-        let kind = Kind::read(schema, default)?;
+        let kind = FieldKind::read(schema, default)?;
         let mut input = Input::default();
-        if let (Kind::Text | Kind::Number, Some(default)) = (&kind, default) {
+        if let (FieldKind::Text | FieldKind::Number, Some(default)) = (&kind, default) {
             input.set(&default.as_str().map_or_else(|| default.to_string(), clean_line));
         }
         let title = text("title").unwrap_or_else(|| clean_line(name));
@@ -135,11 +137,11 @@ impl Field {
     }
 
     fn is_choice(&self) -> bool {
-        matches!(self.kind, Kind::Choice { .. })
+        matches!(self.kind, FieldKind::Choice { .. })
     }
 
-    fn key(&mut self, key: KeyEvent) {
-        if let Kind::Choice { options, chosen } = &mut self.kind {
+    fn handle_key(&mut self, key: KeyEvent) {
+        if let FieldKind::Choice { options, chosen } = &mut self.kind {
             let last = options.len().saturating_sub(1);
             *chosen = match key.code {
                 KeyCode::Right | KeyCode::Char(' ') => Some(chosen.map_or(0, |at| (at + 1) % options.len())),
@@ -158,14 +160,14 @@ impl Field {
         }
     }
 
-    /// `None`: left out.
+    /// `None`: the field is empty.
     fn value(&self) -> Result<Option<Value>, String> {
         let typed = self.input.text().trim();
         let value = match &self.kind {
-            Kind::Choice { options, chosen } => chosen.and_then(|at| Some(options.get(at)?.0.clone())),
-            Kind::Text | Kind::Number if typed.is_empty() => None,
-            Kind::Text => Some(self.input.text().into()),
-            Kind::Number => Some(number(typed).ok_or_else(|| format!("{} is no number.", self.title))?),
+            FieldKind::Choice { options, chosen } => chosen.and_then(|at| Some(options.get(at)?.0.clone())),
+            FieldKind::Text | FieldKind::Number if typed.is_empty() => None,
+            FieldKind::Text => Some(self.input.text().into()),
+            FieldKind::Number => Some(number(typed).ok_or_else(|| format!("{} is no number.", self.title))?),
         };
         match value {
             None if self.required => Err(format!("{} is needed.", self.title)),
@@ -174,7 +176,7 @@ impl Field {
     }
 }
 
-impl Kind {
+impl FieldKind {
     fn read(schema: &Value, default: Option<&Value>) -> Option<Self> {
         let choice = |options: Vec<(Value, String)>| {
             let chosen = options.iter().position(|(value, _)| Some(value) == default);

@@ -1,7 +1,7 @@
-//! Code colored by its words: comments, strings, numbers, keywords and called names of the usual languages.
+//! Colors code by token: comments, strings, numbers, keywords and called names of common languages.
 //!
-//! A small scanner of ours: a line in, its colored pieces out; only an open comment or string is carried to the next
-//! line. It never fails: what it does not understand is plain text.
+//! A small line scanner; only an open comment or string carries over to the next line. It never fails: unknown text
+//! stays plain.
 
 use ratatui::text::Span;
 
@@ -163,10 +163,10 @@ const LANGUAGES: &[Language] = &[
     },
 ];
 
-/// Colours the lines of one block of code in order.
-pub struct Highlighter {
+/// Colors the lines of one block of code in order.
+pub(crate) struct Highlighter {
     language: Option<&'static Language>,
-    /// What ends the comment or string that is open.
+    /// The end mark of the open comment or string.
     open: Option<(&'static str, Kind)>,
 }
 
@@ -181,14 +181,14 @@ enum Kind {
 }
 
 impl Highlighter {
-    /// By the word after the fence, or by a file's name.
-    pub fn new(hint: &str) -> Self {
+    /// Finds the language by the word after the fence, or by a file name.
+    pub(crate) fn new(hint: &str) -> Self {
         let word = hint.split([',', ' ', '{']).next().unwrap_or_default();
         let word = word.rsplit(['.', '/']).next().unwrap_or_default().to_ascii_lowercase();
         Self { language: LANGUAGES.iter().find(|it| it.names.contains(&word.as_str())), open: None }
     }
 
-    pub fn line(&mut self, text: &str, theme: &Theme) -> Vec<Span<'static>> {
+    pub(crate) fn line(&mut self, text: &str, theme: &Theme) -> Vec<Span<'static>> {
         let Some(language) = self.language else { return vec![Span::styled(text.to_owned(), theme.text)] };
         let mut spans: Vec<Span<'static>> = Vec::new();
         let mut rest = text;
@@ -212,7 +212,7 @@ impl Highlighter {
         spans
     }
 
-    /// The kind and length of what comes next; the length is at least one character.
+    /// The kind and length of the next token; the length is at least one character.
     fn next(&mut self, language: &'static Language, rest: &str) -> (Kind, usize) {
         if let Some((end, kind)) = self.open {
             return match rest.find(end) {
@@ -271,7 +271,7 @@ fn word(language: &Language, rest: &str) -> (Kind, usize) {
     (kind, length)
 }
 
-/// With its quotes; to the end of the line where it is not closed.
+/// The string with its quotes; an unclosed string ends with the line.
 fn string_length(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, character) in rest.char_indices().skip(1) {

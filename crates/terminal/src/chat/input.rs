@@ -1,14 +1,15 @@
-//! The line (or lines) a person types: text, cursor, and what was sent before.
+//! The prompt that the user types: its text, its cursor and the earlier prompts.
 //!
-//! Invariant: the cursor stands between two characters a person would call one; the text holds no control character
-//! but the newline.
+//! Invariant: the cursor stands at a grapheme boundary; the text has no control character except the newline.
+
+#![allow(clippy::wildcard_enum_match_arm, reason = "most keys have no meaning here")]
 
 use ratatui::crossterm::event::KeyCode;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::{clean, width};
 
-/// Earlier prompts that are kept.
+/// The number of earlier prompts in the history.
 const REMEMBERED: usize = 500;
 
 #[derive(Default)]
@@ -17,14 +18,14 @@ pub struct Input {
     /// A byte offset.
     cursor: usize,
     earlier: Vec<String>,
-    /// Which earlier prompt is shown, and what was being typed meanwhile.
+    /// The index of the recalled prompt, and the text that it replaced.
     recalled: Option<(usize, String)>,
-    /// Byte ranges of the rows at a width; dropped when the text changes.
+    /// The byte ranges of the rows at a width; reset when the text changes.
     rows: Option<(usize, Vec<(usize, usize)>)>,
 }
 
 impl Input {
-    /// What a key without a modifier does in any line. False: nothing.
+    /// Handles a key without a modifier. Returns false if the key edits nothing.
     pub fn edit(&mut self, key: KeyCode) -> bool {
         match key {
             KeyCode::Char(character) => self.insert(character.encode_utf8(&mut [0; 4])),
@@ -57,7 +58,7 @@ impl Input {
         self.rows = None;
     }
 
-    /// What stands there, to be sent; remembered.
+    /// Takes the text and adds it to the history.
     pub fn take(&mut self) -> String {
         let text = std::mem::take(&mut self.text);
         self.cursor = 0;
@@ -87,7 +88,7 @@ impl Input {
         self.rows = None;
     }
 
-    /// Puts `text` where `range` stood and the cursor behind it.
+    /// Replaces `range` with `text` and moves the cursor behind it.
     pub fn replace(&mut self, range: std::ops::Range<usize>, text: &str) {
         if self.text.get(range.clone()).is_none() {
             return;
@@ -149,7 +150,7 @@ impl Input {
         self.cursor = self.line_end();
     }
 
-    /// A line up, or the prompt before; false where there is none.
+    /// Moves a line up, or recalls the prompt before. Returns false if there is none.
     pub fn up(&mut self) -> bool {
         let start = self.line_start();
         if start > 0 {
@@ -167,7 +168,7 @@ impl Input {
         true
     }
 
-    /// A line down, or the prompt after.
+    /// Moves a line down, or recalls the prompt after.
     pub fn down(&mut self) -> bool {
         let end = self.line_end();
         if end < self.text.len() {
@@ -227,7 +228,7 @@ impl Input {
     }
 }
 
-/// A row that is full leaves room for the cursor behind it by starting another.
+/// A full row starts another one, so that the cursor has a place behind it.
 fn break_rows(text: &str, columns: usize) -> Vec<(usize, usize)> {
     let mut rows = Vec::new();
     let (mut start, mut used) = (0, 0);

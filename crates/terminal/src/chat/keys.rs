@@ -1,4 +1,6 @@
-//! What each key does. One table for the keys, one for the help page.
+//! Maps keys to changes of the screen; holds the table of the help page.
+
+#![allow(clippy::wildcard_enum_match_arm, reason = "most keys have no meaning here")]
 
 use domain::command::{SessionSettings, known_behavior};
 use domain::{Answer, AskKind};
@@ -6,10 +8,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::asks::Asks;
 use super::picker::{Choice, Picker};
-use super::screen::{Effect, Overlay, Screen, TWICE};
+use super::screen::{Effect, LEAVE_WINDOW, Overlay, Screen};
 
-/// The help page: keys and what they do.
-pub const HELP: [(&str, &str); 18] = [
+/// The help page: keys and their meaning.
+pub(crate) const KEY_HELP: [(&str, &str); 18] = [
     ("Enter", "send; while an answer comes: say it at the next step"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
     ("Esc, Ctrl-C", "stop the answer; twice: leave"),
@@ -31,10 +33,10 @@ pub const HELP: [(&str, &str); 18] = [
 ];
 
 impl Screen {
-    pub fn key(&mut self, key: KeyEvent) {
+    pub fn handle_key(&mut self, key: KeyEvent) {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let quits = key.code == KeyCode::Esc || (control && key.code == KeyCode::Char('c'));
-        if !quits {
+        let is_interrupt = key.code == KeyCode::Esc || (control && key.code == KeyCode::Char('c'));
+        if !is_interrupt {
             self.leaving = None;
             self.end_flash();
         }
@@ -50,14 +52,14 @@ impl Screen {
         }
     }
 
-    /// Terminals send the ends of pasted lines as the key Enter would be.
-    pub fn paste(&mut self, text: &str) {
+    /// Terminals send the line ends of a paste as carriage returns.
+    pub fn handle_paste(&mut self, text: &str) {
         let text = &text.replace("\r\n", "\n").replace('\r', "\n");
         if let Some(Overlay::Picker(picker)) = &mut self.overlay {
             return picker.type_in(text);
         }
         if let Some(form) = self.asks.open_form(self.now) {
-            return form.paste(text);
+            return form.handle_paste(text);
         }
         match &mut self.asks.reason {
             Some(reason) => reason.insert(text),
@@ -69,7 +71,7 @@ impl Screen {
         }
     }
 
-    /// Closes what is open, else stops, else leaves.
+    /// Closes an open list, else stops the turn, else leaves.
     fn interrupt(&mut self, control_c: bool) {
         if self.overlay.take().is_some()
             || self.asks.reason.take().is_some()
@@ -84,9 +86,9 @@ impl Screen {
             self.flash("Declined.");
             return self.answer(Answer::Deny { remember: false, reason: None });
         }
-        let again = self.leaving.is_some_and(|since| self.now.duration_since(since) < TWICE);
+        let again = self.leaving.is_some_and(|since| self.now.duration_since(since) < LEAVE_WINDOW);
         if again {
-            return self.ask_for(Effect::Leave);
+            return self.push_effect(Effect::Leave);
         }
         if control_c && self.busy.is_none() && !self.input.is_empty() {
             return self.input.clear();
@@ -94,7 +96,7 @@ impl Screen {
         self.leaving = Some(self.now);
         if self.busy.is_some() {
             self.stopping = true;
-            self.ask_for(Effect::Cancel);
+            self.push_effect(Effect::Cancel);
             self.flash("Stopping. Once more leaves.");
         } else {
             self.flash("Once more leaves; the chat is kept.");
@@ -133,15 +135,15 @@ impl Screen {
             Choice::Behavior(behavior) => {
                 self.configure(SessionSettings { behavior: Some(behavior), ..SessionSettings::default() });
             }
-            Choice::Chat(session) => self.ask_for(Effect::Load(session)),
-            Choice::Fork(until) => self.ask_for(Effect::Fork(until)),
+            Choice::Chat(session) => self.push_effect(Effect::Load(session)),
+            Choice::Fork(until) => self.push_effect(Effect::Fork(until)),
         }
     }
 
     pub(super) fn configure(&mut self, change: SessionSettings) {
         self.settings.apply(&change);
         if self.session.is_some() {
-            self.ask_for(Effect::Configure(change));
+            self.push_effect(Effect::Configure(change));
         }
     }
 
@@ -165,24 +167,25 @@ impl Screen {
         }
     }
 
-    /// False: the key is not the list's.
+    /// Returns false if the key does not belong to the list.
     fn completion_key(&mut self, key: KeyEvent) -> bool {
         let Some(completion) = &mut self.completion else { return false };
         match key.code {
             KeyCode::Up => completion.move_by(false),
             KeyCode::Down => completion.move_by(true),
-            KeyCode::Tab => self.accept_offer(),
+            KeyCode::Tab => self.accept_suggestion(),
             KeyCode::Enter if key.modifiers.is_empty() => {
-                // What is written out already needs no second Enter.
-                let whole = completion.offers.iter().any(|offer| offer.text == self.input.text());
+                // A command that is already complete needs no second Enter.
+                let whole =
+                    completion.suggestions.iter().any(|suggestion| suggestion.text == self.input.text());
                 if whole {
                     self.completion = None;
                     return false;
                 }
-                let is_command = completion.word.kind == super::completion::Kind::Command;
-                self.accept_offer();
+                let is_command = completion.word.kind == super::completion::CompletionKind::Command;
+                self.accept_suggestion();
                 if is_command
-                    && super::completion::OWN
+                    && super::completion::TERMINAL_COMMANDS
                         .iter()
                         .any(|(own, _)| self.input.text().trim() == format!("/{own}"))
                 {
@@ -196,12 +199,12 @@ impl Screen {
 
     fn answer(&mut self, answer: Answer) {
         if let Some((ask, answer)) = self.asks.answer(answer, self.now) {
-            self.ask_for(Effect::Answer { ask, answer });
+            self.push_effect(Effect::Answer { ask, answer });
             self.transcript.go_to_end();
         }
     }
 
-    /// Keys that answer what the engine asks. False: not one of them.
+    /// Handles a key that answers an ask. Returns false for other keys.
     fn ask_key(&mut self, key: KeyEvent) -> bool {
         let Some(ask) = self.asks.first() else { return false };
         let approval = matches!(ask.kind, AskKind::Approval { .. });
@@ -214,7 +217,7 @@ impl Screen {
                 if approval && key.modifiers.difference(KeyModifiers::SHIFT).is_empty() =>
             {
                 if !self.asks.is_armed(self.now) {
-                    // Typed ahead of the question: it belongs to the line.
+                    // The user typed it before the question: it belongs to the input.
                     self.asks.focused = false;
                     return false;
                 }
@@ -229,7 +232,7 @@ impl Screen {
             }
             _ if approval => false,
             _ if self.asks.form.is_some() => self.form_key(key),
-            _ if self.asks.unshown().is_some() => false,
+            _ if self.asks.unsupported_form().is_some() => false,
             _ => self.question_key(key),
         }
     }
@@ -237,14 +240,14 @@ impl Screen {
     fn form_key(&mut self, key: KeyEvent) -> bool {
         let types = matches!(key.code, KeyCode::Char(_));
         if types && !self.asks.is_armed(self.now) {
-            // Typed ahead of the form: it belongs to the line.
+            // The user typed it before the form: it belongs to the input.
             self.asks.focused = false;
         }
         let scrolls = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown | KeyCode::F(_));
         if !self.asks.focused || scrolls || key.modifiers.contains(KeyModifiers::CONTROL) {
             return false;
         }
-        let data = self.asks.open_form(self.now).and_then(|form| form.key(key));
+        let data = self.asks.open_form(self.now).and_then(|form| form.handle_key(key));
         if let Some(data) = data {
             self.answer(Answer::Form { data });
         }
@@ -283,15 +286,15 @@ impl Screen {
 
     fn control_key(&mut self, key: KeyEvent) {
         match key.code {
-            KeyCode::Char('d') if self.input.is_empty() => self.ask_for(Effect::Leave),
+            KeyCode::Char('d') if self.input.is_empty() => self.push_effect(Effect::Leave),
             KeyCode::Char('d') => self.input.delete(),
-            KeyCode::Char('z') => self.ask_for(Effect::Suspend),
+            KeyCode::Char('z') => self.push_effect(Effect::Suspend),
             KeyCode::Char('j') => self.input.insert("\n"),
-            KeyCode::Char('g') => self.ask_for(Effect::Edit(self.input.text().to_owned())),
+            KeyCode::Char('g') => self.push_effect(Effect::Edit(self.input.text().to_owned())),
             KeyCode::Char('o') => self.transcript.toggle(&self.theme),
-            KeyCode::Char('r') => self.run("chats", ""),
-            KeyCode::Char('t') => self.run("model", ""),
-            KeyCode::Char('n') => self.run("new", ""),
+            KeyCode::Char('r') => self.run_command("chats", ""),
+            KeyCode::Char('t') => self.run_command("model", ""),
+            KeyCode::Char('n') => self.run_command("new", ""),
             KeyCode::Char('a') => self.input.home(),
             KeyCode::Char('e') => self.input.end(),
             KeyCode::Char('b') => self.input.left(),
@@ -307,7 +310,7 @@ impl Screen {
             KeyCode::End => self.transcript.go_to_end(),
             _ => return,
         }
-        self.look_up();
+        self.request_completion();
     }
 
     fn plain_key(&mut self, key: KeyEvent) {
@@ -341,7 +344,7 @@ impl Screen {
             _ => return,
         }
         if matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete) {
-            self.look_up();
+            self.request_completion();
         } else {
             self.completion = None;
         }
@@ -370,9 +373,9 @@ impl Screen {
         self.completion = None;
         if let Some(line) = text.strip_prefix('/') {
             let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-            if self.is_own(name, rest) {
+            if self.is_terminal_command(name, rest) {
                 self.input.take();
-                return self.run(name, rest.trim());
+                return self.run_command(name, rest.trim());
             }
             if self.unknown_command.as_deref() == Some(line) && !line.contains('/') {
                 return self.flash(format!("There is no command /{line}. Type / to see them."));
@@ -382,21 +385,21 @@ impl Screen {
         self.prompt(text);
     }
 
-    fn is_own(&self, name: &str, rest: &str) -> bool {
-        let own = super::completion::OWN.iter().any(|(own, _)| *own == name);
+    fn is_terminal_command(&self, name: &str, rest: &str) -> bool {
+        let is_listed = super::completion::TERMINAL_COMMANDS.iter().any(|(own, _)| *own == name);
         let hidden = matches!((name, rest), ("resume" | "exit" | "panic", ""));
-        (own && (rest.trim().is_empty() || matches!(name, "model" | "behavior"))) || hidden
+        (is_listed && (rest.trim().is_empty() || matches!(name, "model" | "behavior"))) || hidden
     }
 
-    /// A command of our own.
-    fn run(&mut self, name: &str, rest: &str) {
+    /// Runs a command of the terminal.
+    fn run_command(&mut self, name: &str, rest: &str) {
         let switches = matches!(name, "chats" | "resume" | "new" | "fork");
         if switches && self.busy.is_some() {
-            return self.flash("An answer is coming. Stop it first (Esc).");
+            return self.flash("An answer is running. Stop it first (Esc).");
         }
         match (name, rest) {
-            ("chats" | "resume", _) => self.ask_for(Effect::ListChats),
-            ("new", _) => self.ask_for(Effect::New),
+            ("chats" | "resume", _) => self.push_effect(Effect::ListChats),
+            ("new", _) => self.push_effect(Effect::New),
             ("fork", _) if self.session.is_none() => self.flash("There is nothing to fork yet."),
             ("fork", _) => self.overlay = Some(Overlay::Picker(Picker::forks(&self.transcript))),
             ("model", "") => {
@@ -412,11 +415,11 @@ impl Screen {
                 Ok(()) => self.choose(Choice::Behavior(behavior.to_owned())),
                 Err(failure) => self.flash(failure.to_string()),
             },
-            ("editor", _) => self.ask_for(Effect::Edit(String::new())),
+            ("editor", _) => self.push_effect(Effect::Edit(String::new())),
             ("help", _) => self.overlay = Some(Overlay::Help),
-            ("stop", _) if self.busy.is_some() => self.ask_for(Effect::Cancel),
-            ("quit" | "exit", _) => self.ask_for(Effect::Leave),
-            // How the terminal looks after a mistake of ours must be seen to be believed.
+            ("stop", _) if self.busy.is_some() => self.push_effect(Effect::Cancel),
+            ("quit" | "exit", _) => self.push_effect(Effect::Leave),
+            // A test checks that the terminal is restored after a panic.
             #[cfg(debug_assertions)]
             ("panic", _) => panic!("asked for by /panic"),
             _ => {}

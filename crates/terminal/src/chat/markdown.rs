@@ -1,7 +1,11 @@
-//! Markdown drawn for a terminal: a text in, rows of a given width out.
+//! Draws Markdown for a terminal as rows of a given width.
 //!
-//! Invariant: every word of the text is shown, whatever its markup; a text that is still being written is drawn as
-//! far as it goes.
+//! Invariant: every word of the text is shown, whatever its markup; an incomplete text is drawn as far as it goes.
+
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "most Markdown events and tags need no handling of their own"
+)]
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::{Modifier, Style};
@@ -13,7 +17,7 @@ use super::theme::Theme;
 use super::wrap::{self, Indent};
 use crate::text::{clean, width};
 
-pub fn render(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub(crate) fn render(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let text = clean(text);
     let mut writer = Writer::new(columns, theme);
     for event in Parser::new_ext(&text, options()) {
@@ -22,9 +26,9 @@ pub fn render(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     writer.finish()
 }
 
-/// Where the last but one block of a growing text begins: what stands before it will not change any more. The last
-/// one may still turn out to belong to the one before (`|` to a table, `2` to a list).
-pub fn settled(text: &str) -> usize {
+/// The start of the last but one block of a growing text: the text before it will not change any more. The last
+/// block may still become part of the one before (`|` of a table, `2` of a list).
+pub(crate) fn settled(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut begins = [0, 0];
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
@@ -44,7 +48,7 @@ fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
-/// What a block stands in.
+/// A container of blocks.
 enum Container {
     Quote,
     Item {
@@ -58,11 +62,11 @@ struct Writer<'a> {
     theme: &'a Theme,
     columns: usize,
     lines: Vec<Line<'static>>,
-    /// The paragraph that is being written.
+    /// The open paragraph.
     spans: Vec<Span<'static>>,
     styles: Vec<Style>,
     containers: Vec<Container>,
-    /// The next number of each open list; `None` where it has no numbers.
+    /// The next number of each open list; `None`: a list without numbers.
     lists: Vec<Option<u64>>,
     code: Option<(Highlighter, String)>,
     link: Option<(String, usize)>,
@@ -96,7 +100,7 @@ impl<'a> Writer<'a> {
             }
             Event::InlineMath(text) | Event::DisplayMath(text) => self.push(&text, self.theme.code),
             Event::Html(text) | Event::InlineHtml(text) => self.push(&text, self.theme.dim),
-            // A line that was written as one is shown as one, as most chats do.
+            // Keep line breaks, as most chats do.
             Event::SoftBreak | Event::HardBreak => self.push("\n", self.style()),
             Event::Rule => {
                 self.gap();
@@ -228,7 +232,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The address is told where the text does not tell it.
+    /// Shows the address if the text of the link differs from it.
     fn end_link(&mut self) {
         self.styles.pop();
         let Some((address, from)) = self.link.take() else { return };
@@ -269,7 +273,7 @@ impl<'a> Writer<'a> {
         self.containers.iter().map(wide).sum()
     }
 
-    /// What the containers put before the next rows; markers are used up.
+    /// The prefix of the next rows by their containers; takes the markers.
     fn indent(&mut self) -> Indent {
         let mut indent = Indent::default();
         for container in &mut self.containers {

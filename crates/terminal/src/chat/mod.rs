@@ -1,8 +1,8 @@
 //! `dragoman chat`: the loop between a terminal, the screen's state and the link.
 //!
-//! Owns no decision: keys, events and replies go into [`screen::Screen`], what it wants done is done here.
-//! Invariants: nothing that is shown comes from elsewhere than the link; the loop never waits for a model, a tool or a
-//! query; the terminal is given back however the loop ends.
+//! Decides nothing: it passes keys, events and replies to [`screen::Screen`] and performs its effects.
+//! Invariants: the screen shows only data of the link; the loop never waits for a model, a tool or a query; the
+//! terminal is restored however the loop ends.
 
 mod asks;
 mod completion;
@@ -44,44 +44,44 @@ use screen::{Effect, Screen, Update};
 use theme::{Palette, Theme};
 use tty::Tty;
 
-/// Between two frames.
-const FRAME: Duration = Duration::from_millis(16);
-/// A chat that is being read from the journal is drawn this often.
-const READING: Duration = Duration::from_millis(250);
-/// Chats in the list.
-const LISTED: usize = 200;
+/// The time between two frames.
+const FRAME_INTERVAL: Duration = Duration::from_millis(16);
+/// The time between two frames while the journal is read.
+const REPLAY_FRAME_INTERVAL: Duration = Duration::from_millis(250);
+/// The length of the list of chats.
+const MAX_LISTED_CHATS: usize = 200;
 
 pub struct ChatOptions {
     pub workspace: PathBuf,
     pub model: Option<String>,
     pub behavior: Option<String>,
     pub session: Option<SessionId>,
-    /// Go on with the newest chat of the workspace.
+    /// Continue the newest chat of the workspace.
     pub newest: bool,
-    /// Asked at once.
+    /// The first prompt, sent at once.
     pub prompt: Option<String>,
     pub palette: Palette,
 }
 
-/// What the terminal cannot do by the link.
+/// Services of the process that the link does not offer.
 pub struct TerminalServices {
-    /// Has a text written in the user's editor, which has the terminal meanwhile.
+    /// Opens the text in the user's editor, which owns the terminal meanwhile.
     pub edit: Box<dyn Fn(String) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>,
-    /// Stops this process until the shell brings it back.
+    /// Stops this process until the shell continues it.
     pub suspend: Box<dyn Fn() + Send + Sync>,
 }
 
-/// Runs until the user leaves; tells the chat that was open, where one was.
+/// Runs until the user leaves; returns the chat that was open, if any.
 pub async fn chat(
     engine: Engine,
     options: ChatOptions,
-    outside: TerminalServices,
+    services: TerminalServices,
 ) -> Result<Option<SessionId>, Failure> {
-    let mut face = ChatLoop::begin(engine, options, outside).await?;
-    let ended = face.run().await;
-    face.tty.leave();
-    let session = face.screen.session.clone();
-    let _ = face.commands.send(Command::Detach).await;
+    let mut chat_loop = ChatLoop::begin(engine, options, services).await?;
+    let ended = chat_loop.run().await;
+    chat_loop.tty.leave();
+    let session = chat_loop.screen.session.clone();
+    let _ = chat_loop.commands.send(Command::Detach).await;
     ended.map(|()| session).map_err(|error| Failure::internal(format!("The terminal is gone: {error}.")))
 }
 
@@ -93,12 +93,12 @@ struct ChatLoop {
     follower: Follower,
     host: mpsc::Receiver<HostRequest>,
     pending: Pending<ChatLoop>,
-    /// In order; sent at the end of each round.
+    /// Commands in order; sent at the end of each round.
     outbox: Vec<Command>,
-    outside: TerminalServices,
+    services: TerminalServices,
     drawn: Instant,
     dirty: bool,
-    over: bool,
+    is_over: bool,
 }
 
 enum LoopEvent {
@@ -111,7 +111,11 @@ enum LoopEvent {
 }
 
 impl ChatLoop {
-    async fn begin(engine: Engine, options: ChatOptions, outside: TerminalServices) -> Result<Self, Failure> {
+    async fn begin(
+        engine: Engine,
+        options: ChatOptions,
+        services: TerminalServices,
+    ) -> Result<Self, Failure> {
         let link = engine.attach(abilities()).await?;
         let (commands, roots) = (link.commands, vec![options.workspace]);
         let workspace = WorkspaceSpec { roots: roots.clone(), options: None };
@@ -126,8 +130,8 @@ impl ChatLoop {
             None => None,
         };
         let tty = Tty::take().map_err(|error| {
-            Failure::user(format!("This is not a terminal that can be drawn on: {error}."))
-                .hint("`dragoman run` needs none.")
+            Failure::user(format!("Dragoman cannot draw on this terminal: {error}."))
+                .hint("`dragoman run` works without a terminal.")
         })?;
         let settings = SessionSettings {
             model: options.model,
@@ -136,8 +140,8 @@ impl ChatLoop {
         };
         let theme = Theme::new(options.palette);
         let mut screen = Screen::new(theme, roots, settings.clone(), Instant::now(), clock());
-        screen.update(Update::Catalog(catalog));
-        let mut face = Self {
+        screen.apply_update(Update::Catalog(catalog));
+        let mut chat_loop = Self {
             screen,
             tty,
             keys: Some(EventStream::new()),
@@ -146,61 +150,62 @@ impl ChatLoop {
             host: link.host,
             pending: Pending::default(),
             outbox: Vec::new(),
-            outside,
-            drawn: Instant::now().checked_sub(READING).unwrap_or_else(Instant::now),
+            services,
+            drawn: Instant::now().checked_sub(REPLAY_FRAME_INTERVAL).unwrap_or_else(Instant::now),
             dirty: true,
-            over: false,
+            is_over: false,
         };
-        face.first(loaded, settings, options.prompt).await;
-        Ok(face)
+        chat_loop.apply_arguments(loaded, settings, options.prompt).await;
+        Ok(chat_loop)
     }
 
-    /// What was asked for on the command line.
-    async fn first(
+    /// Applies the arguments of the command line.
+    async fn apply_arguments(
         &mut self,
         loaded: Option<SessionInfo>,
         settings: SessionSettings,
         prompt: Option<String>,
     ) {
         if let Some(info) = loaded {
-            // The page that shows them otherwise is not seen.
+            // The first screen, which shows notices, is not visible here.
             let notices = &self.screen.catalog.notices;
             if let Some(text) = notices.iter().find(|it| it.level != Level::Info).map(|it| it.text.clone()) {
                 self.screen.flash(text);
             }
             self.show(info);
             if !settings.is_empty() {
-                self.carry_out(Effect::Configure(settings)).await;
+                self.perform(Effect::Configure(settings)).await;
             }
         }
         if let Some(text) = prompt {
-            self.carry_out(Effect::Prompt(Box::new(UserPrompt { text, ..UserPrompt::default() }))).await;
+            self.perform(Effect::Prompt(Box::new(UserPrompt { text, ..UserPrompt::default() }))).await;
         }
     }
 
     async fn run(&mut self) -> std::io::Result<()> {
-        while !self.over {
-            let happened = self.wait().await;
+        while !self.is_over {
+            let event = self.wait().await;
             self.screen.now = Instant::now();
             self.screen.clock = clock();
             self.dirty = true;
-            match happened {
+            match event {
                 LoopEvent::Key(None) => return Ok(()),
-                LoopEvent::Key(Some(key)) => self.key(key?),
+                LoopEvent::Key(Some(key)) => self.handle_terminal_event(key?),
                 LoopEvent::Reply(then) => then(self),
                 LoopEvent::Host(request) => {
-                    let _ = request.reply.send(Err(Failure::user("A terminal cannot do that.")));
+                    let _ =
+                        request.reply.send(Err(Failure::user("The terminal does not support this request.")));
                 }
                 LoopEvent::Event(None) => return Ok(()),
-                LoopEvent::Event(Some(event)) => self.screen.happened(&event),
+                LoopEvent::Event(Some(event)) => self.screen.handle_event(&event),
                 LoopEvent::Woke => {}
                 LoopEvent::Frame => self.draw()?,
             }
             if self.follower.is_caught_up() {
-                self.screen.caught_up();
+                self.screen.finish_replay();
             }
-            for effect in self.screen.take_deeds() {
-                self.carry_out(effect).await;
+            for effect in self.screen.take_effects() {
+                self.perform(effect).await;
             }
             for command in self.outbox.drain(..) {
                 let _ = self.commands.send(command).await;
@@ -217,9 +222,9 @@ impl ChatLoop {
     }
 
     async fn wait(&mut self) -> LoopEvent {
-        let pause = if self.follower.is_caught_up() { FRAME } else { READING };
+        let pause = if self.follower.is_caught_up() { FRAME_INTERVAL } else { REPLAY_FRAME_INTERVAL };
         let frame = (self.drawn + pause).into();
-        let wakes = self.screen.wakes_at();
+        let wakes = self.screen.next_wake();
         let Self { keys, pending, host, follower, dirty, .. } = self;
         tokio::select! {
             biased;
@@ -232,90 +237,103 @@ impl ChatLoop {
         }
     }
 
-    fn key(&mut self, event: TerminalEvent) {
+    fn handle_terminal_event(&mut self, event: TerminalEvent) {
         match event {
-            TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => self.screen.key(key),
-            TerminalEvent::Paste(text) => self.screen.paste(&text),
-            _ => {}
+            TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => self.screen.handle_key(key),
+            TerminalEvent::Paste(text) => self.screen.handle_paste(&text),
+            TerminalEvent::Key(_)
+            | TerminalEvent::Resize(..)
+            | TerminalEvent::FocusGained
+            | TerminalEvent::FocusLost
+            | TerminalEvent::Mouse(_) => {}
         }
     }
 
-    async fn carry_out(&mut self, effect: Effect) {
+    async fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Prompt(prompt) => self.prompt(*prompt),
             Effect::Steer(text) => self.steer(text),
-            Effect::TakeBack => {
-                self.on_chat(|session, reply| Command::Steer { session, text: None, reply });
+            Effect::WithdrawSteering => {
+                self.call_session(|session, reply| Command::Steer { session, text: None, reply });
             }
-            Effect::Cancel => self.tell(|session| Command::Cancel { session }),
+            Effect::Cancel => self.send_to_session(|session| Command::Cancel { session }),
             Effect::Answer { ask, answer } => {
-                self.tell(|session| Command::Answer { session, ask, answer });
+                self.send_to_session(|session| Command::Answer { session, ask, answer });
             }
             Effect::Configure(change) => {
-                self.on_chat(|session, reply| Command::Configure { session: Some(session), change, reply });
+                self.call_session(|session, reply| Command::Configure {
+                    session: Some(session),
+                    change,
+                    reply,
+                });
             }
             Effect::Load(session) => {
-                self.ask(|reply| Command::Load { session, servers: Vec::new(), reply }, Self::show_or_say);
+                self.call(
+                    |reply| Command::Load { session, servers: Vec::new(), reply },
+                    Self::show_or_report,
+                );
             }
             Effect::Fork(until) => {
                 let Some(session) = self.screen.session.clone() else { return };
-                self.ask(|reply| Command::Fork { session, until, reply }, Self::show_or_say);
+                self.call(|reply| Command::Fork { session, until, reply }, Self::show_or_report);
             }
             Effect::New => {
-                self.let_go();
-                self.screen.start_anew();
+                self.close_current_session();
+                self.screen.start_new_session();
             }
             Effect::ListChats => self.list(),
             Effect::Commands { query } => self.look_up_commands(query),
             Effect::Contexts { query } => self.look_up_contexts(query),
-            Effect::Catalog => self.ask(
+            Effect::Catalog => self.call(
                 |reply| Command::Catalog { reply },
-                |face, catalog| match catalog {
-                    Ok(catalog) => face.screen.update(Update::Catalog(catalog)),
-                    Err(failure) => face.screen.update(Update::Failed(failure)),
+                |chat_loop, catalog| match catalog {
+                    Ok(catalog) => chat_loop.screen.apply_update(Update::Catalog(catalog)),
+                    Err(failure) => chat_loop.screen.apply_update(Update::Failed(failure)),
                 },
             ),
             Effect::Edit(text) => self.edit(text).await,
             Effect::Suspend => self.suspend(),
-            Effect::Leave => self.over = true,
+            Effect::Leave => self.is_over = true,
         }
     }
 
     fn prompt(&mut self, prompt: UserPrompt) {
         let text = prompt.text.clone();
         let not_sent = |text: String| {
-            move |face: &mut ChatLoop, failure: Failure| face.screen.update(Update::NotSent(text, failure))
+            move |chat_loop: &mut ChatLoop, failure: Failure| {
+                chat_loop.screen.apply_update(Update::NotSent(text, failure))
+            }
         };
         if let Some(session) = self.screen.session.clone() {
-            return self.ask(
+            return self.call(
                 |reply| Command::Prompt { session, prompt, reply },
-                move |face, accepted| match accepted {
-                    Ok(_) => face.screen.update(Update::Sent),
-                    Err(failure) => not_sent(text)(face, failure),
+                move |chat_loop, accepted| match accepted {
+                    Ok(_) => chat_loop.screen.apply_update(Update::Sent),
+                    Err(failure) => not_sent(text)(chat_loop, failure),
                 },
             );
         }
         let settings = self.screen.settings.clone();
-        self.ask(
+        self.call(
             |reply| Command::Open { id: None, workspace: None, settings, servers: Vec::new(), reply },
-            move |face, opened| match opened {
+            move |chat_loop, opened| match opened {
                 Ok(info) => {
-                    face.show(info);
-                    face.prompt(prompt);
+                    chat_loop.show(info);
+                    chat_loop.prompt(prompt);
                 }
-                Err(failure) => not_sent(text)(face, failure),
+                Err(failure) => not_sent(text)(chat_loop, failure),
             },
         );
     }
 
     fn steer(&mut self, text: String) {
         let Some(session) = self.screen.session.clone() else { return };
-        let said = text.clone();
-        self.ask(
-            |reply| Command::Steer { session, text: Some(said), reply },
-            move |face, steered| {
+        let sent = text.clone();
+        self.call(
+            |reply| Command::Steer { session, text: Some(sent), reply },
+            move |chat_loop, steered| {
                 if steered.is_err() {
-                    face.screen.update(Update::NotSteered(text));
+                    chat_loop.screen.apply_update(Update::NotSteered(text));
                 }
             },
         );
@@ -323,96 +341,100 @@ impl ChatLoop {
 
     fn list(&mut self) {
         let workspace = Some(self.screen.roots.clone());
-        let filter = ListFilter { workspace, limit: Some(LISTED), ..ListFilter::default() };
-        self.ask(
+        let filter = ListFilter { workspace, limit: Some(MAX_LISTED_CHATS), ..ListFilter::default() };
+        self.call(
             |reply| Command::List { filter, reply },
-            |face, chats| match chats {
-                Ok(chats) => face.screen.update(Update::Chats(chats)),
-                Err(failure) => face.screen.update(Update::Failed(failure)),
+            |chat_loop, chats| match chats {
+                Ok(chats) => chat_loop.screen.apply_update(Update::Chats(chats)),
+                Err(failure) => chat_loop.screen.apply_update(Update::Failed(failure)),
             },
         );
     }
 
     fn look_up_commands(&mut self, query: String) {
         let (session, asked) = (self.screen.session.clone(), query.clone());
-        self.ask(
+        self.call(
             |reply| Command::SlashCommands { session, query: asked, reply },
-            |face, found| face.screen.update(Update::Commands { query, found: found.unwrap_or_default() }),
+            |chat_loop, found| {
+                chat_loop.screen.apply_update(Update::Commands { query, found: found.unwrap_or_default() })
+            },
         );
     }
 
     fn look_up_contexts(&mut self, query: String) {
         let (session, asked) = (self.screen.session.clone(), query.clone());
-        self.ask(
+        self.call(
             |reply| Command::Contexts { session, query: asked, kind: ContextQuery::All, reply },
-            |face, found| face.screen.update(Update::Contexts { query, found: found.unwrap_or_default() }),
+            |chat_loop, found| {
+                chat_loop.screen.apply_update(Update::Contexts { query, found: found.unwrap_or_default() })
+            },
         );
     }
 
     async fn edit(&mut self, text: String) {
         self.keys = None;
         self.tty.leave();
-        let edited = (self.outside.edit)(text).await;
-        self.take_back();
-        self.screen.update(Update::Edited(edited));
+        let edited = (self.services.edit)(text).await;
+        self.reclaim_terminal();
+        self.screen.apply_update(Update::Edited(edited));
     }
 
     fn suspend(&mut self) {
         self.keys = None;
         self.tty.leave();
-        (self.outside.suspend)();
-        self.take_back();
+        (self.services.suspend)();
+        self.reclaim_terminal();
     }
 
-    fn take_back(&mut self) {
-        self.over |= self.tty.enter().is_err();
+    fn reclaim_terminal(&mut self) {
+        self.is_over |= self.tty.enter().is_err();
         self.keys = Some(EventStream::new());
     }
 
-    fn show_or_say(&mut self, info: Result<SessionInfo, Failure>) {
+    fn show_or_report(&mut self, info: Result<SessionInfo, Failure>) {
         match info {
             Ok(info) => self.show(info),
-            Err(failure) => self.screen.update(Update::Failed(failure)),
+            Err(failure) => self.screen.apply_update(Update::Failed(failure)),
         }
     }
 
-    /// This chat from its first fact on.
+    /// Shows this chat from its first fact on.
     fn show(&mut self, info: SessionInfo) {
         if self.screen.session.as_ref() != Some(&info.id) {
-            self.let_go();
+            self.close_current_session();
         }
         let session = info.id.clone();
-        self.screen.update(Update::Opened(Box::new(info)));
+        self.screen.apply_update(Update::Opened(Box::new(info)));
         self.follower.follow(session, 0);
     }
 
-    /// The chat that was shown is put away.
-    fn let_go(&mut self) {
+    /// Closes the chat that the screen shows.
+    fn close_current_session(&mut self) {
         if let Some(session) = self.screen.session.clone() {
             self.follower.forget(&session);
-            self.ask(|reply| Command::Close { session, reply }, |_, _| {});
+            self.call(|reply| Command::Close { session, reply }, |_, _| {});
         }
     }
 
-    fn tell(&mut self, make: impl FnOnce(SessionId) -> Command) {
+    fn send_to_session(&mut self, make: impl FnOnce(SessionId) -> Command) {
         self.outbox.extend(self.screen.session.clone().map(make));
     }
 
-    /// A command to the open chat of which only a failure is told.
-    fn on_chat<T: Send + 'static>(&mut self, make: impl FnOnce(SessionId, domain::Reply<T>) -> Command) {
+    /// Sends a command to the open chat; the screen shows only its failure.
+    fn call_session<T: Send + 'static>(&mut self, make: impl FnOnce(SessionId, domain::Reply<T>) -> Command) {
         let Some(session) = self.screen.session.clone() else { return };
-        self.ask(
+        self.call(
             |reply| make(session, reply),
-            |face, done| {
+            |chat_loop, done| {
                 if let Err(failure) = done {
-                    face.screen.update(Update::Failed(failure));
+                    chat_loop.screen.apply_update(Update::Failed(failure));
                 }
             },
         );
     }
 
-    /// Sends a command after those before it; `then` gets its reply on this task.
-    fn ask<T: Send + 'static>(
+    /// Queues a command; `then` receives its reply on this task.
+    fn call<T: Send + 'static>(
         &mut self,
         make: impl FnOnce(domain::Reply<T>) -> Command,
         then: impl FnOnce(&mut ChatLoop, Result<T, Failure>) + Send + 'static,

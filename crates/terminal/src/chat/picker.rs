@@ -1,4 +1,4 @@
-//! A list to choose from, narrowed by typing: models, behaviors, chats, places to fork from.
+//! A list with a filter, to choose a model, a behavior, a chat or a point to fork from.
 
 use domain::store::SessionSummary;
 use domain::{ItemId, SessionId};
@@ -11,7 +11,7 @@ pub enum Choice {
     Model(String),
     Behavior(String),
     Chat(SessionId),
-    /// Up to and including this item; `None`: all of it.
+    /// Fork up to and including this item; `None`: the whole chat.
     Fork(Option<ItemId>),
 }
 
@@ -55,7 +55,7 @@ impl Picker {
         Self::new("Behavior", behaviors.iter().map(row).collect())
     }
 
-    /// Chats without a message are of no use to anybody.
+    /// Omits the open chat and chats without a message.
     pub fn chats(chats: Vec<SessionSummary>, current: Option<&SessionId>, now: u64) -> Self {
         let chats = chats.into_iter().filter(|chat| Some(&chat.id) != current && chat.message_count > 0);
         let row = |chat: SessionSummary| {
@@ -81,7 +81,7 @@ impl Picker {
         Self::new("Fork", std::iter::once(whole).chain(rows).collect())
     }
 
-    /// What fits what was typed.
+    /// The rows that match the filter.
     pub fn shown(&self) -> Vec<&Row> {
         let filter = self.filter.to_lowercase();
         self.rows.iter().filter(|row| row.text.to_lowercase().contains(&filter)).collect()
@@ -107,8 +107,8 @@ impl Picker {
     }
 }
 
-/// How long ago, in words; both are milliseconds.
-pub fn age(then: u64, now: u64) -> String {
+/// The age in words; both times are milliseconds.
+pub(crate) fn age(then: u64, now: u64) -> String {
     let seconds = now.saturating_sub(then) / 1000;
     let (count, unit) = match seconds {
         0..60 => return "just now".to_owned(),

@@ -1,7 +1,7 @@
-//! Everything the chat shows and how it changes: events, keys and replies in, effects out.
+//! The state of the chat screen: events, keys and replies go in, effects come out.
 //!
-//! Pure: no terminal, no clock, no engine. Invariant: what is shown comes from events and replies of the link alone;
-//! a key never waits for anything.
+//! Pure: no terminal, no clock, no engine. Invariant: the screen shows only events and replies of the link; a key
+//! never waits.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,24 +14,24 @@ use domain::store::SessionSummary;
 use domain::{Answer, AskId, AskKind, Event, Failure, ItemId, Outcome, SessionId};
 
 use super::asks::Asks;
-use super::completion::{self, Completion, Kind, Offer, Word};
+use super::completion::{self, Completion, CompletionKind, Suggestion, Word};
 use super::input::Input;
 use super::picker::Picker;
 use super::theme::Theme;
 use super::transcript::Transcript;
 
-/// How long a sentence stands in the status line.
-const FLASH: Duration = Duration::from_secs(4);
-/// A second Esc or Ctrl-C within this leaves.
-pub const TWICE: Duration = Duration::from_millis(1500);
+/// How long the status line shows a sentence.
+const FLASH_DURATION: Duration = Duration::from_secs(4);
+/// A second Ctrl-C within this time leaves.
+pub const LEAVE_WINDOW: Duration = Duration::from_millis(1500);
 
-/// What the loop must do for the screen.
+/// Work that the screen requests from the loop.
 #[derive(Debug, PartialEq)]
 pub enum Effect {
-    /// To the open chat, or to a new one.
+    /// Sends a prompt to the open chat, or to a new one.
     Prompt(Box<UserPrompt>),
     Steer(String),
-    TakeBack,
+    WithdrawSteering,
     Cancel,
     Answer {
         ask: AskId,
@@ -54,11 +54,11 @@ pub enum Effect {
     Leave,
 }
 
-/// What came of it.
+/// A result of an effect.
 #[derive(Debug)]
 pub enum Update {
     Catalog(Catalog),
-    /// This chat is shown from now on.
+    /// The screen shows this chat from now on.
     Opened(Box<SessionInfo>),
     Commands {
         query: String,
@@ -70,11 +70,11 @@ pub enum Update {
     },
     Chats(Vec<SessionSummary>),
     Edited(Result<String, Failure>),
-    /// Nothing ran any more: it is a prompt of its own.
+    /// The turn had ended, so the text becomes a prompt.
     NotSteered(String),
-    /// The prompt was taken: this chat is ours to write.
+    /// The engine accepted the prompt: this process writes the chat.
     Sent,
-    /// The prompt was not taken; its text goes back to the line.
+    /// The engine rejected the prompt; its text returns to the input.
     NotSent(String, Failure),
     Failed(Failure),
 }
@@ -85,9 +85,9 @@ pub enum Overlay {
 }
 
 pub struct Screen {
-    /// The time of what is happening now, set by the loop.
+    /// The current time, set by the loop.
     pub now: Instant,
-    /// The same in milliseconds since 1970.
+    /// The current time in milliseconds since 1970.
     pub clock: u64,
     pub theme: Theme,
     pub roots: Vec<PathBuf>,
@@ -101,17 +101,17 @@ pub struct Screen {
     pub completion: Option<Completion>,
     pub overlay: Option<Overlay>,
     pub asks: Asks,
-    /// Since when a turn runs.
+    /// When the running turn started.
     pub busy: Option<Instant>,
     pub stopping: bool,
     pub progress: String,
-    /// Said to the running turn, not taken up yet.
+    /// Text that was sent to the running turn and is not part of it yet.
     pub steering: Option<String>,
     flash: Option<(String, Instant)>,
     pub(super) leaving: Option<Instant>,
-    /// What `@word`s in the line stand for.
+    /// The contexts of the `@words` in the input.
     attached: HashMap<String, Context>,
-    /// A query no command was found for.
+    /// A query without a matching command.
     pub(super) unknown_command: Option<String>,
     effects: Vec<Effect>,
 }
@@ -151,18 +151,18 @@ impl Screen {
         }
     }
 
-    /// What there is to do since it was asked last.
-    pub fn take_deeds(&mut self) -> Vec<Effect> {
+    /// Takes the effects that were requested since the last call.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    pub(super) fn ask_for(&mut self, effect: Effect) {
+    pub(super) fn push_effect(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
 
-    /// A sentence for a moment.
+    /// Shows a sentence in the status line for a moment.
     pub fn flash(&mut self, text: impl Into<String>) {
-        self.flash = Some((text.into(), self.now + FLASH));
+        self.flash = Some((text.into(), self.now + FLASH_DURATION));
     }
 
     pub fn flash_text(&self) -> Option<&str> {
@@ -173,8 +173,8 @@ impl Screen {
         self.flash = None;
     }
 
-    /// When the screen changes by itself.
-    pub fn wakes_at(&self) -> Option<Instant> {
+    /// The next time at which the screen changes by itself.
+    pub fn next_wake(&self) -> Option<Instant> {
         let flash = self.flash.as_ref().map(|(_, until)| *until).filter(|until| *until > self.now);
         let spinner = self.busy.map(|_| self.now + Duration::from_millis(120));
         [flash, spinner, self.asks.arms_at(self.now)].into_iter().flatten().min()
@@ -188,29 +188,29 @@ impl Screen {
         self.settings.behavior.as_deref().unwrap_or(&self.catalog.default_behavior)
     }
 
-    /// A person is in the middle of a line.
+    /// The user is typing.
     pub(super) fn is_typing(&self) -> bool {
         !self.input.is_empty() || self.overlay.is_some()
     }
 
-    pub fn happened(&mut self, event: &Event) {
+    pub fn handle_event(&mut self, event: &Event) {
         match &event.body {
-            EventBody::Fact(recorded) => self.fact(&recorded.fact),
+            EventBody::Fact(recorded) => self.apply_fact(&recorded.fact),
             EventBody::Delta(delta) => {
                 self.transcript.grow(delta.item, delta.channel, delta.offset, &delta.text);
             }
             EventBody::Progress { text } => self.progress.clone_from(text),
-            EventBody::Catalog(CatalogKind::Models) => self.ask_for(Effect::Catalog),
+            EventBody::Catalog(CatalogKind::Models) => self.push_effect(Effect::Catalog),
             EventBody::Catalog(_) => {}
-            EventBody::Notice(notice) => self.transcript.note(notice.level, &notice.text),
+            EventBody::Notice(notice) => self.transcript.add_notice(notice.level, &notice.text),
             EventBody::Lost { failure } => {
-                self.transcript.note(Level::Error, failure.to_string());
-                self.turn_over();
+                self.transcript.add_notice(Level::Error, failure.to_string());
+                self.end_turn();
             }
         }
     }
 
-    fn fact(&mut self, fact: &Fact) {
+    fn apply_fact(&mut self, fact: &Fact) {
         match fact {
             Fact::SessionOpened(opened) => self.settings.apply(&opened.settings),
             Fact::SessionChanged { change } => self.settings.apply(change),
@@ -221,10 +221,10 @@ impl Screen {
                 self.progress.clear();
             }
             Fact::TurnEnded { outcome, .. } => {
-                if let Some((level, text)) = outcome_note(outcome) {
-                    self.transcript.note(level, text);
+                if let Some((level, text)) = outcome_notice(outcome) {
+                    self.transcript.add_notice(level, text);
                 }
-                self.turn_over();
+                self.end_turn();
             }
             Fact::ItemStarted { item } | Fact::ItemChanged { item } => {
                 self.transcript.put(item.clone(), false);
@@ -241,7 +241,7 @@ impl Screen {
             Fact::ItemGrew { item, channel, offset, text } => {
                 self.transcript.grow(*item, *channel, *offset, text);
             }
-            Fact::HistoryReplaced { keep } => self.transcript.keep(*keep),
+            Fact::HistoryReplaced { keep } => self.transcript.truncate_after(*keep),
             Fact::AskRaised { ask } => {
                 let typing = self.is_typing();
                 self.asks.raise(ask.clone(), typing, self.now);
@@ -251,62 +251,62 @@ impl Screen {
                 self.asks.settle(*id, typing, self.now);
             }
             Fact::UsageChanged { usage } => self.usage = usage.clone(),
-            Fact::Notice { notice } => self.transcript.note(notice.level, &notice.text),
+            Fact::Notice { notice } => self.transcript.add_notice(notice.level, &notice.text),
         }
     }
 
-    /// All that was recorded has been taken in: what is asked now is open. Forms that cannot be shown are declined;
-    /// those of a chat that another process writes are its own to answer.
-    pub fn caught_up(&mut self) {
+    /// Called when all recorded facts are applied, so the remaining asks are open. Declines forms that a terminal
+    /// cannot show, unless another process writes the chat and answers them.
+    pub fn finish_replay(&mut self) {
         if self.held_by.is_some() {
             return;
         }
-        while let Some(ask) = self.asks.unshown() {
+        while let Some(ask) = self.asks.unsupported_form() {
             let id = ask.id;
             if let AskKind::Form { text, .. } = &ask.kind {
                 let text = format!("{text}\nThis form cannot be shown in a terminal, so it was declined.");
-                self.transcript.note(Level::Warning, text);
+                self.transcript.add_notice(Level::Warning, text);
             }
             let typing = self.is_typing();
             self.asks.settle(id, typing, self.now);
             let answer = Answer::Deny { remember: false, reason: None };
-            self.ask_for(Effect::Answer { ask: id, answer });
+            self.push_effect(Effect::Answer { ask: id, answer });
         }
     }
 
-    fn turn_over(&mut self) {
+    fn end_turn(&mut self) {
         self.busy = None;
         self.stopping = false;
         self.progress.clear();
         self.asks.clear();
         if let Some(text) = self.steering.take() {
-            self.ask_for(Effect::TakeBack);
-            self.give_back(&text);
+            self.push_effect(Effect::WithdrawSteering);
+            self.restore_to_input(&text);
         }
     }
 
-    /// Text that was not said is not lost.
-    fn give_back(&mut self, text: &str) {
+    /// Puts text that was not sent back into the input.
+    fn restore_to_input(&mut self, text: &str) {
         let typed = self.input.text().to_owned();
         self.input.set(&if typed.is_empty() { text.to_owned() } else { format!("{text}\n{typed}") });
     }
 
-    pub fn update(&mut self, told: Update) {
-        match told {
+    pub fn apply_update(&mut self, update: Update) {
+        match update {
             Update::Catalog(catalog) => self.catalog = catalog,
-            Update::Opened(info) => self.opened(*info),
+            Update::Opened(info) => self.show_session(*info),
             Update::Commands { query, found } => {
-                let offers = completion::commands(&query, found);
-                self.unknown_command = offers.is_empty().then(|| query.clone());
-                self.offer(Kind::Command, &query, offers);
+                let suggestions = completion::commands(&query, found);
+                self.unknown_command = suggestions.is_empty().then(|| query.clone());
+                self.set_completion(CompletionKind::Command, &query, suggestions);
             }
             Update::Contexts { query, found } => {
-                let offers = completion::contexts(found, &self.roots);
+                let suggestions = completion::contexts(found, &self.roots);
                 let typed = format!("@{query}");
-                if let Some(offer) = offers.iter().find(|offer| offer.text == typed) {
-                    self.attach(offer.clone());
+                if let Some(suggestion) = suggestions.iter().find(|suggestion| suggestion.text == typed) {
+                    self.attach(suggestion.clone());
                 }
-                self.offer(Kind::File, &query, offers);
+                self.set_completion(CompletionKind::File, &query, suggestions);
             }
             Update::Chats(chats) => {
                 let picker = Picker::chats(chats, self.session.as_ref(), self.clock);
@@ -314,7 +314,7 @@ impl Screen {
             }
             Update::Edited(Ok(text)) => self.input.set(text.trim_end()),
             Update::Edited(Err(failure)) | Update::Failed(failure) => {
-                self.transcript.note(Level::Error, failure.to_string());
+                self.transcript.add_notice(Level::Error, failure.to_string());
             }
             Update::NotSteered(text) => {
                 self.steering = None;
@@ -322,13 +322,13 @@ impl Screen {
             }
             Update::Sent => self.held_by = None,
             Update::NotSent(text, failure) => {
-                self.transcript.note(Level::Error, failure.to_string());
-                self.give_back(&text);
+                self.transcript.add_notice(Level::Error, failure.to_string());
+                self.restore_to_input(&text);
             }
         }
     }
 
-    fn opened(&mut self, info: SessionInfo) {
+    fn show_session(&mut self, info: SessionInfo) {
         if self.session.as_ref() != Some(&info.id) {
             self.transcript.clear();
             self.asks.clear();
@@ -347,41 +347,45 @@ impl Screen {
         }
     }
 
-    /// An answer to what the line asked before, and does not any more, changes nothing.
-    fn offer(&mut self, kind: Kind, query: &str, offers: Vec<Offer>) {
+    /// Ignores suggestions for a word that is not at the cursor any more.
+    fn set_completion(&mut self, kind: CompletionKind, query: &str, suggestions: Vec<Suggestion>) {
         let word = completion::word_at(self.input.text(), self.input.cursor());
         let Some(word) = word.filter(|word| word.kind == kind && word.query == query) else { return };
-        self.completion = (!offers.is_empty()).then_some(Completion { word, offers, chosen: 0 });
+        self.completion = (!suggestions.is_empty()).then_some(Completion { word, suggestions, chosen: 0 });
     }
 
-    /// Asks for what completes the word at the cursor.
-    pub(super) fn look_up(&mut self) {
+    /// Requests suggestions for the word at the cursor.
+    pub(super) fn request_completion(&mut self) {
         match completion::word_at(self.input.text(), self.input.cursor()) {
-            Some(Word { kind: Kind::Command, query, .. }) => self.ask_for(Effect::Commands { query }),
-            Some(Word { kind: Kind::File, query, .. }) => self.ask_for(Effect::Contexts { query }),
+            Some(Word { kind: CompletionKind::Command, query, .. }) => {
+                self.push_effect(Effect::Commands { query })
+            }
+            Some(Word { kind: CompletionKind::File, query, .. }) => {
+                self.push_effect(Effect::Contexts { query })
+            }
             None => self.completion = None,
         }
     }
 
-    pub(super) fn accept_offer(&mut self) {
+    pub(super) fn accept_suggestion(&mut self) {
         let Some(completion) = self.completion.take() else { return };
-        let Some(offer) = completion.offers.get(completion.chosen).cloned() else { return };
-        let folder = offer.text.ends_with('/');
-        let text = if folder { offer.text.clone() } else { format!("{} ", offer.text) };
+        let Some(suggestion) = completion.suggestions.get(completion.chosen).cloned() else { return };
+        let folder = suggestion.text.ends_with('/');
+        let text = if folder { suggestion.text.clone() } else { format!("{} ", suggestion.text) };
         self.input.replace(completion.word.range, &text);
-        self.attach(offer);
+        self.attach(suggestion);
         if folder {
-            self.look_up();
+            self.request_completion();
         }
     }
 
-    fn attach(&mut self, offer: Offer) {
-        if let Some(context) = offer.context {
-            self.attached.insert(offer.text, context);
+    fn attach(&mut self, suggestion: Suggestion) {
+        if let Some(context) = suggestion.context {
+            self.attached.insert(suggestion.text, context);
         }
     }
 
-    /// Sends a message: to the running turn where one runs.
+    /// Sends a message: to the running turn if there is one, else as a prompt.
     pub(super) fn prompt(&mut self, text: String) {
         self.transcript.go_to_end();
         if self.busy.is_some() {
@@ -389,7 +393,7 @@ impl Screen {
                 Some(before) => format!("{before}\n{text}"),
                 None => text.clone(),
             });
-            return self.ask_for(Effect::Steer(text));
+            return self.push_effect(Effect::Steer(text));
         }
         let words =
             text.split_whitespace().map(|word| word.trim_end_matches([',', '.', '?', '!', ':', ';', ')']));
@@ -401,11 +405,11 @@ impl Screen {
         }
         self.attached.clear();
         let prompt = UserPrompt { text, contexts, ..UserPrompt::default() };
-        self.ask_for(Effect::Prompt(Box::new(prompt)));
+        self.push_effect(Effect::Prompt(Box::new(prompt)));
     }
 
-    /// Begins anew, with the same model and behavior.
-    pub fn start_anew(&mut self) {
+    /// Starts a new chat with the same model and behavior.
+    pub fn start_new_session(&mut self) {
         self.session = None;
         self.settings.title = None;
         self.usage = SessionUsage::default();
@@ -416,7 +420,7 @@ impl Screen {
     }
 }
 
-fn outcome_note(outcome: &Outcome) -> Option<(Level, String)> {
+fn outcome_notice(outcome: &Outcome) -> Option<(Level, String)> {
     match outcome {
         Outcome::Done => None,
         Outcome::Stopped => Some((Level::Warning, "Stopped.".to_owned())),

@@ -1,5 +1,4 @@
-//! The last line of the screen: what runs, which model, what was used. Pieces give way by their weight where the
-//! line is narrow.
+//! The status line: activity, model, usage. A narrow line drops the pieces with the smallest weight.
 
 use domain::event::SessionUsage;
 use ratatui::style::Style;
@@ -11,21 +10,21 @@ use crate::text::{clean_line, shorten, width};
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 struct Piece {
-    /// The lightest piece goes first.
+    /// The piece with the smallest weight is dropped first.
     weight: u8,
     text: String,
     style: Style,
 }
 
-pub fn line(screen: &Screen, columns: usize) -> Line<'static> {
+pub(crate) fn line(screen: &Screen, columns: usize) -> Line<'static> {
     if let Some(text) = screen.flash_text() {
         return Line::from(Span::styled(shorten(&clean_line(text), columns), screen.theme.warning));
     }
     let mut pieces = pieces(screen);
-    let wide = |pieces: &[Piece]| {
+    let total_width = |pieces: &[Piece]| {
         pieces.iter().map(|piece| width(&piece.text)).sum::<usize>() + 3 * pieces.len().saturating_sub(1)
     };
-    while pieces.len() > 1 && wide(&pieces) > columns {
+    while pieces.len() > 1 && total_width(&pieces) > columns {
         let lightest = pieces.iter().map(|piece| piece.weight).min();
         pieces.retain(|piece| Some(piece.weight) != lightest);
     }
@@ -42,39 +41,39 @@ pub fn line(screen: &Screen, columns: usize) -> Line<'static> {
 fn pieces(screen: &Screen) -> Vec<Piece> {
     let theme = &screen.theme;
     let mut pieces = Vec::new();
-    let mut put = |weight, text: String, style| {
+    let mut push = |weight, text: String, style| {
         if !text.is_empty() {
             pieces.push(Piece { weight, text, style });
         }
     };
     if let Some(since) = screen.busy {
-        put(9, doing(screen, since), theme.accent);
+        push(9, activity(screen, since), theme.accent);
     } else if !screen.transcript.follows() {
-        put(9, "Ctrl-End: to the end".to_owned(), theme.accent);
+        push(9, "Ctrl-End: to the end".to_owned(), theme.accent);
     }
     let model = screen.model().map_or_else(|| "no model".to_owned(), clean_line);
-    put(6, model, theme.text);
-    put(5, clean_line(screen.behavior()), theme.dim);
-    put(7, context(&screen.usage), theme.dim);
-    put(4, tokens(&screen.usage), theme.dim);
-    put(8, screen.usage.session_cost.map(money).unwrap_or_default(), theme.dim);
-    put(2, screen.settings.title.as_deref().map(clean_line).unwrap_or_default(), theme.dim);
+    push(6, model, theme.text);
+    push(5, clean_line(screen.behavior()), theme.dim);
+    push(7, context(&screen.usage), theme.dim);
+    push(4, tokens(&screen.usage), theme.dim);
+    push(8, screen.usage.session_cost.map(money).unwrap_or_default(), theme.dim);
+    push(2, screen.settings.title.as_deref().map(clean_line).unwrap_or_default(), theme.dim);
     if screen.busy.is_none() && screen.usage.last.all() == 0 {
-        put(1, "F1: keys".to_owned(), theme.dim);
+        push(1, "F1: keys".to_owned(), theme.dim);
     }
     pieces
 }
 
-fn doing(screen: &Screen, since: std::time::Instant) -> String {
+fn activity(screen: &Screen, since: std::time::Instant) -> String {
     let passed = screen.now.duration_since(since);
     let frame = usize::try_from(passed.as_millis() / 120).unwrap_or(0) % SPINNER.len();
-    let what = match (screen.stopping, screen.asks.count()) {
+    let activity = match (screen.stopping, screen.asks.count()) {
         (true, _) => "Stopping".to_owned(),
         (false, 0) if screen.progress.is_empty() => "Working".to_owned(),
         (false, 0) => clean_line(&screen.progress),
         (false, _) => "Waits for you".to_owned(),
     };
-    format!("{} {what} {} s, Esc stops", SPINNER[frame], passed.as_secs())
+    format!("{} {activity} {} s, Esc stops", SPINNER[frame], passed.as_secs())
 }
 
 fn context(usage: &SessionUsage) -> String {
@@ -98,7 +97,7 @@ fn money(dollars: f64) -> String {
 }
 
 /// `950`, `12.3k`, `200k`, `1.2M`.
-pub fn short(number: u64) -> String {
+pub(crate) fn short(number: u64) -> String {
     let (value, unit) = match number {
         0..1000 => return number.to_string(),
         1000..1_000_000 => (number as f64 / 1e3, "k"),

@@ -1,4 +1,4 @@
-//! A table of Markdown as rows: in columns where they fit, else one `header: value` a row.
+//! Draws a Markdown table: in columns if they fit, else as one `header: value` per row.
 
 use ratatui::style::Modifier;
 use ratatui::text::Span;
@@ -6,34 +6,34 @@ use ratatui::text::Span;
 use super::theme::Theme;
 use crate::text::width;
 
-/// Between two columns.
+/// The space between two columns.
 const GAP: usize = 2;
 
 type Cell = Vec<Span<'static>>;
 
-pub struct Table {
-    /// Columns that stand at the right.
+pub(crate) struct Table {
+    /// Which columns are aligned to the right.
     right: Vec<bool>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    pub fn new(right: Vec<bool>) -> Self {
+    pub(crate) fn new(right: Vec<bool>) -> Self {
         Self { right, rows: Vec::new() }
     }
 
-    pub fn begin_row(&mut self) {
+    pub(crate) fn begin_row(&mut self) {
         self.rows.push(Vec::new());
     }
 
-    pub fn cell(&mut self, cell: Cell) {
+    pub(crate) fn cell(&mut self, cell: Cell) {
         if let Some(row) = self.rows.last_mut() {
             row.push(cell);
         }
     }
 
     /// The first row is the header.
-    pub fn rows(mut self, columns: usize, theme: &Theme) -> Vec<Cell> {
+    pub(crate) fn rows(mut self, columns: usize, theme: &Theme) -> Vec<Cell> {
         if self.rows.is_empty() {
             return Vec::new();
         }
@@ -41,26 +41,27 @@ impl Table {
             span.style = span.style.add_modifier(Modifier::BOLD);
         }
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widest = |at: usize| self.rows.iter().filter_map(|row| row.get(at)).map(wide).max().unwrap_or(0);
+        let widest =
+            |at: usize| self.rows.iter().filter_map(|row| row.get(at)).map(cell_width).max().unwrap_or(0);
         let widths: Vec<usize> = (0..count).map(widest).collect();
         if widths.iter().sum::<usize>() + GAP * count.saturating_sub(1) <= columns {
-            self.aligned(&widths, theme)
+            self.render_aligned(&widths, theme)
         } else {
-            self.listed(theme)
+            self.render_as_list(theme)
         }
     }
 
-    fn aligned(&self, widths: &[usize], theme: &Theme) -> Vec<Cell> {
-        let mut out: Vec<Cell> = self.rows.iter().map(|row| self.aligned_row(row, widths)).collect();
+    fn render_aligned(&self, widths: &[usize], theme: &Theme) -> Vec<Cell> {
+        let mut out: Vec<Cell> = self.rows.iter().map(|row| self.render_aligned_row(row, widths)).collect();
         let rules: Vec<String> = widths.iter().map(|wide| "─".repeat(*wide)).collect();
         out.insert(1, vec![Span::styled(rules.join(&" ".repeat(GAP)), theme.dim)]);
         out
     }
 
-    fn aligned_row(&self, row: &[Cell], widths: &[usize]) -> Cell {
+    fn render_aligned_row(&self, row: &[Cell], widths: &[usize]) -> Cell {
         let mut spans = Vec::new();
         for (at, cell) in row.iter().enumerate() {
-            let room = widths.get(at).map_or(0, |column| column.saturating_sub(wide(cell)));
+            let room = widths.get(at).map_or(0, |column| column.saturating_sub(cell_width(cell)));
             let right = self.right.get(at).copied().unwrap_or(false);
             let before = if right { room } else { 0 } + if at > 0 { GAP } else { 0 };
             spans.push(Span::raw(" ".repeat(before)));
@@ -72,7 +73,7 @@ impl Table {
         spans
     }
 
-    fn listed(&self, theme: &Theme) -> Vec<Cell> {
+    fn render_as_list(&self, theme: &Theme) -> Vec<Cell> {
         let (header, rows) = (&self.rows[0], &self.rows[1..]);
         if rows.is_empty() {
             return header.clone();
@@ -93,6 +94,6 @@ impl Table {
     }
 }
 
-fn wide(cell: &Cell) -> usize {
+fn cell_width(cell: &Cell) -> usize {
     cell.iter().map(|span| width(&span.content)).sum()
 }

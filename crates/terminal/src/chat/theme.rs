@@ -1,6 +1,6 @@
-//! Colours by meaning. Only the terminal's own palette is used, so that a user's scheme stays a user's scheme.
+//! Colors by meaning. Uses only the terminal's own palette, so that the user's color scheme applies.
 //!
-//! Invariant: with `Palette::Plain` no color is set anywhere; meaning is then carried by signs and attributes.
+//! Invariant: with `Palette::Plain` no color is set; signs and attributes carry the meaning.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -8,11 +8,11 @@ use ratatui::style::{Color, Modifier, Style};
 pub enum Palette {
     Dark,
     Light,
-    /// `NO_COLOR`, or a terminal that has none.
+    /// For `NO_COLOR` and terminals without colors.
     Plain,
 }
 
-/// What terminals call green and cyan cannot be read on white.
+/// The terminal's own green and cyan are not readable on white.
 const DARK_GREEN: Color = Color::Indexed(28);
 const TEAL: Color = Color::Indexed(30);
 

@@ -1,4 +1,4 @@
-//! A tool call as rows: one line that says what it is and how it went, and what stands behind it when it is opened.
+//! Draws a tool call: a line with its title and state, and its input and output if it is open.
 
 use domain::Part;
 use domain::item::{PlanEntry, PlanStatus};
@@ -12,12 +12,12 @@ use super::theme::Theme;
 use super::wrap::{self, Indent};
 use crate::text::{clean, clean_line, shorten, width};
 
-/// Rows of input or output that are drawn; the rest is told as a number.
-const MOST: usize = 400;
-/// A call that took less is not timed on the screen.
-const SLOW: u64 = 1000;
+/// The rows of input or output that are drawn; the rest is shown as a number.
+const MAX_ROWS: usize = 400;
+/// The screen shows the duration of calls that took at least this long.
+const SLOW_CALL_MILLIS: u64 = 1000;
 
-pub fn render(call: &ToolCall, open: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub(crate) fn render(call: &ToolCall, open: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut rows = vec![headline(call, open, columns, theme)];
     if open {
         body(call, columns, theme, &mut rows);
@@ -25,8 +25,8 @@ pub fn render(call: &ToolCall, open: bool, columns: usize, theme: &Theme) -> Vec
     rows
 }
 
-/// What the call is, in one line of text.
-pub fn title(call: &ToolCall) -> String {
+/// The title of the call, in one line.
+pub(crate) fn title(call: &ToolCall) -> String {
     let summary = clean_line(&call.summary);
     if !summary.is_empty() {
         return summary;
@@ -50,7 +50,7 @@ fn headline(call: &ToolCall, open: bool, columns: usize, theme: &Theme) -> Line<
     if let Some(Details::FileChange(change)) = &call.details {
         tail = format!("  +{} −{}", change.lines_added, change.lines_removed);
     }
-    if call.millis >= SLOW {
+    if call.millis >= SLOW_CALL_MILLIS {
         tail.push_str(&format!("  {} s", call.millis / 1000));
     }
     if !state.is_empty() {
@@ -128,25 +128,25 @@ fn part_text(part: &Part) -> &str {
     }
 }
 
-/// The beginning and the end of a long text.
+/// Draws the start and the end of a long text.
 fn block(text: &str, style: Style, columns: usize, indent: &Indent, rows: &mut Vec<Line<'static>>) {
     let text = clean(text);
     let lines: Vec<&str> = text.trim_end().lines().collect();
-    let left_out = lines.len().saturating_sub(MOST);
-    let (head, tail) = if left_out > 0 { lines.split_at(MOST / 2) } else { (&lines[..], &lines[..0]) };
-    let mut put = |line: &str| {
-        // A line of a megabyte would be a thousand rows.
+    let omitted = lines.len().saturating_sub(MAX_ROWS);
+    let (head, tail) = if omitted > 0 { lines.split_at(MAX_ROWS / 2) } else { (&lines[..], &lines[..0]) };
+    let mut push = |line: &str| {
+        // Cut very long lines: a line of a megabyte would take a thousand rows.
         let line = crate::text::take_columns(line, columns.max(1) * 40);
         rows.extend(wrap::hard(&[Span::styled(line.to_owned(), style)], columns, indent));
     };
-    head.iter().for_each(|line| put(line));
-    if left_out > 0 {
-        put(&format!("… {left_out} lines left out …"));
-        tail.iter().skip(left_out).for_each(|line| put(line));
+    head.iter().for_each(|line| push(line));
+    if omitted > 0 {
+        push(&format!("… {omitted} lines omitted …"));
+        tail.iter().skip(omitted).for_each(|line| push(line));
     }
 }
 
-pub fn plan(entries: &[PlanEntry], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub(crate) fn plan(entries: &[PlanEntry], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
     for entry in entries {
         let (sign, style) = match entry.status {

@@ -1,7 +1,7 @@
-//! The chat as a list of entries and the part of it that is seen.
+//! The chat as a list of entries, and the visible part of it.
 //!
-//! Invariant: only what is seen is laid out, so a frame costs the same in a chat of ten and of ten thousand messages.
-//! The place on the screen belongs to an entry, not to a row number: a resize or a growing answer does not move it.
+//! Invariant: only visible entries are laid out, so a frame costs the same in a chat of ten and of ten thousand
+//! messages. The scroll position is an entry and a row in it, so a resize or a growing answer does not move it.
 
 use std::collections::HashMap;
 
@@ -10,23 +10,23 @@ use domain::item::Item;
 use domain::{ItemId, ItemKind, TurnId};
 use ratatui::text::Line;
 
-use super::entry::{Body, Entry};
+use super::entry::{Body, TranscriptEntry};
 use super::theme::Theme;
 
 #[derive(Default)]
 pub struct Transcript {
-    entries: Vec<Entry>,
+    entries: Vec<TranscriptEntry>,
     places: HashMap<ItemId, usize>,
-    /// The entry and its row at the top of the screen; `None`: the end is shown, and followed.
+    /// The entry and its row at the top of the screen; `None`: the view follows the end.
     top: Option<(usize, usize)>,
     selected: Option<usize>,
-    /// Columns and rows of the last frame.
+    /// The columns and rows of the last frame.
     size: (u16, u16),
     blank: Line<'static>,
 }
 
 /// A row on the screen.
-pub struct Seen<'a> {
+pub struct VisibleRow<'a> {
     pub line: &'a Line<'static>,
     pub selected: bool,
 }
@@ -37,13 +37,13 @@ impl Transcript {
             Some(&at) => self.entries[at].replace(item, ended),
             None => {
                 self.places.insert(item.id, self.entries.len());
-                self.entries.push(Entry::item(item, ended));
+                self.entries.push(TranscriptEntry::item(item, ended));
             }
         }
     }
 
-    pub fn note(&mut self, level: Level, text: impl Into<String>) {
-        self.entries.push(Entry::note(level, text.into()));
+    pub fn add_notice(&mut self, level: Level, text: impl Into<String>) {
+        self.entries.push(TranscriptEntry::notice(level, text.into()));
     }
 
     pub fn grow(&mut self, item: ItemId, channel: Channel, offset: u64, text: &str) {
@@ -52,8 +52,8 @@ impl Transcript {
         }
     }
 
-    /// The history now ends with this item.
-    pub fn keep(&mut self, last: Option<ItemId>) {
+    /// Removes all entries after this item.
+    pub fn truncate_after(&mut self, last: Option<ItemId>) {
         let length = match last {
             None => 0,
             Some(last) => self.places.get(&last).map_or(self.entries.len(), |at| at + 1),
@@ -75,16 +75,16 @@ impl Transcript {
     pub fn item(&self, id: ItemId) -> Option<&Item> {
         match &self.entries.get(*self.places.get(&id)?)?.body {
             Body::Item(item) => Some(item),
-            Body::Note { .. } => None,
+            Body::Notice { .. } => None,
         }
     }
 
-    /// What the user said, with the turn of each, oldest first.
+    /// The user's messages with their turns, oldest first.
     pub fn user_messages(&self) -> Vec<(TurnId, &str)> {
         self.items()
-            .filter_map(|item| match &item.kind {
-                ItemKind::UserMessage { text, .. } => Some((item.turn, text.as_str())),
-                _ => None,
+            .filter_map(|item| {
+                let ItemKind::UserMessage { text, .. } = &item.kind else { return None };
+                Some((item.turn, text.as_str()))
             })
             .collect()
     }
@@ -97,11 +97,11 @@ impl Transcript {
     fn items(&self) -> impl Iterator<Item = &Item> {
         self.entries.iter().filter_map(|entry| match &entry.body {
             Body::Item(item) => Some(item),
-            Body::Note { .. } => None,
+            Body::Notice { .. } => None,
         })
     }
 
-    /// The end is on the screen.
+    /// The view follows the end.
     pub fn follows(&self) -> bool {
         self.top.is_none()
     }
@@ -116,12 +116,12 @@ impl Transcript {
         self.settle(theme);
     }
 
-    /// A page less two rows.
+    /// The rows of a page, with an overlap of two.
     pub fn page(&self) -> isize {
         isize::try_from(self.size.1.saturating_sub(2).max(1)).unwrap_or(1)
     }
 
-    /// Down where `rows` is positive.
+    /// Scrolls down if `rows` is positive.
     pub fn scroll(&mut self, rows: isize, theme: &Theme) {
         let (mut entry, mut row) = self.top_place(theme);
         if rows < 0 {
@@ -143,14 +143,14 @@ impl Transcript {
         self.settle(theme);
     }
 
-    /// The next entry that opens, upwards or downwards.
+    /// Selects the next foldable entry, upwards or downwards.
     pub fn select(&mut self, up: bool, theme: &Theme) {
-        let opens = |at: &usize| self.entries[*at].opens();
+        let is_foldable = |at: &usize| self.entries[*at].is_foldable();
         let found = match (self.selected, up) {
-            (None, true) => (0..self.entries.len()).rev().find(opens),
+            (None, true) => (0..self.entries.len()).rev().find(is_foldable),
             (None, false) => None,
-            (Some(now), true) => (0..now).rev().find(opens).or(Some(now)),
-            (Some(now), false) => (now + 1..self.entries.len()).find(opens),
+            (Some(now), true) => (0..now).rev().find(is_foldable).or(Some(now)),
+            (Some(now), false) => (now + 1..self.entries.len()).find(is_foldable),
         };
         self.selected = found;
         match found {
@@ -167,22 +167,22 @@ impl Transcript {
         self.selected = None;
     }
 
-    /// Opens or closes the selected entry, or the last one that opens.
+    /// Opens or closes the selected entry, or the last foldable one.
     pub fn toggle(&mut self, theme: &Theme) {
-        let last = || (0..self.entries.len()).rev().find(|at| self.entries[*at].opens());
+        let last = || (0..self.entries.len()).rev().find(|at| self.entries[*at].is_foldable());
         if let Some(at) = self.selected.or_else(last) {
             let place = self.top_place(theme);
             self.entries[at].toggle();
             if self.entries[at].is_open() {
-                // Its first line stays where it was.
+                // Keep its first line in place.
                 self.top = Some(place);
                 self.show(at, theme);
             }
         }
     }
 
-    /// Lays out what is seen and hands it out.
-    pub fn view(&mut self, columns: u16, rows: u16, theme: &Theme) -> Vec<Seen<'_>> {
+    /// Lays out the visible entries and returns their rows.
+    pub fn view(&mut self, columns: u16, rows: u16, theme: &Theme) -> Vec<VisibleRow<'_>> {
         self.size = (columns, rows);
         let (entry, row) = self.top_place(theme);
         let mut left = usize::from(rows);
@@ -193,12 +193,12 @@ impl Transcript {
             skip = 0;
             last += 1;
         }
-        let seen = self.entries[entry.min(last)..last].iter().zip(entry..).flat_map(|(it, at)| {
+        let visible = self.entries[entry.min(last)..last].iter().zip(entry..).flat_map(|(it, at)| {
             let gap = self.has_gap(at).then_some(&self.blank);
             let selected = self.selected == Some(at);
-            it.known_rows().iter().chain(gap).map(move |line| Seen { line, selected })
+            it.known_rows().iter().chain(gap).map(move |line| VisibleRow { line, selected })
         });
-        seen.skip(row).take(rows.into()).collect()
+        visible.skip(row).take(rows.into()).collect()
     }
 
     fn height(&mut self, at: usize, theme: &Theme) -> usize {
@@ -206,13 +206,13 @@ impl Transcript {
         self.entries.get_mut(at).map_or(0, |entry| entry.rows(columns, theme).len() + gap)
     }
 
-    /// A line of a call stands apart from the text after it.
+    /// A blank row separates a folded entry from the text after it.
     fn has_gap(&self, at: usize) -> bool {
-        let one_line = |at: usize| self.entries.get(at).map(Entry::is_one_line);
-        one_line(at) == Some(true) && one_line(at + 1) == Some(false)
+        let folded = |at: usize| self.entries.get(at).map(TranscriptEntry::is_folded);
+        folded(at) == Some(true) && folded(at + 1) == Some(false)
     }
 
-    /// Where the screen begins now.
+    /// The entry and row at the top of the screen.
     fn top_place(&mut self, theme: &Theme) -> (usize, usize) {
         if let Some((entry, row)) = self.top {
             let height = self.height(entry, theme);
@@ -231,7 +231,7 @@ impl Transcript {
         (0, 0)
     }
 
-    /// Follows the end again where nothing is below the screen.
+    /// Follows the end again if nothing is below the screen.
     fn settle(&mut self, theme: &Theme) {
         let Some((entry, row)) = self.top else { return };
         let mut below = 0;
@@ -244,7 +244,7 @@ impl Transcript {
         self.top = None;
     }
 
-    /// Scrolls as little as needed to have the head of an entry on the screen.
+    /// Scrolls as little as needed to show the first row of an entry.
     fn show(&mut self, at: usize, theme: &Theme) {
         let (entry, row) = self.top_place(theme);
         if at < entry || (at == entry && row > 0) {

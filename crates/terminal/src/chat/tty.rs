@@ -1,6 +1,6 @@
-//! The terminal, taken and given back.
+//! Owns the terminal: enters raw mode and the alternate screen, and restores both.
 //!
-//! Invariant: whoever drops a `Tty`, by a return, a panic or a stopped task, leaves the terminal as it was found.
+//! Invariant: dropping a `Tty` (by a return, a panic or a stopped task) restores the terminal.
 
 use std::io::{self, Stdout, Write};
 
@@ -15,32 +15,32 @@ use ratatui::crossterm::{cursor, execute};
 use super::draw;
 use super::screen::Screen;
 
-pub struct Tty {
+pub(crate) struct Tty {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     taken: bool,
 }
 
 impl Tty {
-    pub fn take() -> io::Result<Self> {
+    pub(crate) fn take() -> io::Result<Self> {
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         let mut tty = Self { terminal, taken: false };
         tty.enter()?;
         Ok(tty)
     }
 
-    pub fn enter(&mut self) -> io::Result<()> {
+    pub(crate) fn enter(&mut self) -> io::Result<()> {
         self.taken = true;
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, Clear(ClearType::All))?;
-        // What was drawn before is gone; a terminal of its own forgets it without asking the real one anything.
+        // The screen is empty now; a new `Terminal` forgets the last frame without a query to the real terminal.
         self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         Ok(())
     }
 
-    /// The terminal is the user's (or another program's) until `enter`.
-    pub fn leave(&mut self) {
+    /// Releases the terminal to the user or another program until `enter`.
+    pub(crate) fn leave(&mut self) {
         if std::mem::take(&mut self.taken) {
-            // Each on its own: one that fails must not keep the others from being done.
+            // Separate steps: if one fails, the others still run.
             let _ = execute!(io::stdout(), DisableBracketedPaste);
             let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
             let _ = disable_raw_mode();
@@ -48,7 +48,7 @@ impl Tty {
         }
     }
 
-    pub fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
+    pub(crate) fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
         self.terminal.draw(|frame| {
             if let Some(cursor) = draw::draw(screen, frame.buffer_mut()) {
                 frame.set_cursor_position(cursor);

@@ -1,6 +1,6 @@
-//! Styled text broken into rows of the screen.
+//! Breaks styled text into rows of the screen.
 //!
-//! Invariant: no row is wider than asked, whatever the text holds (a single character that is wider is left out).
+//! Invariant: no row is wider than requested (a single character that is wider is omitted).
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -8,21 +8,21 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::width;
 
-/// What stands before the rows of a block: before the first, and before the others.
+/// The spans before the first row of a block, and before its other rows.
 #[derive(Clone, Default)]
-pub struct Indent {
+pub(crate) struct Indent {
     pub first: Vec<Span<'static>>,
     pub other: Vec<Span<'static>>,
 }
 
 impl Indent {
-    pub fn same(spans: Vec<Span<'static>>) -> Self {
+    pub(crate) fn same(spans: Vec<Span<'static>>) -> Self {
         Self { first: spans.clone(), other: spans }
     }
 }
 
-/// Breaks between words, inside one only where it is too long for a row. Runs of spaces become one.
-pub fn words(spans: &[Span<'static>], columns: usize, indent: &Indent) -> Vec<Line<'static>> {
+/// Breaks between words, and inside a word only if it is longer than a row. Joins runs of spaces.
+pub(crate) fn words(spans: &[Span<'static>], columns: usize, indent: &Indent) -> Vec<Line<'static>> {
     let mut rows = Rows::new(columns, indent);
     let mut word: Vec<(String, Style)> = Vec::new();
     let mut space: Option<Style> = None;
@@ -46,8 +46,8 @@ pub fn words(spans: &[Span<'static>], columns: usize, indent: &Indent) -> Vec<Li
     rows.finish()
 }
 
-/// Keeps every space: for code and output. Breaks where the row ends.
-pub fn hard(spans: &[Span<'static>], columns: usize, indent: &Indent) -> Vec<Line<'static>> {
+/// Keeps every space, for code and output. Breaks at the end of the row.
+pub(crate) fn hard(spans: &[Span<'static>], columns: usize, indent: &Indent) -> Vec<Line<'static>> {
     let mut rows = Rows::new(columns, indent);
     for span in spans {
         rows.push(&span.content, span.style);
@@ -61,7 +61,7 @@ struct Rows<'a> {
     done: Vec<Line<'static>>,
     row: Vec<Span<'static>>,
     used: usize,
-    /// Something beside the indent stands in the row.
+    /// The row has text after its indent.
     filled: bool,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Rows<'a> {
 
     fn begin(&mut self, indent: &[Span<'static>]) {
         let wide: usize = indent.iter().map(|span| width(&span.content)).sum();
-        // An indent that leaves no room for text is left out.
+        // An indent that leaves no room for text is omitted.
         if wide + 4 <= self.columns {
             self.row = indent.to_vec();
             self.used = wide;

@@ -34,7 +34,7 @@ impl Bench {
         let theme = Theme::new(palette);
         let mut screen = Screen::new(theme, vec!["/w".into()], SessionSettings::default(), Instant::now(), 0);
         screen.session = Some(SessionId::new("s"));
-        screen.update(Update::Catalog(Catalog {
+        screen.apply_update(Update::Catalog(Catalog {
             default_model: Some("fake/m1".into()),
             default_behavior: "agent".into(),
             behaviors: vec!["agent".into(), "plan".into()],
@@ -46,14 +46,14 @@ impl Bench {
     /// As it happens.
     fn fact(&mut self, fact: Fact) {
         self.replayed(fact);
-        self.screen.caught_up();
+        self.screen.finish_replay();
     }
 
     /// Out of the journal, with more to come.
     fn replayed(&mut self, fact: Fact) {
         self.number += 1;
         let recorded = Arc::new(Recorded { number: self.number, at: 0, fact });
-        self.screen.happened(&Event::fact(SessionId::new("s"), recorded));
+        self.screen.handle_event(&Event::fact(SessionId::new("s"), recorded));
     }
 
     fn started(&mut self) {
@@ -62,11 +62,12 @@ impl Bench {
 
     fn delta(&mut self, item: u64, offset: u64, text: &str) {
         let delta = ItemDelta { item: ItemId(item), channel: Channel::Text, offset, text: text.into() };
-        self.screen.happened(&Event { session: Some(SessionId::new("s")), body: EventBody::Delta(delta) });
+        self.screen
+            .handle_event(&Event { session: Some(SessionId::new("s")), body: EventBody::Delta(delta) });
     }
 
     fn key(&mut self, code: KeyCode) {
-        self.screen.key(KeyEvent::new(code, KeyModifiers::NONE));
+        self.screen.handle_key(KeyEvent::new(code, KeyModifiers::NONE));
     }
 
     fn text(&mut self, text: &str) {
@@ -86,9 +87,9 @@ impl Bench {
         lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Deeds other than look-ups.
+    /// Effects other than completion requests.
     fn effects(&mut self) -> Vec<Effect> {
-        let mut effects = self.screen.take_deeds();
+        let mut effects = self.screen.take_effects();
         effects.retain(|effect| !matches!(effect, Effect::Commands { .. } | Effect::Contexts { .. }));
         effects
     }
@@ -193,7 +194,7 @@ fn nothing_a_terminal_obeys_is_drawn() {
     bench.fact(Fact::SessionChanged {
         change: SessionSettings { title: Some(evil.into()), ..SessionSettings::default() },
     });
-    bench.screen.paste(evil);
+    bench.screen.handle_paste(evil);
     let seen = bench.seen(80, 30);
     assert!(seen.chars().all(|c| c == '\n' || (!c.is_control() && c != '\u{202e}')), "{seen:?}");
     assert!(!seen.contains("evil") && !seen.contains("[2J"), "{seen}");
@@ -289,7 +290,7 @@ fn a_form_of_a_server_is_filled_in() {
     bench.key(KeyCode::Char('2'));
     assert!(bench.seen(80, 24).contains("big · [small]"));
     bench.key(KeyCode::Enter);
-    bench.screen.paste("0.5");
+    bench.screen.handle_paste("0.5");
     bench.key(KeyCode::Enter);
     assert!(bench.seen(80, 24).contains("Enter sends"));
     bench.key(KeyCode::Enter);
@@ -357,7 +358,7 @@ fn a_form_takes_no_escape_and_no_paste_before_it_can_be_read() {
     bench.started();
     bench.fact(form(1, schema.clone()));
     bench.later(Duration::from_millis(50));
-    bench.screen.paste("a line");
+    bench.screen.handle_paste("a line");
     assert_eq!(bench.screen.input.text(), "a line");
     let seen = bench.seen(80, 24);
     assert!(seen.contains("> a line") && seen.contains("Tab: answer"), "{seen}");
@@ -365,7 +366,7 @@ fn a_form_takes_no_escape_and_no_paste_before_it_can_be_read() {
     bench.started();
     bench.fact(form(1, schema));
     bench.later(Duration::from_millis(400));
-    bench.screen.paste("docs");
+    bench.screen.handle_paste("docs");
     assert_eq!(bench.screen.input.text(), "", "later it is the form's");
     bench.key(KeyCode::Esc);
     let answer = Answer::Deny { remember: false, reason: None };
@@ -385,18 +386,18 @@ fn an_odd_form_is_declined_only_while_it_is_open() {
     // Its process ended before it could be settled.
     bench.replayed(form(2, odd()));
     bench.replayed(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Interrupted });
-    bench.screen.caught_up();
+    bench.screen.finish_replay();
     assert_eq!(bench.effects(), []);
     let seen = bench.seen(80, 24);
     assert!(!seen.contains("declined"), "{seen}");
     bench.replayed(Fact::TurnStarted { turn: TurnId(2), model: "fake/m1".into() });
     bench.replayed(approval(3, 1));
     bench.replayed(form(4, odd()));
-    bench.screen.caught_up();
+    bench.screen.finish_replay();
     assert_eq!(bench.effects(), [], "not its turn yet");
     bench.fact(Fact::AskSettled { id: AskId(3), answer: Answer::Cancelled });
     assert_eq!(bench.effects(), [declined(4)]);
-    bench.screen.caught_up();
+    bench.screen.finish_replay();
     assert_eq!(bench.effects(), [], "once");
     let seen = bench.seen(80, 24);
     assert_eq!(seen.matches("so it was declined").count(), 1, "{seen}");
@@ -416,10 +417,10 @@ fn an_odd_form_of_another_process_is_not_answered() {
     assert!(seen.contains("cannot be shown") && !seen.contains("declined"), "{seen}");
     bench.fact(Fact::AskSettled { id: AskId(1), answer: Answer::Cancelled });
     bench.fact(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Done });
-    bench.screen.take_deeds();
+    bench.screen.take_effects();
     assert!(!bench.seen(80, 24).contains("cannot be shown"));
     // The other one has let go of the chat: the next turn is ours.
-    bench.screen.update(Update::Sent);
+    bench.screen.apply_update(Update::Sent);
     bench.started();
     bench.fact(form(2, odd()));
     let answer = Answer::Deny { remember: false, reason: None };
@@ -436,7 +437,7 @@ fn the_light_palette_can_be_read_on_white() {
         ```rust\n// comment\nfn main() { let x = \"text\"; let y = 42; call(x); }\n```\n\n```diff\n@@ -1 +1 @@\n-old\n+new\n```\n";
     bench.fact(Fact::ItemEnded { item: item(2, said(code)) });
     bench.fact(Fact::ItemEnded { item: item(3, call(ToolState::Done)) });
-    bench.screen.key(KeyEvent::new(KeyCode::Char('o'), KeyModifiers::CONTROL));
+    bench.screen.handle_key(KeyEvent::new(KeyCode::Char('o'), KeyModifiers::CONTROL));
     for level in [Level::Info, Level::Warning, Level::Error] {
         bench.fact(Fact::Notice { notice: Notice { level, text: "Something to read.".into() } });
     }
@@ -451,7 +452,7 @@ fn the_light_palette_can_be_read_on_white() {
     bench.key(KeyCode::F(1));
     colors.extend(foregrounds(&mut bench));
     bench.key(KeyCode::F(1));
-    bench.screen.key(KeyEvent::new(KeyCode::Char('t'), KeyModifiers::CONTROL));
+    bench.screen.handle_key(KeyEvent::new(KeyCode::Char('t'), KeyModifiers::CONTROL));
     colors.extend(foregrounds(&mut bench));
     assert!(colors.len() >= 6, "the palette is seen at work: {colors:?}");
     for color in colors {
@@ -491,7 +492,7 @@ fn contrast_on_white(color: Color) -> f64 {
             let at = at - 16;
             (level(at / 36), level(at / 6), level(at))
         }
-        _ => (255, 255, 255),
+        Color::Reset | Color::White | Color::Indexed(_) => (255, 255, 255),
     };
     let linear = |part: u8| {
         let part = f64::from(part) / 255.0;
@@ -524,7 +525,7 @@ fn what_was_not_said_comes_back() {
     assert_eq!(bench.effects(), [Effect::Steer("also this".into())]);
     assert!(bench.seen(80, 24).contains("» also this"));
     bench.fact(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Stopped });
-    assert_eq!(bench.effects(), [Effect::TakeBack]);
+    assert_eq!(bench.effects(), [Effect::WithdrawSteering]);
     assert_eq!(bench.screen.input.text(), "also this");
 }
 
@@ -620,9 +621,9 @@ fn every_size_and_every_key_are_survived() {
     for round in 0..4000_u32 {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let pick = |count: usize, shift: u32| ((state >> shift) as usize) % count;
-        bench.screen.key(KeyEvent::new(codes[pick(codes.len(), 8)], modifiers[pick(4, 16)]));
+        bench.screen.handle_key(KeyEvent::new(codes[pick(codes.len(), 8)], modifiers[pick(4, 16)]));
         bench.later(Duration::from_millis(200));
-        bench.screen.take_deeds();
+        bench.screen.take_effects();
         if round.is_multiple_of(3) {
             bench.seen((state >> 4) as u16 % 90, (state >> 12) as u16 % 40);
         }
