@@ -6,7 +6,7 @@
 use apiui::check::check;
 use apiui::customize::{Outcome, Turn, wish};
 use apiui::plan::{Options, Plan, plan};
-use apiui::print::{NotOurs, plan_of, print_whole};
+use apiui::print::{UnknownModule, plan_of, print_whole};
 use rpc::Fault;
 use serde_json::value::RawValue;
 
@@ -90,7 +90,7 @@ fn printed(plan: &Plan) -> Result<String, Fault> {
     }
 }
 
-fn not_ours(reason: &NotOurs) -> Fault {
+fn not_ours(reason: &UnknownModule) -> Fault {
     to_wire::customization_failed(format!(
         "{reason} Without a language model only code as it was generated can be changed. Generate the interface again, \
          or add a model. Nothing was changed."
