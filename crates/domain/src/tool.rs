@@ -37,8 +37,29 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON schema of the input, an object.
     pub input_schema: Value,
-    /// Runs change nothing outside; several may run at once.
-    pub read_only: bool,
+    pub effect: ToolEffect,
+}
+
+/// What runs of a tool can do, as the tool declares it. Policy depends on this alone, never on a tool's name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ToolEffect {
+    /// Changes nothing; several calls may run at once.
+    Reads,
+    /// Shows a change without making it; offered only where changes are forbidden.
+    Previews,
+    /// Changes files at the paths that its review names.
+    WritesFiles,
+    /// Runs programs.
+    RunsCommands,
+    /// Anything else, such as the tools of MCP servers.
+    Other,
+}
+
+impl ToolEffect {
+    pub fn is_read_only(self) -> bool {
+        matches!(self, Self::Reads | Self::Previews)
+    }
 }
 
 impl ToolSpec {
@@ -54,8 +75,8 @@ pub struct Scope {
     pub session: SessionId,
     /// Absolute, resolved workspace folders; the first is the working directory.
     pub roots: Arc<[PathBuf]>,
-    /// The plan behavior: nothing may be changed, only listed commands run.
-    pub plan: bool,
+    /// The behavior forbids changes: only commands that read may run.
+    pub read_only: bool,
     /// Shell commands this session remembers as allowed.
     pub remembered: Arc<[String]>,
 }
@@ -91,7 +112,7 @@ pub struct Invocation {
     /// The call was approved with its paths outside the workspace.
     pub outside_allowed: bool,
     pub cancel: CancellationToken,
-    pub port: Arc<dyn ToolContext>,
+    pub context: Arc<dyn ToolContext>,
 }
 
 /// What a running tool may ask of the engine.

@@ -6,25 +6,52 @@ use config::Settings;
 use domain::Failure;
 use domain::command::{SessionSettings as Change, known_behavior};
 use domain::model::ModelInfo;
-use domain::tool::Tool;
+use domain::tool::{Tool, ToolEffect};
 
 use crate::session::SessionContext;
 
-/// Tools that change files have no place in a plan.
-const CHANGING: [&str; 3] = ["write_file", "edit_file", "move_file"];
-/// Only a plan previews.
-const PLANNING: [&str; 1] = ["preview_file_change"];
+/// A behavior that is there without configuration.
+struct BuiltIn {
+    name: &'static str,
+    /// Other names of it; the empty name means the default.
+    aliases: &'static [&'static str],
+    system_prompt: &'static str,
+    /// Nothing may be changed.
+    read_only: bool,
+}
 
-/// `code` is another name of `agent`; an empty name means the default.
+/// The default first.
+const BUILT_IN: [BuiltIn; 2] = [
+    BuiltIn {
+        name: "agent",
+        aliases: &["code", ""],
+        system_prompt: include_str!("texts/agent.md"),
+        read_only: false,
+    },
+    BuiltIn { name: "plan", aliases: &[], system_prompt: include_str!("texts/plan.md"), read_only: true },
+];
+
+fn built_in(name: &str) -> Option<&'static BuiltIn> {
+    BUILT_IN.iter().find(|known| known.name == name || known.aliases.contains(&name))
+}
+
+/// The one name of a behavior: `code` is another name of `agent`, and an empty name means the default.
 pub fn canonical(name: &str) -> &str {
-    match name {
-        "code" | "agent" | "" => "agent",
-        other => other,
-    }
+    built_in(name).map_or(name, |known| known.name)
+}
+
+/// Whether the behavior forbids changes.
+pub fn is_read_only(name: &str) -> bool {
+    built_in(name).is_some_and(|known| known.read_only)
+}
+
+/// Our own instructions for a behavior; a behavior of the user's without instructions has those of the default.
+pub fn system_prompt(name: &str) -> &'static str {
+    built_in(name).unwrap_or(&BUILT_IN[0]).system_prompt
 }
 
 pub fn names(settings: &Settings) -> Vec<String> {
-    let mut names = vec!["agent".to_owned(), "plan".to_owned()];
+    let mut names: Vec<String> = BUILT_IN.iter().map(|known| known.name.to_owned()).collect();
     for (name, behavior) in &settings.behaviors {
         let name = canonical(name).to_owned();
         if behavior.primary && !names.contains(&name) {
@@ -37,7 +64,11 @@ pub fn names(settings: &Settings) -> Vec<String> {
 /// A default that cannot be chosen is none.
 pub fn default_name(settings: &Settings) -> String {
     let name = canonical(&settings.default_behavior);
-    if names(settings).iter().any(|known| known == name) { name.to_owned() } else { "agent".to_owned() }
+    if names(settings).iter().any(|known| known == name) {
+        name.to_owned()
+    } else {
+        BUILT_IN[0].name.to_owned()
+    }
 }
 
 /// Gives the behavior of a change its one name, and refuses one that cannot be chosen; `now` may always stay.
@@ -56,7 +87,7 @@ pub fn tools(shared: &SessionContext, behavior: Option<&str>, model: &ModelInfo)
     if !model.tools {
         return Vec::new();
     }
-    let plan = behavior.map(canonical) == Some("plan");
+    let read_only = is_read_only(behavior.unwrap_or_default());
     let settings = &shared.surroundings.settings;
     let own = behavior.and_then(|name| settings.behaviors.get(canonical(name)));
     let disabled: Vec<&String> =
@@ -64,10 +95,8 @@ pub fn tools(shared: &SessionContext, behavior: Option<&str>, model: &ModelInfo)
     let mut tools = shared.tools();
     tools.retain(|tool| {
         let spec = tool.spec();
-        let left_out: &[&str] = if plan { &CHANGING } else { &PLANNING };
-        let native = spec.server == "eca";
         let off = disabled.iter().any(|name| **name == spec.name || **name == spec.offered_name());
-        let misplaced = native && left_out.contains(&spec.name.as_str());
+        let misplaced = spec.effect == if read_only { ToolEffect::WritesFiles } else { ToolEffect::Previews };
         !(off || misplaced)
     });
     tools

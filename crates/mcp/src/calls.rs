@@ -40,7 +40,7 @@ struct Table {
 
 /// One call under way.
 pub(crate) struct Call {
-    pub port: Arc<dyn ToolContext>,
+    pub context: Arc<dyn ToolContext>,
     /// Cancelled when the call is over.
     pub over: CancellationToken,
     pulse: watch::Sender<Pulse>,
@@ -72,11 +72,11 @@ pub(crate) async fn call(
     client: &Client,
     tool: &str,
     arguments: &Value,
-    port: Arc<dyn ToolContext>,
+    context: Arc<dyn ToolContext>,
     stop: &CancellationToken,
     deadline: Duration,
 ) -> Result<CallResult, Broken> {
-    let entry = client.calls.enter(port);
+    let entry = client.calls.enter(context);
     let params = CallParams { name: tool, arguments, meta: Meta { progress_token: entry.number } };
     let mut request = client.outgoing.request("tools/call", &params, FAR);
     let mut pulse = entry.call.pulse.subscribe();
@@ -107,9 +107,9 @@ pub(crate) async fn call(
 }
 
 impl Calls {
-    fn enter(&self, port: Arc<dyn ToolContext>) -> Entry<'_> {
+    fn enter(&self, context: Arc<dyn ToolContext>) -> Entry<'_> {
         let call = Arc::new(Call {
-            port,
+            context,
             over: CancellationToken::new(),
             pulse: watch::Sender::default(),
             shown: Mutex::default(),
@@ -173,8 +173,8 @@ impl Call {
             None => progress.progress.to_string(),
         };
         match progress.message.as_deref().map(|message| line(message, LONGEST_PROGRESS)) {
-            Some(message) if !message.is_empty() => self.port.output(&format!("{message} ({count})\n")),
-            _ => self.port.output(&format!("{count}\n")),
+            Some(message) if !message.is_empty() => self.context.output(&format!("{message} ({count})\n")),
+            _ => self.context.output(&format!("{count}\n")),
         }
     }
 }

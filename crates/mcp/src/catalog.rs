@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::command::SlashArgument;
-use domain::tool::{Resource, ServerPrompt, ToolSpec};
+use domain::tool::{Resource, ServerPrompt, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -173,7 +173,7 @@ fn read_tool(server: &str, item: &RawValue) -> Result<Option<Definition>, String
         origin: Origin::Mcp,
         description: tidy(&description, LONGEST_DESCRIPTION),
         input_schema,
-        read_only: false,
+        effect: ToolEffect::Other,
     };
     Ok(Some(Definition { wire_name: tool.name, spec, read_only_hint, digest }))
 }
@@ -265,6 +265,6 @@ mod tests {
             read_tool("s", &item).ok().flatten().unwrap()
         };
         assert_ne!(read(true).digest, read(false).digest);
-        assert!(!read(true).spec.read_only);
+        assert_eq!(read(true).spec.effect, ToolEffect::Other);
     }
 }

@@ -45,7 +45,7 @@ fn read(server: &str, params: Params<'_>) -> Result<AskKind, Fault> {
 
 async fn ask(call: Arc<Call>, form: AskKind, responder: Responder) {
     let answer = tokio::select! {
-        answer = call.port.ask(form) => answer,
+        answer = call.context.ask(form) => answer,
         () = call.over.cancelled() => Answer::Cancelled,
         () = responder.cancelled() => Answer::Cancelled,
     };

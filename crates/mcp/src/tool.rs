@@ -1,6 +1,6 @@
 //! One tool of a server as the engine sees it.
 //!
-//! A server's hints are not believed where believing could hurt: a call is never `harmless` and never `read_only`, so
+//! A server's hints are not believed where believing could hurt: a call is never `harmless` and never declared as `Reads`, so
 //! that it is always asked by default and never runs beside others. The read-only hint does one thing: without it the
 //! plan behavior refuses the call; with it the user is asked there as everywhere.
 
@@ -45,13 +45,13 @@ impl Tool for McpTool {
 
 impl McpTool {
     async fn carry_out(&self, invocation: Invocation) -> ToolResult {
-        let Invocation { input, cancel, port, .. } = invocation;
+        let Invocation { input, cancel, context, .. } = invocation;
         let client = match self.state.client_for(&self.definition) {
             Ok(client) => client,
             Err(failure) => return ToolResult::error(failure.to_string()),
         };
         let deadline = self.state.options.call_deadline;
-        match calls::call(&client, &self.definition.wire_name, &input, port, &cancel, deadline).await {
+        match calls::call(&client, &self.definition.wire_name, &input, context, &cancel, deadline).await {
             Ok(result) => content::of_call(result),
             Err(Broken::Stopped) => ToolResult::error("The call was stopped before the server answered."),
             Err(Broken::Failed(reason)) => {

@@ -325,5 +325,5 @@ fn without_notice(shown: &str) -> &str {
 }
 
 fn workspace_scope(roots: &[PathBuf]) -> Scope {
-    Scope { session: SessionId::new(""), roots: roots.into(), plan: false, remembered: Arc::new([]) }
+    Scope { session: SessionId::new(""), roots: roots.into(), read_only: false, remembered: Arc::new([]) }
 }

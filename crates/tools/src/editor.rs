@@ -17,7 +17,7 @@ use crate::tool::glob::{FoundFiles, compile, full_pattern};
 
 /// The bytes an editor has of a file; `None` where it has none or too many.
 pub async fn read_bytes(path: &ResolvedPath, max: u64, call: &Invocation, files: &Files) -> Option<Vec<u8>> {
-    if !call.port.abilities().read_bytes {
+    if !call.context.abilities().read_bytes {
         return None;
     }
     match call_editor(HostCall::ReadBytes { path: path.path().to_owned() }, call, files).await {
@@ -28,7 +28,7 @@ pub async fn read_bytes(path: &ResolvedPath, max: u64, call: &Invocation, files:
 
 /// Why an editor says that there is nothing to read at a path; `None` where there is or where it cannot tell.
 pub async fn check_readable(path: &ResolvedPath, call: &Invocation, files: &Files) -> Option<String> {
-    if !call.port.abilities().stat {
+    if !call.context.abilities().stat {
         return None;
     }
     let shown = path.shown();
@@ -51,7 +51,7 @@ pub async fn find_files(
     files: &Arc<Files>,
 ) -> Result<Option<FoundFiles>, String> {
     let root = call.scope.roots.first().filter(|root| folder.path().starts_with(root)).cloned();
-    let (true, Some(root)) = (call.port.abilities().glob, root) else { return Ok(None) };
+    let (true, Some(root)) = (call.context.abilities().glob, root) else { return Ok(None) };
     let below = folder.path().strip_prefix(&root).unwrap_or(Path::new(""));
     let Some(asked) = below.join(full_pattern(pattern)).to_str().map(str::to_owned) else { return Ok(None) };
     let Ok(HostReply::Paths(paths)) = call_editor(HostCall::Glob { pattern: asked }, call, files).await
@@ -88,7 +88,7 @@ pub async fn run_in_terminal(
     // The editor ends the command in time and then tells its output.
     let deadline = time + files.limits.host_time;
     let reply =
-        unless_cancelled(&call.cancel, call.port.host(HostCall::Terminal(terminal), deadline)).await?;
+        unless_cancelled(&call.cancel, call.context.host(HostCall::Terminal(terminal), deadline)).await?;
     match reply {
         Ok(HostReply::Terminal { output, truncated, exit_code }) => {
             Ok(describe_result(&output, truncated, exit_code, time, files.limits.output_bytes))
@@ -124,6 +124,6 @@ fn describe_result(
 }
 
 async fn call_editor(request: HostCall, call: &Invocation, files: &Files) -> Result<HostReply, Failure> {
-    let reply = unless_cancelled(&call.cancel, call.port.host(request, files.limits.host_time)).await;
+    let reply = unless_cancelled(&call.cancel, call.context.host(request, files.limits.host_time)).await;
     reply.unwrap_or_else(|stopped| Err(Failure::user(stopped)))
 }

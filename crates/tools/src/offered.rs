@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::Origin;
 use domain::{BoxFuture, Review, Tool, ToolSpec};
 use schemars::JsonSchema;
@@ -22,7 +22,7 @@ pub(crate) trait BuiltInTool: Send + Sync + 'static {
 
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
-    const READ_ONLY: bool;
+    const EFFECT: ToolEffect;
 
     fn review(&self, input: Self::Input, scope: &Scope) -> Result<Review, String>;
 
@@ -41,7 +41,7 @@ pub(crate) fn into_tool<T: BuiltInTool>(tool: T) -> Arc<dyn Tool> {
         origin: Origin::Native,
         description: T::DESCRIPTION.to_owned(),
         input_schema: schema::<T::Input>(),
-        read_only: T::READ_ONLY,
+        effect: T::EFFECT,
     };
     Arc::new(ToolAdapter { spec, tool })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use config::{Environment, Inputs};
 use domain::host::Grants;
-use domain::tool::{Review, Scope, ToolSpec};
+use domain::tool::{Review, Scope, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
 use domain::{Failure, SessionId};
 use engine::approval::{self, Case, Decision, Remembered};
@@ -41,8 +41,12 @@ fn explain(name: &str, input: &str, plan: bool) -> Result<(&'static str, String)
     let roots = crate::workspaces::current_folder();
     let resolved =
         config::resolve(&environment, &Inputs { workspace_roots: roots.clone(), ..Inputs::default() });
-    let scope =
-        Scope { session: SessionId::new("explain"), roots: roots.into(), plan, remembered: Arc::from([]) };
+    let scope = Scope {
+        session: SessionId::new("explain"),
+        roots: roots.into(),
+        read_only: plan,
+        remembered: Arc::from([]),
+    };
     let (spec, review) = find(name, &input, &scope)?;
     let rules = approval::rules_for(&resolved.settings, if plan { "plan" } else { "agent" });
     let verdict = approval::decide(&Case {
@@ -51,7 +55,7 @@ fn explain(name: &str, input: &str, plan: bool) -> Result<(&'static str, String)
         input: &input,
         review: &review,
         remembered: &Remembered::default(),
-        plan,
+        read_only: plan,
         trust: false,
         can_ask: true,
         granted: Grants::None,
@@ -84,7 +88,7 @@ fn find(name: &str, input: &Value, scope: &Scope) -> Result<(ToolSpec, Review), 
         origin: Origin::Mcp,
         description: String::new(),
         input_schema: json!({}),
-        read_only: false,
+        effect: ToolEffect::Other,
     };
     Ok((spec, Review { changes: true, ..Review::default() }))
 }

@@ -71,7 +71,7 @@ fn no_spelling_gets_around_a_rule() {
         let scope = Scope {
             session: SessionId::new("s"),
             roots: roots.into(),
-            plan: false,
+            read_only: false,
             remembered: Arc::from([]),
         };
         let review = tool.review(&input, &scope).expect("a review");
@@ -82,7 +82,7 @@ fn no_spelling_gets_around_a_rule() {
             input: &input,
             review: &review,
             remembered,
-            plan: false,
+            read_only: false,
             trust,
             can_ask: true,
             granted: Grants::None,
@@ -216,7 +216,7 @@ impl Shell {
         let scope = Scope {
             session: SessionId::new("s"),
             roots: self.roots().into(),
-            plan,
+            read_only: plan,
             remembered: remembered.commands().into(),
         };
         let review = self.tool.review(&json!({"command": command}), &scope).expect("a review");
@@ -245,7 +245,7 @@ impl Shell {
             input: &json!({"command": command}),
             review: &review,
             remembered,
-            plan,
+            read_only: plan,
             trust,
             can_ask: true,
             granted: Grants::None,

@@ -6,7 +6,8 @@
 
 use config::{Approval, ApprovalRules, Rule, Settings};
 use domain::host::Grants;
-use domain::tool::{Review, ToolSpec};
+use domain::tool::{Review, ToolEffect, ToolSpec};
+use domain::tool_call::Origin;
 use regex::RegexBuilder;
 use serde_json::Value;
 
@@ -17,7 +18,8 @@ pub struct Case<'a> {
     pub input: &'a Value,
     pub review: &'a Review,
     pub remembered: &'a Remembered,
-    pub plan: bool,
+    /// The behavior forbids changes.
+    pub read_only: bool,
     pub trust: bool,
     /// A person can be asked.
     pub can_ask: bool,
@@ -65,7 +67,7 @@ pub fn rules_for(settings: &Settings, behavior: &str) -> ApprovalRules {
 impl Remembered {
     pub fn allow(&mut self, spec: &ToolSpec, review: &Review) {
         if review.keys.is_empty() {
-            if spec.name != "shell_command" {
+            if spec.effect != ToolEffect::RunsCommands {
                 self.tools.push(spec.offered_name());
             }
         } else if review.must_ask.is_none() {
@@ -135,8 +137,8 @@ fn by_rules(case: &Case<'_>) -> Verdict {
     if let Some(rule) = denied {
         return Verdict::new(Decision::Deny, format!("Forbidden by {rule}."));
     }
-    if case.plan && review.changes {
-        return Verdict::new(Decision::Deny, "The plan behavior changes nothing; switch to agent to do it.");
+    if case.read_only && review.changes {
+        return Verdict::new(Decision::Deny, "This behavior changes nothing; switch to agent to do it.");
     }
     if remembered.denied.contains(&spec.offered_name()) {
         return Verdict::new(Decision::Deny, "The user refused this tool for the rest of the session.");
@@ -192,12 +194,11 @@ fn by_default(case: &Case<'_>) -> Verdict {
 fn grants(case: &Case<'_>) -> bool {
     match case.granted {
         Grants::None => false,
-        Grants::Read => case.spec.read_only && case.review.outside.is_empty(),
+        Grants::Read => case.spec.effect.is_read_only() && case.review.outside.is_empty(),
         Grants::Edit => {
             case.review.outside.is_empty()
-                && case.spec.server == "eca"
-                && (case.spec.read_only
-                    || matches!(case.spec.name.as_str(), "write_file" | "edit_file" | "move_file"))
+                && case.spec.origin == Origin::Native
+                && (case.spec.effect.is_read_only() || case.spec.effect == ToolEffect::WritesFiles)
         }
         Grants::All => true,
     }

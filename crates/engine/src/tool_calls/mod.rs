@@ -19,6 +19,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use crate::behavior;
 use crate::tool_calls::approval::{Decision, Verdict};
 use crate::tool_calls::context::CallContext;
 use crate::turn::Turn;
@@ -78,7 +79,7 @@ pub async fn run(
             Err(failure) => return CallsEnded::Stop(Outcome::Failed { failure }),
         }
     }
-    let together = ready.iter().all(|call| call.tool.spec().read_only);
+    let together = ready.iter().all(|call| call.tool.spec().effect.is_read_only());
     let mut ended = Vec::new();
     if together {
         ended = join_all(ready.into_iter().map(|call| carry_out(turn, call))).await;
@@ -271,7 +272,7 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: Revie
         scope: scope(turn),
         outside_allowed: !review.outside.is_empty(),
         cancel: cancel.clone(),
-        port: port.clone(),
+        context: port.clone(),
     };
     let since = Instant::now();
     let result = run_guarded(turn, tool, invocation).await;
@@ -325,7 +326,7 @@ fn decide(turn: &Turn, tool: &dyn Tool, input: &Value, review: &Review) -> Verdi
         (state.remembered.clone(), state.settings.clone())
     };
     let abilities = turn.host.as_ref().map(|host| host.abilities.clone()).unwrap_or_default();
-    let behavior = crate::behavior::canonical(settings.behavior.as_deref().unwrap_or_default());
+    let behavior = behavior::canonical(settings.behavior.as_deref().unwrap_or_default());
     let rules = approval::rules_for(&turn.shared.surroundings.settings, behavior);
     approval::decide(&approval::Case {
         rules: &rules,
@@ -333,7 +334,7 @@ fn decide(turn: &Turn, tool: &dyn Tool, input: &Value, review: &Review) -> Verdi
         input,
         review,
         remembered: &remembered,
-        plan: behavior == "plan",
+        read_only: behavior::is_read_only(behavior),
         trust: settings.trust.unwrap_or(false),
         can_ask: abilities.approvals,
         granted: abilities.grants,
@@ -345,7 +346,7 @@ fn scope(turn: &Turn) -> Scope {
     Scope {
         session: turn.shared.id.clone(),
         roots: turn.shared.roots.clone(),
-        plan: state.settings.behavior.as_deref() == Some("plan"),
+        read_only: behavior::is_read_only(state.settings.behavior.as_deref().unwrap_or_default()),
         remembered: state.remembered.commands().into(),
     }
 }

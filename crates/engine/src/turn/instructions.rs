@@ -6,14 +6,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::model::ModelInfo;
+use domain::tool::{Tool, ToolEffect};
+use domain::tool_call::Origin;
 
 use crate::behavior::canonical;
 use crate::session::SessionContext;
 use crate::session::actor::Actor;
 
-const AGENT: &str = include_str!("../texts/agent.md");
-const PLAN: &str = include_str!("../texts/plan.md");
 const SMALL: &str = include_str!("../texts/small.md");
+
+/// Marks of lines in our texts, and the kind of tool that each depends on.
+const MARKS: [(&str, ToolEffect); 3] = [
+    ("{writes files}", ToolEffect::WritesFiles),
+    ("{runs commands}", ToolEffect::RunsCommands),
+    ("{previews}", ToolEffect::Previews),
+];
 
 /// Files with instructions are cut here.
 const FILE_LIMIT: usize = 32 << 10;
@@ -45,8 +52,7 @@ pub fn make(shared: &SessionContext, behavior: &str, model: &ModelInfo) -> Vec<A
         .or(settings.prompts.chat.as_ref());
     let own = own.and_then(|own| own.known()).map(str::to_owned);
     let tools = crate::behavior::tools(shared, Some(behavior), model);
-    let has = |name: &str| tools.iter().any(|tool| tool.spec().server == "eca" && tool.spec().name == name);
-    let base = own.unwrap_or_else(|| filled(if behavior == "plan" { PLAN } else { AGENT }, has));
+    let base = own.unwrap_or_else(|| filled(crate::behavior::system_prompt(behavior), &tools));
     let mut text = base.trim().to_owned();
     text.push_str("\n\nWorkspace:");
     for root in shared.roots.iter() {
@@ -69,11 +75,18 @@ pub fn make(shared: &SessionContext, behavior: &str, model: &ModelInfo) -> Vec<A
     vec![text.into()]
 }
 
-/// A line of ours that begins with `{tool}` is there only with that tool.
-fn filled(template: &str, has: impl Fn(&str) -> bool) -> String {
-    let line = |line: &str| match line.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
-        Some((tool, rest)) => has(tool).then(|| rest.to_owned()),
-        None => Some(line.to_owned()),
+/// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered.
+fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
+    let is_offered = |effect| {
+        tools.iter().any(|tool| tool.spec().origin == Origin::Native && tool.spec().effect == effect)
+    };
+    let line = |line: &str| {
+        for (mark, effect) in MARKS {
+            if let Some(rest) = line.strip_prefix(mark) {
+                return is_offered(effect).then(|| rest.to_owned());
+            }
+        }
+        Some(line.to_owned())
     };
     template.lines().filter_map(line).collect::<Vec<_>>().join("\n")
 }

@@ -195,7 +195,7 @@ fn expand(
     let scope = Scope {
         session: shared.id.clone(),
         roots: shared.roots.clone(),
-        plan: false,
+        read_only: false,
         remembered: Arc::from([]),
     };
     let port = Arc::new(CallContext::new(

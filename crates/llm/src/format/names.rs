@@ -84,7 +84,7 @@ mod tests {
             origin: Origin::Mcp,
             description: String::new(),
             input_schema: json!({"type": "object"}),
-            read_only: true,
+            effect: domain::tool::ToolEffect::Reads,
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) fn tool(server: &str, name: &str) -> ToolSpec {
         origin: Origin::Native,
         description: format!("Does {name}."),
         input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
-        read_only: true,
+        effect: domain::tool::ToolEffect::Reads,
     }
 }
 

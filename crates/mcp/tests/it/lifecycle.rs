@@ -12,7 +12,7 @@ async fn a_good_server_offers_its_tools_prompts_and_resources() {
     assert_eq!((running.tools.len(), running.error, running.command.as_str()), (17, None, "python3"));
     let names: Vec<String> = servers.tools().iter().map(|tool| tool.spec().offered_name()).collect();
     assert!(names.contains(&"good__files_read".to_owned()), "{names:?}");
-    assert!(servers.tools().iter().all(|tool| !tool.spec().read_only));
+    assert!(servers.tools().iter().all(|tool| !tool.spec().effect.is_read_only()));
     assert!(*bench.changes.lock().unwrap() >= 2, "starting and running were told");
     let result = call(&servers, "good__files_read", json!({})).await;
     assert_eq!(said(&result.parts), "read");

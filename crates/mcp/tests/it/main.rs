@@ -179,14 +179,14 @@ fn tool(source: &dyn ToolSource, name: &str) -> Arc<dyn Tool> {
 }
 
 fn invocation(input: Value, port: Arc<Port>, cancel: CancellationToken) -> Invocation {
-    Invocation { item: ItemId(1), input, scope: scope(), outside_allowed: false, cancel, port }
+    Invocation { item: ItemId(1), input, scope: scope(), outside_allowed: false, cancel, context: port }
 }
 
 fn scope() -> Scope {
     Scope {
         session: SessionId::new("test"),
         roots: Arc::from(Vec::new()),
-        plan: false,
+        read_only: false,
         remembered: Arc::from(Vec::new()),
     }
 }

@@ -90,7 +90,7 @@ impl Files {
         call: &Invocation,
     ) -> Result<CurrentFile, String> {
         let document = self.blocking(path, |files, path| files.load_document(&path)).await?;
-        let abilities = call.port.abilities();
+        let abilities = call.context.abilities();
         let text = if abilities.read_text { self.client_text(path, call).await? } else { None };
         let Some(text) = text else {
             // A client that cannot read a file may still create one.
@@ -178,7 +178,7 @@ impl Files {
         call: &Invocation,
     ) -> Result<Option<String>, String> {
         let read = HostCall::ReadText { path: path.path().to_owned() };
-        match unless_cancelled(&call.cancel, call.port.host(read, self.limits.host_time)).await? {
+        match unless_cancelled(&call.cancel, call.context.host(read, self.limits.host_time)).await? {
             Ok(HostReply::Text(text)) => Ok(Some(text)),
             Ok(_) | Err(_) => Ok(None),
         }
@@ -211,12 +211,12 @@ impl Files {
         let shown = path.shown();
         let write = HostCall::WriteText { path: path.path().to_owned(), text: text.to_owned() };
         // Not given up when the call is stopped: whether it was written must be known.
-        call.port
+        call.context
             .host(write, self.limits.host_time)
             .await
             .map_err(|failure| format!("The editor did not write {shown}: {failure}"))?;
         let read = HostCall::ReadText { path: path.path().to_owned() };
-        match call.port.host(read, self.limits.host_time).await {
+        match call.context.host(read, self.limits.host_time).await {
             Ok(HostReply::Text(back)) if back == text => Ok(()),
             Ok(HostReply::Text(back)) => {
                 self.seen.record(

@@ -1,7 +1,7 @@
 //! `ask_user`: a question of the model to the user.
 
 use domain::ask::Choice;
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::{Answer, AskKind, Review};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,7 +24,7 @@ impl BuiltInTool for AskUser {
 
     const NAME: &'static str = "ask_user";
     const DESCRIPTION: &'static str = "Ask the user when a decision is theirs. The answer is the result.";
-    const READ_ONLY: bool = true;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, _: &Scope) -> Result<Review, String> {
         if input.question.trim().is_empty() {
@@ -34,12 +34,12 @@ impl BuiltInTool for AskUser {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        if !call.port.abilities().questions {
+        if !call.context.abilities().questions {
             return Err("Nobody can be asked here. Decide yourself and say what you assumed.".to_owned());
         }
         let options = input.options.into_iter().map(|label| Choice { label, description: None }).collect();
         let question = AskKind::Question { text: input.question, options, freeform: true };
-        match unless_cancelled(&call.cancel, call.port.ask(question)).await? {
+        match unless_cancelled(&call.cancel, call.context.ask(question)).await? {
             Answer::Text { text } => Ok(ToolResult::text(text)),
             Answer::Form { data } => Ok(ToolResult::text(data.to_string())),
             Answer::Allow { .. } => Ok(ToolResult::text("Yes.")),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::Review;
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -35,7 +35,7 @@ impl BuiltInTool for BackgroundJob {
 
     const NAME: &'static str = "background_job";
     const DESCRIPTION: &'static str = "List, read or end jobs of shell_command.";
-    const READ_ONLY: bool = false;
+    const EFFECT: ToolEffect = ToolEffect::RunsCommands;
 
     fn review(&self, input: Input, _: &Scope) -> Result<Review, String> {
         let summary = match input.action {

@@ -1,7 +1,7 @@
 //! `compact_chat`: the model's summary takes the place of the history. The engine does the rest.
 
 use domain::Review;
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,7 +19,7 @@ impl BuiltInTool for CompactChat {
 
     const NAME: &'static str = "compact_chat";
     const DESCRIPTION: &'static str = "Replace the chat so far by a summary. Only when asked to compact.";
-    const READ_ONLY: bool = false;
+    const EFFECT: ToolEffect = ToolEffect::Other;
 
     fn review(&self, input: Input, _: &Scope) -> Result<Review, String> {
         if input.summary.trim().is_empty() {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::{CancellationToken, Review};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,7 +41,7 @@ impl BuiltInTool for DirectoryTree {
 
     const NAME: &'static str = "directory_tree";
     const DESCRIPTION: &'static str = "List a folder as a tree. Leaves out what git ignores.";
-    const READ_ONLY: bool = true;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review::default();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::Review;
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::{Details, Location};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,7 +44,7 @@ impl BuiltInTool for EditFile {
     const NAME: &'static str = "edit_file";
     const DESCRIPTION: &'static str = "Replace text in a file. original_content must be there exactly once unless \
                                        all_occurrences is set.";
-    const READ_ONLY: bool = false;
+    const EFFECT: ToolEffect = ToolEffect::WritesFiles;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let (path, change) = input.into_change();

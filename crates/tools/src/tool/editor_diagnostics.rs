@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use domain::host::Diagnostic;
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::{HostCall, HostReply, Review};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ impl BuiltInTool for EditorDiagnostics {
 
     const NAME: &'static str = "editor_diagnostics";
     const DESCRIPTION: &'static str = "Errors and warnings that the editor shows.";
-    const READ_ONLY: bool = true;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review =
@@ -44,14 +44,14 @@ impl BuiltInTool for EditorDiagnostics {
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
         let path = input.path.filter(|path| !path.is_empty());
         let path = path.map(|path| self.files.paths.resolve_approved(&path, &call)).transpose()?;
-        if !call.port.abilities().diagnostics {
+        if !call.context.abilities().diagnostics {
             return Err(
                 "The editor cannot tell diagnostics. Run the project's own checks with shell_command."
                     .to_owned(),
             );
         }
         let request = HostCall::Diagnostics { path: path.map(|path| path.path().to_owned()) };
-        match unless_cancelled(&call.cancel, call.port.host(request, self.files.limits.host_time)).await? {
+        match unless_cancelled(&call.cancel, call.context.host(request, self.files.limits.host_time)).await? {
             Ok(HostReply::Diagnostics(all)) => Ok(ToolResult::text(self.describe(&all, &call.scope))),
             Ok(_) => Err("The editor gave no diagnostics. Run the project's own checks.".to_owned()),
             Err(failure) => Err(format!("The editor gave no diagnostics: {failure}")),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::{CancellationToken, Review};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ impl BuiltInTool for FetchUrl {
 
     const NAME: &'static str = "fetch_url";
     const DESCRIPTION: &'static str = "Fetch a web page as text.";
-    const READ_ONLY: bool = true;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, _: &Scope) -> Result<Review, String> {
         if !input.url.starts_with("http://") && !input.url.starts_with("https://") {

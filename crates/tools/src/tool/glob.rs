@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::{CancellationToken, Review};
 use globset::GlobBuilder;
 use schemars::JsonSchema;
@@ -46,7 +46,7 @@ impl BuiltInTool for Glob {
 
     const NAME: &'static str = "glob";
     const DESCRIPTION: &'static str = "Find files by name pattern. Leaves out what git ignores.";
-    const READ_ONLY: bool = true;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review { summary: format!("Looking for {}", input.pattern), ..Review::default() };

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::{CancellationToken, Review};
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -52,7 +52,7 @@ impl BuiltInTool for Grep {
 
     const NAME: &'static str = "grep";
     const DESCRIPTION: &'static str = "Search file contents. Leaves out what git ignores.";
-    const READ_ONLY: bool = true;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review { summary: format!("Searching for {}", input.pattern), ..Review::default() };

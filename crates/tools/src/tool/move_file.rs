@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::Review;
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::Location;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ impl BuiltInTool for MoveFile {
 
     const NAME: &'static str = "move_file";
     const DESCRIPTION: &'static str = "Move or rename a file or folder. The destination must not exist.";
-    const READ_ONLY: bool = false;
+    const EFFECT: ToolEffect = ToolEffect::WritesFiles;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review { changes: true, ..Review::default() };

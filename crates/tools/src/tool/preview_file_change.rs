@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::Review;
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::Details;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -47,7 +47,7 @@ impl BuiltInTool for PreviewFileChange {
 
     const NAME: &'static str = "preview_file_change";
     const DESCRIPTION: &'static str = "Show the user what edit_file would do, without doing it.";
-    const READ_ONLY: bool = true;
+    const EFFECT: ToolEffect = ToolEffect::Previews;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let (path, change) = input.into_change();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::Location;
 use domain::{Part, Review};
 use schemars::JsonSchema;
@@ -46,7 +46,7 @@ impl BuiltInTool for ReadFile {
     const NAME: &'static str = "read_file";
     const DESCRIPTION: &'static str =
         "Read a text file or look at an image. Paths may be relative to the workspace.";
-    const READ_ONLY: bool = true;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review::default();
@@ -73,8 +73,11 @@ impl BuiltInTool for ReadFile {
         if let Some(image) = self.read_image_from_editor(&path, &call).await {
             return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
         }
-        let in_client =
-            if call.port.abilities().read_text { self.files.client_text(&path, &call).await? } else { None };
+        let in_client = if call.context.abilities().read_text {
+            self.files.client_text(&path, &call).await?
+        } else {
+            None
+        };
         let session = call.scope.session.clone();
         let read = move |files: &Files, path: ResolvedPath| {
             if let Some(image) = load_image(&path, files.limits.image_bytes)? {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::Review;
 use domain::host::Terminal;
-use domain::tool::{Invocation, Scope, ToolContext, ToolResult};
+use domain::tool::{Invocation, Scope, ToolContext, ToolEffect, ToolResult};
 use domain::tool_call::{Details, ShellPart};
 use process::{End, Finished, OutputLimit, Spawn};
 use schemars::JsonSchema;
@@ -61,7 +61,7 @@ impl BuiltInTool for ShellCommand {
 
     const NAME: &'static str = "shell_command";
     const DESCRIPTION: &'static str = "Run a bash line. Nothing can be typed into it.";
-    const READ_ONLY: bool = false;
+    const EFFECT: ToolEffect = ToolEffect::RunsCommands;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         if input.command.trim().is_empty() {
@@ -107,7 +107,7 @@ impl BuiltInTool for ShellCommand {
             ));
         }
         let reads = line.read_only() && paths.reasons.is_empty();
-        if call.scope.plan && !(reads && paths.outside.is_empty()) {
+        if call.scope.read_only && !(reads && paths.outside.is_empty()) {
             return Err("The plan behavior runs only commands that change nothing.".to_owned());
         }
         if let Some(label) = input.background {
@@ -117,14 +117,14 @@ impl BuiltInTool for ShellCommand {
         let limits = &self.files.limits;
         let asked = input.timeout.map(|millis| Duration::from_millis(millis as u64));
         let time = asked.unwrap_or(limits.shell_time).min(limits.max_shell_time);
-        if call.port.abilities().terminal {
+        if call.context.abilities().terminal {
             let terminal = self.terminal(input.command, &folder, reads, time);
             return editor::run_in_terminal(terminal, time, &call, &self.files).await;
         }
         let spawn = self.spawn(&input.command, &folder, reads);
         let half = limits.output_bytes / 2;
         let spawn = spawn.deadline(time).limit(OutputLimit { head: half, tail: half });
-        let stream = OutputStream::new(call.port.clone());
+        let stream = OutputStream::new(call.context.clone());
         let finished = spawn
             .run_with(&call.cancel, |_, bytes| stream.push(bytes))
             .await
@@ -205,13 +205,13 @@ const QUIET_GIT: &[(&str, &str)] = &[
 
 /// Bytes as they come, shown as whole characters.
 struct OutputStream {
-    port: Arc<dyn ToolContext>,
+    context: Arc<dyn ToolContext>,
     rest: Mutex<Vec<u8>>,
 }
 
 impl OutputStream {
-    fn new(port: Arc<dyn ToolContext>) -> Self {
-        Self { port, rest: Mutex::default() }
+    fn new(context: Arc<dyn ToolContext>) -> Self {
+        Self { context, rest: Mutex::default() }
     }
 
     fn push(&self, bytes: &[u8]) {
@@ -225,14 +225,14 @@ impl OutputStream {
         };
         let ready: Vec<u8> = rest.drain(..complete).collect();
         if !ready.is_empty() {
-            self.port.output(&String::from_utf8_lossy(&ready));
+            self.context.output(&String::from_utf8_lossy(&ready));
         }
     }
 
     fn finish(&self) {
         let rest = std::mem::take(&mut *self.rest.lock().unwrap_or_else(PoisonError::into_inner));
         if !rest.is_empty() {
-            self.port.output(&String::from_utf8_lossy(&rest));
+            self.context.output(&String::from_utf8_lossy(&rest));
         }
     }
 }

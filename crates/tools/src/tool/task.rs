@@ -2,7 +2,7 @@
 
 use domain::Review;
 use domain::item::{PlanEntry, PlanStatus};
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::Details;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -62,7 +62,7 @@ impl BuiltInTool for Task {
     const NAME: &'static str = "task";
     const DESCRIPTION: &'static str = "Replace the task list the user sees. For work of several steps; give all tasks \
                                        each time.";
-    const READ_ONLY: bool = true;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, _: &Scope) -> Result<Review, String> {
         let entries = input.into_entries()?;

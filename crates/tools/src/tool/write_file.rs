@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::Review;
-use domain::tool::{Invocation, Scope, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -28,7 +28,7 @@ impl BuiltInTool for WriteFile {
     const NAME: &'static str = "write_file";
     const DESCRIPTION: &'static str =
         "Create a file (and its folders) or replace all of it. Prefer edit_file for changes.";
-    const READ_ONLY: bool = false;
+    const EFFECT: ToolEffect = ToolEffect::WritesFiles;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         self.files.review(&input.path, &Change::WriteAll { content: input.content }, scope)

@@ -35,7 +35,7 @@ impl Bench {
         let scope = Scope {
             session: SessionId::new("test"),
             roots: vec![root.clone()].into(),
-            plan: false,
+            read_only: false,
             remembered: Arc::new([]),
         };
         let (source, port) = (BuiltInTools::new(options), Arc::default());
@@ -69,7 +69,7 @@ impl Bench {
             scope: self.scope.clone(),
             outside_allowed: self.outside_allowed,
             cancel: self.cancel.clone(),
-            port: self.port.clone(),
+            context: self.port.clone(),
         };
         self.tool(name).run(call).await
     }

@@ -170,7 +170,7 @@ async fn what_a_line_needs() {
 async fn planning_runs_only_what_reads() {
     let mut bench = Bench::new();
     bench.write("a.txt", "text\n");
-    bench.scope.plan = true;
+    bench.scope.read_only = true;
     assert_eq!(bench.good("shell_command", json!({"command": "cat a.txt"})).await, "text");
     for line in ["touch b", "cat a.txt > b", "cat $(ls)", "sh -c 'cat a.txt'", "cat /etc/passwd"] {
         bench.bad("shell_command", json!({"command": line})).await;
