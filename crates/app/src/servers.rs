@@ -47,7 +47,7 @@ fn options(resolved: &Resolved, roots: &[PathBuf], changes: &engine::CatalogChan
 
 fn catalog_notifier(changes: &engine::CatalogChanges) -> Arc<dyn Fn() + Send + Sync> {
     let changes = changes.clone();
-    Arc::new(move || changes.tell(CatalogKind::ToolServers))
+    Arc::new(move || changes.publish(CatalogKind::ToolServers))
 }
 
 fn server_config(name: &str, server: &McpServer) -> ServerConfig {

@@ -115,7 +115,7 @@ impl WorkspaceTexts {
         tokio::spawn(async move {
             let signed_in = server.finish(&device).await.and_then(|it| credentials.put(github::PROVIDER, it));
             match signed_in {
-                Ok(()) => changes.tell(CatalogKind::Models),
+                Ok(()) => changes.publish(CatalogKind::Models),
                 Err(failure) => tracing::warn!(%failure, "the sign-in failed"),
             }
         });

@@ -58,7 +58,7 @@ impl Workspaces {
 }
 
 impl WorkspaceSource for Workspaces {
-    fn surroundings(&self, workspace: &WorkspaceSpec) -> Arc<Workspace> {
+    fn workspace(&self, workspace: &WorkspaceSpec) -> Arc<Workspace> {
         let roots = workspace.roots.clone();
         let inputs = Inputs {
             workspace_roots: roots.clone(),
@@ -133,7 +133,7 @@ impl Workspaces {
             tokio::time::sleep(DISCOVERY_DELAY).await;
             let newer = models::use_cached_list(&environment);
             if models.discover().await || newer {
-                changes.tell(CatalogKind::Models);
+                changes.publish(CatalogKind::Models);
             }
         });
     }

@@ -95,7 +95,7 @@ impl<S: 'static> FrontendLink<S> {
     }
 
     /// Sends a command that has no reply.
-    pub async fn tell(&mut self, command: Command) {
+    pub async fn post(&mut self, command: Command) {
         if let Some(link) = &self.link {
             let _ = link.commands.send(command).await;
         }
@@ -107,7 +107,7 @@ impl<S: 'static> FrontendLink<S> {
         make: impl FnOnce(Reply<T>) -> Command,
     ) -> BoxFuture<'static, Result<T, Failure>> {
         let (reply, answer) = reply();
-        self.tell(make(reply)).await;
+        self.post(make(reply)).await;
         Box::pin(answer)
     }
 
@@ -119,7 +119,7 @@ impl<S: 'static> FrontendLink<S> {
     ) {
         let (reply, answer) = reply();
         self.later(answer, then);
-        self.tell(make(reply)).await;
+        self.post(make(reply)).await;
     }
 
     /// See [`Pending::later`].
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_not_attached_is_told_so() {
+    async fn a_command_without_an_engine_fails() {
         let (engine, _commands) = engine();
         let mut front = FrontendLink::<Option<Failure>>::new(engine);
         front.call(|reply| Command::Shutdown { reply }, |failed, reply| *failed = reply.err()).await;

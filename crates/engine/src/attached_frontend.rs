@@ -18,7 +18,7 @@ pub struct AttachedFrontend {
     pub events: EventSender,
     pub calls: mpsc::Sender<HostRequest>,
     /// Of its workspace; `None` before it entered one.
-    pub surroundings: Option<Arc<Workspace>>,
+    pub workspace: Option<Arc<Workspace>>,
     /// What new chats of it begin with.
     pub defaults: SessionSettings,
 }

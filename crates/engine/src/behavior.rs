@@ -8,7 +8,7 @@ use domain::command::{SessionSettings as Change, known_behavior};
 use domain::model::ModelInfo;
 use domain::tool::{Tool, ToolEffect};
 
-use crate::session::SessionContext;
+use crate::session::Session;
 
 /// A behavior that is there without configuration.
 struct BuiltIn {
@@ -83,16 +83,16 @@ pub fn welcome(settings: &Settings) -> String {
 }
 
 /// The tools a model is offered, in a stable order.
-pub fn tools(shared: &SessionContext, behavior: Option<&str>, model: &ModelInfo) -> Vec<Arc<dyn Tool>> {
+pub fn tools(session: &Session, behavior: Option<&str>, model: &ModelInfo) -> Vec<Arc<dyn Tool>> {
     if !model.tools {
         return Vec::new();
     }
     let read_only = is_read_only(behavior.unwrap_or_default());
-    let settings = &shared.surroundings.settings;
+    let settings = &session.workspace.settings;
     let own = behavior.and_then(|name| settings.behaviors.get(canonical(name)));
     let disabled: Vec<&String> =
         settings.tools.disabled.iter().chain(own.into_iter().flat_map(|own| &own.disabled_tools)).collect();
-    let mut tools = shared.tools();
+    let mut tools = session.tools();
     tools.retain(|tool| {
         let spec = tool.spec();
         let off = disabled.iter().any(|name| **name == spec.name || **name == spec.offered_name());

@@ -32,7 +32,7 @@ pub use workspace::{NamedText, Texts, Workspace, WorkspaceSource};
 pub struct CatalogChanges(mpsc::UnboundedSender<CatalogKind>);
 
 impl CatalogChanges {
-    pub fn tell(&self, kind: CatalogKind) {
+    pub fn publish(&self, kind: CatalogKind) {
         let _ = self.0.send(kind);
     }
 }

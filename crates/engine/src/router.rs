@@ -51,7 +51,7 @@ impl Router {
                     Some(envelope) => self.take(envelope),
                     None => break,
                 },
-                Some(kind) = changes.recv() => self.tell_all(EventBody::Catalog(kind)),
+                Some(kind) = changes.recv() => self.publish_to_all(EventBody::Catalog(kind)),
             }
         }
     }
@@ -92,7 +92,7 @@ impl Router {
             abilities: port.abilities,
             events: port.events,
             calls: port.host,
-            surroundings: None,
+            workspace: None,
             defaults: SessionSettings::default(),
         };
         self.fronts.insert(front, port);
@@ -100,17 +100,17 @@ impl Router {
 
     /// Commands that change nothing.
     fn query(&mut self, front: FrontendId, command: Command) {
-        let surroundings = match self.surroundings_of(front) {
-            Ok(surroundings) => surroundings,
+        let workspace = match self.workspace_of(front) {
+            Ok(workspace) => workspace,
             Err(failure) => return refuse(command, failure),
         };
         let store = self.store.clone();
         match command {
             Command::Catalog { reply } => {
-                let _ = reply.send(Ok(surroundings.catalog()));
+                let _ = reply.send(Ok(workspace.catalog()));
             }
             Command::Servers { reply } => {
-                let _ = reply.send(Ok(surroundings.servers()));
+                let _ = reply.send(Ok(workspace.servers()));
             }
             // A chat may have servers of its own, and these prompts. Who asks does not join it.
             Command::SlashCommands { session: Some(session), query, reply } if self.is_live(&session) => {
@@ -120,35 +120,35 @@ impl Router {
                 }
             }
             Command::SlashCommands { query, reply, .. } => {
-                let _ = reply.send(Ok(slash::list(None, &surroundings, &query)));
+                let _ = reply.send(Ok(slash::list(None, &workspace, &query)));
             }
             other => {
-                tokio::spawn(answer_query(store, surroundings, other));
+                tokio::spawn(answer_query(store, workspace, other));
             }
         }
     }
 
     fn enter(&mut self, front: FrontendId, workspace: WorkspaceSpec, reply: Reply<domain::command::Catalog>) {
-        let surroundings = self.surroundings(workspace);
+        let workspace = self.workspace(workspace);
         if let Some(front) = self.fronts.get_mut(&front) {
-            front.surroundings = Some(surroundings.clone());
+            front.workspace = Some(workspace.clone());
         }
-        surroundings.files.warm(&surroundings.roots);
-        let _ = reply.send(Ok(surroundings.catalog()));
+        workspace.files.warm(&workspace.roots);
+        let _ = reply.send(Ok(workspace.catalog()));
     }
 
-    fn surroundings(&mut self, workspace: WorkspaceSpec) -> Arc<Workspace> {
+    fn workspace(&mut self, workspace: WorkspaceSpec) -> Arc<Workspace> {
         if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == workspace) {
             return known.clone();
         }
-        let made = self.source.surroundings(&workspace);
+        let made = self.source.workspace(&workspace);
         self.known.push((workspace, made.clone()));
         made
     }
 
-    fn surroundings_of(&mut self, front: FrontendId) -> Result<Arc<Workspace>, Failure> {
-        let known = self.fronts.get(&front).ok_or_else(Failure::closed)?.surroundings.clone();
-        Ok(known.unwrap_or_else(|| self.surroundings(WorkspaceSpec::default())))
+    fn workspace_of(&mut self, front: FrontendId) -> Result<Arc<Workspace>, Failure> {
+        let known = self.fronts.get(&front).ok_or_else(Failure::closed)?.workspace.clone();
+        Ok(known.unwrap_or_else(|| self.workspace(WorkspaceSpec::default())))
     }
 
     fn open(
@@ -183,18 +183,18 @@ impl Router {
         if let Some(roots) = workspace {
             must_be_folders(roots)?;
             // A front-end that names a workspace per session works there from now on.
-            let surroundings = self.surroundings(WorkspaceSpec { roots: roots.to_vec(), options: None });
+            let workspace = self.workspace(WorkspaceSpec { roots: roots.to_vec(), options: None });
             if let Some(front) = self.fronts.get_mut(&front) {
-                front.surroundings = Some(surroundings);
+                front.workspace = Some(workspace);
             }
         }
-        let surroundings = self.surroundings_of(front)?;
-        crate::behavior::settle(settings, None, &surroundings.settings)?;
+        let workspace = self.workspace_of(front)?;
+        crate::behavior::settle(settings, None, &workspace.settings)?;
         let front = self.fronts.get(&front).ok_or_else(Failure::closed)?;
         let (client, mut all) = (front.abilities.client.clone(), front.defaults.clone());
         all.apply(settings);
-        all.behavior.get_or_insert_with(|| crate::behavior::default_name(&surroundings.settings));
-        let workspace = surroundings.roots.clone();
+        all.behavior.get_or_insert_with(|| crate::behavior::default_name(&workspace.settings));
+        let workspace = workspace.roots.clone();
         Ok(Create { workspace, settings: all, parent: None, client, facts: Vec::new() })
     }
 
@@ -204,8 +204,8 @@ impl Router {
         front: FrontendId,
         mut change: SessionSettings,
     ) -> Result<SessionSettings, Failure> {
-        let surroundings = self.surroundings_of(front)?;
-        crate::behavior::settle(&mut change, None, &surroundings.settings)?;
+        let workspace = self.workspace_of(front)?;
+        crate::behavior::settle(&mut change, None, &workspace.settings)?;
         let front = self.fronts.get_mut(&front).ok_or_else(Failure::closed)?;
         front.defaults.apply(&change);
         Ok(front.defaults.clone())
@@ -221,13 +221,13 @@ impl Router {
         if self.is_live(&id) {
             return None;
         }
-        let surroundings = self.surroundings_of(front).ok()?;
+        let workspace = self.workspace_of(front).ok()?;
         let own_sources = if servers.is_empty() {
             Vec::new()
         } else {
-            self.source.session_servers(servers, &surroundings.roots)
+            self.source.session_servers(servers, &workspace.roots)
         };
-        Some(Start { id, store: self.store.clone(), surroundings, own_sources, create })
+        Some(Start { id, store: self.store.clone(), workspace, own_sources, create })
     }
 
     fn is_live(&self, session: &SessionId) -> bool {
@@ -272,7 +272,7 @@ impl Router {
         reply: Reply<domain::command::SessionInfo>,
     ) {
         let id = SessionId::new(uuid::Uuid::now_v7().to_string());
-        let (Ok(surroundings), Some(front)) = (self.surroundings_of(front), self.fronts.get(&front).cloned())
+        let (Ok(workspace), Some(front)) = (self.workspace_of(front), self.fronts.get(&front).cloned())
         else {
             let _ = reply.send(Err(Failure::closed()));
             return;
@@ -293,12 +293,12 @@ impl Router {
                     return;
                 }
             };
-            let start = Start { id, store, surroundings, own_sources: Vec::new(), create: Some(create) };
+            let start = Start { id, store, workspace, own_sources: Vec::new(), create: Some(create) };
             actor::run_with(start, incoming).await;
         });
     }
 
-    fn tell_all(&self, body: EventBody) {
+    fn publish_to_all(&self, body: EventBody) {
         for front in self.fronts.values() {
             front.events.push(Event { session: None, body: body.clone() });
         }
@@ -307,7 +307,7 @@ impl Router {
     /// Every session stops its turn and flushes; then the servers end.
     fn shutdown(&mut self, reply: Reply<()>) {
         let sessions: Vec<_> = self.sessions.drain().map(|(_, mailbox)| mailbox).collect();
-        let known: Vec<_> = self.known.drain(..).map(|(_, surroundings)| surroundings).collect();
+        let known: Vec<_> = self.known.drain(..).map(|(_, workspace)| workspace).collect();
         tokio::spawn(async move {
             let waits = sessions.into_iter().map(|mailbox| async move {
                 let (reply, done) = oneshot::channel();
@@ -316,8 +316,7 @@ impl Router {
                 }
             });
             futures_util::future::join_all(waits).await;
-            let ends =
-                known.iter().flat_map(|surroundings| &surroundings.sources).map(|source| source.shutdown());
+            let ends = known.iter().flat_map(|workspace| &workspace.sources).map(|source| source.shutdown());
             let _ = tokio::time::timeout(SHUTDOWN, futures_util::future::join_all(ends)).await;
             let _ = reply.send(Ok(()));
         });
@@ -355,8 +354,8 @@ fn addressee(command: &Command) -> Option<(SessionId, Reach)> {
     }
 }
 
-async fn answer_query(store: Arc<dyn Store>, surroundings: Arc<Workspace>, command: Command) {
-    let (files, roots) = (&surroundings.files, &surroundings.roots);
+async fn answer_query(store: Arc<dyn Store>, workspace: Arc<Workspace>, command: Command) {
+    let (files, roots) = (&workspace.files, &workspace.roots);
     match command {
         Command::Read { session, after, limit, reply } => {
             let read = store.read(&session, after, limit).await;
@@ -368,7 +367,7 @@ async fn answer_query(store: Arc<dyn Store>, surroundings: Arc<Workspace>, comma
         Command::Contexts { query, kind, reply, .. } => {
             let mut contexts = files.query(roots, &query, kind).await;
             if kind == domain::command::ContextQuery::All {
-                contexts.extend(resources(&surroundings, &query));
+                contexts.extend(resources(&workspace, &query));
             }
             let _ = reply.send(Ok(contexts));
         }
@@ -382,7 +381,7 @@ async fn answer_query(store: Arc<dyn Store>, surroundings: Arc<Workspace>, comma
             let _ = reply.send(files.glob(roots, pattern).await);
         }
         Command::Complete { completion, deltas, reply } => {
-            let completed = completion::run(surroundings.models.as_ref(), completion, deltas).await;
+            let completed = completion::run(workspace.models.as_ref(), completion, deltas).await;
             if let Some(cost) = completed.as_ref().ok().and_then(|it| it.cost) {
                 spending::charge_day(store.as_ref(), cost).await;
             }
@@ -390,7 +389,7 @@ async fn answer_query(store: Arc<dyn Store>, surroundings: Arc<Workspace>, comma
         }
         Command::ServerAction { name, action, reply } => {
             let found =
-                surroundings.sources.iter().find(|source| source.servers().iter().any(|s| s.name == name));
+                workspace.sources.iter().find(|source| source.servers().iter().any(|s| s.name == name));
             let acted = match found {
                 Some(source) => source.act(&name, action).await,
                 None => Err(Failure::user(format!("There is no server {name}."))),
@@ -401,9 +400,9 @@ async fn answer_query(store: Arc<dyn Store>, surroundings: Arc<Workspace>, comma
     }
 }
 
-fn resources(surroundings: &Workspace, query: &str) -> Vec<domain::command::Context> {
+fn resources(workspace: &Workspace, query: &str) -> Vec<domain::command::Context> {
     let query = query.to_lowercase();
-    let all = surroundings.sources.iter().flat_map(|source| source.resources());
+    let all = workspace.sources.iter().flat_map(|source| source.resources());
     all.filter(|resource| {
         resource.name.to_lowercase().contains(&query) || resource.uri.to_lowercase().contains(&query)
     })

@@ -1,6 +1,6 @@
 //! Money: what each call used and cost, the caps that stop before the next call, and what broke the cached prefix.
 //!
-//! Invariants: every call of a chat is on its account, whatever it was for; the day's account is shared by all
+//! Invariants: every call of a chat is on its account, whatever it was for; the day's account is session by all
 //! processes of the machine through the store; a cap is asked before a call, never after.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,7 @@ use domain::event::{Fact, Level, Notice, PrefixBreak, SessionUsage, Spent};
 use domain::model::{ModelInfo, Price, Prompt, Tokens};
 use domain::{Failure, FailureKind, Store};
 
-use crate::session::SessionContext;
+use crate::session::Session;
 
 /// The kind of the store's records that hold what was spent on a day.
 const DAYS: &str = "spent";
@@ -84,17 +84,17 @@ fn hash(fill: impl FnOnce(&mut DefaultHasher)) -> u64 {
 }
 
 /// A call of the conversation is about to be made: a break of the cached prefix is named in the log.
-pub fn begins(shared: &SessionContext, model: &str, prompt: &Prompt) {
-    let mut state = shared.state();
+pub fn begins(session: &Session, model: &str, prompt: &Prompt) {
+    let mut state = session.state();
     if let Some(reason) = state.prefix.next(model, prompt) {
-        tracing::info!(session = %shared.id, reason, "the cached prefix ends");
+        tracing::info!(session = %session.id, reason, "the cached prefix ends");
     }
 }
 
 /// A call of the conversation is over.
-pub fn answered(shared: &SessionContext, info: &ModelInfo, tokens: Tokens) -> SessionUsage {
+pub fn answered(session: &Session, info: &ModelInfo, tokens: Tokens) -> SessionUsage {
     let usage = {
-        let mut state = shared.state();
+        let mut state = session.state();
         let broken = state.prefix.over(&tokens, info.price.as_ref());
         let usage = &mut state.usage;
         usage.last = tokens;
@@ -107,18 +107,18 @@ pub fn answered(shared: &SessionContext, info: &ModelInfo, tokens: Tokens) -> Se
         enter(usage, "answers", &info.id, tokens, usage.last_cost);
         usage.clone()
     };
-    tell(shared, &usage, usage.last_cost);
+    tell(session, &usage, usage.last_cost);
     usage
 }
 
 /// A call beside the conversation is over: a title, a summary.
-pub fn beside(shared: &SessionContext, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
+pub fn beside(session: &Session, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
     let usage = {
-        let mut state = shared.state();
+        let mut state = session.state();
         enter(&mut state.usage, purpose, model, tokens, cost);
         state.usage.clone()
     };
-    tell(shared, &usage, cost);
+    tell(session, &usage, cost);
 }
 
 fn enter(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
@@ -144,12 +144,12 @@ fn enter(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens, c
 }
 
 /// Into the journal, and what it cost onto the day's account.
-fn tell(shared: &SessionContext, usage: &SessionUsage, cost: Option<f64>) {
-    shared.journal.note(Fact::UsageChanged { usage: usage.clone() });
+fn tell(session: &Session, usage: &SessionUsage, cost: Option<f64>) {
+    session.journal.note(Fact::UsageChanged { usage: usage.clone() });
     if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
-        let store = shared.store.clone();
+        let store = session.store.clone();
         let adding = tokio::spawn(async move { charge_day(store.as_ref(), cost).await });
-        shared.state().charging = Some(adding);
+        session.state().charging = Some(adding);
     }
 }
 
@@ -170,13 +170,13 @@ fn today() -> String {
 }
 
 /// A cap that forbids the next call to a model.
-pub async fn refused(shared: &SessionContext, limits: &TurnLimits, before: f64) -> Option<Failure> {
-    let charging = shared.state().charging.take();
+pub async fn refused(session: &Session, limits: &TurnLimits, before: f64) -> Option<Failure> {
+    let charging = session.state().charging.take();
     if let Some(charging) = charging {
         let _ = charging.await;
     }
-    let budget = shared.surroundings.settings.budget;
-    let chat = shared.state().usage.session_cost.unwrap_or(0.0);
+    let budget = session.workspace.settings.budget;
+    let chat = session.state().usage.session_cost.unwrap_or(0.0);
     let (run, run_setting) = match limits.max_cost {
         Some(cap) => (Some(cap), "--max-cost"),
         None => (budget.run, "budget.run"),
@@ -184,7 +184,7 @@ pub async fn refused(shared: &SessionContext, limits: &TurnLimits, before: f64) 
     let mut caps =
         vec![(run, chat - before, "This turn", run_setting), (budget.chat, chat, "This chat", "budget.chat")];
     if budget.day.is_some() {
-        match spent_today(shared.store.as_ref()).await {
+        match spent_today(session.store.as_ref()).await {
             Ok(day) => caps.push((budget.day, day, "Today's work on this machine", "budget.day")),
             // A cap that cannot be checked holds.
             Err(failure) => return Some(failure),

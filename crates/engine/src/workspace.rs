@@ -11,9 +11,9 @@ use domain::files::Files;
 use domain::model::Models;
 use domain::tool::{Tool, ToolServer, ToolSource};
 
-/// Makes the surroundings of a workspace. Called on the way to `initialize`: must not connect, spawn or walk.
+/// Makes the workspace of a workspace. Called on the way to `initialize`: must not connect, spawn or walk.
 pub trait WorkspaceSource: Send + Sync {
-    fn surroundings(&self, workspace: &WorkspaceSpec) -> Arc<Workspace>;
+    fn workspace(&self, workspace: &WorkspaceSpec) -> Arc<Workspace>;
 
     /// Tool servers that live with one session.
     fn session_servers(&self, servers: &[ServerSpec], roots: &[PathBuf]) -> Vec<Arc<dyn ToolSource>>;

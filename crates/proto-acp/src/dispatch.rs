@@ -324,7 +324,7 @@ async fn cancel(server: &mut Server, params: &str) {
     let session = SessionId::new(params.session_id.0);
     if let Some(chat) = server.chats.get_mut(&session) {
         chat.cancel();
-        server.engine.tell(Command::Cancel { session }).await;
+        server.engine.post(Command::Cancel { session }).await;
     }
 }
 

@@ -91,7 +91,7 @@ impl Server {
         for responder in waiting {
             self.respond(responder, &acp::PromptResponse::new(acp::StopReason::Cancelled));
         }
-        self.engine.tell(Command::Detach).await;
+        self.engine.post(Command::Detach).await;
         while let Some(then) = self.engine.pending.next().await {
             then(self);
             self.client.drain();

@@ -52,7 +52,7 @@ async fn chat(server: &mut Server, method: &str, value: Value, responder: Option
     match method {
         "chat/promptStop" => {
             if let Some(session) = session_of(&params) {
-                server.engine.tell(Command::Cancel { session }).await;
+                server.engine.post(Command::Cancel { session }).await;
             }
             server.respond(responder, wire::empty());
         }
@@ -135,7 +135,7 @@ pub(crate) async fn turn_to_draft(server: &mut Server) {
     }
     server.draft = true;
     (abilities.approvals, abilities.proposes_changes) = (false, true);
-    server.engine.tell(Command::Detach).await;
+    server.engine.post(Command::Detach).await;
     if let Err(failure) = server.engine.attach(abilities).await {
         tracing::error!(%failure, "the engine takes no draft client");
     }
@@ -214,7 +214,7 @@ async fn settle(server: &mut Server, method: &str, params: ChatParams, responder
         } else {
             Answer::Deny { remember: false, reason: params.reason }
         };
-        server.engine.tell(Command::Answer { session, ask, answer }).await;
+        server.engine.post(Command::Answer { session, ask, answer }).await;
     }
     server.respond(responder, wire::empty());
 }

@@ -94,7 +94,7 @@ impl Server {
             }
         }
         pending_logins::end(self);
-        self.engine.tell(Command::Detach).await;
+        self.engine.post(Command::Detach).await;
     }
 
     pub fn has_chats(&self) -> bool {

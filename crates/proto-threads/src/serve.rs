@@ -160,7 +160,7 @@ impl Server {
 
     /// Who closed its side may still wait for what the engine is about to answer.
     async fn last_words(&mut self) {
-        self.engine.tell(Command::Detach).await;
+        self.engine.post(Command::Detach).await;
         self.threads.clear();
         while self.outgoing.queued() > 0 || !self.engine.pending.is_empty() {
             match tokio::time::timeout(LAST_WORDS / 4, self.engine.pending.next()).await {

@@ -19,7 +19,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use crate::attached_frontend::AttachedFrontend;
 use crate::refusal::{refuse, reject_all};
-use crate::session::SessionContext;
+use crate::session::Session;
 use crate::session::audience::Audience;
 use crate::session::journal::Journal;
 use crate::session::state::History;
@@ -43,7 +43,7 @@ pub struct Message {
 pub struct Start {
     pub id: SessionId,
     pub store: Arc<dyn Store>,
-    pub surroundings: Arc<Workspace>,
+    pub workspace: Arc<Workspace>,
     pub own_sources: Vec<Arc<dyn ToolSource>>,
     /// Set: make the chat where it does not exist.
     pub create: Option<Create>,
@@ -109,7 +109,7 @@ pub(crate) struct Running {
 }
 
 pub(crate) struct Actor {
-    pub shared: Arc<SessionContext>,
+    pub session: Arc<Session>,
     /// Not here while a turn runs.
     pub history: Option<History>,
     turn: Option<Running>,
@@ -125,7 +125,7 @@ pub(crate) struct Actor {
 
 impl Actor {
     async fn load(start: Start) -> Result<Self, Failure> {
-        let Start { id, store, surroundings, own_sources, create } = start;
+        let Start { id, store, workspace, own_sources, create } = start;
         let mut history = read_all(store.as_ref(), &id, History::default()).await?;
         let exists = history.newest > 0;
         let audience = Audience::default();
@@ -135,22 +135,22 @@ impl Actor {
                 return Err(Failure::user(format!("There is no chat {id}."))
                     .hint("List the chats to see which exist."));
             }
-            return Ok(Self::assemble(id, store, journal, audience, surroundings, own_sources, history));
+            return Ok(Self::assemble(id, store, journal, audience, workspace, own_sources, history));
         };
         history.workspace = create.workspace.clone();
         history.settings = create.settings.clone();
-        let mut actor = Self::assemble(id, store, journal, audience, surroundings, own_sources, history);
+        let mut actor = Self::assemble(id, store, journal, audience, workspace, own_sources, history);
         actor.take_lease().await?;
         let Create { workspace, settings, parent, client, facts } = create;
         let mut all = vec![Fact::SessionOpened(SessionOpened { workspace, settings, parent, client })];
         all.extend(facts);
         // Not awaited: the first prompt shares its commit. A front-end that needs it durable flushes.
-        let recording = actor.shared.journal.record(all.clone());
+        let recording = actor.session.journal.record(all.clone());
         if let Some(history) = &mut actor.history {
             for (number, fact) in (1..).zip(all) {
                 history.fold(&domain::Recorded { number, at: now(), fact });
             }
-            actor.shared.skip_ids(history);
+            actor.session.skip_ids(history);
             actor.turns_made = history.next_turn;
         }
         drop(recording);
@@ -164,16 +164,15 @@ impl Actor {
         store: Arc<dyn Store>,
         journal: Journal,
         audience: Audience,
-        surroundings: Arc<Workspace>,
+        workspace: Arc<Workspace>,
         own_sources: Vec<Arc<dyn ToolSource>>,
         history: History,
     ) -> Self {
-        let roots = if history.workspace.is_empty() { &surroundings.roots } else { &history.workspace };
+        let roots = if history.workspace.is_empty() { &workspace.roots } else { &history.workspace };
         let roots: Arc<[PathBuf]> = roots.clone().into();
-        let shared =
-            SessionContext::new(id, store, journal, audience, surroundings, own_sources, roots, &history);
+        let session = Session::new(id, store, journal, audience, workspace, own_sources, roots, &history);
         Self {
-            shared: Arc::new(shared),
+            session: Arc::new(session),
             turn: None,
             leased: false,
             held_by: None,
@@ -190,7 +189,7 @@ impl Actor {
         if let Some(front) = &front
             && !matches!(command, Command::Close { .. } | Command::Delete { .. })
         {
-            self.shared.audience.add(front.id, front.events.clone());
+            self.session.audience.add(front.id, front.events.clone());
         }
         match command {
             Command::Open { reply, .. } | Command::Load { reply, .. } => {
@@ -206,7 +205,7 @@ impl Actor {
                     running.cancel.cancel();
                 }
             }
-            Command::Answer { ask, answer, .. } => self.shared.asks.settle(ask, answer),
+            Command::Answer { ask, answer, .. } => self.session.asks.settle(ask, answer),
             Command::Configure { change, reply, .. } => {
                 let _ = reply.send(self.configure(change).await);
             }
@@ -214,7 +213,7 @@ impl Actor {
                 let _ = reply.send(self.rollback(from).await);
             }
             Command::SlashCommands { query, reply, .. } => {
-                let _ = reply.send(Ok(slash::list(Some(&self.shared), &self.shared.surroundings, &query)));
+                let _ = reply.send(Ok(slash::list(Some(&self.session), &self.session.workspace, &query)));
             }
             Command::Close { reply, .. } => return self.close(front, reply).await,
             Command::Delete { reply, .. } => match self.delete().await {
@@ -230,9 +229,9 @@ impl Actor {
     /// One front-end lets go; with the last one the chat is put away.
     async fn close(&mut self, front: Option<AttachedFrontend>, reply: Reply<()>) -> ControlFlow<FinalReply> {
         if let Some(front) = &front {
-            self.shared.audience.remove(front.id);
+            self.session.audience.remove(front.id);
         }
-        if self.shared.audience.is_empty() {
+        if self.session.audience.is_empty() {
             return self.close_session(reply).await;
         }
         let _ = reply.send(Ok(()));
@@ -241,18 +240,18 @@ impl Actor {
 
     async fn close_session(&mut self, reply: Reply<()>) -> ControlFlow<FinalReply> {
         self.stop_turn().await;
-        let flushed = self.shared.journal.flush().await;
+        let flushed = self.session.journal.flush().await;
         ControlFlow::Break(Box::new(move || drop(reply.send(flushed))))
     }
 
     pub fn info(&self) -> SessionInfo {
-        let state = self.shared.state();
+        let state = self.session.state();
         SessionInfo {
-            id: self.shared.id.clone(),
-            workspace: self.shared.roots.to_vec(),
+            id: self.session.id.clone(),
+            workspace: self.session.roots.to_vec(),
             settings: state.settings.clone(),
             usage: state.usage.clone(),
-            newest: self.shared.journal.newest(),
+            newest: self.session.journal.newest(),
             busy: self.turn.is_some(),
             held_by: self.held_by.clone(),
             created_at: self.created_at,
@@ -295,13 +294,13 @@ impl Actor {
         let (history, outcome) = match ended {
             Ok(over) => (Some(over.history), over.outcome),
             Err(error) => {
-                tracing::error!(session = %self.shared.id, %error, "a turn broke");
+                tracing::error!(session = %self.session.id, %error, "a turn broke");
                 let failure = Failure::internal("The turn broke off because of a mistake of ours.")
                     .hint("The log has it; what was said is kept.");
                 (None, Outcome::Failed { failure })
             }
         };
-        let recording = self.shared.journal.record(vec![Fact::TurnEnded { turn: running.id, outcome }]);
+        let recording = self.session.journal.record(vec![Fact::TurnEnded { turn: running.id, outcome }]);
         if history.is_some() {
             self.history = history;
         } else {
@@ -331,14 +330,14 @@ impl Actor {
         self.reload().await;
         let closing = self.history.as_ref().map(History::closing_facts).unwrap_or_default();
         if !closing.is_empty() {
-            self.shared.journal.record(closing).done().await?;
+            self.session.journal.record(closing).done().await?;
             self.reload().await;
         }
         Ok(())
     }
 
     async fn take_lease(&mut self) -> Result<(), Failure> {
-        match self.shared.store.lease(&self.shared.id).await? {
+        match self.session.store.lease(&self.session.id).await? {
             Lease::Held => {
                 self.leased = true;
                 self.held_by = None;
@@ -351,36 +350,36 @@ impl Actor {
     /// Reads what is new in the journal into the history.
     async fn reload(&mut self) {
         let history = self.history.take().unwrap_or_default();
-        match read_all(self.shared.store.as_ref(), &self.shared.id, history.clone()).await {
+        match read_all(self.session.store.as_ref(), &self.session.id, history.clone()).await {
             Ok(history) => {
-                self.shared.journal.set_newest(history.newest);
-                self.shared.skip_ids(&history);
+                self.session.journal.set_newest(history.newest);
+                self.session.skip_ids(&history);
                 self.turns_made = self.turns_made.max(history.next_turn);
                 {
-                    let mut state = self.shared.state();
+                    let mut state = self.session.state();
                     state.settings = history.settings.clone();
                     state.usage = history.usage.clone();
                 }
                 self.history = Some(history);
             }
             Err(failure) => {
-                tracing::error!(session = %self.shared.id, %failure, "the journal cannot be read");
+                tracing::error!(session = %self.session.id, %failure, "the journal cannot be read");
                 self.history = Some(history);
             }
         }
     }
 
     fn follows(&self) -> bool {
-        self.held_by.is_some() && !self.shared.audience.is_empty()
+        self.held_by.is_some() && !self.session.audience.is_empty()
     }
 
     /// Tells what another process wrote.
     async fn follow(&mut self) {
-        let after = self.shared.journal.newest();
-        let Ok(page) = self.shared.store.read(&self.shared.id, after, PAGE).await else { return };
+        let after = self.session.journal.newest();
+        let Ok(page) = self.session.store.read(&self.session.id, after, PAGE).await else { return };
         for recorded in page {
-            self.shared.journal.set_newest(recorded.number);
-            self.shared.audience.tell(Event::fact(self.shared.id.clone(), Arc::new(recorded)));
+            self.session.journal.set_newest(recorded.number);
+            self.session.audience.publish(Event::fact(self.session.id.clone(), Arc::new(recorded)));
         }
     }
 
@@ -388,7 +387,7 @@ impl Actor {
         if self.turn.is_none() && text.is_some() {
             return Err(Failure::user("Nothing runs in this chat.").hint("Send it as a prompt."));
         }
-        let mut state = self.shared.state();
+        let mut state = self.session.state();
         state.steer = match (state.steer.take(), text) {
             (Some(before), Some(more)) => Some(format!("{before}\n{more}")),
             (_, text) => text,
@@ -400,10 +399,10 @@ impl Actor {
         &mut self,
         mut change: SessionSettings,
     ) -> Result<SessionSettings, Failure> {
-        let now = self.shared.state().settings.behavior.clone();
-        crate::behavior::settle(&mut change, now.as_deref(), &self.shared.surroundings.settings)?;
+        let now = self.session.state().settings.behavior.clone();
+        crate::behavior::settle(&mut change, now.as_deref(), &self.session.workspace.settings)?;
         let changed = {
-            let mut state = self.shared.state();
+            let mut state = self.session.state();
             let before = state.settings.clone();
             state.settings.apply(&change);
             state.settings != before
@@ -413,10 +412,10 @@ impl Actor {
             if let Some(history) = &mut self.history {
                 history.settings.apply(&change);
             }
-            self.shared.state().settings.apply(&change);
-            self.shared.journal.record(vec![Fact::SessionChanged { change }]).done().await?;
+            self.session.state().settings.apply(&change);
+            self.session.journal.record(vec![Fact::SessionChanged { change }]).done().await?;
         }
-        Ok(self.shared.state().settings.clone())
+        Ok(self.session.state().settings.clone())
     }
 
     async fn rollback(&mut self, from: Option<ItemId>) -> Result<(), Failure> {
@@ -435,8 +434,8 @@ impl Actor {
         };
         let keep = at.checked_sub(1).map(|last| history.items[last].id);
         let fact = Fact::HistoryReplaced { keep };
-        self.shared.state().prefix.break_because("rollback");
-        self.shared.journal.record(vec![fact.clone()]).done().await?;
+        self.session.state().prefix.break_because("rollback");
+        self.session.journal.record(vec![fact.clone()]).done().await?;
         let number = history.newest;
         history.fold(&domain::Recorded { number, at: now(), fact });
         Ok(())
@@ -450,8 +449,8 @@ impl Actor {
         if let Some(holder) = &self.held_by {
             return Err(taken(holder).hint("Close it there, then delete it."));
         }
-        self.shared.journal.flush().await?;
-        self.shared.store.delete(&self.shared.id).await.map(|_| ())
+        self.session.journal.flush().await?;
+        self.session.store.delete(&self.session.id).await.map(|_| ())
     }
 
     async fn stop_turn(&mut self) {
@@ -464,12 +463,12 @@ impl Actor {
 
     async fn end(&mut self) {
         self.stop_turn().await;
-        for source in &self.shared.own_sources {
+        for source in &self.session.own_sources {
             source.shutdown().await;
         }
         if self.leased {
-            let _ = self.shared.journal.flush().await;
-            let _ = self.shared.store.release(&self.shared.id).await;
+            let _ = self.session.journal.flush().await;
+            let _ = self.session.store.release(&self.session.id).await;
         }
     }
 }

@@ -28,7 +28,7 @@ impl Audience {
         self.fronts.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    pub fn tell(&self, event: Event) {
+    pub fn publish(&self, event: Event) {
         let fronts = self.fronts.read().unwrap_or_else(PoisonError::into_inner);
         let Some(((_, last), others)) = fronts.split_last() else { return };
         for (_, events) in others {

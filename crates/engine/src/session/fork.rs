@@ -7,7 +7,7 @@ use domain::item::ItemKind;
 use domain::store::{ListFilter, SessionSummary};
 use domain::{Failure, ItemId, Recorded, SessionId, Store, TurnId};
 
-use crate::session::SessionContext;
+use crate::session::Session;
 use crate::session::actor::{Actor, Create};
 
 /// Facts read at a time.
@@ -55,8 +55,8 @@ pub async fn forked(
 }
 
 /// `/resume`: the other chats of the workspace, to be named by number or id.
-pub async fn listed(shared: &SessionContext) -> Result<String, Failure> {
-    let chats = others(shared).await?;
+pub async fn listed(session: &Session) -> Result<String, Failure> {
+    let chats = others(session).await?;
     if chats.is_empty() {
         return Ok("There are no other chats of this workspace.".into());
     }
@@ -75,7 +75,7 @@ pub async fn taken_over(
     turn: TurnId,
     wanted: &str,
 ) -> Result<(Vec<Fact>, String), Failure> {
-    let shared = actor.shared.clone();
+    let session = actor.session.clone();
     let begun = actor.history.as_ref().is_some_and(|history| {
         history.items.iter().any(|item| matches!(item.kind, ItemKind::UserMessage { .. }))
     });
@@ -83,18 +83,18 @@ pub async fn taken_over(
         return Err(Failure::user("This chat has messages of its own.")
             .hint("Begin a new chat and resume there, or open the other one."));
     }
-    let chats = others(&shared).await?;
+    let chats = others(&session).await?;
     let numbered = wanted.parse::<usize>().ok().and_then(|number| chats.get(number.checked_sub(1)?));
     let chat =
         numbered.or_else(|| chats.iter().find(|chat| chat.id.as_str() == wanted)).ok_or_else(|| {
             Failure::user(format!("There is no chat {wanted} in this workspace."))
                 .hint("/resume lists them with their numbers.")
         })?;
-    let create = forked(shared.store.as_ref(), &chat.id, None, String::new()).await?;
+    let create = forked(session.store.as_ref(), &chat.id, None, String::new()).await?;
     let mut facts = Vec::new();
     for fact in create.facts {
         let Fact::ItemEnded { mut item } = fact else { continue };
-        item.id = ItemId(shared.next_item());
+        item.id = ItemId(session.next_item());
         item.turn = turn;
         if let Some(history) = &mut actor.history {
             history.put(item.clone());
@@ -105,9 +105,9 @@ pub async fn taken_over(
     Ok((facts, format!("This chat goes on where {title} was. The other one stays as it is.")))
 }
 
-async fn others(shared: &SessionContext) -> Result<Vec<SessionSummary>, Failure> {
+async fn others(session: &Session) -> Result<Vec<SessionSummary>, Failure> {
     let filter =
-        ListFilter { workspace: Some(shared.roots.to_vec()), limit: Some(LISTED + 1), ..Default::default() };
-    let chats = shared.store.list(filter).await?;
-    Ok(chats.into_iter().filter(|chat| chat.id != shared.id).take(LISTED).collect())
+        ListFilter { workspace: Some(session.roots.to_vec()), limit: Some(LISTED + 1), ..Default::default() };
+    let chats = session.store.list(filter).await?;
+    Ok(chats.into_iter().filter(|chat| chat.id != session.id).take(LISTED).collect())
 }

@@ -58,7 +58,7 @@ impl Journal {
     }
 
     /// Tells without keeping it, after everything that was recorded before.
-    pub fn say(&self, body: EventBody) {
+    pub fn publish(&self, body: EventBody) {
         let _ = self.entries.send(JournalEntry { said: Some(body), ..JournalEntry::default() });
     }
 
@@ -113,10 +113,10 @@ impl Writer {
             let mut recorded = recorded.into_iter();
             for (entry, size) in batch.iter_mut().zip(sizes) {
                 for fact in recorded.by_ref().take(size) {
-                    self.audience.tell(Event::fact(self.session.clone(), Arc::new(fact)));
+                    self.audience.publish(Event::fact(self.session.clone(), Arc::new(fact)));
                 }
                 if let Some(body) = entry.said.take() {
-                    self.audience.tell(Event { session: Some(self.session.clone()), body });
+                    self.audience.publish(Event { session: Some(self.session.clone()), body });
                 }
             }
             for done in batch.drain(..).filter_map(|entry| entry.done) {
@@ -140,7 +140,7 @@ impl Writer {
                 tracing::error!(session = %self.session, %failure, "the journal cannot be written");
                 // Told each time: whoever attached since must learn of it too.
                 let body = EventBody::Lost { failure: failure.clone() };
-                self.audience.tell(Event { session: Some(self.session.clone()), body });
+                self.audience.publish(Event { session: Some(self.session.clone()), body });
                 Err(failure)
             }
         }

@@ -26,13 +26,13 @@ use crate::tool_calls::approval::Remembered;
 use crate::tool_calls::asks::Asks;
 use crate::workspace::Workspace;
 
-pub struct SessionContext {
+pub struct Session {
     pub id: SessionId,
     pub store: Arc<dyn Store>,
     pub journal: Journal,
     pub audience: Audience,
     pub asks: Asks,
-    pub surroundings: Arc<Workspace>,
+    pub workspace: Arc<Workspace>,
     /// Tool servers that live with this session.
     pub own_sources: Vec<Arc<dyn ToolSource>>,
     pub roots: Arc<[PathBuf]>,
@@ -54,14 +54,14 @@ pub struct LiveState {
     pub charging: Option<JoinHandle<()>>,
 }
 
-impl SessionContext {
+impl Session {
     #[expect(clippy::too_many_arguments, reason = "the one place where a session's belongings are gathered")]
     pub fn new(
         id: SessionId,
         store: Arc<dyn Store>,
         journal: Journal,
         audience: Audience,
-        surroundings: Arc<Workspace>,
+        workspace: Arc<Workspace>,
         own_sources: Vec<Arc<dyn ToolSource>>,
         roots: Arc<[PathBuf]>,
         history: &History,
@@ -77,7 +77,7 @@ impl SessionContext {
             journal,
             audience,
             asks: Asks::default(),
-            surroundings,
+            workspace,
             own_sources,
             roots,
             state: Mutex::new(state),
@@ -110,11 +110,11 @@ impl SessionContext {
 
     /// A status line for whoever watches; not kept.
     pub fn progress(&self, text: String) {
-        self.journal.say(EventBody::Progress { text });
+        self.journal.publish(EventBody::Progress { text });
     }
 
     pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
-        self.surroundings.sources.iter().chain(&self.own_sources)
+        self.workspace.sources.iter().chain(&self.own_sources)
     }
 
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {

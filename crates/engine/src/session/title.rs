@@ -7,24 +7,24 @@ use domain::command::{Completed, Completion, SessionSettings};
 use domain::event::Fact;
 
 use crate::completion;
-use crate::session::SessionContext;
+use crate::session::Session;
 use crate::spending;
 
 const LONGEST: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Never delays the answer.
-pub fn start(shared: &Arc<SessionContext>, text: &str, model: &str) {
-    if shared.state().settings.title.is_some() {
+pub fn start(session: &Arc<Session>, text: &str, model: &str) {
+    if session.state().settings.title.is_some() {
         return;
     }
     let rule = by_rule(text);
-    let may_ask = shared.surroundings.settings.chat.title;
-    let Some(small) = shared.surroundings.models.small_model(model).filter(|_| may_ask) else {
-        name(shared, rule);
+    let may_ask = session.workspace.settings.chat.title;
+    let Some(small) = session.workspace.models.small_model(model).filter(|_| may_ask) else {
+        name(session, rule);
         return;
     };
-    let (shared, text) = (shared.clone(), text.to_owned());
+    let (session, text) = (session.clone(), text.to_owned());
     tokio::spawn(async move {
         let completion = Completion {
             purpose: "title".into(),
@@ -37,23 +37,23 @@ pub fn start(shared: &Arc<SessionContext>, text: &str, model: &str) {
             no_local: true,
             deadline: PATIENCE,
         };
-        let made = completion::run(shared.surroundings.models.as_ref(), completion, None).await;
+        let made = completion::run(session.workspace.models.as_ref(), completion, None).await;
         if let Ok(Completed { model, tokens, cost, .. }) = &made {
-            spending::beside(&shared, "title", model, *tokens, *cost);
+            spending::beside(&session, "title", model, *tokens, *cost);
         }
         let title = made.map(|completed| by_rule(&completed.text)).ok().filter(|title| !title.is_empty());
-        name(&shared, title.unwrap_or(rule));
+        name(&session, title.unwrap_or(rule));
     });
 }
 
 /// A title for a chat that has none.
-pub fn name(shared: &SessionContext, title: String) {
-    if title.is_empty() || shared.state().settings.title.is_some() {
+pub fn name(session: &Session, title: String) {
+    if title.is_empty() || session.state().settings.title.is_some() {
         return;
     }
     let change = SessionSettings { title: Some(title), ..SessionSettings::default() };
-    shared.state().settings.apply(&change);
-    shared.journal.note(Fact::SessionChanged { change });
+    session.state().settings.apply(&change);
+    session.journal.note(Fact::SessionChanged { change });
 }
 
 /// The first words of the first line that has any.

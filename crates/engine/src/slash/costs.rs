@@ -3,12 +3,12 @@
 use domain::event::SessionUsage;
 use domain::model::Tokens;
 
-use crate::session::SessionContext;
+use crate::session::Session;
 use crate::spending;
 
-pub async fn text(shared: &SessionContext) -> String {
-    let usage = shared.state().usage.clone();
-    let today = spending::spent_today(shared.store.as_ref()).await.ok();
+pub async fn text(session: &Session) -> String {
+    let usage = session.state().usage.clone();
+    let today = spending::spent_today(session.store.as_ref()).await.ok();
     report(&usage, today)
 }
 

@@ -11,7 +11,7 @@ use domain::{CancellationToken, Failure, Reply, TurnId};
 use serde_json::Value;
 
 use crate::attached_frontend::AttachedFrontend;
-use crate::session::SessionContext;
+use crate::session::Session;
 use crate::session::actor::Actor;
 use crate::session::fork;
 use crate::turn::Turn;
@@ -50,8 +50,8 @@ enum Kind {
 
 /// What can be typed now, filtered by name and description.
 pub fn list(
-    shared: Option<&SessionContext>,
-    surroundings: &crate::workspace::Workspace,
+    session: Option<&Session>,
+    workspace: &crate::workspace::Workspace,
     query: &str,
 ) -> Vec<SlashCommand> {
     let mut commands: Vec<SlashCommand> = NATIVE
@@ -66,7 +66,7 @@ pub fn list(
                 .collect(),
         })
         .collect();
-    for custom in surroundings.texts.commands() {
+    for custom in workspace.texts.commands() {
         commands.push(SlashCommand {
             name: custom.name,
             description: custom.text.lines().next().unwrap_or_default().chars().take(80).collect(),
@@ -74,8 +74,8 @@ pub fn list(
             arguments: Vec::new(),
         });
     }
-    let own = shared.map(|shared| shared.own_sources.as_slice()).unwrap_or_default();
-    for prompt in surroundings.sources.iter().chain(own).flat_map(|source| source.prompts()) {
+    let own = session.map(|session| session.own_sources.as_slice()).unwrap_or_default();
+    for prompt in workspace.sources.iter().chain(own).flat_map(|source| source.prompts()) {
         commands.push(SlashCommand {
             name: prompt.name,
             description: prompt.description,
@@ -91,16 +91,16 @@ pub fn list(
 }
 
 /// `None`: not a command, but a message that begins with a slash or has none.
-pub fn parse(shared: &SessionContext, text: &str) -> Option<Slash> {
+pub fn parse(session: &Session, text: &str) -> Option<Slash> {
     let line = text.trim().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let arguments = split_arguments(rest);
-    let custom = shared.surroundings.texts.commands().into_iter().find(|command| command.name == name);
+    let custom = session.workspace.texts.commands().into_iter().find(|command| command.name == name);
     let kind = if NATIVE.iter().any(|(native, ..)| *native == name) {
         Kind::Native
     } else if let Some(command) = custom {
         Kind::Custom { text: fill(&command.text, rest, &arguments) }
-    } else if shared.sources().flat_map(|source| source.prompts()).any(|prompt| prompt.name == name) {
+    } else if session.sources().flat_map(|source| source.prompts()).any(|prompt| prompt.name == name) {
         Kind::McpPrompt
     } else {
         return None;
@@ -143,8 +143,8 @@ fn ask_model(
     match slash.kind {
         Kind::Custom { text: filled } => prompting::launch(actor, launched, text, vec![Part::text(filled)]),
         Kind::McpPrompt => {
-            let shared = actor.shared.clone();
-            prompting::launch_after(actor, launched, text, async move { mcp_prompt(&shared, &slash).await });
+            let session = actor.session.clone();
+            prompting::launch_after(actor, launched, text, async move { mcp_prompt(&session, &slash).await });
         }
         Kind::Native => prompting::launch(actor, launched, text, vec![Part::text(INIT)]),
     }
@@ -168,12 +168,12 @@ fn compact(
     let shown = shown_only(actor, id, text);
     drop(
         actor
-            .shared
+            .session
             .journal
             .record(vec![Fact::TurnStarted { turn: id, model: model_id }, Fact::ItemEnded { item: shown }]),
     );
     let mut turn = Turn {
-        shared: actor.shared.clone(),
+        session: actor.session.clone(),
         id,
         model,
         host: front.as_ref().map(AttachedFrontend::host),
@@ -190,8 +190,8 @@ fn compact(
     actor.spawn_with(turn, move |mut turn| async move {
         let outcome = match compaction::run(&mut turn, 0, wish.as_deref()).await {
             Ok(()) => {
-                let usage = turn.shared.state().usage.clone();
-                turn.shared.journal.note(Fact::UsageChanged { usage });
+                let usage = turn.session.state().usage.clone();
+                turn.session.journal.note(Fact::UsageChanged { usage });
                 Outcome::Done
             }
             Err(_) if turn.cancel.is_cancelled() => Outcome::Stopped,
@@ -203,7 +203,7 @@ fn compact(
 
 /// A command that answers by itself: its text is for people, the model never sees it.
 async fn answer(actor: &mut Actor, turn: TurnId, text: String, slash: Slash, reply: Reply<Accepted>) {
-    let model = actor.shared.state().settings.model.clone().unwrap_or_default();
+    let model = actor.session.state().settings.model.clone().unwrap_or_default();
     let _ = reply.send(Ok(Accepted { turn, model: model.clone(), status: AcceptedStatus::Prompting }));
     let said = match slash.arguments.first() {
         Some(wanted) if slash.name == "resume" => fork::taken_over(actor, turn, wanted).await,
@@ -217,42 +217,42 @@ async fn answer(actor: &mut Actor, turn: TurnId, text: String, slash: Slash, rep
     let mut facts = vec![Fact::TurnStarted { turn, model }, Fact::ItemEnded { item: shown }];
     facts.extend(taken_over);
     if !output.is_empty() {
-        let item = actor.shared.item(turn, 0, ItemKind::SystemText { text: output });
+        let item = actor.session.item(turn, 0, ItemKind::SystemText { text: output });
         facts.push(Fact::ItemEnded { item });
     }
     facts.push(Fact::TurnEnded { turn, outcome });
-    drop(actor.shared.journal.record(facts));
+    drop(actor.session.journal.record(facts));
 }
 
 /// The typed line, echoed to the user and never sent to a model.
 fn shown_only(actor: &Actor, turn: TurnId, text: String) -> domain::Item {
-    actor.shared.item(turn, 0, ItemKind::Command { text })
+    actor.session.item(turn, 0, ItemKind::Command { text })
 }
 
 async fn said(actor: &mut Actor, slash: &Slash) -> Result<String, Failure> {
-    let shared = actor.shared.clone();
-    let surroundings = &shared.surroundings;
+    let session = actor.session.clone();
+    let workspace = &session.workspace;
     let argument = slash.arguments.first().map(String::as_str);
     Ok(match slash.name.as_str() {
-        "costs" => crate::slash::costs::text(&shared).await,
-        "config" => surroundings.texts.config(),
-        "doctor" => surroundings.texts.doctor().await,
-        "login" => surroundings.texts.login(argument).await,
+        "costs" => crate::slash::costs::text(&session).await,
+        "config" => workspace.texts.config(),
+        "doctor" => workspace.texts.doctor().await,
+        "login" => workspace.texts.login(argument).await,
         "model" => return model(actor, argument).await,
-        "resume" => fork::listed(&shared).await?,
+        "resume" => fork::listed(&session).await?,
         "prompt-show" => {
             let info = prompting::choose_model(actor).map(|model| model.info()).unwrap_or_default();
             instructions::of(actor, &info).join("\n\n")
         }
-        "repo-map-show" => surroundings.files.repo_map(&shared.roots).await,
+        "repo-map-show" => workspace.files.repo_map(&session.roots).await,
         other => return Err(Failure::user(format!("There is no command /{other}."))),
     })
 }
 
 async fn model(actor: &mut Actor, name: Option<&str>) -> Result<String, Failure> {
-    let models = actor.shared.surroundings.models.clone();
+    let models = actor.session.workspace.models.clone();
     let Some(name) = name else {
-        let now = actor.shared.state().settings.model.clone().or_else(|| models.default_model());
+        let now = actor.session.state().settings.model.clone().or_else(|| models.default_model());
         let list: Vec<String> = models.list().into_iter().map(|info| format!("- {}", info.id)).collect();
         return Ok(format!("Now: {}\n\n{}", now.unwrap_or_else(|| "none".into()), list.join("\n")));
     };
@@ -261,8 +261,8 @@ async fn model(actor: &mut Actor, name: Option<&str>) -> Result<String, Failure>
     Ok(format!("This chat now uses {name}."))
 }
 
-async fn mcp_prompt(shared: &SessionContext, slash: &Slash) -> Result<Vec<Part>, Failure> {
-    for source in shared.sources() {
+async fn mcp_prompt(session: &Session, slash: &Slash) -> Result<Vec<Part>, Failure> {
+    for source in session.sources() {
         let Some(prompt) = source.prompts().into_iter().find(|prompt| prompt.name == slash.name) else {
             continue;
         };

@@ -34,7 +34,7 @@ pub enum Decision {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verdict {
+pub struct ApprovalDecision {
     pub decision: Decision,
     /// Why, as a sentence for people.
     pub reason: String,
@@ -94,18 +94,18 @@ impl Remembered {
     }
 }
 
-impl Verdict {
+impl ApprovalDecision {
     fn new(decision: Decision, reason: impl Into<String>) -> Self {
         Self { decision, reason: reason.into(), unasked: false }
     }
 
     /// What the model is told of a refused call.
-    pub fn told(&self) -> String {
+    pub fn message_for_model(&self) -> String {
         format!("This call was refused and not run. {} Go on without it or ask the user.", self.reason)
     }
 }
 
-pub fn decide(case: &Case<'_>) -> Verdict {
+pub fn decide(case: &Case<'_>) -> ApprovalDecision {
     let verdict = by_rules(case);
     if verdict.decision != Decision::Ask {
         return verdict;
@@ -113,19 +113,19 @@ pub fn decide(case: &Case<'_>) -> Verdict {
     // A rule that could not be read may have been one that forbids.
     let readable = case.rules.closed.is_none();
     if readable && case.trust {
-        return Verdict::new(Decision::Allow, "This chat is trusted.");
+        return ApprovalDecision::new(Decision::Allow, "This chat is trusted.");
     }
     if readable && grants(case) {
-        return Verdict::new(Decision::Allow, "Allowed by --approve.");
+        return ApprovalDecision::new(Decision::Allow, "Allowed by --approve.");
     }
     if !case.can_ask {
         let reason = format!("{} Nobody can be asked here.", verdict.reason);
-        return Verdict { unasked: true, ..Verdict::new(Decision::Deny, reason) };
+        return ApprovalDecision { unasked: true, ..ApprovalDecision::new(Decision::Deny, reason) };
     }
     verdict
 }
 
-fn by_rules(case: &Case<'_>) -> Verdict {
+fn by_rules(case: &Case<'_>) -> ApprovalDecision {
     let Case { rules, spec, review, remembered, .. } = case;
     let matched = |rules: &[Rule], by_argument: bool, reach: Reach| {
         rules
@@ -135,16 +135,22 @@ fn by_rules(case: &Case<'_>) -> Verdict {
     };
     let denied = matched(&rules.deny, true, Reach::Any).or_else(|| matched(&rules.deny, false, Reach::Any));
     if let Some(rule) = denied {
-        return Verdict::new(Decision::Deny, format!("Forbidden by {rule}."));
+        return ApprovalDecision::new(Decision::Deny, format!("Forbidden by {rule}."));
     }
     if case.read_only && review.changes {
-        return Verdict::new(Decision::Deny, "This behavior changes nothing; switch to agent to do it.");
+        return ApprovalDecision::new(
+            Decision::Deny,
+            "This behavior changes nothing; switch to agent to do it.",
+        );
     }
     if remembered.denied.contains(&spec.offered_name()) {
-        return Verdict::new(Decision::Deny, "The user refused this tool for the rest of the session.");
+        return ApprovalDecision::new(
+            Decision::Deny,
+            "The user refused this tool for the rest of the session.",
+        );
     }
     if let Some(problem) = &rules.closed {
-        return Verdict::new(
+        return ApprovalDecision::new(
             Decision::Ask,
             format!("The approval rules are broken ({problem}), so everything is asked."),
         );
@@ -152,40 +158,44 @@ fn by_rules(case: &Case<'_>) -> Verdict {
     if let Some(path) = review.outside.first() {
         let why = review.must_ask.clone().filter(|_| review.keys.is_empty());
         let why = why.unwrap_or_else(|| format!("{} is outside the workspace.", path.display()));
-        return Verdict::new(Decision::Ask, why);
+        return ApprovalDecision::new(Decision::Ask, why);
     }
     if let Some(rule) = matched(&rules.ask, true, Reach::Any) {
-        return Verdict::new(Decision::Ask, format!("Asked by {rule}."));
+        return ApprovalDecision::new(Decision::Ask, format!("Asked by {rule}."));
     }
     if remembered.allows(spec, review) {
-        return Verdict::new(Decision::Allow, "Allowed earlier in this session.");
+        return ApprovalDecision::new(Decision::Allow, "Allowed earlier in this session.");
     }
     if let Some(rule) = matched(&rules.allow, true, Reach::All) {
         return match &review.must_ask {
             // A pattern cannot know what else a line does.
-            Some(why) => Verdict::new(Decision::Ask, why.clone()),
-            None => Verdict::new(Decision::Allow, format!("Allowed by {rule}.")),
+            Some(why) => ApprovalDecision::new(Decision::Ask, why.clone()),
+            None => ApprovalDecision::new(Decision::Allow, format!("Allowed by {rule}.")),
         };
     }
     if let Some(rule) = matched(&rules.ask, false, Reach::Any) {
-        return Verdict::new(Decision::Ask, format!("Asked by {rule}."));
+        return ApprovalDecision::new(Decision::Ask, format!("Asked by {rule}."));
     }
     if let Some(rule) = matched(&rules.allow, false, Reach::All) {
-        return Verdict::new(Decision::Allow, format!("Allowed by {rule}."));
+        return ApprovalDecision::new(Decision::Allow, format!("Allowed by {rule}."));
     }
     by_default(case)
 }
 
-fn by_default(case: &Case<'_>) -> Verdict {
+fn by_default(case: &Case<'_>) -> ApprovalDecision {
     match case.rules.by_default {
-        Some(Approval::Deny) => Verdict::new(Decision::Deny, "Forbidden by toolCall.approval.byDefault."),
-        Some(Approval::Allow) => Verdict::new(Decision::Allow, "Allowed by toolCall.approval.byDefault."),
+        Some(Approval::Deny) => {
+            ApprovalDecision::new(Decision::Deny, "Forbidden by toolCall.approval.byDefault.")
+        }
+        Some(Approval::Allow) => {
+            ApprovalDecision::new(Decision::Allow, "Allowed by toolCall.approval.byDefault.")
+        }
         Some(Approval::Ask) | None if case.review.harmless => {
-            Verdict::new(Decision::Allow, "It changes nothing and stays in the workspace.")
+            ApprovalDecision::new(Decision::Allow, "It changes nothing and stays in the workspace.")
         }
         Some(Approval::Ask) | None => {
             let why = case.review.must_ask.clone().unwrap_or_else(|| "It could change something.".into());
-            Verdict::new(Decision::Ask, why)
+            ApprovalDecision::new(Decision::Ask, why)
         }
     }
 }

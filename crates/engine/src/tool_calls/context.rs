@@ -14,7 +14,7 @@ use domain::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::session::SessionContext;
+use crate::session::Session;
 
 /// Live output kept for people; what the model gets is bounded by the tool.
 const LIVE_OUTPUT: usize = 256 << 10;
@@ -27,7 +27,7 @@ pub struct EditorHandle {
 }
 
 pub struct CallContext {
-    pub shared: Arc<SessionContext>,
+    pub session: Arc<Session>,
     pub turn: TurnId,
     pub item: Option<ItemId>,
     pub host: Option<EditorHandle>,
@@ -37,13 +37,13 @@ pub struct CallContext {
 
 impl CallContext {
     pub fn new(
-        shared: Arc<SessionContext>,
+        session: Arc<Session>,
         turn: TurnId,
         item: Option<ItemId>,
         host: Option<EditorHandle>,
         cancel: CancellationToken,
     ) -> Self {
-        Self { shared, turn, item, host, cancel, output: Mutex::default() }
+        Self { session, turn, item, host, cancel, output: Mutex::default() }
     }
 
     /// What was shown while the tool ran.
@@ -62,7 +62,7 @@ impl ToolContext for CallContext {
         let offset = output.len() as u64;
         output.push_str(text);
         let delta = ItemDelta { item, channel: Channel::ToolOutput, offset, text: text.to_owned() };
-        self.shared.audience.tell(Event::delta(self.shared.id.clone(), delta));
+        self.session.audience.publish(Event::delta(self.session.id.clone(), delta));
     }
 
     fn abilities(&self) -> Abilities {
@@ -76,7 +76,7 @@ impl ToolContext for CallContext {
             };
             let (reply, answer) = oneshot::channel();
             let request =
-                HostRequest { session: self.shared.id.clone(), item: self.item, call, deadline, reply };
+                HostRequest { session: self.session.id.clone(), item: self.item, call, deadline, reply };
             host.calls
                 .try_send(request)
                 .map_err(|_| Failure::user("The editor does not take requests now."))?;
@@ -101,18 +101,18 @@ impl ToolContext for CallContext {
             if !can {
                 return Answer::Cancelled;
             }
-            let id = AskId(self.shared.next_ask());
-            let waiting = self.shared.asks.wait_for(id);
+            let id = AskId(self.session.next_ask());
+            let waiting = self.session.asks.wait_for(id);
             let ask = Ask { id, turn: self.turn, item: self.item, kind };
-            if self.shared.journal.record(vec![Fact::AskRaised { ask }]).done().await.is_err() {
+            if self.session.journal.record(vec![Fact::AskRaised { ask }]).done().await.is_err() {
                 return Answer::Cancelled;
             }
             let answer = tokio::select! {
                 answer = waiting => answer.unwrap_or(Answer::Cancelled),
                 () = self.cancel.cancelled() => Answer::Cancelled,
             };
-            self.shared.asks.settle(id, Answer::Cancelled);
-            self.shared.journal.note(Fact::AskSettled { id, answer: answer.clone() });
+            self.session.asks.settle(id, Answer::Cancelled);
+            self.session.journal.note(Fact::AskSettled { id, answer: answer.clone() });
             answer
         })
     }

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::behavior;
-use crate::tool_calls::approval::{Decision, Verdict};
+use crate::tool_calls::approval::{ApprovalDecision, Decision};
 use crate::tool_calls::context::CallContext;
 use crate::turn::Turn;
 use crate::turn::loops::{Circle, LoopDetector};
@@ -58,7 +58,7 @@ pub fn drop_unrun(turn: &mut Turn, calls: Vec<Item>) {
         }
         step(&mut item, ToolInput::Stop);
         turn.history.put(item.clone());
-        turn.shared.journal.note(Fact::ItemEnded { item });
+        turn.session.journal.note(Fact::ItemEnded { item });
     }
 }
 
@@ -114,7 +114,7 @@ fn close(turn: &mut Turn, mut item: Item, loops: &mut LoopDetector) -> Circle {
         }
     }
     turn.history.put(item.clone());
-    turn.shared.journal.note(Fact::ItemEnded { item });
+    turn.session.journal.note(Fact::ItemEnded { item });
     circle
 }
 
@@ -151,7 +151,7 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
             Ok(Prepared::Ended(item))
         }
         Decision::Deny => {
-            call.result = vec![Part::text(verdict.told())];
+            call.result = vec![Part::text(verdict.message_for_model())];
             call.error = true;
             let by = if verdict.unasked { RejectedBy::Unasked } else { RejectedBy::Policy };
             step(&mut item, ToolInput::Refused { by });
@@ -165,7 +165,7 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
 }
 
 /// A client of the draft protocol applies changes by itself.
-fn proposes(turn: &Turn, verdict: &Verdict, review: &Review) -> bool {
+fn proposes(turn: &Turn, verdict: &ApprovalDecision, review: &Review) -> bool {
     let client = turn.host.as_ref().is_some_and(|host| host.abilities.proposes_changes);
     client && verdict.unasked && matches!(review.details, Some(Details::FileChange(_)))
 }
@@ -175,10 +175,10 @@ async fn raise(
     mut item: Item,
     tool: Arc<dyn Tool>,
     review: Review,
-    verdict: Verdict,
+    verdict: ApprovalDecision,
 ) -> Result<Ready, Failure> {
-    let id = AskId(turn.shared.next_ask());
-    let waiting = turn.shared.asks.wait_for(id);
+    let id = AskId(turn.session.next_ask());
+    let waiting = turn.session.asks.wait_for(id);
     if let ItemKind::ToolCall(call) = &mut item.kind {
         call.manual_approval = true;
         if let Ok(state) = next(&call.state, ToolInput::MustAsk { ask: id }) {
@@ -189,7 +189,7 @@ async fn raise(
     let ask = Ask { id, turn: turn.id, item: Some(item.id), kind };
     // The ask first: a client may answer the moment it sees the call wait.
     let facts = vec![Fact::AskRaised { ask }, Fact::ItemChanged { item: item.clone() }];
-    turn.shared.journal.record(facts).done().await?;
+    turn.session.journal.record(facts).done().await?;
     Ok(Ready { item, tool, review, waiting: Some((id, waiting)) })
 }
 
@@ -201,8 +201,8 @@ async fn carry_out(turn: &Turn, ready: Ready) -> (Item, Option<String>) {
             answer = waiting => answer.unwrap_or(Answer::Cancelled),
             () = turn.cancel.cancelled() => Answer::Cancelled,
         };
-        turn.shared.asks.settle(id, Answer::Cancelled);
-        turn.shared.journal.note(Fact::AskSettled { id, answer: answer.clone() });
+        turn.session.asks.settle(id, Answer::Cancelled);
+        turn.session.journal.note(Fact::AskSettled { id, answer: answer.clone() });
         if !take_answer(turn, &mut item, &tool, &review, answer) {
             return (item, None);
         }
@@ -219,13 +219,13 @@ fn take_answer(turn: &Turn, item: &mut Item, tool: &Arc<dyn Tool>, review: &Revi
     match answer {
         Answer::Allow { remember } => {
             if remember {
-                turn.shared.state().remembered.allow(tool.spec(), review);
+                turn.session.state().remembered.allow(tool.spec(), review);
             }
             true
         }
         Answer::Deny { remember, reason } => {
             if remember {
-                turn.shared.state().remembered.deny(tool.spec());
+                turn.session.state().remembered.deny(tool.spec());
             }
             if let ItemKind::ToolCall(call) = &mut item.kind {
                 let text = match reason {
@@ -249,18 +249,18 @@ fn take_answer(turn: &Turn, item: &mut Item, tool: &Arc<dyn Tool>, review: &Revi
 
 async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: Review) -> (Item, Option<String>) {
     step(&mut item, ToolInput::Allowed);
-    if turn.shared.journal.record(vec![Fact::ItemChanged { item: item.clone() }]).done().await.is_err() {
+    if turn.session.journal.record(vec![Fact::ItemChanged { item: item.clone() }]).done().await.is_err() {
         step(&mut item, ToolInput::Stop);
         return (item, None);
     }
-    turn.shared.progress("Calling tool".into());
+    turn.session.progress("Calling tool".into());
     let input = match &item.kind {
         ItemKind::ToolCall(call) => call.input.clone().unwrap_or(Value::Null),
         _ => Value::Null,
     };
     let cancel = turn.cancel.child_token();
     let port = Arc::new(CallContext::new(
-        turn.shared.clone(),
+        turn.session.clone(),
         turn.id,
         Some(item.id),
         turn.host.clone(),
@@ -320,14 +320,14 @@ async fn run_guarded(turn: &Turn, tool: Arc<dyn Tool>, invocation: Invocation) -
     }
 }
 
-fn decide(turn: &Turn, tool: &dyn Tool, input: &Value, review: &Review) -> Verdict {
+fn decide(turn: &Turn, tool: &dyn Tool, input: &Value, review: &Review) -> ApprovalDecision {
     let (remembered, settings) = {
-        let state = turn.shared.state();
+        let state = turn.session.state();
         (state.remembered.clone(), state.settings.clone())
     };
     let abilities = turn.host.as_ref().map(|host| host.abilities.clone()).unwrap_or_default();
     let behavior = behavior::canonical(settings.behavior.as_deref().unwrap_or_default());
-    let rules = approval::rules_for(&turn.shared.surroundings.settings, behavior);
+    let rules = approval::rules_for(&turn.session.workspace.settings, behavior);
     approval::decide(&approval::Case {
         rules: &rules,
         spec: tool.spec(),
@@ -342,10 +342,10 @@ fn decide(turn: &Turn, tool: &dyn Tool, input: &Value, review: &Review) -> Verdi
 }
 
 fn scope(turn: &Turn) -> Scope {
-    let state = turn.shared.state();
+    let state = turn.session.state();
     Scope {
-        session: turn.shared.id.clone(),
-        roots: turn.shared.roots.clone(),
+        session: turn.session.id.clone(),
+        roots: turn.session.roots.clone(),
         read_only: behavior::is_read_only(state.settings.behavior.as_deref().unwrap_or_default()),
         remembered: state.remembered.commands().into(),
     }

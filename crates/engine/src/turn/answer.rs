@@ -14,7 +14,7 @@ use domain::{CancellationToken, Event, Fact, Failure, ItemDelta, ItemId, ModelSt
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
-use crate::session::SessionContext;
+use crate::session::Session;
 use crate::session::journal::Recording;
 
 /// Shown text reaches the journal within 250 ms; the commit itself takes the rest, which a busy disk needs.
@@ -49,13 +49,13 @@ pub struct Place {
 pub type Naming<'a> = &'a (dyn Fn(&str) -> (String, String, Origin) + Sync);
 
 pub async fn receive(
-    shared: &SessionContext,
+    session: &Session,
     place: Place,
     naming: Naming<'_>,
     mut stream: ModelStream,
     cancel: &CancellationToken,
 ) -> Answered {
-    let mut answer = Answer::new(shared, place, naming);
+    let mut answer = Answer::new(session, place, naming);
     let mut cancelled = pin!(cancel.cancelled());
     let ending = loop {
         let flush_at = answer.flush_at;
@@ -86,7 +86,7 @@ pub async fn receive(
 }
 
 struct Answer<'a> {
-    shared: &'a SessionContext,
+    session: &'a Session,
     place: Place,
     naming: Naming<'a>,
     open: Vec<Open>,
@@ -110,9 +110,9 @@ struct Open {
 }
 
 impl<'a> Answer<'a> {
-    fn new(shared: &'a SessionContext, place: Place, naming: Naming<'a>) -> Self {
+    fn new(session: &'a Session, place: Place, naming: Naming<'a>) -> Self {
         Self {
-            shared,
+            session,
             place,
             naming,
             open: Vec::new(),
@@ -138,7 +138,7 @@ impl<'a> Answer<'a> {
             ModelEvent::Usage(tokens) => self.tokens = Some(tokens),
             ModelEvent::Waiting { text } => {
                 self.generating = false;
-                self.shared.progress(text);
+                self.session.progress(text);
             }
             ModelEvent::Ended { .. } => {}
         }
@@ -190,7 +190,7 @@ impl<'a> Answer<'a> {
 
     fn new_item(&self, kind: ItemKind) -> Item {
         Item {
-            id: ItemId(self.shared.next_item()),
+            id: ItemId(self.session.next_item()),
             turn: self.place.turn,
             step: self.place.step,
             parent: None,
@@ -216,7 +216,7 @@ impl<'a> Answer<'a> {
         let open = &self.open[at];
         let ahead = length - open.journalled;
         let delta = ItemDelta { item: id, channel, offset: offset as u64, text };
-        self.shared.audience.tell(Event::delta(self.shared.id.clone(), delta));
+        self.session.audience.publish(Event::delta(self.session.id.clone(), delta));
         if ahead >= FLUSH_BYTES {
             self.flush(false);
             if ahead >= BEHIND_BYTES
@@ -248,7 +248,7 @@ impl<'a> Answer<'a> {
             }
         }
         if !facts.is_empty() {
-            self.pending = Some(self.shared.journal.record(facts));
+            self.pending = Some(self.session.journal.record(facts));
         }
     }
 
@@ -261,19 +261,19 @@ impl<'a> Answer<'a> {
             _ => {}
         }
         if !matches!(open.item.kind, ItemKind::ToolCall(_)) {
-            self.shared.journal.note(Fact::ItemEnded { item: open.item.clone() });
+            self.session.journal.note(Fact::ItemEnded { item: open.item.clone() });
         }
         self.done.push(open.item);
     }
 
     async fn record(&self, facts: Vec<Fact>) -> Result<(), Failure> {
-        self.shared.journal.record(facts).done().await
+        self.session.journal.record(facts).done().await
     }
 
     fn show_generating(&mut self) {
         if !self.generating {
             self.generating = true;
-            self.shared.progress("Generating".into());
+            self.session.progress("Generating".into());
         }
     }
 

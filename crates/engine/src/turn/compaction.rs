@@ -36,7 +36,7 @@ pub fn is_due(history: &History, model: &ModelInfo, settings: &Settings) -> bool
 
 /// Asks the model for a summary and puts it in the place of the history.
 pub async fn run(turn: &mut Turn, _step: u32, wish: Option<&str>) -> Result<(), Failure> {
-    turn.shared.progress("Compacting the chat".into());
+    turn.session.progress("Compacting the chat".into());
     let transcript = transcript(&turn.history.entries());
     let mut request = String::from(
         "Summarize this conversation between a user and a coding assistant so that the assistant can go on from your \
@@ -56,13 +56,13 @@ pub async fn run(turn: &mut Turn, _step: u32, wish: Option<&str>) -> Result<(), 
         no_local: false,
         deadline: PATIENCE,
     };
-    let models = turn.shared.surroundings.models.clone();
+    let models = turn.session.workspace.models.clone();
     let completed = tokio::select! {
         completed = completion::run(models.as_ref(), completion, None) => completed?,
         () = turn.cancel.cancelled() => return Err(Failure::user("Stopped.")),
     };
     let Completed { text, model, tokens, cost } = completed;
-    spending::beside(&turn.shared, "compact", &model, tokens, cost);
+    spending::beside(&turn.session, "compact", &model, tokens, cost);
     replace(turn, text);
     Ok(())
 }
@@ -71,12 +71,12 @@ pub async fn run(turn: &mut Turn, _step: u32, wish: Option<&str>) -> Result<(), 
 pub fn replace(turn: &mut Turn, summary: String) {
     let kept = kept(&turn.history);
     let step = turn.history.items.last().map_or(0, |item| item.step);
-    let item = turn.shared.item(turn.id, step, ItemKind::Compaction { summary, kept });
-    turn.shared.state().prefix.break_because("compaction");
+    let item = turn.session.item(turn.id, step, ItemKind::Compaction { summary, kept });
+    turn.session.state().prefix.break_because("compaction");
     turn.history.put(item.clone());
     turn.history.usage.last = Default::default();
-    turn.shared.state().usage.last = Default::default();
-    turn.shared.journal.note(Fact::ItemEnded { item });
+    turn.session.state().usage.last = Default::default();
+    turn.session.journal.note(Fact::ItemEnded { item });
 }
 
 /// The last request and the files touched, word for word.

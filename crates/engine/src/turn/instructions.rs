@@ -10,7 +10,7 @@ use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
 
 use crate::behavior::canonical;
-use crate::session::SessionContext;
+use crate::session::Session;
 use crate::session::actor::Actor;
 
 const SMALL: &str = include_str!("../texts/small.md");
@@ -27,7 +27,7 @@ const FILE_LIMIT: usize = 32 << 10;
 
 /// The system prompt of this chat in its present behavior.
 pub fn of(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
-    let behavior = actor.shared.state().settings.behavior.clone();
+    let behavior = actor.session.state().settings.behavior.clone();
     let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
     let key = if model.tools { behavior.clone() } else { format!("{behavior} without tools") };
     if let Some((known, system)) = &actor.system
@@ -35,40 +35,40 @@ pub fn of(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
     {
         return system.clone();
     }
-    let system = make(&actor.shared, &behavior, model);
+    let system = make(&actor.session, &behavior, model);
     actor.system = Some((key, system.clone()));
     system
 }
 
-pub fn make(shared: &SessionContext, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
+pub fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
     if model.id.starts_with("local/") {
         return vec![SMALL.trim().into()];
     }
-    let settings = &shared.surroundings.settings;
+    let settings = &session.workspace.settings;
     let own = settings
         .behaviors
         .get(behavior)
         .and_then(|own| own.system_prompt.as_ref())
         .or(settings.prompts.chat.as_ref());
     let own = own.and_then(|own| own.known()).map(str::to_owned);
-    let tools = crate::behavior::tools(shared, Some(behavior), model);
+    let tools = crate::behavior::tools(session, Some(behavior), model);
     let base = own.unwrap_or_else(|| filled(crate::behavior::system_prompt(behavior), &tools));
     let mut text = base.trim().to_owned();
     text.push_str("\n\nWorkspace:");
-    for root in shared.roots.iter() {
+    for root in session.roots.iter() {
         text.push_str(&format!(" {}", root.display()));
     }
-    for rule in shared.surroundings.texts.rules() {
+    for rule in session.workspace.texts.rules() {
         text.push_str(&format!("\n\n<rule name=\"{}\">\n{}\n</rule>", rule.name, rule.text.trim()));
     }
-    for (path, content) in agents_files(shared) {
+    for (path, content) in agents_files(session) {
         text.push_str(&format!(
             "\n\n<instructions file=\"{}\">\n{}\n</instructions>",
             path.display(),
             content.trim()
         ));
     }
-    for instructions in shared.sources().flat_map(|source| source.instructions()) {
+    for instructions in session.sources().flat_map(|source| source.instructions()) {
         text.push_str("\n\n");
         text.push_str(instructions.trim());
     }
@@ -92,10 +92,10 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
 }
 
 /// AGENTS.md of the user and of each workspace folder, outermost first.
-fn agents_files(shared: &SessionContext) -> Vec<(PathBuf, String)> {
-    let parents = shared.surroundings.settings.include_parent_agents_files;
-    let global = shared.surroundings.texts.global_agents_file().into_iter();
-    let local = shared.roots.iter().flat_map(|root| {
+fn agents_files(session: &Session) -> Vec<(PathBuf, String)> {
+    let parents = session.workspace.settings.include_parent_agents_files;
+    let global = session.workspace.texts.global_agents_file().into_iter();
+    let local = session.roots.iter().flat_map(|root| {
         let mut folders: Vec<&Path> = root.ancestors().take(if parents { usize::MAX } else { 1 }).collect();
         folders.reverse();
         folders.into_iter().map(|folder| folder.join("AGENTS.md"))

@@ -23,14 +23,14 @@ use crate::tool_calls::context::EditorHandle;
 use crate::tool_calls::{self, CallsEnded};
 use crate::turn::answer::{Answered, Ending, Place};
 
-use crate::session::SessionContext;
+use crate::session::Session;
 use crate::session::state::History;
 use crate::spending;
 use crate::turn::loops::LoopDetector;
 
 /// A turn about to run.
 pub struct Turn {
-    pub shared: Arc<SessionContext>,
+    pub session: Arc<Session>,
     pub id: TurnId,
     pub model: Arc<dyn Model>,
     /// The front-end whose prompt began it.
@@ -74,7 +74,8 @@ impl Turn {
                 return Outcome::Stopped;
             }
             loop {
-                if let Some(failure) = spending::refused(&self.shared, &self.limits, self.cost_before).await {
+                if let Some(failure) = spending::refused(&self.session, &self.limits, self.cost_before).await
+                {
                     return Outcome::Failed { failure };
                 }
                 match self.step(step, &mut loops).await {
@@ -89,14 +90,14 @@ impl Turn {
 
     /// One model answer and the calls it asks for.
     async fn step(&mut self, step: u32, loops: &mut LoopDetector) -> Next {
-        self.shared.progress("Waiting model".into());
+        self.session.progress("Waiting model".into());
         let tools = self.tools();
         let prompt = self.prompt(&tools);
         let naming = |name: &str| named(&tools, name);
         let place = Place { turn: self.id, step };
-        spending::begins(&self.shared, &self.model.info().id, &prompt);
+        spending::begins(&self.session, &self.model.info().id, &prompt);
         let stream = self.model.stream(prompt);
-        let answered = answer::receive(&self.shared, place, &naming, stream, &self.cancel).await;
+        let answered = answer::receive(&self.session, place, &naming, stream, &self.cancel).await;
         self.count(answered.tokens);
         let Answered { items, ending, .. } = answered;
         if let Ending::Failed(failure) = &ending
@@ -137,24 +138,24 @@ impl Turn {
 
     /// What the user said while the turn ran becomes a message of theirs.
     fn take_steer(&mut self, step: u32) -> bool {
-        let Some(text) = self.shared.state().steer.take() else { return false };
+        let Some(text) = self.session.state().steer.take() else { return false };
         let kind = ItemKind::UserMessage { parts: vec![Part::text(text.clone())], text };
-        let item = self.shared.item(self.id, step, kind);
+        let item = self.session.item(self.id, step, kind);
         self.history.put(item.clone());
-        self.shared.journal.note(Fact::ItemEnded { item });
+        self.session.journal.note(Fact::ItemEnded { item });
         true
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let behavior = self.shared.state().settings.behavior.clone();
-        crate::behavior::tools(&self.shared, behavior.as_deref(), &self.model.info())
+        let behavior = self.session.state().settings.behavior.clone();
+        crate::behavior::tools(&self.session, behavior.as_deref(), &self.model.info())
     }
 
     fn prompt(&self, tools: &[Arc<dyn Tool>]) -> Prompt {
-        let SessionSettings { variant, .. } = self.shared.state().settings.clone();
+        let SessionSettings { variant, .. } = self.session.state().settings.clone();
         let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
         Prompt {
-            session: Some(self.shared.id.clone()),
+            session: Some(self.session.id.clone()),
             system: self.system.clone(),
             tools: specs.into(),
             entries: self.history.entries(),
@@ -167,7 +168,7 @@ impl Turn {
     /// Tells what the call used and cost.
     fn count(&mut self, tokens: Option<Tokens>) {
         if let Some(tokens) = tokens {
-            self.history.usage = spending::answered(&self.shared, &self.model.info(), tokens);
+            self.history.usage = spending::answered(&self.session, &self.model.info(), tokens);
         }
     }
 
@@ -180,20 +181,20 @@ impl Turn {
         let failed = self.model.info().id;
         self.failed.push(failed.clone());
         let own = &self.limits.failover;
-        let list = if own.is_empty() { &self.shared.surroundings.settings.failover } else { own };
-        let models = &self.shared.surroundings.models;
+        let list = if own.is_empty() { &self.session.workspace.settings.failover } else { own };
+        let models = &self.session.workspace.models;
         let mut left = list.iter().filter(|name| !self.failed.contains(name));
         let usable = |model: &Arc<dyn Model>| spending::unpriced(&self.limits, &model.info()).is_none();
         let Some(next) = left.find_map(|name| models.find(name).ok().filter(usable)) else { return false };
         let text = format!("{failed} failed: {failure} Going on with {}.", next.info().id);
-        tracing::warn!(session = %self.shared.id, failed, next = next.info().id, "going on with another model");
-        self.shared.journal.note(Fact::Notice { notice: Notice { level: Level::Warning, text } });
+        tracing::warn!(session = %self.session.id, failed, next = next.info().id, "going on with another model");
+        self.session.journal.note(Fact::Notice { notice: Notice { level: Level::Warning, text } });
         self.model = next;
         true
     }
 
     async fn compact_if_needed(&mut self, step: u32) -> Result<(), Failure> {
-        if compaction::is_due(&self.history, &self.model.info(), &self.shared.surroundings.settings) {
+        if compaction::is_due(&self.history, &self.model.info(), &self.session.workspace.settings) {
             compaction::run(self, step, None).await?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use domain::tool::{Resource, Scope};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 
 use crate::attached_frontend::AttachedFrontend;
-use crate::session::SessionContext;
+use crate::session::Session;
 use crate::session::actor::Actor;
 use crate::session::title;
 use crate::slash;
@@ -35,7 +35,7 @@ pub async fn begin(
         let _ = reply.send(Err(failure));
         return;
     }
-    if let Some(slash) = slash::parse(&actor.shared, &text) {
+    if let Some(slash) = slash::parse(&actor.session, &text) {
         slash::run(actor, id, front, text, slash, reply).await;
         return;
     }
@@ -47,7 +47,7 @@ pub async fn begin(
         let _ = reply.send(Err(failure));
         return;
     }
-    let unheld = spending::unheld(&actor.shared.surroundings.settings.budget, &model.info());
+    let unheld = spending::unheld(&actor.session.workspace.settings.budget, &model.info());
     let model_id = model.info().id;
     let accepted = Accepted { turn: id, model: model_id.clone(), status: AcceptedStatus::Prompting };
     let _ = reply.send(Ok(accepted));
@@ -63,9 +63,9 @@ pub async fn begin(
         }),
     }
     if first {
-        title::start(&actor.shared, &text, &model_id);
+        title::start(&actor.session, &text, &model_id);
         if let Some(notice) = unheld {
-            actor.shared.journal.note(Fact::Notice { notice });
+            actor.session.journal.note(Fact::Notice { notice });
         }
     }
 }
@@ -82,10 +82,10 @@ pub struct Launch {
 /// Runs a turn that begins with a message of the user's.
 pub fn launch(actor: &mut Actor, launch: Launch, text: String, parts: Vec<Part>) {
     let (id, model) = (launch.id, launch.model.info().id);
-    let item = actor.shared.item(id, 0, ItemKind::UserMessage { text, parts });
+    let item = actor.session.item(id, 0, ItemKind::UserMessage { text, parts });
     let begun = vec![Fact::TurnStarted { turn: id, model }, Fact::ItemEnded { item: item.clone() }];
     // Not awaited: the request does not wait for the disk, what is told does.
-    drop(actor.shared.journal.record(begun));
+    drop(actor.session.journal.record(begun));
     let mut turn = turn(actor, launch);
     turn.history.put(item);
     actor.spawn(turn);
@@ -99,10 +99,10 @@ pub fn launch_after(
     gathering: impl Future<Output = Result<Vec<Part>, Failure>> + Send + 'static,
 ) {
     let (id, model) = (launch.id, launch.model.info().id);
-    drop(actor.shared.journal.record(vec![Fact::TurnStarted { turn: id, model }]));
+    drop(actor.session.journal.record(vec![Fact::TurnStarted { turn: id, model }]));
     let turn = turn(actor, launch);
     actor.spawn_with(turn, move |mut turn| async move {
-        turn.shared.progress("Reading the contexts".into());
+        turn.session.progress("Reading the contexts".into());
         let gathered = tokio::select! {
             gathered = gathering => gathered,
             () = turn.cancel.cancelled() => Ok(vec![Part::text(text.clone())]),
@@ -111,9 +111,9 @@ pub fn launch_after(
             Ok(parts) => (parts, None),
             Err(failure) => (vec![Part::text(text.clone())], Some(failure)),
         };
-        let item = turn.shared.item(id, 0, ItemKind::UserMessage { text, parts });
+        let item = turn.session.item(id, 0, ItemKind::UserMessage { text, parts });
         turn.history.put(item.clone());
-        turn.shared.journal.note(Fact::ItemEnded { item });
+        turn.session.journal.note(Fact::ItemEnded { item });
         match failure {
             None => turn.run().await,
             Some(failure) => turn.over(Outcome::Failed { failure }),
@@ -127,11 +127,11 @@ fn turn(actor: &mut Actor, launch: Launch) -> Turn {
     let mut history = actor.history.take().unwrap_or_default();
     history.open_turn = Some(id);
     let system = instructions::of(actor, &model.info());
-    let most = u32::try_from(actor.shared.surroundings.settings.chat.max_steps).unwrap_or(u32::MAX);
+    let most = u32::try_from(actor.session.workspace.settings.chat.max_steps).unwrap_or(u32::MAX);
     let max_steps = limits.max_steps.map_or(most, |own| own.min(most));
-    let cost_before = actor.shared.state().usage.session_cost.unwrap_or(0.0);
+    let cost_before = actor.session.state().usage.session_cost.unwrap_or(0.0);
     Turn {
-        shared: actor.shared.clone(),
+        session: actor.session.clone(),
         id,
         model,
         host: front.as_ref().map(AttachedFrontend::host),
@@ -146,8 +146,8 @@ fn turn(actor: &mut Actor, launch: Launch) -> Turn {
 }
 
 pub fn choose_model(actor: &Actor) -> Result<Arc<dyn Model>, Failure> {
-    let models = &actor.shared.surroundings.models;
-    let chosen = actor.shared.state().settings.model.clone();
+    let models = &actor.session.workspace.models;
+    let chosen = actor.session.state().settings.model.clone();
     let name = chosen.or_else(|| models.default_model()).ok_or_else(|| {
         Failure::auth("No model is configured.").hint(
             "Run `dragoman login anthropic`, set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or fetch a small \
@@ -167,16 +167,16 @@ fn has_messages(actor: &Actor) -> bool {
 pub fn refuse(actor: &mut Actor, turn: TurnId, text: String, failure: Failure, reply: Reply<Accepted>) {
     let status =
         if failure.kind == FailureKind::Auth { AcceptedStatus::Login } else { AcceptedStatus::Error };
-    let model = actor.shared.state().settings.model.clone().unwrap_or_default();
+    let model = actor.session.state().settings.model.clone().unwrap_or_default();
     let _ = reply.send(Ok(Accepted { turn, model: model.clone(), status }));
     // A list of chats must tell it from others.
-    title::name(&actor.shared, title::by_rule(&text));
+    title::name(&actor.session, title::by_rule(&text));
     let parts = vec![Part::text(text.clone())];
-    let item = actor.shared.item(turn, 0, ItemKind::UserMessage { text, parts });
+    let item = actor.session.item(turn, 0, ItemKind::UserMessage { text, parts });
     if let Some(history) = &mut actor.history {
         history.put(item.clone());
     }
-    drop(actor.shared.journal.record(vec![
+    drop(actor.session.journal.record(vec![
         Fact::TurnStarted { turn, model },
         Fact::ItemEnded { item },
         Fact::TurnEnded { turn, outcome: Outcome::Failed { failure } },
@@ -191,15 +191,15 @@ fn expand(
     contexts: Vec<Context>,
     cancel: &CancellationToken,
 ) -> impl Future<Output = Vec<Part>> + Send + use<> {
-    let shared = actor.shared.clone();
+    let session = actor.session.clone();
     let scope = Scope {
-        session: shared.id.clone(),
-        roots: shared.roots.clone(),
+        session: session.id.clone(),
+        roots: session.roots.clone(),
         read_only: false,
         remembered: Arc::from([]),
     };
     let port = Arc::new(CallContext::new(
-        shared.clone(),
+        session.clone(),
         turn,
         None,
         front.map(AttachedFrontend::host),
@@ -209,8 +209,8 @@ fn expand(
         let mut parts = Vec::new();
         for context in &contexts {
             let expanded = match context {
-                Context::McpResource(resource) => read_resource(&shared, resource).await,
-                _ => shared.surroundings.files.expand(context, &scope, port.clone()).await,
+                Context::McpResource(resource) => read_resource(&session, resource).await,
+                _ => session.workspace.files.expand(context, &scope, port.clone()).await,
             };
             match expanded {
                 Ok(expanded) => parts.extend(expanded),
@@ -221,9 +221,9 @@ fn expand(
     }
 }
 
-async fn read_resource(shared: &SessionContext, resource: &Resource) -> Result<Vec<Part>, Failure> {
+async fn read_resource(session: &Session, resource: &Resource) -> Result<Vec<Part>, Failure> {
     let Resource { server, uri, .. } = resource;
-    for source in shared.sources() {
+    for source in session.sources() {
         if source.servers().iter().any(|known| known.name == *server) {
             let open = Part::text(format!("<resource server=\"{server}\" uri=\"{uri}\">"));
             let parts = source.resource(server, uri).await?;
