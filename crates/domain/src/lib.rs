@@ -19,6 +19,7 @@ pub mod replay;
 pub mod store;
 pub mod tool;
 pub mod tool_call;
+pub mod visible;
 
 pub use ask::{Answer, Ask, AskKind};
 pub use command::{Command, Reply};
@@ -33,6 +34,7 @@ pub use model::{Model, ModelEvent, ModelStream, Prompt};
 pub use store::Store;
 pub use tool::{Review, Tool, ToolSpec};
 pub use tool_call::{ToolCall, ToolState};
+pub use visible::{visible_line, visible_text};
 
 /// A boxed future, so that the traits here can be used as trait objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
