@@ -112,7 +112,7 @@ fn provider_config(
     let api = match &provider.api {
         Some(api) => Some(Api::parse(api).ok_or_else(|| {
             Failure::config(format!("`providers.{name}.api` is {api}, which Dragoman does not speak."))
-                .hint("Use openai-responses, openai-chat or anthropic.")
+                .hint(format!("Use one of {}.", Api::ALL.map(Api::name).join(", ")))
         })?),
         None => None,
     };
@@ -129,7 +129,7 @@ fn provider_config(
         headers: headers.collect(),
         silence: None,
         catalog: provider.fetch_models != Some(false),
-        ask: provider.fetch_models,
+        fetch_models: provider.fetch_models,
         concurrency: provider.concurrency.and_then(|most| usize::try_from(most).ok()),
     })
 }
@@ -174,7 +174,7 @@ fn key(name: &str, provider: &ProviderSettings, context: &ProviderContext<'_>) -
         _ => stored_key(context.credentials.clone(), name, context.resolved.redactor.clone()),
     };
     let (credentials, name) = (context.credentials.clone(), name.to_owned());
-    Some(source.while_there(move || credentials.get(&name).is_ok_and(|stored| stored.is_some())))
+    Some(source.available_while(move || credentials.get(&name).is_ok_and(|stored| stored.is_some())))
 }
 
 fn stored_key(credentials: Arc<dyn Credentials>, name: &str, redactor: Redactor) -> KeySource {

@@ -8,7 +8,7 @@ use domain::Failure;
 use domain::command::{ServerSpec, ServerTransport};
 use domain::event::CatalogKind;
 use domain::tool::ToolSource;
-use mcp::{Options, ServerConfig, Shown, Supervisor};
+use mcp::{Options, ServerConfig, ServerDisplay, Supervisor};
 
 /// Starts the servers of a workspace in the background. Returns `None` without servers.
 pub(crate) fn workspace_servers(
@@ -39,8 +39,8 @@ pub(crate) fn session_servers(
 fn options(resolved: &Resolved, roots: &[PathBuf], changes: &engine::CatalogChanges) -> Options {
     Options {
         withheld_environment: resolved.secret_variables.clone(),
-        start_deadline: resolved.settings.mcp_timeout,
-        call_deadline: resolved.settings.mcp_timeout,
+        start_timeout: resolved.settings.mcp_timeout,
+        call_timeout: resolved.settings.mcp_timeout,
         ..Options::new(roots.to_vec(), catalog_notifier(changes))
     }
 }
@@ -53,20 +53,20 @@ fn catalog_notifier(changes: &engine::CatalogChanges) -> Arc<dyn Fn() + Send + S
 fn server_config(name: &str, server: &McpServer) -> ServerConfig {
     let transport = server.transport.clone();
     let shown = match &transport {
-        McpTransport::Stdio { command, args, .. } => Shown {
+        McpTransport::Stdio { command, args, .. } => ServerDisplay {
             command: command.written().to_owned(),
             args: args.iter().map(|argument| argument.written().to_owned()).collect(),
             url: None,
         },
         McpTransport::Http { url, .. } => {
-            Shown { command: String::new(), args: Vec::new(), url: Some(url.written().to_owned()) }
+            ServerDisplay { command: String::new(), args: Vec::new(), url: Some(url.written().to_owned()) }
         }
     };
     let lookup: mcp::Lookup = Arc::new(move || {
         let transport = transport.clone();
         Box::pin(async move { resolve_transport(&transport).await })
     });
-    ServerConfig { name: name.to_owned(), disabled: server.disabled, shown, lookup }
+    ServerConfig { name: name.to_owned(), disabled: server.disabled, display: shown, lookup }
 }
 
 async fn resolve_transport(transport: &McpTransport) -> Result<ServerTransport, Failure> {

@@ -66,9 +66,9 @@ fn measured(run: impl FnOnce() -> usize) -> Measured {
     Measured { deltas, wall: begun.elapsed(), processor: processor().saturating_sub(used) }
 }
 
-fn decode(api: Api, bytes: &[u8], repair: bool) -> usize {
+fn decode(api: Api, bytes: &[u8], text_tool_calls: bool) -> usize {
     let info = ModelInfo::default();
-    let dialect = Dialect { repair, ..Dialect::PLAIN };
+    let dialect = Dialect { text_tool_calls, ..Dialect::PLAIN };
     let target =
         Target { id: "a/b", model: "b", info: &info, thinking: Thinking::None, temperature: true, dialect };
     let mut decoder = api.decoder(&Prompt::default(), &target);

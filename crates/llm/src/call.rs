@@ -1,6 +1,6 @@
 //! One call to a model: requests, waits and retries behind one stream of events.
 //!
-//! Knows the network and the clock, and of the formats only `encode` and `Decode`. Invariants: nothing is told before
+//! Knows the network and the clock, and of the formats only `encode` and `Decode`. Invariants: no output is emitted before
 //! the answer has begun, so that a broken start can be tried again unseen; after that nothing is sent twice; dropping
 //! the stream ends the call in every state.
 
@@ -26,12 +26,12 @@ use crate::retry;
 use crate::scrub::scrub;
 
 /// After the answer is whole, how long its usage is waited for.
-const SETTLED_WAIT: Duration = Duration::from_secs(10);
+const SETTLED_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server may keep a stream alive without saying anything; not for ever.
-const KEPT_ALIVE_FACTOR: u32 = 10;
-const ERROR_BODY_WAIT: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_FACTOR: u32 = 10;
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
-const DRAIN_WAIT: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Starts a call when the stream is first polled.
 pub(crate) fn stream(connection: Arc<Connection>, prompt: Prompt) -> ModelStream {
@@ -46,7 +46,7 @@ pub(crate) fn stream(connection: Arc<Connection>, prompt: Prompt) -> ModelStream
         ready: Events::new(),
         began: false,
         permit: None,
-        state: State::Idle,
+        state: CallState::Idle,
     });
     Box::pin(futures_util::stream::unfold(call, |mut call| async move {
         let event = call.next().await?;
@@ -64,16 +64,16 @@ struct Call {
     /// The configured ones, as they were sent.
     headers: Vec<(String, String)>,
     ready: Events,
-    /// The answer has begun: events are told as they come, and no other attempt is made.
+    /// The answer has begun: events are emitted as they come, and no other attempt is made.
     began: bool,
     /// The right to use the provider now; given back when the call is over.
     permit: Option<OwnedSemaphorePermit>,
-    state: State,
+    state: CallState,
 }
 
-enum State {
+enum CallState {
     Idle,
-    /// Others are before us.
+    /// Waits for a permit of the rate limiter.
     Queued,
     Waiting(Instant),
     Reading(Box<Reading>),
@@ -81,19 +81,19 @@ enum State {
 }
 
 /// Why an attempt did not work.
-enum Problem {
+enum AttemptError {
     Fault(Fault),
-    /// Not the provider's doing: nothing to retry.
+    /// The cause is on this machine, so a retry does not help.
     Failure(Failure),
 }
 
-impl From<Fault> for Problem {
+impl From<Fault> for AttemptError {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl From<Failure> for Problem {
+impl From<Failure> for AttemptError {
     fn from(failure: Failure) -> Self {
         Self::Failure(failure)
     }
@@ -108,61 +108,61 @@ impl Call {
                 return Some(Ok(event));
             }
             let problem = match &mut self.state {
-                State::Done => {
+                CallState::Done => {
                     self.permit = None;
                     return None;
                 }
-                State::Queued => {
-                    self.take_turn().await;
+                CallState::Queued => {
+                    self.wait_for_permit().await;
                     None
                 }
-                State::Waiting(until) => {
+                CallState::Waiting(until) => {
                     sleep_until(*until).await;
-                    self.state = State::Idle;
+                    self.state = CallState::Idle;
                     None
                 }
-                State::Idle => {
-                    if let Some(text) = self.held_back().await {
+                CallState::Idle => {
+                    if let Some(text) = self.check_limits().await {
                         return Some(Ok(ModelEvent::Waiting { text }));
                     }
                     let opened = self.open().await;
-                    opened.map(|reading| self.state = State::Reading(Box::new(reading))).err()
+                    opened.map(|reading| self.state = CallState::Reading(Box::new(reading))).err()
                 }
-                State::Reading(reading) => match reading.read(&mut self.ready).await {
-                    Ok(Progress::More) => None,
-                    Ok(Progress::Ended) => {
+                CallState::Reading(reading) => match reading.read(&mut self.ready).await {
+                    Ok(ReadProgress::More) => None,
+                    Ok(ReadProgress::Ended) => {
                         self.release();
                         None
                     }
-                    Err(fault) => Some(Problem::Fault(fault)),
+                    Err(fault) => Some(AttemptError::Fault(fault)),
                 },
             };
             self.began = self.began || self.ready.iter().any(is_output);
             if let Some(problem) = problem
-                && let Some(event) = self.handle(problem).await
+                && let Some(event) = self.handle_error(problem).await
             {
                 return Some(event);
             }
         }
     }
 
-    async fn take_turn(&mut self) {
+    async fn wait_for_permit(&mut self) {
         let endpoint = &self.connection.endpoint;
         self.permit = endpoint.rate_limiter.permit(&endpoint.name, endpoint.retry_policy.concurrency).await;
-        self.state = State::Idle;
+        self.state = CallState::Idle;
     }
 
-    /// Why the provider must not be asked now, if so; the state says what is waited for.
-    async fn held_back(&mut self) -> Option<String> {
+    /// The reason why the provider must not be called now, if there is one. Sets the state that waits.
+    async fn check_limits(&mut self) -> Option<String> {
         let endpoint = &self.connection.endpoint;
         let (name, retry_policy) = (&endpoint.name, &endpoint.retry_policy);
         if self.permit.is_none() {
-            self.permit = endpoint.rate_limiter.try_slot(name, retry_policy.concurrency);
+            self.permit = endpoint.rate_limiter.try_permit(name, retry_policy.concurrency);
         }
         if self.permit.is_none() {
-            self.state = State::Queued;
+            self.state = CallState::Queued;
             return Some(format!(
-                "{name} has {} requests of ours already; this one is next.",
+                "{name} already has {} requests in progress; this one is next.",
                 retry_policy.concurrency
             ));
         }
@@ -172,20 +172,20 @@ impl Call {
         if wait > retry_policy.longest_wait {
             return None;
         }
-        self.state = State::Waiting(Instant::now() + wait);
-        let why = format!("{name} has limited our requests.");
+        self.state = CallState::Waiting(Instant::now() + wait);
+        let why = format!("{name} limits the rate of requests.");
         Some(retry::notice(&why, wait, self.attempt, retry_policy.attempts))
     }
 
-    /// The answer is whole: its connection can be used again.
+    /// The answer is complete: its connection can be used again.
     fn release(&mut self) {
         self.permit = None;
-        if let State::Reading(reading) = std::mem::replace(&mut self.state, State::Done) {
+        if let CallState::Reading(reading) = std::mem::replace(&mut self.state, CallState::Done) {
             reading.release();
         }
     }
 
-    async fn open(&mut self) -> Result<Reading, Problem> {
+    async fn open(&mut self) -> Result<Reading, AttemptError> {
         let connection = self.connection.clone();
         let endpoint = &connection.endpoint;
         let credential = endpoint.credential().await?;
@@ -198,24 +198,24 @@ impl Call {
         let silence = endpoint.retry_policy.silence;
         let sent = timeout(silence, request.header(ACCEPT_ENCODING, "identity").send());
         let response = match sent.await {
-            Err(_) => return Err(silent(silence).into()),
+            Err(_) => return Err(silence_fault(silence).into()),
             Ok(Err(error)) => return Err(network_fault(error).into()),
             Ok(Ok(response)) => response,
         };
         if !response.status().is_success() {
-            return Err(refusal(response).await.into());
+            return Err(read_error_response(response).await.into());
         }
         Ok(Reading::new(response, &connection, &self.prompt)?)
     }
 
-    /// Decides what follows a problem: nothing to say, a wait to announce, or the end.
-    async fn handle(&mut self, problem: Problem) -> Option<Result<ModelEvent, Failure>> {
-        self.state = State::Done;
+    /// Decides what follows an error: another attempt at once, a wait to announce, or the end.
+    async fn handle_error(&mut self, problem: AttemptError) -> Option<Result<ModelEvent, Failure>> {
+        self.state = CallState::Done;
         let mut fault = match problem {
-            Problem::Failure(failure) => return Some(Err(failure)),
-            Problem::Fault(fault) => fault,
+            AttemptError::Failure(failure) => return Some(Err(failure)),
+            AttemptError::Fault(fault) => fault,
         };
-        fault.message = self.scrubbed(&fault.message);
+        fault.message = self.scrub_secrets(&fault.message);
         let connection = self.connection.clone();
         let (provider, retry_policy) = (&connection.endpoint.name, &connection.endpoint.retry_policy);
         if self.began {
@@ -227,22 +227,22 @@ impl Call {
         }
         self.ready.clear();
         if let Some(notice) = self.downgrade(&fault) {
-            self.state = State::Idle;
+            self.state = CallState::Idle;
             return Some(Ok(ModelEvent::Waiting { text: notice }));
         }
         if fault.kind == FaultKind::Auth && self.has_new_key().await {
-            self.state = State::Idle;
+            self.state = CallState::Idle;
             return None;
         }
         if let (FaultKind::RateLimit, Some(asked)) = (fault.kind, fault.retry_after) {
-            connection.endpoint.rate_limiter.limited(provider, asked).await;
+            connection.endpoint.rate_limiter.record_limit(provider, asked).await;
         }
         let wait = retry::wait(retry_policy, self.attempt + 1, fault.retry_after, retry::random());
         if !fault.can_retry() || self.attempt >= retry_policy.attempts || wait > retry_policy.longest_wait {
             return Some(Err(self.failure(fault)));
         }
         self.attempt += 1;
-        let why = why(provider, &fault);
+        let why = describe_fault(provider, &fault);
         tracing::info!(
             model = self.connection.id,
             attempt = self.attempt,
@@ -250,12 +250,12 @@ impl Call {
             why,
             "waiting to try again"
         );
-        self.state = State::Waiting(Instant::now() + wait);
+        self.state = CallState::Waiting(Instant::now() + wait);
         let text = retry::notice(&why, wait, self.attempt, retry_policy.attempts);
         Some(Ok(ModelEvent::Waiting { text }))
     }
 
-    /// Takes out of the request what this server cannot take, if that is what it said.
+    /// Removes the member that this server does not accept, if its error names one.
     fn downgrade(&mut self, fault: &Fault) -> Option<String> {
         if fault.kind != FaultKind::Request || self.downgrades >= downgrade::MOST {
             return None;
@@ -264,7 +264,7 @@ impl Call {
         self.downgrades += 1;
         let name = &self.connection.id;
         tracing::warn!(model = name, taken, "sending the request again without what the provider refused");
-        Some(format!("{name} does not take {taken}; sending the request again without."))
+        Some(format!("{name} does not accept {taken}; sending the request again without it."))
     }
 
     /// A key that was renewed meanwhile is worth one more attempt.
@@ -286,7 +286,7 @@ impl Call {
         failure
     }
 
-    fn scrubbed(&self, message: &str) -> String {
+    fn scrub_secrets(&self, message: &str) -> String {
         let mut secrets = self.credential.as_ref().map(Credential::secrets).unwrap_or_default();
         let values = self.headers.iter().map(|(_, value)| value.as_str());
         secrets.extend(values.filter(|value| value.len() >= SHORTEST_SECRET));
@@ -296,12 +296,12 @@ impl Call {
     }
 }
 
-/// Something the user sees: from here on no other attempt is made unseen.
+/// Output that the user sees. After it no other attempt is made.
 fn is_output(event: &ModelEvent) -> bool {
     matches!(event, ModelEvent::BlockDelta { .. } | ModelEvent::BlockEnded { .. } | ModelEvent::Ended { .. })
 }
 
-fn why(provider: &str, fault: &Fault) -> String {
+fn describe_fault(provider: &str, fault: &Fault) -> String {
     match fault.kind {
         FaultKind::RateLimit => format!("Rate limited by {provider}."),
         FaultKind::Silent => format!("{provider} stayed silent."),
@@ -328,7 +328,7 @@ struct Reading {
 }
 
 #[derive(PartialEq, Eq)]
-enum Progress {
+enum ReadProgress {
     More,
     Ended,
 }
@@ -337,7 +337,7 @@ impl Reading {
     fn new(response: Response, connection: &Connection, prompt: &Prompt) -> Result<Self, Fault> {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
         let framing = if kind.starts_with("application/json") {
-            Framing::whole()
+            Framing::document()
         } else if kind.starts_with("text/html") {
             return Err(Fault::new(
                 FaultKind::Malformed,
@@ -351,41 +351,43 @@ impl Reading {
     }
 
     /// Waits for bytes and decodes them all.
-    async fn read(&mut self, out: &mut Events) -> Result<Progress, Fault> {
-        let limit = if self.decoder.settled() { SETTLED_WAIT } else { self.silence };
-        let told = out.len();
+    async fn read(&mut self, out: &mut Events) -> Result<ReadProgress, Fault> {
+        let limit = if self.decoder.is_settled() { SETTLED_TIMEOUT } else { self.silence };
+        let before = out.len();
         let progress = match timeout(limit, self.response.chunk()).await {
-            Err(_) if self.decoder.finish(out) => return Ok(Progress::Ended),
-            Err(_) => return Err(silent(limit)),
-            Ok(Err(_)) if self.decoder.settled() && self.decoder.finish(out) => return Ok(Progress::Ended),
+            Err(_) if self.decoder.finish(out) => return Ok(ReadProgress::Ended),
+            Err(_) => return Err(silence_fault(limit)),
+            Ok(Err(_)) if self.decoder.is_settled() && self.decoder.finish(out) => {
+                return Ok(ReadProgress::Ended);
+            }
             Ok(Err(error)) => return Err(network_fault(error)),
             Ok(Ok(None)) => return self.end(out),
             Ok(Ok(Some(bytes))) => self.decode(&bytes, out)?,
         };
-        if out.len() > told {
+        if out.len() > before {
             self.spoke = Instant::now();
-        } else if self.spoke.elapsed() > self.silence.saturating_mul(KEPT_ALIVE_FACTOR) {
-            return Err(silent(self.spoke.elapsed()));
+        } else if self.spoke.elapsed() > self.silence.saturating_mul(KEEP_ALIVE_FACTOR) {
+            return Err(silence_fault(self.spoke.elapsed()));
         }
         Ok(progress)
     }
 
-    fn decode(&mut self, bytes: &[u8], out: &mut Events) -> Result<Progress, Fault> {
+    fn decode(&mut self, bytes: &[u8], out: &mut Events) -> Result<ReadProgress, Fault> {
         self.framing.push(bytes)?;
         while let Some(event) = self.framing.next_event()? {
             self.decoder.push(event, out)?;
-            // What follows an end belongs to no answer.
+            // Events after the end belong to no answer.
             if matches!(out.back(), Some(ModelEvent::Ended { .. })) {
-                return Ok(Progress::Ended);
+                return Ok(ReadProgress::Ended);
             }
         }
-        Ok(Progress::More)
+        Ok(ReadProgress::More)
     }
 
-    fn end(&mut self, out: &mut Events) -> Result<Progress, Fault> {
+    fn end(&mut self, out: &mut Events) -> Result<ReadProgress, Fault> {
         self.framing.finish();
-        if self.decode(&[], out)? == Progress::Ended || self.decoder.finish(out) {
-            return Ok(Progress::Ended);
+        if self.decode(&[], out)? == ReadProgress::Ended || self.decoder.finish(out) {
+            return Ok(ReadProgress::Ended);
         }
         Err(Fault::new(FaultKind::Network, "the stream ended before the answer did"))
     }
@@ -394,7 +396,7 @@ impl Reading {
     fn release(mut self: Box<Self>) {
         match self.response.chunk().now_or_never() {
             Some(Ok(Some(_))) | None => {
-                tokio::spawn(timeout(DRAIN_WAIT, async move {
+                tokio::spawn(timeout(DRAIN_TIMEOUT, async move {
                     while let Ok(Some(_)) = self.response.chunk().await {}
                 }));
             }
@@ -403,12 +405,12 @@ impl Reading {
     }
 }
 
-fn silent(limit: Duration) -> Fault {
+fn silence_fault(limit: Duration) -> Fault {
     Fault::new(FaultKind::Silent, format!("nothing came for {} seconds", limit.as_secs_f64().round()))
 }
 
 /// The fault of a status that is not a success.
-async fn refusal(mut response: Response) -> Fault {
+async fn read_error_response(mut response: Response) -> Fault {
     let status = response.status();
     let asked = retry::asked_wait(response.headers(), jiff::Timestamp::now());
     if status.is_redirection() {
@@ -426,7 +428,7 @@ async fn refusal(mut response: Response) -> Fault {
             }
         }
     };
-    let _ = timeout(ERROR_BODY_WAIT, read).await;
+    let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
     let mut fault = Fault::from_status(status.as_u16(), &String::from_utf8_lossy(&body));
     fault.retry_after = asked;
     fault

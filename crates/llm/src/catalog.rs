@@ -1,4 +1,4 @@
-//! What is known of models before anybody is asked: limits, prices, abilities.
+//! Known models: limits, prices and abilities, without asking a server.
 //!
 //! Owns the built-in list (`data/catalog.txt`, read on first use) and its format, which a refreshed list shares.
 //! Invariant: a model that is not listed can still be used; it only has no price and no limits.
@@ -17,7 +17,7 @@ pub use import::{facts, import};
 
 /// One model of the list.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Known {
+pub struct KnownModel {
     pub info: ModelInfo,
     pub thinking: Thinking,
     pub temperature: bool,
@@ -26,7 +26,7 @@ pub struct Known {
 /// A list of models by provider, in the order of the file: best first.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Catalog {
-    providers: HashMap<String, Vec<Known>>,
+    providers: HashMap<String, Vec<KnownModel>>,
 }
 
 static CURRENT: LazyLock<RwLock<std::sync::Arc<Catalog>>> = LazyLock::new(|| {
@@ -67,7 +67,7 @@ impl Catalog {
                 provider = name;
                 continue;
             }
-            match row(provider, line) {
+            match parse_row(provider, line) {
                 Some(known) => catalog.providers.entry(provider.to_owned()).or_default().push(known),
                 None => bad.push(format!("line {}: {line}", number + 1)),
             }
@@ -76,10 +76,10 @@ impl Catalog {
     }
 
     /// A model of a provider; a dated or tagged name is found by the name it begins with.
-    pub fn find(&self, provider: &str, name: &str) -> Option<&Known> {
+    pub fn find(&self, provider: &str, name: &str) -> Option<&KnownModel> {
         let rows = self.providers.get(provider)?;
-        let bare = |known: &Known| known.info.id.len() - provider.len() - 1;
-        let named = |known: &Known| &known.info.id[known.info.id.len() - bare(known)..] == name;
+        let bare = |known: &KnownModel| known.info.id.len() - provider.len() - 1;
+        let named = |known: &KnownModel| &known.info.id[known.info.id.len() - bare(known)..] == name;
         rows.iter().find(|known| named(known)).or_else(|| {
             rows.iter()
                 .filter(|known| {
@@ -91,14 +91,14 @@ impl Catalog {
     }
 
     /// Any provider's row for this name, for gateways that pass other vendors' models on.
-    pub fn find_anywhere(&self, name: &str) -> Option<&Known> {
+    pub fn find_anywhere(&self, name: &str) -> Option<&KnownModel> {
         let last = name.rsplit('/').next().unwrap_or(name);
         ["openai", "anthropic", "google", "deepseek", "mistral", "xai", "moonshot", "z-ai", "qwen"]
             .iter()
             .find_map(|provider| self.find(provider, last))
     }
 
-    pub fn models(&self, provider: &str) -> &[Known] {
+    pub fn models(&self, provider: &str) -> &[KnownModel] {
         self.providers.get(provider).map_or(&[], Vec::as_slice)
     }
 }
@@ -112,12 +112,12 @@ fn is_tag(rest: &str) -> bool {
 }
 
 /// `name context output input-price output-price cache-read cache-write abilities variants`, `-` for unknown.
-fn row(provider: &str, line: &str) -> Option<Known> {
+fn parse_row(provider: &str, line: &str) -> Option<KnownModel> {
     let mut columns = line.split_whitespace();
     let name = columns.next()?;
-    let context_limit = whole(columns.next()?)?;
-    let output_limit = whole(columns.next()?)?;
-    let mut price = || columns.next().and_then(amount);
+    let context_limit = parse_limit(columns.next()?)?;
+    let output_limit = parse_limit(columns.next()?)?;
+    let mut price = || columns.next().and_then(parse_price);
     let (input, output, cache_read, cache_write) = (price()?, price()?, price()?, price()?);
     let abilities: Vec<&str> = columns.next()?.split(',').collect();
     let variants = columns.next().unwrap_or("-");
@@ -131,7 +131,7 @@ fn row(provider: &str, line: &str) -> Option<Known> {
     } else {
         Thinking::None
     };
-    Some(Known {
+    Some(KnownModel {
         info: ModelInfo {
             id: format!("{provider}/{name}"),
             context_limit,
@@ -147,11 +147,11 @@ fn row(provider: &str, line: &str) -> Option<Known> {
     })
 }
 
-fn whole(column: &str) -> Option<Option<u64>> {
+fn parse_limit(column: &str) -> Option<Option<u64>> {
     if column == "-" { Some(None) } else { column.parse().ok().map(Some) }
 }
 
-fn amount(column: &str) -> Option<Option<f64>> {
+fn parse_price(column: &str) -> Option<Option<f64>> {
     if column == "-" { Some(None) } else { column.parse().ok().map(Some) }
 }
 

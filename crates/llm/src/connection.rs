@@ -22,7 +22,7 @@ use crate::sigv4::{Signer, encode_segment};
 use crate::vendors::{Auth, Vendor};
 
 /// A key may come from a command that asks a person.
-const KEY_WAIT: Duration = Duration::from_secs(60);
+const KEY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Shorter values of headers and queries say nothing secret, and masking them would garble messages.
 pub(crate) const SHORTEST_SECRET: usize = 12;
 
@@ -44,7 +44,7 @@ impl Endpoint {
     /// The key, or a sentence that says which one to set.
     pub(crate) async fn credential(&self) -> Result<Option<Credential>, Failure> {
         let credential = match &self.key {
-            Some(source) => tokio::time::timeout(KEY_WAIT, source.get()).await.map_err(|_| {
+            Some(source) => tokio::time::timeout(KEY_TIMEOUT, source.get()).await.map_err(|_| {
                 let message = format!("The key of {} was not there after a minute.", self.name);
                 Failure::new(FailureKind::Auth, message).hint(self.key_hint())
             })??,
@@ -58,7 +58,7 @@ impl Endpoint {
 
     /// Without asking for it.
     pub(crate) fn has_key(&self) -> bool {
-        self.key.as_ref().is_some_and(KeySource::is_there)
+        self.key.as_ref().is_some_and(KeySource::is_available)
     }
 
     /// A server that has no row may do without a key, if none was configured.
@@ -70,7 +70,7 @@ impl Endpoint {
         Failure::new(FailureKind::Auth, format!("There is no key for {}.", self.name)).hint(self.key_hint())
     }
 
-    /// What to do, as a sentence.
+    /// A sentence that says how to set the key.
     pub(crate) fn key_hint(&self) -> String {
         let (name, setting) = (&self.name, format!("`providers.{}.key` in the configuration", self.name));
         match self.vendor.keys.first() {
@@ -80,13 +80,13 @@ impl Endpoint {
     }
 
     /// Configured headers with their values.
-    pub(crate) async fn looked_up(
+    pub(crate) async fn resolve_headers(
         &self,
         headers: &[(String, KeySource)],
     ) -> Result<Vec<(String, String)>, Failure> {
         let mut values = Vec::with_capacity(headers.len());
         for (name, source) in headers {
-            let value = tokio::time::timeout(KEY_WAIT, source.get()).await.map_err(|_| {
+            let value = tokio::time::timeout(KEY_TIMEOUT, source.get()).await.map_err(|_| {
                 Failure::config(format!("The header {name} of {} was not there after a minute.", self.name))
                     .hint("Check the provider's extraHeaders.")
             })??;
@@ -98,7 +98,7 @@ impl Endpoint {
     }
 
     /// The url with a path after its base; the query of a configured url stays at the end.
-    pub(crate) fn at(&self, path: impl FnOnce(&str) -> String) -> String {
+    pub(crate) fn join_url(&self, path: impl FnOnce(&str) -> String) -> String {
         let (base, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
         let url = path(base.trim_end_matches('/'));
         match query {
@@ -113,8 +113,8 @@ impl Endpoint {
     }
 }
 
-/// What in a url may be a key: its password, or the user where there is none, and its query, each as it is
-/// written and as it is meant.
+/// The parts of a url that may be keys: its password, or the user where there is no password, and its query, each as
+/// it is written and decoded.
 fn secrets_in(url: &str) -> Vec<String> {
     let Ok(url) = reqwest::Url::parse(url) else { return Vec::new() };
     let query = url.query().unwrap_or_default().split('&');
@@ -125,7 +125,7 @@ fn secrets_in(url: &str) -> Vec<String> {
     });
     let user = Some(url.username()).filter(|_| url.password().is_none());
     let long = values.flatten().chain(user).filter(|value| value.len() >= SHORTEST_SECRET);
-    let mut secrets: Vec<String> = long.chain(url.password()).flat_map(forms).collect();
+    let mut secrets: Vec<String> = long.chain(url.password()).flat_map(secret_spellings).collect();
     // The longest first, so that a secret inside another leaves no rest behind.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     secrets.dedup();
@@ -133,7 +133,7 @@ fn secrets_in(url: &str) -> Vec<String> {
 }
 
 /// A part of a url as it is written, and decoded with and without `+` for a space.
-fn forms(written: &str) -> Vec<String> {
+fn secret_spellings(written: &str) -> Vec<String> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     vec![written.to_owned(), decoded(written), decoded(&written.replace('+', " "))]
 }
@@ -142,7 +142,7 @@ fn forms(written: &str) -> Vec<String> {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub endpoint: Arc<Endpoint>,
-    /// What this model is spoken to in; nearly always its provider's.
+    /// The API format of this model; nearly always its provider's.
     pub api: Api,
     /// `provider/name`.
     pub id: String,
@@ -156,10 +156,10 @@ pub(crate) struct Connection {
     pub variants: Vec<(String, Map<String, Value>)>,
 }
 
-/// What `Models::find` gives.
-pub(crate) struct Handle(pub Arc<Connection>);
+/// The model that `Models::find` returns.
+pub(crate) struct ConnectedModel(pub Arc<Connection>);
 
-impl Model for Handle {
+impl Model for ConnectedModel {
     fn stream(&self, prompt: Prompt) -> ModelStream {
         call::stream(self.0.clone(), prompt)
     }
@@ -220,21 +220,21 @@ impl Connection {
             headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
         }
         for (name, value) in self.api.headers(prompt, &self.target()) {
-            put(&mut headers, name, &value)?;
+            insert_header(&mut headers, name, &value)?;
         }
         for (name, value) in self.endpoint.vendor.headers {
-            put(&mut headers, name, value)?;
+            insert_header(&mut headers, name, value)?;
         }
         if self.endpoint.vendor.name == "github-copilot" {
             for (name, value) in copilot_headers(prompt) {
-                put(&mut headers, name, value)?;
+                insert_header(&mut headers, name, value)?;
             }
         }
         if let Some(credential) = credential {
             self.authorize(credential, &url, &body, &mut headers)?;
         }
         for (name, value) in configured {
-            put(&mut headers, name, value)?;
+            insert_header(&mut headers, name, value)?;
         }
         Ok(client.post(url).headers(headers).body(body))
     }
@@ -259,7 +259,7 @@ impl Connection {
                     service: "bedrock",
                 };
                 for (name, value) in signer.headers(host, path, body, jiff::Timestamp::now()) {
-                    put(headers, name, &value)?;
+                    insert_header(headers, name, &value)?;
                 }
                 return Ok(());
             }
@@ -274,17 +274,17 @@ impl Connection {
     }
 
     pub(crate) fn url(&self) -> String {
-        self.endpoint.at(|base| self.path(base))
+        self.endpoint.join_url(|base| self.request_path(base))
     }
 
-    /// What is configured as a header, the model's after the provider's.
+    /// The configured headers, the model's after the provider's.
     pub(crate) async fn configured_headers(&self) -> Result<Vec<(String, String)>, Failure> {
-        let mut headers = self.endpoint.looked_up(&self.endpoint.headers).await?;
-        headers.extend(self.endpoint.looked_up(&self.headers).await?);
+        let mut headers = self.endpoint.resolve_headers(&self.endpoint.headers).await?;
+        headers.extend(self.endpoint.resolve_headers(&self.headers).await?);
         Ok(headers)
     }
 
-    fn path(&self, base: &str) -> String {
+    fn request_path(&self, base: &str) -> String {
         let model = encode_segment(&self.wire_name);
         if let Some(path) = &self.endpoint.path {
             return format!("{base}/{}", path.trim_start_matches('/').replace("{model}", &model));
@@ -342,7 +342,7 @@ pub(crate) fn versioned(base: &str, name: &str) -> String {
 }
 
 /// A later header replaces an earlier one, but `anthropic-beta` is a list.
-fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), Failure> {
+fn insert_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), Failure> {
     let bad = || {
         Failure::config(format!("The header {name} is not a valid HTTP header."))
             .hint("Check the provider's extraHeaders.")

@@ -1,4 +1,4 @@
-//! Asks servers which models they have: those of this machine that nobody configured, and those that were.
+//! Asks servers for their models: the known local servers of this machine, and the configured ones.
 //!
 //! Runs in the background and never delays a start. Invariants: only what answers like the server it should be is
 //! believed; no key is sent to a server that was not configured; every question has a deadline.
@@ -11,20 +11,20 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::catalog::Known;
+use crate::catalog::KnownModel;
 use crate::connection::Endpoint;
 use crate::format::{Api, Thinking};
 
-const DEADLINE: Duration = Duration::from_secs(3);
-const ANSWER_LIMIT: usize = 4 * 1024 * 1024;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 /// A machine may hold hundreds of models; asking for each takes its time.
-const MOST_ASKED: usize = 64;
+const MAX_MODELS_ASKED: usize = 64;
 
 /// Servers that are looked for on this machine, by the name of their vendor's row.
-pub const LOCAL: [&str; 3] = ["ollama", "lmstudio", "llama.cpp"];
+pub const LOCAL_SERVERS: [&str; 3] = ["ollama", "lmstudio", "llama.cpp"];
 
 /// Whether a url leads to this machine.
-pub(crate) fn is_here(url: &str) -> bool {
+pub(crate) fn is_loopback(url: &str) -> bool {
     let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
     let host = host.unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
@@ -37,64 +37,68 @@ pub(crate) async fn listens(url: &str) -> bool {
     let host = rest.split('/').next().unwrap_or(rest);
     let address = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
     let connecting = tokio::net::TcpStream::connect(address);
-    tokio::time::timeout(DEADLINE, connecting).await.is_ok_and(|connected| connected.is_ok())
+    tokio::time::timeout(REQUEST_TIMEOUT, connecting).await.is_ok_and(|connected| connected.is_ok())
 }
 
 /// The models a server says it has; nothing where it does not answer or is something else.
-pub(crate) async fn models(endpoint: &Endpoint) -> Option<Vec<Known>> {
+pub(crate) async fn models(endpoint: &Endpoint) -> Option<Vec<KnownModel>> {
     match (endpoint.vendor.api, endpoint.vendor.name) {
-        (Api::Ollama, _) => ollama(endpoint).await,
-        (_, "lmstudio") => match lmstudio(endpoint).await {
+        (Api::Ollama, _) => list_ollama_models(endpoint).await,
+        (_, "lmstudio") => match list_lmstudio_models(endpoint).await {
             Some(models) => Some(models),
-            None => listed(endpoint, |_| true).await,
+            None => list_models(endpoint, |_| true).await,
         },
-        (_, "llama.cpp") => listed(endpoint, |model| model.owned_by.as_deref() == Some("llamacpp")).await,
-        (Api::OpenAiChat | Api::OpenAiResponses | Api::Anthropic, _) => listed(endpoint, |_| true).await,
+        (_, "llama.cpp") => {
+            list_models(endpoint, |model| model.owned_by.as_deref() == Some("llamacpp")).await
+        }
+        (Api::OpenAiChat | Api::OpenAiResponses | Api::Anthropic, _) => list_models(endpoint, |_| true).await,
         (Api::Gemini | Api::Bedrock, _) => None,
     }
 }
 
 /// Parts of the names of models that answer no prompts.
-const NOT_TALKING: [&str; 8] =
+const NOT_CHAT_MODELS: [&str; 8] =
     ["embed", "whisper", "tts", "rerank", "moderation", "dall-e", "stable-diffusion", "flux"];
 
 #[derive(Deserialize)]
-struct List<T> {
+struct ModelList<T> {
     #[serde(alias = "models")]
     data: Vec<T>,
 }
 
 /// A model of `/models`; gateways add what they know.
 #[derive(Deserialize)]
-struct Listed {
+struct ListedModel {
     id: String,
     owned_by: Option<String>,
     #[serde(alias = "max_model_len")]
     context_length: Option<u64>,
-    meta: Option<Meta>,
+    meta: Option<ModelMeta>,
     supported_parameters: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
-struct Meta {
+struct ModelMeta {
     n_ctx: Option<u64>,
 }
 
-async fn listed(endpoint: &Endpoint, believe: impl Fn(&Listed) -> bool) -> Option<Vec<Known>> {
-    let url = endpoint.at(|base| match endpoint.vendor.api {
+async fn list_models(endpoint: &Endpoint, accept: impl Fn(&ListedModel) -> bool) -> Option<Vec<KnownModel>> {
+    let url = endpoint.join_url(|base| match endpoint.vendor.api {
         Api::OpenAiChat => format!("{base}/models"),
         Api::OpenAiResponses | Api::Anthropic | Api::Gemini | Api::Ollama | Api::Bedrock => {
             crate::connection::versioned(base, "models")
         }
     });
-    let list: List<Listed> = ask(endpoint, &url, None).await?;
-    let talks = |model: &Listed| !NOT_TALKING.iter().any(|part| model.id.to_ascii_lowercase().contains(part));
-    let known = list.data.into_iter().filter(|model| believe(model) && talks(model)).map(|model| {
-        let meant = |name: &str| {
+    let list: ModelList<ListedModel> = fetch_json(endpoint, &url, None).await?;
+    let is_chat_model = |model: &ListedModel| {
+        !NOT_CHAT_MODELS.iter().any(|part| model.id.to_ascii_lowercase().contains(part))
+    };
+    let known = list.data.into_iter().filter(|model| accept(model) && is_chat_model(model)).map(|model| {
+        let supports = |name: &str| {
             model.supported_parameters.as_ref().is_none_or(|list| list.iter().any(|p| p == name))
         };
         let context = model.context_length.or(model.meta.and_then(|meta| meta.n_ctx));
-        known(endpoint, &model.id, context, meant("tools"), true, Thinking::None)
+        known(endpoint, &model.id, context, supports("tools"), true, Thinking::None)
     });
     let known: Vec<_> = known.collect();
     (!known.is_empty()).then_some(known)
@@ -109,9 +113,9 @@ struct LmStudioModel {
     loaded_context_length: Option<u64>,
 }
 
-async fn lmstudio(endpoint: &Endpoint) -> Option<Vec<Known>> {
-    let url = endpoint.at(|base| format!("{}/api/v0/models", base.trim_end_matches("/v1")));
-    let list: List<LmStudioModel> = ask(endpoint, &url, None).await?;
+async fn list_lmstudio_models(endpoint: &Endpoint) -> Option<Vec<KnownModel>> {
+    let url = endpoint.join_url(|base| format!("{}/api/v0/models", base.trim_end_matches("/v1")));
+    let list: ModelList<LmStudioModel> = fetch_json(endpoint, &url, None).await?;
     let models = list.data.iter().filter(|model| model.kind != "embeddings");
     let models = models.map(|model| {
         let context = model.loaded_context_length.or(model.max_context_length);
@@ -133,14 +137,14 @@ struct OllamaShow {
     model_info: serde_json::Map<String, Value>,
 }
 
-async fn ollama(endpoint: &Endpoint) -> Option<Vec<Known>> {
-    let list: List<OllamaModel> =
-        ask(endpoint, &endpoint.at(|base| format!("{base}/api/tags")), None).await?;
-    let about = endpoint.at(|base| format!("{base}/api/show"));
+async fn list_ollama_models(endpoint: &Endpoint) -> Option<Vec<KnownModel>> {
+    let list: ModelList<OllamaModel> =
+        fetch_json(endpoint, &endpoint.join_url(|base| format!("{base}/api/tags")), None).await?;
+    let about = endpoint.join_url(|base| format!("{base}/api/show"));
     let mut models = Vec::new();
-    for model in list.data.iter().take(MOST_ASKED) {
+    for model in list.data.iter().take(MAX_MODELS_ASKED) {
         let body = serde_json::json!({ "model": model.name });
-        let show: Option<OllamaShow> = ask(endpoint, &about, Some(body)).await;
+        let show: Option<OllamaShow> = fetch_json(endpoint, &about, Some(body)).await;
         let can =
             |what: &str| show.as_ref().is_none_or(|show| show.capabilities.iter().any(|known| known == what));
         if !can("completion") {
@@ -173,7 +177,7 @@ fn known(
     tools: bool,
     images: bool,
     thinking: Thinking,
-) -> Known {
+) -> KnownModel {
     let info = ModelInfo {
         id: format!("{}/{name}", endpoint.name),
         context_limit: context,
@@ -182,25 +186,25 @@ fn known(
         reasoning: thinking != Thinking::None,
         ..ModelInfo::default()
     };
-    Known { info, thinking, temperature: true }
+    KnownModel { info, thinking, temperature: true }
 }
 
 /// A question with a deadline: `None` for everything but an answer of this shape.
-async fn ask<T: DeserializeOwned>(endpoint: &Endpoint, url: &str, body: Option<Value>) -> Option<T> {
-    let answer = tokio::time::timeout(DEADLINE, async {
+async fn fetch_json<T: DeserializeOwned>(endpoint: &Endpoint, url: &str, body: Option<Value>) -> Option<T> {
+    let answer = tokio::time::timeout(REQUEST_TIMEOUT, async {
         let client = endpoint.network.client(url).await.ok()?;
         let request = match body {
             Some(body) => client.post(url).json(&body),
             None => client.get(url),
         };
-        let mut response = with_key(endpoint, request).await?.send().await.ok()?;
+        let mut response = authorize(endpoint, request).await?.send().await.ok()?;
         if !response.status().is_success() {
             return None;
         }
         let mut bytes = Vec::new();
         while let Some(more) = response.chunk().await.ok()? {
             bytes.extend_from_slice(&more);
-            if bytes.len() > ANSWER_LIMIT {
+            if bytes.len() > MAX_ANSWER_BYTES {
                 return None;
             }
         }
@@ -210,10 +214,10 @@ async fn ask<T: DeserializeOwned>(endpoint: &Endpoint, url: &str, body: Option<V
 }
 
 /// Only a configured endpoint has a key and headers.
-async fn with_key(endpoint: &Endpoint, mut request: RequestBuilder) -> Option<RequestBuilder> {
+async fn authorize(endpoint: &Endpoint, mut request: RequestBuilder) -> Option<RequestBuilder> {
     use crate::provider::Credential;
     use crate::vendors::Auth;
-    for (name, value) in endpoint.looked_up(&endpoint.headers).await.ok()? {
+    for (name, value) in endpoint.resolve_headers(&endpoint.headers).await.ok()? {
         request = request.header(name, value);
     }
     if endpoint.vendor.api == Api::Anthropic {

@@ -1,4 +1,4 @@
-//! What can be taken out of a request when a server says that it cannot take it.
+//! Removes members from a request that a server said it does not accept.
 //!
 //! Pure: a body and the server's sentence in, the changed body out. Never touches what the conversation says, but for
 //! images that are refused.

@@ -1,4 +1,4 @@
-//! What can go wrong with one attempt of a call, and whether another attempt can help.
+//! The errors of one attempt of a call, and whether another attempt can help.
 //!
 //! The HTTP status, the error object of a body and an error inside a stream all become one [`Fault`]. Knows no
 //! network. Invariant: a message here was scrubbed of keys before it leaves the crate (see [`crate::scrub`]).
@@ -29,7 +29,7 @@ pub enum FaultKind {
     Request,
     /// The prompt does not fit into the model's context.
     TooLong,
-    /// What came was not an answer.
+    /// The response was not an answer.
     Malformed,
 }
 
@@ -37,7 +37,7 @@ pub enum FaultKind {
 pub struct Fault {
     pub kind: FaultKind,
     pub message: String,
-    /// What the server asked us to wait.
+    /// The wait that the server asked for.
     pub retry_after: Option<Duration>,
 }
 
@@ -59,7 +59,8 @@ impl Fault {
     /// The fault of an HTTP status and its body.
     pub fn from_status(status: u16, body: &str) -> Self {
         let said = ErrorBody::read(body);
-        let mut fault = Self::new(kind_of_status(status), said.message.unwrap_or_else(|| plain(body)));
+        let mut fault =
+            Self::new(kind_of_status(status), said.message.unwrap_or_else(|| plain_message(body)));
         if let Some(kind) = said.code.as_deref().and_then(kind_of_code)
             && fault.kind != FaultKind::Auth
         {
@@ -78,12 +79,12 @@ impl Fault {
     pub fn from_stream(error: &str) -> Self {
         let said = ErrorBody::read(error);
         let kind = said.code.as_deref().and_then(kind_of_code).unwrap_or(FaultKind::Server);
-        let message = said.message.unwrap_or_else(|| plain(error));
+        let message = said.message.unwrap_or_else(|| plain_message(error));
         let kind = if says_too_long(&message) { FaultKind::TooLong } else { kind };
         Self::new(kind, message)
     }
 
-    /// What a person is told when the call ends with it.
+    /// The failure that a user reads when the call ends with it.
     pub fn into_failure(self, provider: &str, key_hint: &str) -> Failure {
         let message = self.message.trim_end_matches('.');
         let (kind, text, hint) = match self.kind {
@@ -197,7 +198,7 @@ fn text_of(raw: &RawValue) -> Option<String> {
     }
 }
 
-fn plain(body: &str) -> String {
+fn plain_message(body: &str) -> String {
     let body = body.trim();
     if body.starts_with('<') {
         return String::new();

@@ -81,7 +81,7 @@ impl Api {
     pub fn decoder(self, prompt: &Prompt, target: &Target) -> Box<dyn Decode> {
         let names = Names::of(&prompt.tools);
         let origin = Origin { format: self.name(), model: target.id.to_owned() };
-        let repair = target.dialect.repair && matches!(self, Self::OpenAiChat | Self::Ollama);
+        let repair = target.dialect.text_tool_calls && matches!(self, Self::OpenAiChat | Self::Ollama);
         let decoder = self.plain_decoder(origin.clone(), names);
         if repair { Box::new(TextToolCalls::new(decoder, &prompt.tools, origin)) } else { decoder }
     }
@@ -130,10 +130,10 @@ pub struct Target<'a> {
     pub dialect: Dialect,
 }
 
-/// How a model is told to think.
+/// How a request controls the thinking of a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Thinking {
-    /// It cannot, or it cannot be told.
+    /// The model does not think, or has no setting for it.
     #[default]
     None,
     /// By a word: `low`, `high`, …
@@ -144,7 +144,7 @@ pub enum Thinking {
     Adaptive,
 }
 
-/// What servers of one format do differently. A vendor's row says which.
+/// The differences between servers of one format. A vendor's row sets them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dialect {
     /// The name of the output limit in chat completions.
@@ -158,8 +158,8 @@ pub struct Dialect {
     pub short_ids: bool,
     /// Claude behind this server caches what `cache_control` marks, in chat completions too.
     pub cache_marks: bool,
-    /// The model's text may hold calls that its server did not recognize.
-    pub repair: bool,
+    /// The text of the model may hold tool calls that its server did not recognize.
+    pub text_tool_calls: bool,
 }
 
 impl Dialect {
@@ -170,7 +170,7 @@ impl Dialect {
         cache_key: false,
         short_ids: false,
         cache_marks: false,
-        repair: false,
+        text_tool_calls: false,
     };
 }
 
@@ -189,21 +189,21 @@ pub enum EffortField {
 
 /// Reads one answer. One decoder reads one stream.
 pub trait Decode: Send {
-    /// Reads one event and appends what it says. Unknown events say nothing.
+    /// Reads one event and appends the model events in it. Unknown events add nothing.
     fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault>;
 
-    /// The bytes have ended: `true` when the answer was whole, and then `Ended` has been said.
+    /// The bytes have ended. Returns `true` when the answer is complete; `Ended` has been emitted then.
     fn finish(&mut self, out: &mut Events) -> bool;
 
-    /// The answer is whole but for its usage: only a short wait for the rest makes sense.
-    fn settled(&self) -> bool {
+    /// The answer is complete except for its usage, so only a short wait for the rest makes sense.
+    fn is_settled(&self) -> bool {
         false
     }
 }
 
 pub type Events = VecDeque<ModelEvent>;
 
-/// Who makes the provider blocks of a stream.
+/// The format and the model that produce the provider blocks of a stream.
 #[derive(Clone, Debug)]
 pub struct Origin {
     pub format: &'static str,
@@ -252,7 +252,8 @@ impl Blocks {
         self.calls > 0
     }
 
-    /// Says `Ended` once, after the end of every block that its server forgot to end. A server that says "stop" although it made calls means the calls.
+    /// Emits `Ended` once, after ending every block that the server left open. A server that reports "stop" although
+    /// it made calls means the calls.
     pub fn end(&mut self, reason: StopReason, out: &mut Events) {
         if std::mem::replace(&mut self.ended, true) {
             return;
@@ -276,8 +277,8 @@ impl Blocks {
     }
 }
 
-/// Says the usage again only when it changed.
-pub(crate) fn tell_usage(known: &mut Tokens, new: Tokens, out: &mut Events) {
+/// Emits the usage when it has changed.
+pub(crate) fn push_usage(known: &mut Tokens, new: Tokens, out: &mut Events) {
     if *known != new {
         *known = new;
         out.push_back(ModelEvent::Usage(new));
@@ -310,7 +311,7 @@ pub(crate) fn schema_instruction(schema: &Value) -> String {
     format!("Answer with one JSON value only, without a fence, that is valid for this JSON schema:\n{schema}")
 }
 
-/// What stands in for an image that the model cannot see.
+/// Replaces an image that the model cannot see.
 pub(crate) const NO_IMAGES: &str = "(An image was here; this model cannot see images.)";
 
 /// A tool's schema as the object that every API demands.
@@ -338,8 +339,8 @@ pub(crate) fn function(spec: &domain::ToolSpec) -> Value {
     })
 }
 
-/// An id for a call whose server gave none: unlike any other of the chat.
-pub(crate) fn made_up_id() -> String {
+/// Generates an id for a call whose server gave no id. It differs from every other id of the chat.
+pub(crate) fn generate_call_id() -> String {
     use std::hash::{BuildHasher, Hasher};
     let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
     format!("call_{random:016x}")

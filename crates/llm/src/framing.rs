@@ -18,7 +18,7 @@ pub enum Framing {
     Lines(Lines),
     Frames(Frames),
     /// One JSON document: the server does not stream, or answers with an error.
-    Whole {
+    Document {
         text: Vec<u8>,
         ended: bool,
         given: bool,
@@ -30,8 +30,8 @@ impl Framing {
         Self::Sse(Sse::default())
     }
 
-    pub fn whole() -> Self {
-        Self::Whole { text: Vec::new(), ended: false, given: false }
+    pub fn document() -> Self {
+        Self::Document { text: Vec::new(), ended: false, given: false }
     }
 
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Fault> {
@@ -39,7 +39,7 @@ impl Framing {
             Self::Sse(sse) => sse.push(bytes).map_err(too_large),
             Self::Lines(lines) => lines.push(bytes).map_err(too_large),
             Self::Frames(frames) => frames.push(bytes).map_err(too_large),
-            Self::Whole { text, .. } => {
+            Self::Document { text, .. } => {
                 if text.len() + bytes.len() > LIMIT {
                     return Err(too_large(TooLarge));
                 }
@@ -55,7 +55,7 @@ impl Framing {
             Self::Sse(sse) => sse.finish(),
             Self::Lines(lines) => lines.finish(),
             Self::Frames(_) => {}
-            Self::Whole { ended, .. } => *ended = true,
+            Self::Document { ended, .. } => *ended = true,
         }
     }
 
@@ -64,7 +64,7 @@ impl Framing {
             Self::Sse(sse) => Ok(sse.next_event()),
             Self::Lines(lines) => Ok(lines.next_event()),
             Self::Frames(frames) => frames.next_event(),
-            Self::Whole { text, ended, given } => {
+            Self::Document { text, ended, given } => {
                 if !*ended || std::mem::replace(given, true) {
                     return Ok(None);
                 }

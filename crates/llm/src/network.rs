@@ -15,7 +15,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How requests leave the machine. `app` reads the files and says where they came from if they are broken.
 #[derive(Clone, Default)]
 pub struct NetworkSettings {
-    /// The proxy for all requests; without it `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are honoured.
+    /// The proxy for all requests; without it `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are honored.
     pub proxy: Option<String>,
     /// Hosts that are asked directly, as in `NO_PROXY`; only with `proxy`.
     pub no_proxy: Option<String>,
@@ -138,7 +138,7 @@ fn with_settings(mut builder: ClientBuilder, settings: &NetworkSettings) -> Resu
     Ok(builder)
 }
 
-/// The text of such an error may hold a proxy's password, so only its kind is told.
+/// The text of such an error may hold a proxy's password, so the failure names only the setting.
 fn broken(what: &str, error: &reqwest::Error) -> Failure {
     tracing::debug!(what, builder = error.is_builder(), "a network setting is broken");
     Failure::config(format!("The {what} could not be set up."))

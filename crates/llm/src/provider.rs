@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::format::Api;
 
-/// A provider of configuration. What is `None` comes from the vendor's row.
+/// A configured provider. A member that is `None` comes from the vendor's row.
 #[derive(Clone, Debug, Default)]
 pub struct ProviderConfig {
     /// The part before the slash in `provider/model`.
@@ -31,7 +31,7 @@ pub struct ProviderConfig {
     /// List the catalog's models of this provider as well.
     pub catalog: bool,
     /// Ask the server which models it has; by default where none are configured.
-    pub ask: Option<bool>,
+    pub fetch_models: Option<bool>,
     /// Requests at once, where it differs from the others.
     pub concurrency: Option<usize>,
 }
@@ -52,7 +52,7 @@ pub struct ModelConfig {
     pub variants: Vec<(String, Map<String, Value>)>,
 }
 
-/// What authorizes a request.
+/// The secret that authorizes a request.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credential {
     Key(String),
@@ -90,7 +90,7 @@ type Source = dyn Fn() -> BoxFuture<'static, Result<Option<Credential>, Failure>
 pub struct KeySource {
     source: Arc<Source>,
     /// Whether there is one now; without it there always is.
-    there: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    available: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl KeySource {
@@ -99,16 +99,16 @@ impl KeySource {
     where
         F: Fn() -> BoxFuture<'static, Result<Option<Credential>, Failure>> + Send + Sync + 'static,
     {
-        Self { source: Arc::new(source), there: None }
+        Self { source: Arc::new(source), available: None }
     }
 
-    /// The same for a key that may come and go: `there` says, without waiting, whether it is there.
-    pub fn while_there(self, there: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { there: Some(Arc::new(there)), ..self }
+    /// The same for a key that may come and go: `there` says, without waiting, whether it is available.
+    pub fn available_while(self, available: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { available: Some(Arc::new(available)), ..self }
     }
 
-    pub fn is_there(&self) -> bool {
-        self.there.as_ref().is_none_or(|there| there())
+    pub fn is_available(&self) -> bool {
+        self.available.as_ref().is_none_or(|available| available())
     }
 
     /// Asks `source` when the first request needs it, and keeps what it gave.

@@ -1,8 +1,8 @@
-//! What all calls of a process share: how many run at once at a provider, and when it may be asked again.
+//! Limits the calls of a process: how many run at once at a provider, and when the next may start.
 //!
-//! A provider that says "not before" says it to everybody who uses the same key, so one refusal makes all wait; through
+//! A rate limit applies to every call with the same key, so one refusal makes all calls wait; through
 //! [`SharedResets`] the other processes of the machine too. Invariants: a permit is free again when its call ends or is
-//! dropped, in whatever state; nobody waits here without having been told.
+//! dropped, in whatever state; a call that waits here has announced it before.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Milliseconds.
-const ASK_EVERY: i64 = 1000;
+const SHARED_READ_INTERVAL_MS: i64 = 1000;
 
 /// Where the processes of a machine tell each other when a provider may be asked again: milliseconds since 1970.
 pub trait SharedResets: Send + Sync {
@@ -43,14 +43,14 @@ impl RateLimiter {
         Self { shared: Some(shared), ..Self::default() }
     }
 
-    /// The permits of a provider; the first who asks says how many there are.
+    /// The permits of a provider. The first caller sets their number.
     fn permits(&self, provider: &str, most: usize) -> Arc<Semaphore> {
-        let mut permits = locked(&self.permits);
+        let mut permits = lock(&self.permits);
         permits.entry(provider.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(most.max(1)))).clone()
     }
 
     /// A permit, if one is free.
-    pub(crate) fn try_slot(&self, provider: &str, most: usize) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn try_permit(&self, provider: &str, most: usize) -> Option<OwnedSemaphorePermit> {
         self.permits(provider, most).try_acquire_owned().ok()
     }
 
@@ -67,19 +67,19 @@ impl RateLimiter {
             && self.is_time_to_ask(provider, now)
             && let Some(until) = shared.get(provider).await
         {
-            let mut resets = locked(&self.resets);
+            let mut resets = lock(&self.resets);
             let known = resets.entry(provider.to_owned()).or_insert(until);
             *known = until.max(*known);
         }
-        let left = locked(&self.resets).get(provider).copied()? - now;
+        let left = lock(&self.resets).get(provider).copied()? - now;
         u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_millis)
     }
 
     /// The rounds of one turn need not each ask the other processes.
     fn is_time_to_ask(&self, provider: &str, now: i64) -> bool {
-        let mut asked = locked(&self.asked);
+        let mut asked = lock(&self.asked);
         match asked.get_mut(provider) {
-            Some(last) if now - *last < ASK_EVERY => false,
+            Some(last) if now - *last < SHARED_READ_INTERVAL_MS => false,
             Some(last) => {
                 *last = now;
                 true
@@ -89,11 +89,11 @@ impl RateLimiter {
     }
 
     /// The provider said when it may be asked again.
-    pub(crate) async fn limited(&self, provider: &str, wait: Duration) {
+    pub(crate) async fn record_limit(&self, provider: &str, wait: Duration) {
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX / 2);
         let until = Timestamp::now().as_millisecond().saturating_add(wait);
         {
-            let mut resets = locked(&self.resets);
+            let mut resets = lock(&self.resets);
             let known = resets.entry(provider.to_owned()).or_insert(until);
             *known = until.max(*known);
         }
@@ -103,6 +103,6 @@ impl RateLimiter {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use domain::model::{Model, ModelInfo, Models, Price};
 use domain::{Failure, FailureKind};
 
-use crate::catalog::{self, Known};
-use crate::connection::{Connection, Endpoint, Handle};
+use crate::catalog::{self, KnownModel};
+use crate::connection::{ConnectedModel, Connection, Endpoint};
 use crate::discover;
 use crate::format::{Api, Dialect, Thinking};
 use crate::network::Network;
@@ -20,9 +20,9 @@ use crate::vendors::{self, Auth, Vendor};
 #[derive(Debug, Default)]
 pub struct Registry {
     providers: Vec<Arc<Provider>>,
-    /// Configured ones that cannot be used, by name. Nothing takes their place.
+    /// Configured providers that cannot be used, by name. Nothing takes their place.
     unusable: Vec<(String, Failure)>,
-    /// Servers of this machine that nobody configured.
+    /// Servers of this machine that the discovery found and the configuration does not name.
     local: RwLock<Vec<Arc<Provider>>>,
     retry_policy: RetryPolicy,
     network: Arc<Network>,
@@ -37,9 +37,9 @@ struct Provider {
     models: Vec<ModelConfig>,
     catalog: bool,
     /// The server is asked which models it has.
-    ask: bool,
-    /// What the server said it has.
-    found: RwLock<Vec<Known>>,
+    asks_server: bool,
+    /// The models that the server listed.
+    found: RwLock<Vec<KnownModel>>,
 }
 
 /// Everything a registry is made of.
@@ -57,7 +57,7 @@ pub struct RegistrySettings {
 }
 
 impl Registry {
-    /// Fails only for a provider that nobody knows how to speak to.
+    /// Fails only for a provider whose API format is unknown.
     pub fn new(settings: RegistrySettings) -> Result<Self, Failure> {
         let RegistrySettings {
             providers,
@@ -87,34 +87,36 @@ impl Registry {
     /// Asks servers for their models: those of this machine by the urls of their vendors, and the configured ones.
     /// Takes seconds at most; meant to run beside everything else. `true` when the list has changed.
     pub async fn discover(&self) -> bool {
-        let urls =
-            discover::LOCAL.iter().filter_map(|name| vendors::vendor(name)).map(|row| (row.name, row.url));
+        let urls = discover::LOCAL_SERVERS
+            .iter()
+            .filter_map(|name| vendors::vendor(name))
+            .map(|row| (row.name, row.url));
         self.discover_at(&urls.collect::<Vec<_>>()).await
     }
 
     /// The same for servers at other urls: `(vendor, url)`.
     pub async fn discover_at(&self, local: &[(&str, &str)]) -> bool {
         let configured = self.providers.iter().filter(|provider| provider.is_worth_asking());
-        let asked = futures_util::future::join_all(configured.map(|provider| provider.ask()));
+        let asked = futures_util::future::join_all(configured.map(|provider| provider.refresh_models()));
         let unknown =
             local.iter().filter(|(name, _)| self.configured(name).is_none() && self.usable(name).is_ok());
-        let looked = futures_util::future::join_all(unknown.map(|(name, url)| self.look(name, url)));
+        let looked = futures_util::future::join_all(unknown.map(|(name, url)| self.probe_local(name, url)));
         let (asked, looked) = futures_util::future::join(asked, looked).await;
         let found: Vec<_> = looked.into_iter().flatten().map(Arc::new).collect();
         let mut local = self.local.write().unwrap_or_else(PoisonError::into_inner);
-        let changed = asked.contains(&true) || names(&found) != names(&local);
+        let changed = asked.contains(&true) || model_ids(&found) != model_ids(&local);
         *local = found;
         changed
     }
 
     /// A server of this machine, if it is there.
-    async fn look(&self, vendor: &str, url: &str) -> Option<Provider> {
+    async fn probe_local(&self, vendor: &str, url: &str) -> Option<Provider> {
         // Most machines have none of them, and need no HTTP client to find that out.
         if !discover::listens(url).await {
             return None;
         }
         let provider = self.unconfigured(vendor, url)?;
-        provider.ask().await.then_some(provider)
+        provider.refresh_models().await.then_some(provider)
     }
 
     fn unconfigured(&self, vendor: &str, url: &str) -> Option<Provider> {
@@ -140,16 +142,16 @@ impl Registry {
     fn provider(&self, name: &str) -> Option<Arc<Provider>> {
         self.usable(name).ok()?;
         let found = || self.local().into_iter().find(|provider| provider.endpoint.name == name);
-        let hoped = || {
+        let possible = || {
             let row = vendors::vendor(name).filter(|row| row.auth == Auth::Optional)?;
             self.unconfigured(row.name, row.url).map(Arc::new)
         };
-        self.configured(name).cloned().or_else(found).or_else(hoped)
+        self.configured(name).cloned().or_else(found).or_else(possible)
     }
 }
 
-/// What there is to choose from, to see whether it changed.
-fn names(providers: &[Arc<Provider>]) -> Vec<String> {
+/// The ids of all models, to see whether the list changed.
+fn model_ids(providers: &[Arc<Provider>]) -> Vec<String> {
     providers.iter().flat_map(|provider| provider.list()).map(|info| info.id).collect()
 }
 
@@ -160,7 +162,7 @@ impl Provider {
         network: Arc<Network>,
         rate_limiter: Arc<RateLimiter>,
     ) -> Result<Self, Failure> {
-        let vendor = row(&config)?;
+        let vendor = vendor_row(&config)?;
         let url = config.url.clone().unwrap_or_else(|| vendor.url.to_owned());
         if !url.starts_with("https://") && !url.starts_with("http://") {
             return Err(Failure::config(format!(
@@ -172,10 +174,10 @@ impl Provider {
         // Not shown: it may hold a password.
         if let Err(error) = reqwest::Url::parse(&url) {
             return Err(Failure::config(format!(
-                "The url of the provider {} is none: {error}.",
+                "The url of the provider {} cannot be read: {error}.",
                 config.name
             ))
-            .hint(format!("Mend `providers.{}.url`.", config.name)));
+            .hint(format!("Correct `providers.{}.url`.", config.name)));
         }
         let retry_policy = RetryPolicy {
             silence: config.silence.unwrap_or(retry_policy.silence),
@@ -194,12 +196,12 @@ impl Provider {
             rate_limiter,
         };
         let (models, catalog) = (config.models, config.catalog);
-        let ask = config.ask.unwrap_or(catalog && models.is_empty());
-        Ok(Self { endpoint: Arc::new(endpoint), models, catalog, ask, found: RwLock::default() })
+        let asks_server = config.fetch_models.unwrap_or(catalog && models.is_empty());
+        Ok(Self { endpoint: Arc::new(endpoint), models, catalog, asks_server, found: RwLock::default() })
     }
 
     /// Asks the server for its models; `true` when the answer is new.
-    async fn ask(&self) -> bool {
+    async fn refresh_models(&self) -> bool {
         let Some(models) = discover::models(&self.endpoint).await else { return false };
         let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
         let changed = *found != models;
@@ -207,7 +209,7 @@ impl Provider {
         changed
     }
 
-    fn found(&self) -> Vec<Known> {
+    fn found(&self) -> Vec<KnownModel> {
         self.found.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -215,7 +217,7 @@ impl Provider {
     fn is_worth_asking(&self) -> bool {
         let vendor = &self.endpoint.vendor;
         let may_tell = vendor.name.is_empty() || vendor.auth == Auth::Optional;
-        self.ask && self.is_ready() && may_tell
+        self.asks_server && self.is_ready() && may_tell
     }
 
     /// A key is there, or none is needed.
@@ -259,15 +261,16 @@ impl Provider {
         }
     }
 
-    /// Whoever runs a model on this machine pays nobody for it. A gateway here, or a model elsewhere, may cost.
+    /// A model that runs on this machine costs nothing. A gateway on this machine, or a cloud model behind it, may cost.
     fn free(&self, id: &str) -> Option<Price> {
         let endpoint = &self.endpoint;
-        let here = discover::is_here(&endpoint.url) && discover::LOCAL.contains(&endpoint.vendor.name);
+        let here =
+            discover::is_loopback(&endpoint.url) && discover::LOCAL_SERVERS.contains(&endpoint.vendor.name);
         (here && !id.ends_with("cloud")).then(Price::default)
     }
 
     /// The catalog's row; behind a gateway a model has the abilities it has at home, but not the price.
-    fn known(&self, name: &str, wire_name: &str) -> Option<Known> {
+    fn known(&self, name: &str, wire_name: &str) -> Option<KnownModel> {
         let catalog = catalog::current();
         let provider = &self.endpoint.name;
         let own = catalog.find(provider, wire_name).or_else(|| catalog.find(provider, name));
@@ -286,7 +289,7 @@ impl Provider {
             self.models.iter().map(|model| self.connection(&model.name).info).collect();
         let listed =
             if self.catalog { catalog::current().models(&self.endpoint.name).to_vec() } else { Vec::new() };
-        for Known { mut info, .. } in listed.into_iter().chain(self.found()) {
+        for KnownModel { mut info, .. } in listed.into_iter().chain(self.found()) {
             if list.iter().all(|listed| listed.id != info.id) {
                 info.price = info.price.or_else(|| self.free(&info.id));
                 list.push(info);
@@ -297,7 +300,7 @@ impl Provider {
 }
 
 /// The vendor's row with what configuration changes of it.
-fn row(config: &ProviderConfig) -> Result<Vendor, Failure> {
+fn vendor_row(config: &ProviderConfig) -> Result<Vendor, Failure> {
     let known = vendors::vendor(&config.name).copied();
     let chat = |url: &String| url.trim_end_matches('/').ends_with("/openai");
     // Google's own url has a part that speaks chat completions, which older configurations name.
@@ -305,7 +308,7 @@ fn row(config: &ProviderConfig) -> Result<Vendor, Failure> {
         && config.api.is_none()
         && config.url.as_ref().is_some_and(chat)
     {
-        return row(&ProviderConfig { api: Some(Api::OpenAiChat), ..config.clone() });
+        return vendor_row(&ProviderConfig { api: Some(Api::OpenAiChat), ..config.clone() });
     }
     let row = match (known, config.api) {
         (Some(vendor), None) => vendor,
@@ -326,13 +329,13 @@ fn row(config: &ProviderConfig) -> Result<Vendor, Failure> {
                 "The provider {} does not say which API it speaks.",
                 config.name
             ))
-            .hint(format!("Set `providers.{}.api` to one of {}.", config.name, apis())));
+            .hint(format!("Set `providers.{}.api` to one of {}.", config.name, api_names())));
         }
     };
     Ok(row)
 }
 
-fn apis() -> String {
+fn api_names() -> String {
     Api::ALL.map(Api::name).join(", ")
 }
 
@@ -346,7 +349,7 @@ fn api_of(vendor: &Vendor, model: &str) -> Api {
     vendor.api
 }
 
-/// How a model that nobody listed is told to think.
+/// The thinking setting that is assumed for a model without a catalog row.
 fn guessed_thinking(api: Api, model: &str) -> Thinking {
     let bare = model.rsplit('/').next().unwrap_or(model);
     let numbered = bare.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
@@ -365,7 +368,7 @@ fn guessed_thinking(api: Api, model: &str) -> Thinking {
     }
 }
 
-/// What is assumed of a model that nobody listed: that it can do everything, until its server says otherwise.
+/// The abilities that are assumed for a model without a catalog row: all, until its server refuses one.
 fn unlisted() -> ModelInfo {
     ModelInfo { tools: true, images: true, ..ModelInfo::default() }
 }
@@ -390,7 +393,7 @@ impl Models for Registry {
         if !endpoint.has_key() && endpoint.needs_key() {
             return Err(endpoint.missing_key());
         }
-        Ok(Arc::new(Handle(Arc::new(provider.connection(model)))))
+        Ok(Arc::new(ConnectedModel(Arc::new(provider.connection(model)))))
     }
 
     fn list(&self) -> Vec<ModelInfo> {

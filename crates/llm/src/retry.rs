@@ -9,7 +9,7 @@ use reqwest::header::HeaderMap;
 
 use crate::provider::RetryPolicy;
 
-/// What the headers of a refusal ask us to wait, if anything.
+/// The wait that the headers of an error response ask for.
 pub(crate) fn asked_wait(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(millis) = text("retry-after-ms").and_then(|value| value.parse::<f64>().ok()) {
@@ -91,7 +91,7 @@ pub(crate) fn wait(
     random: f64,
 ) -> Duration {
     match asked {
-        // A little more than asked, so that the many who were told the same do not come back at once.
+        // A little more than asked, so that many clients with the same wait do not return at once.
         Some(asked) => asked + retry_policy.first_wait.mul_f64(0.25 * random),
         None => {
             let doubled = retry_policy.first_wait.saturating_mul(1 << attempt.saturating_sub(2).min(6));

@@ -1,4 +1,4 @@
-//! Keeps keys out of what people and logs are told. Providers echo keys in their errors, whole or in part.
+//! Removes keys from messages and logs. Providers repeat keys in their errors, whole or in part.
 
 /// `text` without the given secrets and without anything that looks like a key, cut to a readable length.
 pub(crate) fn scrub(text: &str, secrets: &[&str]) -> String {

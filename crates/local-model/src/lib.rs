@@ -5,13 +5,13 @@
 
 mod conversation;
 mod engine;
+mod error;
 mod format;
 mod gguf;
 mod install;
 mod kernels;
 mod model;
 mod provider;
-mod refusal;
 mod registry;
 mod sampler;
 mod session;
@@ -21,10 +21,10 @@ mod tokenizer;
 mod wheel;
 
 pub use engine::Engine;
+pub use error::ModelError;
 pub use install::{DEFAULT, Incoming, InstallError, Weights};
 pub use provider::LocalModel;
-pub use refusal::Refusal;
 pub use registry::{Installed, Registry};
 pub use sampler::Sampling;
-pub use session::{Ended, Limits, Outcome, Session};
+pub use session::{AnswerEnd, AnswerReport, Limits, Session};
 pub use template::{Message, Role};

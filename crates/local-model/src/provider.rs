@@ -1,5 +1,5 @@
 //! Owns the embedded model as one of the domain's models: a stream like any other, computed on a thread of its own.
-//! Knows nothing of who asks. Invariants: nothing is read before the first prompt; prompts are answered one at a time,
+//! Knows nothing of its callers. Invariants: nothing is read before the first prompt; prompts are answered one at a time,
 //! in order; a dropped stream stops its computation within one layer of one pass.
 
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use tokio::sync::mpsc;
 
 use crate::conversation;
 use crate::engine::Engine;
-use crate::refusal::Refusal;
+use crate::error::ModelError;
 use crate::sampler::Sampling;
-use crate::session::{Ended, Limits, Session};
+use crate::session::{AnswerEnd, Limits, Session};
 
 /// Tokens an answer may have where the prompt does not say.
-const ANSWER: usize = 512;
+const DEFAULT_ANSWER_TOKENS: usize = 512;
 /// Events that wait for a slow reader before the computation does.
-const QUEUE: usize = 64;
+const EVENT_QUEUE: usize = 64;
 
 /// A model file behind the domain's `Model`.
 pub struct LocalModel {
@@ -36,13 +36,13 @@ pub struct LocalModel {
     waiting: Arc<AtomicUsize>,
 }
 
-type Event = Result<ModelEvent, Failure>;
+type StreamItem = Result<ModelEvent, Failure>;
 
 struct Job {
     prompt: Prompt,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<StreamItem>,
     stop: Arc<AtomicBool>,
-    _turn: Turn,
+    _slot: QueueSlot,
 }
 
 impl LocalModel {
@@ -68,8 +68,9 @@ impl LocalModel {
         }
         let (jobs, queue) = channel();
         let (path, limits) = (self.path.clone(), self.limits);
-        let spawned =
-            std::thread::Builder::new().name("local-model".into()).spawn(move || serve(&path, limits, queue));
+        let spawned = std::thread::Builder::new()
+            .name("local-model".into())
+            .spawn(move || run_worker(&path, limits, queue));
         spawned.map_err(|error| Failure::internal(format!("The embedded model got no thread: {error}.")))?;
         // The thread that was just started holds the other end.
         let _ = jobs.send(job);
@@ -80,26 +81,26 @@ impl LocalModel {
 
 impl Model for LocalModel {
     fn stream(&self, prompt: Prompt) -> ModelStream {
-        let (events, received) = mpsc::channel(QUEUE);
+        let (events, received) = mpsc::channel(EVENT_QUEUE);
         let stop = Arc::new(AtomicBool::new(false));
-        let turn = Turn::take(&self.waiting);
-        if turn.ahead > 0 {
+        let slot = QueueSlot::enter(&self.waiting);
+        if slot.ahead > 0 {
             let text = "The embedded model answers one prompt at a time; another comes first.".to_owned();
             let _ = events.try_send(Ok(ModelEvent::Waiting { text }));
         }
         if let Err(failure) =
-            self.submit(Job { prompt, events: events.clone(), stop: stop.clone(), _turn: turn })
+            self.submit(Job { prompt, events: events.clone(), stop: stop.clone(), _slot: slot })
         {
             let _ = events.try_send(Err(failure));
         }
-        Box::pin(Answer { received, stop, finished: false })
+        Box::pin(AnswerStream { received, stop, finished: false })
     }
 
     fn info(&self) -> ModelInfo {
         ModelInfo {
             id: self.id.clone(),
             context_limit: Some(self.limits.window as u64),
-            output_limit: Some(ANSWER as u64),
+            output_limit: Some(DEFAULT_ANSWER_TOKENS as u64),
             price: Some(Price::default()),
             ..ModelInfo::default()
         }
@@ -107,34 +108,34 @@ impl Model for LocalModel {
 }
 
 /// One place in the queue, given back when the job is done or lost.
-struct Turn {
+struct QueueSlot {
     ahead: usize,
     waiting: Arc<AtomicUsize>,
 }
 
-impl Turn {
-    fn take(waiting: &Arc<AtomicUsize>) -> Turn {
-        Turn { ahead: waiting.fetch_add(1, Ordering::Relaxed), waiting: waiting.clone() }
+impl QueueSlot {
+    fn enter(waiting: &Arc<AtomicUsize>) -> QueueSlot {
+        QueueSlot { ahead: waiting.fetch_add(1, Ordering::Relaxed), waiting: waiting.clone() }
     }
 }
 
-impl Drop for Turn {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// The reader's end: dropping it stops the computation.
-struct Answer {
-    received: mpsc::Receiver<Event>,
+struct AnswerStream {
+    received: mpsc::Receiver<StreamItem>,
     stop: Arc<AtomicBool>,
     finished: bool,
 }
 
-impl Stream for Answer {
-    type Item = Event;
+impl Stream for AnswerStream {
+    type Item = StreamItem;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<StreamItem>> {
         let event = std::task::ready!(self.received.poll_recv(context));
         let event = match event {
             None if self.finished => None,
@@ -146,41 +147,44 @@ impl Stream for Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for AnswerStream {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
 /// The worker thread: answers until the model is dropped. The file is opened for the first prompt.
-fn serve(path: &Path, limits: Limits, queue: Receiver<Job>) {
+fn run_worker(path: &Path, limits: Limits, queue: Receiver<Job>) {
     let mut loaded: Option<(Arc<Engine>, Session)> = None;
     for job in queue {
-        let failure = match ensure(&mut loaded, path, limits) {
+        let failure = match load(&mut loaded, path, limits) {
             Ok((engine, session)) => answer(engine, session, &job).err(),
-            Err(refusal) => Some(refusal),
+            Err(error) => Some(error),
         };
-        if let Some(refusal) = failure {
-            let _ = job.events.blocking_send(Err(failure_of(&refusal)));
+        if let Some(error) = failure {
+            let _ = job.events.blocking_send(Err(to_failure(&error)));
         }
     }
 }
 
-fn ensure<'a>(
+fn load<'a>(
     loaded: &'a mut Option<(Arc<Engine>, Session)>,
     path: &Path,
     limits: Limits,
-) -> Result<&'a mut (Arc<Engine>, Session), Refusal> {
+) -> Result<&'a mut (Arc<Engine>, Session), ModelError> {
     if loaded.is_none() {
         let engine = Arc::new(Engine::open(path)?);
         let session = Session::new(engine.clone(), limits);
         return Ok(loaded.insert((engine, session)));
     }
-    loaded.as_mut().ok_or(Refusal::EmptyPrompt)
+    loaded.as_mut().ok_or(ModelError::EmptyPrompt)
 }
 
-fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), Refusal> {
-    let asked = job.prompt.max_output.map_or(ANSWER, |limit| usize::try_from(limit).unwrap_or(ANSWER));
+fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), ModelError> {
+    let asked = job
+        .prompt
+        .max_output
+        .map_or(DEFAULT_ANSWER_TOKENS, |limit| usize::try_from(limit).unwrap_or(DEFAULT_ANSWER_TOKENS));
     let limit = asked.clamp(1, session.window() / 2);
     let tokens = conversation::fit(engine, &job.prompt, session.window() - limit)?;
     let sampling = Sampling {
@@ -206,20 +210,21 @@ fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), Refus
         ..Tokens::default()
     }));
     let reason = match outcome.ended {
-        Ended::Finished | Ended::Repeating | Ended::Stopped => StopReason::Done,
-        Ended::Full => StopReason::MaxTokens,
+        AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped => StopReason::Done,
+        AnswerEnd::Full => StopReason::MaxTokens,
     };
     send(ModelEvent::Ended { reason });
     Ok(())
 }
 
-fn failure_of(refusal: &Refusal) -> Failure {
-    match refusal {
-        Refusal::TooLong { .. } | Refusal::EmptyPrompt => Failure::user(refusal.to_string()),
-        Refusal::Unreadable { .. } => Failure::config(refusal.to_string())
+fn to_failure(error: &ModelError) -> Failure {
+    match error {
+        ModelError::TooLong { .. } | ModelError::EmptyPrompt => Failure::user(error.to_string()),
+        ModelError::Unreadable { .. } => Failure::config(error.to_string())
             .hint("Run `dragoman models pull smollm2` to fetch the default model."),
-        Refusal::NotGguf(_) | Refusal::Damaged(_) | Refusal::Unsupported(_) | Refusal::Template(_) => {
-            Failure::config(refusal.to_string())
-        }
+        ModelError::NotGguf(_)
+        | ModelError::Damaged(_)
+        | ModelError::Unsupported(_)
+        | ModelError::Template(_) => Failure::config(error.to_string()),
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::Engine;
+use crate::error::ModelError;
 use crate::kernels::{self, Kernels};
 use crate::model::{BATCH, Cache, Pass, Stopped};
-use crate::refusal::Refusal;
 use crate::sampler::{Sampler, Sampling};
 
 /// How much a session may use.
@@ -37,7 +37,7 @@ pub struct Session {
 
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum AnswerEnd {
     /// The model finished its turn.
     Finished,
     /// The limit of the answer or the window was reached.
@@ -49,16 +49,16 @@ pub enum Ended {
 }
 
 /// Tokens at the end of an answer that are one short phrase again and again, before it is cut off.
-const REPEATED: usize = 64;
+const REPEATED_TOKENS: usize = 64;
 
-/// What an answer took.
+/// The token counts and the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AnswerReport {
     pub prompt_tokens: usize,
     /// Prompt tokens that were remembered from before.
     pub reused_tokens: usize,
     pub answer_tokens: usize,
-    pub ended: Ended,
+    pub ended: AnswerEnd,
 }
 
 impl Session {
@@ -95,49 +95,53 @@ impl Session {
         sampling: Sampling,
         stop: &AtomicBool,
         mut text: impl FnMut(&str),
-    ) -> Result<Outcome, Refusal> {
-        let reused_tokens = self.recall(prompt)?;
-        let mut outcome =
-            Outcome { prompt_tokens: prompt.len(), reused_tokens, answer_tokens: 0, ended: Ended::Full };
+    ) -> Result<AnswerReport, ModelError> {
+        let reused_tokens = self.reuse_prefix(prompt)?;
+        let mut outcome = AnswerReport {
+            prompt_tokens: prompt.len(),
+            reused_tokens,
+            answer_tokens: 0,
+            ended: AnswerEnd::Full,
+        };
         let mut sampler = Sampler::new(sampling);
-        let mut letters = Letters::default();
+        let mut utf8 = Utf8Buffer::default();
         let mut next = self.read(&prompt[reused_tokens..], stop, |logits| sampler.choose(logits));
         let limit = limit.min(self.window - prompt.len());
         outcome.ended = loop {
             let token = match next {
-                Err(Stopped) => break Ended::Stopped,
-                Ok(token) if self.engine.tokenizer.is_end(token) => break Ended::Finished,
-                Ok(_) if outcome.answer_tokens >= limit => break Ended::Full,
+                Err(Stopped) => break AnswerEnd::Stopped,
+                Ok(token) if self.engine.tokenizer.is_end(token) => break AnswerEnd::Finished,
+                Ok(_) if outcome.answer_tokens >= limit => break AnswerEnd::Full,
                 Ok(token) => token,
             };
             outcome.answer_tokens += 1;
-            self.engine.tokenizer.decode(token, &mut letters.pending);
-            letters.hand_out(false, &mut text);
+            self.engine.tokenizer.decode(token, &mut utf8.pending);
+            utf8.flush(false, &mut text);
             if outcome.answer_tokens >= limit {
-                break Ended::Full;
+                break AnswerEnd::Full;
             }
-            if repeats(&self.past[prompt.len()..]) {
-                break Ended::Repeating;
+            if is_repeating(&self.past[prompt.len()..]) {
+                break AnswerEnd::Repeating;
             }
             next = self.read(&[token], stop, |logits| sampler.choose(logits));
         };
-        letters.hand_out(true, &mut text);
+        utf8.flush(true, &mut text);
         Ok(outcome)
     }
 
-    /// The logits after `prompt`, for those who choose for themselves. `None` when stopped.
-    pub fn logits(&mut self, prompt: &[u32], stop: &AtomicBool) -> Result<Option<Vec<f32>>, Refusal> {
-        let known = self.recall(prompt)?;
+    /// The logits after `prompt`, for callers that choose the token themselves. `None` when stopped.
+    pub fn logits(&mut self, prompt: &[u32], stop: &AtomicBool) -> Result<Option<Vec<f32>>, ModelError> {
+        let known = self.reuse_prefix(prompt)?;
         Ok(self.read(&prompt[known..], stop, |logits| logits.to_vec()).ok())
     }
 
     /// Forgets what `prompt` does not begin with; says how many of its tokens are remembered.
-    fn recall(&mut self, prompt: &[u32]) -> Result<usize, Refusal> {
+    fn reuse_prefix(&mut self, prompt: &[u32]) -> Result<usize, ModelError> {
         if prompt.is_empty() {
-            return Err(Refusal::EmptyPrompt);
+            return Err(ModelError::EmptyPrompt);
         }
         if prompt.len() >= self.window {
-            return Err(Refusal::TooLong { tokens: prompt.len(), window: self.window });
+            return Err(ModelError::TooLong { tokens: prompt.len(), window: self.window });
         }
         let common = self.past.iter().zip(prompt).take_while(|(past, new)| past == new).count();
         // The last token is always computed: its logits are wanted.
@@ -176,20 +180,22 @@ fn batches(tokens: &[u32]) -> (&[u32], std::slice::Chunks<'_, u32>) {
 }
 
 /// Whether the end of an answer is one phrase, at least four times in a row.
-fn repeats(answer: &[u32]) -> bool {
-    let Some(tail) = answer.len().checked_sub(REPEATED).map(|start| &answer[start..]) else { return false };
-    (1..=REPEATED / 4).any(|period| tail[period..] == tail[..REPEATED - period])
+fn is_repeating(answer: &[u32]) -> bool {
+    let Some(tail) = answer.len().checked_sub(REPEATED_TOKENS).map(|start| &answer[start..]) else {
+        return false;
+    };
+    (1..=REPEATED_TOKENS / 4).any(|period| tail[period..] == tail[..REPEATED_TOKENS - period])
 }
 
-/// Bytes of tokens, handed out as whole letters.
+/// Bytes of tokens, handed out as whole characters.
 #[derive(Default)]
-struct Letters {
+struct Utf8Buffer {
     pending: Vec<u8>,
 }
 
-impl Letters {
-    /// Hands out what is complete; at the end also what is broken, as replacement letters.
-    fn hand_out(&mut self, end: bool, text: &mut impl FnMut(&str)) {
+impl Utf8Buffer {
+    /// Hands out what is complete; at the end also what is broken, as replacement characters.
+    fn flush(&mut self, end: bool, text: &mut impl FnMut(&str)) {
         loop {
             let (valid, broken) = match std::str::from_utf8(&self.pending) {
                 Ok(_) => (self.pending.len(), 0),

@@ -3,10 +3,10 @@
 
 use minijinja::{Environment, Error, ErrorKind, context};
 
-use crate::refusal::Refusal;
+use crate::error::ModelError;
 use crate::tokenizer::Tokenizer;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     System,
@@ -41,16 +41,16 @@ const FUEL: u64 = 1_000_000;
 const TEMPLATE_LIMIT: usize = 1 << 17;
 
 impl Template {
-    pub(crate) fn new(source: Option<&str>) -> Result<Template, Refusal> {
+    pub(crate) fn new(source: Option<&str>) -> Result<Template, ModelError> {
         let source = source.unwrap_or(CHATML).to_owned();
         if source.len() > TEMPLATE_LIMIT {
-            return Err(Refusal::Template("it is too long".into()));
+            return Err(ModelError::Template("it is too long".into()));
         }
         Ok(Template { source })
     }
 
     /// The text of a chat, up to where the assistant is to speak.
-    pub(crate) fn render(&self, messages: &[Message], tokenizer: &Tokenizer) -> Result<String, Refusal> {
+    pub(crate) fn render(&self, messages: &[Message], tokenizer: &Tokenizer) -> Result<String, ModelError> {
         let (bos_token, eos_token) = tokenizer.start_and_end();
         let message = |message: &Message| {
             let role = match message.role {
@@ -58,12 +58,12 @@ impl Template {
                 Role::User => "user",
                 Role::Assistant => "assistant",
             };
-            context! { role, content => tokenizer.disarm(&message.content) }
+            context! { role, content => tokenizer.escape_specials(&message.content) }
         };
         let messages: Vec<_> = messages.iter().map(message).collect();
         let given = context! { messages, add_generation_prompt => true, bos_token, eos_token };
         let rendered = environment().render_named_str("chat template", &self.source, given);
-        rendered.map_err(|error| Refusal::Template(error.to_string()))
+        rendered.map_err(|error| ModelError::Template(error.to_string()))
     }
 }
 

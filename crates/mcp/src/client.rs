@@ -10,11 +10,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::calls::Calls;
-use crate::text::line;
+use crate::text::single_line;
 use crate::wire::Capabilities;
 
 /// Of a message that a server gave with an error.
-const LONGEST_REASON: usize = 2_000;
+const MAX_REASON_LENGTH: usize = 2_000;
 
 #[derive(Clone)]
 pub(crate) struct Client {
@@ -40,15 +40,15 @@ impl Client {
         deadline: Duration,
     ) -> Result<T, String> {
         let reply = self.outgoing.request(method, params, deadline).decode().await;
-        reply.map_err(|error| reason(method, &error, deadline))
+        reply.map_err(|error| describe_error(method, &error, deadline))
     }
 }
 
 /// Why a request has no result, as a sentence about the server.
-pub(crate) fn reason(method: &str, error: &RequestError, deadline: Duration) -> String {
+pub(crate) fn describe_error(method: &str, error: &RequestError, deadline: Duration) -> String {
     match error {
         RequestError::Fault(fault) => {
-            format!("It answered {method} with: {}", line(&fault.message, LONGEST_REASON))
+            format!("It answered {method} with: {}", single_line(&fault.message, MAX_REASON_LENGTH))
         }
         RequestError::Deadline => format!("It did not answer {method} within {} s.", deadline.as_secs()),
         RequestError::Closed => "It has ended.".to_owned(),

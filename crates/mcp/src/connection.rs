@@ -13,85 +13,89 @@ use rpc::{CancelMethod, Fault, Peer, PeerOptions, RequestError, Transport};
 use serde_json::Value;
 
 use crate::calls::Calls;
-use crate::client::{Client, reason};
-use crate::handler::{ClientSide, Stale};
-use crate::http::{self, Bridge};
+use crate::client::{Client, describe_error};
+use crate::handler::{ChangedLists, ServerMessageHandler};
+use crate::http::{self, HttpBridge};
 use crate::server_state::ServerState;
-use crate::stdio::{self, Program, Running};
-use crate::text::{Secrets, line};
+use crate::stdio::{self, Running, ServerProgram};
+use crate::text::{Secrets, single_line};
 use crate::wire::{self, Initialized, VERSIONS};
 
 /// The largest message a server may send.
-pub(crate) const LARGEST_MESSAGE: usize = 16 << 20;
+pub(crate) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
-/// How long a server that was told the end of its input may take to leave before it is ended.
-const FAREWELL: Duration = Duration::from_millis(300);
+/// How long a server may take to exit after its input was closed, before it is killed.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(300);
 
 pub(crate) struct Connection {
     peer: Peer,
-    carrier: Carrier,
+    link: Link,
     calls: Arc<Calls>,
     secrets: Arc<Secrets>,
-    pub stale: Arc<Stale>,
+    pub changed: Arc<ChangedLists>,
 }
 
-enum Carrier {
+enum Link {
     Pipes(Running),
-    Http(Bridge),
+    Http(HttpBridge),
 }
 
-/// Why a server does not run, for people.
-pub(crate) struct Trouble {
+/// The reason why a server does not run, and the status it gets.
+pub(crate) struct ServerError {
     pub status: ServerStatus,
     pub message: String,
 }
 
 impl Connection {
-    pub(crate) async fn open(state: &ServerState) -> Result<Self, Trouble> {
-        let target = (state.config.lookup)().await.map_err(|failure| Trouble::failed(failure.to_string()))?;
+    pub(crate) async fn open(state: &ServerState) -> Result<Self, ServerError> {
+        let target =
+            (state.config.lookup)().await.map_err(|failure| ServerError::failed(failure.to_string()))?;
         let secrets = Arc::new(Secrets::new(match &target {
             ServerTransport::Stdio { env: pairs, .. } | ServerTransport::Http { headers: pairs, .. } => {
                 pairs.iter().map(|(_, value)| value.as_str())
             }
         }));
-        let (transport, carrier) = match &target {
+        let (transport, link) = match &target {
             ServerTransport::Stdio { command, args, env } => {
                 let options = &state.options;
                 let directory = options.roots.first().map(|root| root.as_path());
                 let program =
-                    Program { command, args, env, withheld: &options.withheld_environment, directory };
-                let (transport, running) = stdio::start(program).await.map_err(Trouble::failed)?;
-                (transport, Carrier::Pipes(running))
+                    ServerProgram { command, args, env, withheld: &options.withheld_environment, directory };
+                let (transport, running) = stdio::start(program).await.map_err(ServerError::failed)?;
+                (transport, Link::Pipes(running))
             }
             ServerTransport::Http { url, headers } => {
-                let (transport, bridge) = http::open(url, headers).await.map_err(Trouble::failed)?;
-                (transport, Carrier::Http(bridge))
+                let (transport, bridge) = http::open(url, headers).await.map_err(ServerError::failed)?;
+                (transport, Link::Http(bridge))
             }
         };
-        Self::over(state, transport, carrier, secrets)
+        Self::attach(state, transport, link, secrets)
     }
 
-    fn over(
+    fn attach(
         state: &ServerState,
         transport: Transport,
-        carrier: Carrier,
+        link: Link,
         secrets: Arc<Secrets>,
-    ) -> Result<Self, Trouble> {
-        let (calls, stale) = (Arc::<Calls>::default(), Arc::<Stale>::default());
-        let side = ClientSide {
+    ) -> Result<Self, ServerError> {
+        let (calls, changed) = (Arc::<Calls>::default(), Arc::<ChangedLists>::default());
+        let side = ServerMessageHandler {
             server: state.config.name.clone(),
             roots: wire::roots(&state.options.roots),
             calls: calls.clone(),
-            stale: stale.clone(),
+            changed: changed.clone(),
             secrets: secrets.clone(),
         };
-        let peer = Peer::start(settings(), transport, |_| side)
-            .map_err(|error| Trouble::failed(format!("It could not be served: {error}.")))?;
-        Ok(Self { peer, carrier, calls, secrets, stale })
+        let peer = Peer::start(peer_options(), transport, |_| side)
+            .map_err(|error| ServerError::failed(format!("It could not be served: {error}.")))?;
+        Ok(Self { peer, link, calls, secrets, changed })
     }
 
     /// The handshake: the client to use from now on and the server's instructions.
-    pub(crate) async fn initialize(&self, deadline: Duration) -> Result<(Client, Option<String>), Trouble> {
+    pub(crate) async fn initialize(
+        &self,
+        deadline: Duration,
+    ) -> Result<(Client, Option<String>), ServerError> {
         let outgoing = self.peer.outgoing();
         let reply = outgoing
             .request("initialize", &wire::initialize_params(), deadline)
@@ -99,11 +103,11 @@ impl Connection {
             .await;
         let welcome = match reply {
             Ok(welcome) => welcome,
-            Err(error) => return Err(self.refused(&error, deadline).await),
+            Err(error) => return Err(self.initialize_error(&error, deadline).await),
         };
         if !VERSIONS.contains(&welcome.protocol_version.as_str()) {
-            let theirs = line(&welcome.protocol_version, 100);
-            return Err(Trouble::failed(format!(
+            let theirs = single_line(&welcome.protocol_version, 100);
+            return Err(ServerError::failed(format!(
                 "It speaks the revision {theirs} of the protocol; known are {}. Update Dragoman or the server.",
                 VERSIONS.join(", ")
             )));
@@ -116,22 +120,22 @@ impl Connection {
 
     /// Resolves when the server is gone by itself.
     pub(crate) async fn ended(&self) {
-        let Carrier::Pipes(running) = &self.carrier else {
+        let Link::Pipes(running) = &self.link else {
             self.peer.ended().await;
             return;
         };
         tokio::select! {
-            _ = self.peer.ended() => drop(tokio::time::timeout(FAREWELL, running.child.wait()).await),
+            _ = self.peer.ended() => drop(tokio::time::timeout(CLOSE_TIMEOUT, running.child.wait()).await),
             // What it said last may still be in the pipe.
-            _ = running.child.wait() => drop(tokio::time::timeout(FAREWELL, self.peer.ended()).await),
+            _ = running.child.wait() => drop(tokio::time::timeout(CLOSE_TIMEOUT, self.peer.ended()).await),
         }
     }
 
-    /// How the server is, for people: its exit and the last lines of its errors.
-    pub(crate) async fn state(&self) -> String {
-        let Carrier::Pipes(running) = &self.carrier else { return String::new() };
+    /// The exit of the server and the last lines of its stderr, for the user.
+    pub(crate) async fn exit_report(&self) -> String {
+        let Link::Pipes(running) = &self.link else { return String::new() };
         let lines = self.secrets.mask(&running.last_lines().await);
-        let end = running.child.exit().map(ending).unwrap_or_default();
+        let end = running.child.exit().map(describe_exit).unwrap_or_default();
         match (end.is_empty(), lines.is_empty()) {
             (_, true) => end,
             (true, false) => format!("Its last lines:\n{lines}"),
@@ -140,23 +144,23 @@ impl Connection {
     }
 
     pub(crate) async fn close(self) {
-        match self.carrier {
-            Carrier::Pipes(running) => {
+        match self.link {
+            Link::Pipes(running) => {
                 // It closes the server's input; a decent one leaves then.
-                self.peer.close(FAREWELL).await;
-                let _ = tokio::time::timeout(FAREWELL, running.child.wait()).await;
+                self.peer.close(CLOSE_TIMEOUT).await;
+                let _ = tokio::time::timeout(CLOSE_TIMEOUT, running.child.wait()).await;
                 running.child.stop().await;
             }
-            Carrier::Http(bridge) => {
-                self.peer.close(FAREWELL).await;
+            Link::Http(bridge) => {
+                self.peer.close(CLOSE_TIMEOUT).await;
                 bridge.closed().await;
             }
         }
     }
 
-    async fn refused(&self, error: &RequestError, deadline: Duration) -> Trouble {
-        if matches!(&self.carrier, Carrier::Http(bridge) if bridge.wants_login()) {
-            return Trouble {
+    async fn initialize_error(&self, error: &RequestError, deadline: Duration) -> ServerError {
+        if matches!(&self.link, Link::Http(bridge) if bridge.wants_login()) {
+            return ServerError {
                 status: ServerStatus::RequiresAuth,
                 message:
                     "It wants a login (HTTP 401). Set an Authorization header for it in the configuration."
@@ -168,7 +172,7 @@ impl Connection {
             self.ended().await;
         }
         let newer = match error {
-            RequestError::Fault(fault) => supported(fault),
+            RequestError::Fault(fault) => supported_revisions(fault),
             RequestError::Deadline
             | RequestError::Closed
             | RequestError::Full
@@ -181,21 +185,21 @@ impl Connection {
                 "It speaks only the revisions {theirs} of the protocol; known are {}. Update Dragoman or the server.",
                 VERSIONS.join(", ")
             ),
-            None => reason("initialize", error, deadline),
+            None => describe_error("initialize", error, deadline),
         };
-        Trouble::failed(self.secrets.mask(&message))
+        ServerError::failed(self.secrets.mask(&message))
     }
 }
 
-impl Trouble {
+impl ServerError {
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self { status: ServerStatus::Failed, message: message.into() }
     }
 }
 
-fn settings() -> PeerOptions {
+fn peer_options() -> PeerOptions {
     PeerOptions {
-        message_limit: LARGEST_MESSAGE,
+        message_limit: MAX_MESSAGE_BYTES,
         in_flight_limit: 16,
         stall_limit: Duration::from_secs(20),
         cancel: Some(CancelMethod { method: "notifications/cancelled", parameter: "requestId" }),
@@ -203,7 +207,7 @@ fn settings() -> PeerOptions {
     }
 }
 
-fn ending(exit: Exit) -> String {
+fn describe_exit(exit: Exit) -> String {
     match exit {
         Exit { code: Some(code), .. } => format!("It ended with exit code {code}."),
         Exit { signal: Some(signal), .. } => format!("It was ended by signal {signal}."),
@@ -211,9 +215,9 @@ fn ending(exit: Exit) -> String {
     }
 }
 
-/// The revisions that a server without ours names with its error.
-fn supported(fault: &Fault) -> Option<String> {
+/// The revisions that a server names in its error when it supports none of the known ones.
+fn supported_revisions(fault: &Fault) -> Option<String> {
     let data: Value = serde_json::from_str(fault.data.as_ref()?.get()).ok()?;
     let theirs: Vec<&str> = data.get("supported")?.as_array()?.iter().filter_map(Value::as_str).collect();
-    (!theirs.is_empty()).then(|| line(&theirs.join(", "), 200))
+    (!theirs.is_empty()).then(|| single_line(&theirs.join(", "), 200))
 }

@@ -12,16 +12,16 @@ use tokio::sync::Notify;
 
 use crate::calls::Calls;
 use crate::form;
-use crate::text::{Secrets, line};
+use crate::text::{Secrets, single_line};
 use crate::wire::{LogMessage, Progress};
 
-const LONGEST_LOG: usize = 500;
+const MAX_LOG_LENGTH: usize = 500;
 
 /// Which lists have to be read again.
 #[derive(Default)]
-pub(crate) struct Stale {
+pub(crate) struct ChangedLists {
     lists: AtomicU8,
-    told: Notify,
+    notify: Notify,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,10 +37,10 @@ impl Lists {
     }
 }
 
-impl Stale {
+impl ChangedLists {
     pub(crate) fn mark(&self, list: Lists) {
         self.lists.fetch_or(list.0, Ordering::AcqRel);
-        self.told.notify_one();
+        self.notify.notify_one();
     }
 
     /// Resolves with what was marked since the last time.
@@ -50,25 +50,25 @@ impl Stale {
             if lists != 0 {
                 return Lists(lists);
             }
-            self.told.notified().await;
+            self.notify.notified().await;
         }
     }
 }
 
-pub(crate) struct ClientSide {
+pub(crate) struct ServerMessageHandler {
     pub server: String,
     pub roots: Value,
     pub calls: Arc<Calls>,
-    pub stale: Arc<Stale>,
+    pub changed: Arc<ChangedLists>,
     pub secrets: Arc<Secrets>,
 }
 
-impl Handler for ClientSide {
+impl Handler for ServerMessageHandler {
     fn on_request(&mut self, method: &str, params: Params<'_>, responder: Responder) {
         match method {
             "ping" => responder.succeed(&json!({})),
             "roots/list" => responder.succeed(&self.roots),
-            "elicitation/create" => form::create(&self.server, &self.calls, params, responder),
+            "elicitation/create" => form::handle_elicitation(&self.server, &self.calls, params, responder),
             "sampling/createMessage" => responder.fail(Fault::new(
                 Fault::METHOD_NOT_FOUND,
                 "This client lends its model to no server: sampling is not supported.",
@@ -79,9 +79,9 @@ impl Handler for ClientSide {
 
     fn on_notification(&mut self, method: &str, params: Params<'_>) {
         match method {
-            "notifications/tools/list_changed" => self.stale.mark(Lists::TOOLS),
-            "notifications/prompts/list_changed" => self.stale.mark(Lists::PROMPTS),
-            "notifications/resources/list_changed" => self.stale.mark(Lists::RESOURCES),
+            "notifications/tools/list_changed" => self.changed.mark(Lists::TOOLS),
+            "notifications/prompts/list_changed" => self.changed.mark(Lists::PROMPTS),
+            "notifications/resources/list_changed" => self.changed.mark(Lists::RESOURCES),
             "notifications/progress" => {
                 if let Ok(progress) = params.decode::<Progress>() {
                     self.calls.progress(&progress);
@@ -93,11 +93,11 @@ impl Handler for ClientSide {
     }
 }
 
-impl ClientSide {
+impl ServerMessageHandler {
     fn log(&self, params: Params<'_>) {
         let Ok(LogMessage { level, data }) = params.decode() else { return };
         let server = self.server.as_str();
-        let said = self.secrets.mask(&line(data.as_deref().map_or("", RawValue::get), LONGEST_LOG));
+        let said = self.secrets.mask(&single_line(data.as_deref().map_or("", RawValue::get), MAX_LOG_LENGTH));
         // However loud a server is, its words are details to us.
         match level.as_str() {
             "warning" | "error" | "critical" | "alert" | "emergency" => tracing::info!(server, said),

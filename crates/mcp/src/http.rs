@@ -1,7 +1,7 @@
-//! Streamable HTTP as a byte stream: messages of ours become POSTs, whatever comes back becomes lines.
+//! Streamable HTTP as a byte stream: outgoing messages become POSTs, incoming ones become lines.
 //!
 //! The peer above sees one connection with lines in both directions and keeps the ids, deadlines and cancellations.
-//! Invariants: each request of ours gets an answer line, if only one that says what went wrong; at most one message
+//! Invariants: each request gets an answer line, possibly one that describes the error; at most one message
 //! per stream is held; when the peer is gone nothing is left but a last DELETE with a deadline.
 
 mod exchange;
@@ -21,36 +21,36 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use exchange::Exchange;
-use message::{Kind, Outgoing};
+use message::{MessageKind, OutgoingMessage};
 
 /// Between the peer and the bridge, in each direction.
-const PIPE: usize = 64 << 10;
+const PIPE_CAPACITY: usize = 64 << 10;
 
-/// Our own messages are bounded by the peer's queue; this only has to be larger.
-const LARGEST_OUTGOING: usize = 256 << 20;
+/// Outgoing messages are bounded by the peer's queue; this only has to be larger.
+const MAX_OUTGOING_BYTES: usize = 256 << 20;
 
 /// Lines on their way to the peer.
-const MOST_LINES: usize = 16;
+const MAX_LINES: usize = 16;
 
-const CLOSE_DEADLINE: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The task behind the byte stream.
-pub(crate) struct Bridge {
+pub(crate) struct HttpBridge {
     exchange: Arc<Exchange>,
     task: JoinHandle<()>,
 }
 
 /// The server is first spoken to when the peer sends; the sentence says what is wrong with the settings.
-pub(crate) async fn open(url: &str, headers: &[(String, String)]) -> Result<(Transport, Bridge), String> {
-    let (ours, theirs) = tokio::io::duplex(PIPE);
-    let (lines, inbox) = mpsc::channel(MOST_LINES);
+pub(crate) async fn open(url: &str, headers: &[(String, String)]) -> Result<(Transport, HttpBridge), String> {
+    let (peer_side, bridge_side) = tokio::io::duplex(PIPE_CAPACITY);
+    let (lines, inbox) = mpsc::channel(MAX_LINES);
     let exchange = Arc::new(Exchange::new(network::client(url).await?, url, header_map(headers)?, lines)?);
-    let task = tokio::spawn(run(exchange.clone(), theirs, inbox));
-    let (input, output) = tokio::io::split(ours);
-    Ok((Transport::stream(input, output), Bridge { exchange, task }))
+    let task = tokio::spawn(run(exchange.clone(), bridge_side, inbox));
+    let (input, output) = tokio::io::split(peer_side);
+    Ok((Transport::stream(input, output), HttpBridge { exchange, task }))
 }
 
-impl Bridge {
+impl HttpBridge {
     /// The server answered 401.
     pub(crate) fn wants_login(&self) -> bool {
         self.exchange.wants_login()
@@ -58,7 +58,7 @@ impl Bridge {
 
     /// Resolves when the session is ended at the server too, or cannot be.
     pub(crate) async fn closed(mut self) {
-        if tokio::time::timeout(CLOSE_DEADLINE, &mut self.task).await.is_err() {
+        if tokio::time::timeout(CLOSE_TIMEOUT, &mut self.task).await.is_err() {
             self.task.abort();
         }
     }
@@ -83,7 +83,7 @@ async fn run(exchange: Arc<Exchange>, stream: DuplexStream, inbox: mpsc::Receive
     tasks.spawn(write(inbox, output));
     read(&exchange, input, &mut tasks).await;
     tasks.shutdown().await;
-    exchange.farewell().await;
+    exchange.delete_session().await;
 }
 
 async fn write(mut inbox: mpsc::Receiver<Vec<u8>>, mut output: WriteHalf<DuplexStream>) {
@@ -96,13 +96,13 @@ async fn write(mut inbox: mpsc::Receiver<Vec<u8>>, mut output: WriteHalf<DuplexS
 }
 
 async fn read(exchange: &Arc<Exchange>, mut input: ReadHalf<DuplexStream>, tasks: &mut JoinSet<()>) {
-    let mut decoder = Decoder::new(Framing::Newline, LARGEST_OUTGOING);
+    let mut decoder = Decoder::new(Framing::Newline, MAX_OUTGOING_BYTES);
     let mut under_way: HashMap<u64, AbortHandle> = HashMap::new();
     while let Ok(count @ 1..) = input.read(decoder.space()).await {
         decoder.filled(count);
         while let Some(frame) = decoder.next_frame() {
             if let Frame::Message(body) = frame {
-                dispatch(exchange, Outgoing::read(body), &mut under_way, tasks).await;
+                dispatch(exchange, OutgoingMessage::read(body), &mut under_way, tasks).await;
             }
         }
         while tasks.try_join_next().is_some() {}
@@ -112,23 +112,23 @@ async fn read(exchange: &Arc<Exchange>, mut input: ReadHalf<DuplexStream>, tasks
 
 async fn dispatch(
     exchange: &Arc<Exchange>,
-    message: Outgoing,
+    message: OutgoingMessage,
     under_way: &mut HashMap<u64, AbortHandle>,
     tasks: &mut JoinSet<()>,
 ) {
-    let Outgoing { kind, body } = message;
+    let OutgoingMessage { kind, body } = message;
     let exchange = exchange.clone();
     match kind {
-        Kind::Request { id, initialize } => {
+        MessageKind::Request { id, initialize } => {
             let task = tasks.spawn(async move { exchange.request(id, initialize, body).await });
             under_way.insert(id, task);
         }
         // What follows must not overtake it.
-        Kind::Initialized => {
+        MessageKind::Initialized => {
             exchange.notify(body).await;
             tasks.spawn(exchange::listen(exchange.clone()));
         }
-        Kind::Cancelled { id } => {
+        MessageKind::Cancelled { id } => {
             let request = id.and_then(|id| under_way.remove(&id));
             tasks.spawn(async move {
                 exchange.notify(body).await;
@@ -137,7 +137,7 @@ async fn dispatch(
                 }
             });
         }
-        Kind::Complaint => {}
-        Kind::Other => drop(tasks.spawn(async move { exchange.notify(body).await })),
+        MessageKind::NullIdError => {}
+        MessageKind::Other => drop(tasks.spawn(async move { exchange.notify(body).await })),
     }
 }

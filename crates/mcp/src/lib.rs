@@ -5,7 +5,7 @@
 //!
 //! * **Nothing waits for a server.** [`Supervisor::start`] returns at once; what is known of a server is a snapshot.
 //! * **Nothing outlives its purpose.** A stopped, crashed or dropped server takes its whole process tree with it; every
-//!   request has a deadline and is cancelled at the server when nobody wants its answer.
+//!   request has a deadline and is cancelled at the server when its answer is no longer needed.
 //! * **A server is not trusted.** Names, descriptions, schemas, lists and results are bounded and cleaned; a hint of a
 //!   server never makes a call harmless or lets it run beside others; a definition that changes after it was first
 //!   listed is withheld until the user stops and starts the server (`pins`).
@@ -29,5 +29,5 @@ mod text;
 mod tool;
 mod wire;
 
-pub use options::{Lookup, Options, ServerConfig, Shown};
+pub use options::{Lookup, Options, ServerConfig, ServerDisplay};
 pub use supervisor::{Supervisor, session_servers};

@@ -1,6 +1,6 @@
-//! What `app` hands in: the servers as plain data and how they are run. Knows no configuration format.
+//! The input from `app`: the servers as plain data and the options to run them. Knows no configuration format.
 //!
-//! Invariant: what is shown of a server holds no looked-up value; secrets are looked up only when the server starts.
+//! Invariant: the displayed command or address of a server holds no looked-up value; secrets are looked up only when the server starts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ pub struct ServerConfig {
     pub name: String,
     /// It does not start by itself.
     pub disabled: bool,
-    pub shown: Shown,
+    pub display: ServerDisplay,
     pub lookup: Lookup,
 }
 
-/// What clients show of a server: as it is written, references and all.
+/// The command or address that clients show: as it is written, with unresolved references.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Shown {
+pub struct ServerDisplay {
     pub command: String,
     pub args: Vec<String>,
     pub url: Option<String>,
@@ -36,27 +36,27 @@ pub struct Shown {
 pub struct Options {
     /// The workspace folders; the first is the working directory of child processes.
     pub roots: Arc<[PathBuf]>,
-    /// Variables of ours that no server inherits.
+    /// Environment variables that no server inherits.
     pub withheld_environment: Vec<String>,
     /// From the start to the first lists.
-    pub start_deadline: Duration,
+    pub start_timeout: Duration,
     /// For one call. Each sign of life (progress, an answered form) starts it anew, ten times at most.
-    pub call_deadline: Duration,
-    /// Told after each change of what the servers offer or how they are. Called without locks; must not block.
+    pub call_timeout: Duration,
+    /// Called after each change of a status or an offer, without locks held; must not block.
     pub changed: Arc<dyn Fn() + Send + Sync>,
 }
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl ServerConfig {
     /// A server that a client handed over: nothing has to be looked up.
     pub fn fixed(spec: &ServerSpec) -> Self {
-        let shown = match &spec.transport {
+        let display = match &spec.transport {
             ServerTransport::Stdio { command, args, .. } => {
-                Shown { command: command.clone(), args: args.clone(), url: None }
+                ServerDisplay { command: command.clone(), args: args.clone(), url: None }
             }
             ServerTransport::Http { url, .. } => {
-                Shown { url: Some(without_secrets(url)), ..Shown::default() }
+                ServerDisplay { url: Some(without_secrets(url)), ..ServerDisplay::default() }
             }
         };
         let transport = spec.transport.clone();
@@ -64,7 +64,7 @@ impl ServerConfig {
             let transport = transport.clone();
             Box::pin(async move { Ok(transport) })
         });
-        Self { name: spec.name.clone(), disabled: false, shown, lookup }
+        Self { name: spec.name.clone(), disabled: false, display, lookup }
     }
 }
 
@@ -73,8 +73,8 @@ impl Options {
         Self {
             roots: roots.into(),
             withheld_environment: Vec::new(),
-            start_deadline: DEADLINE,
-            call_deadline: DEADLINE,
+            start_timeout: DEFAULT_TIMEOUT,
+            call_timeout: DEFAULT_TIMEOUT,
             changed,
         }
     }

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::catalog::Definition;
+use crate::catalog::ToolDefinition;
 
 pub(crate) type Digest = [u8; 32];
 
 /// A server that names ever new tools fills no memory.
-const MOST: usize = 4096;
+const MAX_PINS: usize = 4096;
 
 #[derive(Default)]
 pub(crate) struct Pins {
@@ -26,11 +26,14 @@ pub(crate) struct Pins {
 
 impl Pins {
     /// The definitions that may be offered, and the names of those that changed.
-    pub(crate) fn admit(&mut self, definitions: Vec<Definition>) -> (Vec<Arc<Definition>>, Vec<String>) {
+    pub(crate) fn check_tools(
+        &mut self,
+        definitions: Vec<ToolDefinition>,
+    ) -> (Vec<Arc<ToolDefinition>>, Vec<String>) {
         let (mut admitted, mut withheld) = (Vec::new(), Vec::new());
         for definition in definitions {
             let name = &definition.spec.name;
-            let room = self.tools.len() < MOST;
+            let room = self.tools.len() < MAX_PINS;
             let known = self.tools.get(name).copied();
             if known.is_none() && room {
                 self.tools.insert(name.clone(), definition.digest);
@@ -45,17 +48,17 @@ impl Pins {
     }
 
     /// The same for the server's instructions, which go into the system prompt.
-    pub(crate) fn admit_instructions(&mut self, instructions: Option<String>) -> Option<String> {
-        let digest = Hash::new().text(instructions.as_deref().unwrap_or_default()).done();
+    pub(crate) fn check_instructions(&mut self, instructions: Option<String>) -> Option<String> {
+        let digest = DefinitionHash::new().text(instructions.as_deref().unwrap_or_default()).done();
         let first = *self.instructions.get_or_insert(digest);
         instructions.filter(|_| first == digest)
     }
 }
 
 /// Hashes texts and values so that no two different lists of them look alike.
-pub(crate) struct Hash(Sha256);
+pub(crate) struct DefinitionHash(Sha256);
 
-impl Hash {
+impl DefinitionHash {
     pub(crate) fn new() -> Self {
         Self(Sha256::new())
     }
@@ -109,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_order_of_members_changes_nothing_and_everything_else_does() {
-        let hash = |value: Value| Hash::new().value(&value).done();
+        let hash = |value: Value| DefinitionHash::new().value(&value).done();
         let first = hash(json!({"a": 1, "b": [1, {"c": "x", "d": null}]}));
         assert_eq!(first, hash(json!({"b": [1, {"d": null, "c": "x"}], "a": 1})));
         for other in [
@@ -120,6 +123,9 @@ mod tests {
         ] {
             assert_ne!(first, hash(other));
         }
-        assert_ne!(Hash::new().text("ab").text("c").done(), Hash::new().text("a").text("bc").done());
+        assert_ne!(
+            DefinitionHash::new().text("ab").text("c").done(),
+            DefinitionHash::new().text("a").text("bc").done()
+        );
     }
 }

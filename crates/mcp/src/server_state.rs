@@ -1,6 +1,6 @@
-//! What is known of one server at this moment: its state, what it offers, and how to reach it. Snapshots come from here.
+//! The current state of one server: its status, its offer, and the client that reaches it. Snapshots come from here.
 //!
-//! Written by the server's `life` alone, read by everybody. Invariants: no lock is held while foreign code runs; tools,
+//! Only `lifecycle` writes it; every other module reads it. Invariants: no lock is held while foreign code runs; tools,
 //! prompts and resources are there only while the server runs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use domain::{Failure, FailureKind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::catalog::{Definition, PromptEntry};
+use crate::catalog::{PromptDefinition, ToolDefinition};
 use crate::client::Client;
 use crate::options::{Options, ServerConfig};
 use crate::tool::McpTool;
@@ -21,7 +21,7 @@ pub(crate) struct ServerState {
     pub options: Arc<Options>,
     /// Why it is never started.
     pub refused: Option<String>,
-    state: Mutex<ServerFields>,
+    fields: Mutex<ServerFields>,
 }
 
 struct ServerFields {
@@ -31,15 +31,15 @@ struct ServerFields {
     offer: Offer,
 }
 
-/// What a running server offers.
+/// The tools, prompts and resources of a running server.
 #[derive(Clone, Default)]
 pub(crate) struct Offer {
-    pub tools: Vec<Arc<Definition>>,
+    pub tools: Vec<Arc<ToolDefinition>>,
     /// Tools whose definition changed.
     pub withheld: Vec<String>,
-    /// What else was left out, as sentences.
+    /// Sentences about omitted items.
     pub notes: Vec<String>,
-    pub prompts: Vec<Arc<PromptEntry>>,
+    pub prompts: Vec<Arc<PromptDefinition>>,
     pub resources: Vec<Resource>,
     pub instructions: Option<String>,
 }
@@ -47,57 +47,57 @@ pub(crate) struct Offer {
 impl ServerState {
     pub(crate) fn new(config: ServerConfig, options: Arc<Options>, refused: Option<String>) -> Self {
         let status = if config.disabled { ServerStatus::Disabled } else { ServerStatus::Stopped };
-        let state = ServerFields { status, error: None, client: None, offer: Offer::default() };
-        Self { config, options, refused, state: Mutex::new(state) }
+        let fields = ServerFields { status, error: None, client: None, offer: Offer::default() };
+        Self { config, options, refused, fields: Mutex::new(fields) }
     }
 
     /// A state in which nothing is offered.
-    pub(crate) fn show(&self, status: ServerStatus, error: Option<String>) {
-        let mut state = self.state();
-        let changed = state.status != status || state.error != error;
+    pub(crate) fn set_status(&self, status: ServerStatus, error: Option<String>) {
+        let mut fields = self.fields();
+        let changed = fields.status != status || fields.error != error;
         let before = std::mem::replace(
-            &mut *state,
+            &mut *fields,
             ServerFields { status, error, client: None, offer: Offer::default() },
         );
-        drop(state);
+        drop(fields);
         drop(before);
         if changed {
             (self.options.changed)();
         }
     }
 
-    pub(crate) fn run(&self, client: Client, offer: Offer) {
-        *self.state() =
+    pub(crate) fn set_running(&self, client: Client, offer: Offer) {
+        *self.fields() =
             ServerFields { status: ServerStatus::Running, error: None, client: Some(client), offer };
         (self.options.changed)();
     }
 
     /// Changes what a running server offers.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Offer)) {
-        change(&mut self.state().offer);
+        change(&mut self.fields().offer);
         (self.options.changed)();
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
-        self.state().status
+        self.fields().status
     }
 
     pub(crate) fn offer(&self) -> Offer {
-        self.state().offer.clone()
+        self.fields().offer.clone()
     }
 
     pub(crate) fn server(&self) -> ToolServer {
-        let state = self.state();
-        let shown = &self.config.shown;
+        let fields = self.fields();
+        let display = &self.config.display;
         ToolServer {
             name: self.config.name.clone(),
             origin: Origin::Mcp,
-            status: state.status,
-            command: shown.command.clone(),
-            args: shown.args.clone(),
-            url: shown.url.clone(),
-            error: state.error.clone().or_else(|| state.offer.remarks()),
-            tools: state.offer.tools.iter().map(|definition| definition.spec.clone()).collect(),
+            status: fields.status,
+            command: display.command.clone(),
+            args: display.args.clone(),
+            url: display.url.clone(),
+            error: fields.error.clone().or_else(|| fields.offer.notice()),
+            tools: fields.offer.tools.iter().map(|definition| definition.spec.clone()).collect(),
         }
     }
 
@@ -107,10 +107,10 @@ impl ServerState {
     }
 
     pub(crate) fn client(&self) -> Result<Client, Failure> {
-        let state = self.state();
-        state.client.clone().ok_or_else(|| {
+        let fields = self.fields();
+        fields.client.clone().ok_or_else(|| {
             let name = &self.config.name;
-            let is = match state.status {
+            let is = match fields.status {
                 ServerStatus::Starting => "is still starting",
                 ServerStatus::Failed => "has failed",
                 ServerStatus::RequiresAuth => "wants a login",
@@ -124,18 +124,22 @@ impl ServerState {
     }
 
     /// One request with the deadline of a call.
-    pub(crate) async fn ask<T: DeserializeOwned>(&self, method: &str, params: &Value) -> Result<T, Failure> {
-        let reply = self.client()?.request(method, params, self.options.call_deadline).await;
+    pub(crate) async fn request<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &Value,
+    ) -> Result<T, Failure> {
+        let reply = self.client()?.request(method, params, self.options.call_timeout).await;
         reply.map_err(|reason| {
             Failure::new(FailureKind::Tool, format!("The MCP server {} failed. {reason}", self.config.name))
         })
     }
 
     /// The way to a tool, unless its definition is not the one that is offered any more.
-    pub(crate) fn client_for(&self, definition: &Definition) -> Result<Client, Failure> {
+    pub(crate) fn client_for(&self, definition: &ToolDefinition) -> Result<Client, Failure> {
         let client = self.client()?;
-        let offered = |known: &Arc<Definition>| known.digest == definition.digest;
-        if self.state().offer.tools.iter().any(offered) {
+        let offered = |known: &Arc<ToolDefinition>| known.digest == definition.digest;
+        if self.fields().offer.tools.iter().any(offered) {
             return Ok(client);
         }
         let (tool, server) = (&definition.spec.name, &self.config.name);
@@ -143,22 +147,22 @@ impl ServerState {
             .hint("The user can allow changed definitions by stopping and starting the server."))
     }
 
-    fn state(&self) -> MutexGuard<'_, ServerFields> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fields(&self) -> MutexGuard<'_, ServerFields> {
+        self.fields.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Offer {
-    /// What the user should know of a server that runs.
-    fn remarks(&self) -> Option<String> {
-        let mut remarks = self.notes.clone();
+    /// Omissions of a running server that the user should know.
+    fn notice(&self) -> Option<String> {
+        let mut notice = self.notes.clone();
         if !self.withheld.is_empty() {
-            remarks.push(format!(
+            notice.push(format!(
                 "It changed the definition of {} after it was first listed; what changed is withheld. \
                  To allow the new definition, stop the server and start it again.",
                 self.withheld.join(", ")
             ));
         }
-        (!remarks.is_empty()).then(|| remarks.join(" "))
+        (!notice.is_empty()).then(|| notice.join(" "))
     }
 }

@@ -17,22 +17,22 @@ use rpc::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::text::clean;
+use crate::text::strip_controls;
 
-const MOST_LINES: usize = 20;
-const LONGEST_LINE: usize = 500;
+const MAX_LINES: usize = 20;
+const MAX_LINE_LENGTH: usize = 500;
 
 /// How long the end of the errors may take once the server is gone.
-const DRAIN: Duration = Duration::from_millis(200);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
 pub(crate) struct Running {
     pub child: Child,
-    tail: Arc<Mutex<Tail>>,
+    tail: Arc<Mutex<StderrTail>>,
     read: CancellationToken,
     _reader: AbortOnDropHandle<()>,
 }
 
-pub(crate) struct Program<'a> {
+pub(crate) struct ServerProgram<'a> {
     pub command: &'a str,
     pub args: &'a [String],
     pub env: &'a [(String, String)],
@@ -41,7 +41,7 @@ pub(crate) struct Program<'a> {
 }
 
 /// Starts the program; the sentence says why it could not.
-pub(crate) async fn start(program: Program<'_>) -> Result<(Transport, Running), String> {
+pub(crate) async fn start(program: ServerProgram<'_>) -> Result<(Transport, Running), String> {
     let mut spawn = Spawn::new(program.command)
         .args(program.args)
         .without_env(program.withheld)
@@ -55,24 +55,24 @@ pub(crate) async fn start(program: Program<'_>) -> Result<(Transport, Running), 
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
         return Err("Its pipes could not be opened.".to_owned());
     };
-    let tail = Arc::<Mutex<Tail>>::default();
+    let tail = Arc::<Mutex<StderrTail>>::default();
     let read = CancellationToken::new();
     let reader = AbortOnDropHandle::new(tokio::spawn(read_errors(stderr, tail.clone(), read.clone())));
     let running = Running { child, tail, read, _reader: reader };
-    Ok((Transport::stream(JsonLines::new(stdout), Uncomplaining(stdin)), running))
+    Ok((Transport::stream(JsonLines::new(stdout), NullIdErrorFilter(stdin)), running))
 }
 
 impl Running {
     /// The last lines of the errors; waits a little for them where the server has ended.
     pub(crate) async fn last_lines(&self) -> String {
         if self.child.exit().is_some() {
-            let _ = tokio::time::timeout(DRAIN, self.read.cancelled()).await;
+            let _ = tokio::time::timeout(DRAIN_TIMEOUT, self.read.cancelled()).await;
         }
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
     }
 }
 
-async fn read_errors(mut stderr: OutputPipe, tail: Arc<Mutex<Tail>>, read: CancellationToken) {
+async fn read_errors(mut stderr: OutputPipe, tail: Arc<Mutex<StderrTail>>, read: CancellationToken) {
     let _read = read.drop_guard();
     let mut buffer = vec![0; 8 << 10];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
@@ -82,15 +82,15 @@ async fn read_errors(mut stderr: OutputPipe, tail: Arc<Mutex<Tail>>, read: Cance
 
 /// The last lines of a stream, however long it is.
 #[derive(Default)]
-struct Tail {
+struct StderrTail {
     lines: VecDeque<String>,
     unfinished: Vec<u8>,
 }
 
-impl Tail {
+impl StderrTail {
     fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let room = LONGEST_LINE.saturating_sub(self.unfinished.len());
+            let room = MAX_LINE_LENGTH.saturating_sub(self.unfinished.len());
             self.unfinished.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.unfinished);
@@ -100,11 +100,11 @@ impl Tail {
     }
 
     fn keep(&mut self, line: &[u8]) {
-        let line = clean(String::from_utf8_lossy(line).trim_end());
+        let line = strip_controls(String::from_utf8_lossy(line).trim_end());
         if line.is_empty() {
             return;
         }
-        if self.lines.len() == MOST_LINES {
+        if self.lines.len() == MAX_LINES {
             self.lines.pop_front();
         }
         self.lines.push_back(line);
@@ -121,11 +121,11 @@ impl Tail {
 /// not be sent a parse error for each.
 struct JsonLines<R> {
     inner: R,
-    line: Line,
+    line: LineState,
 }
 
 #[derive(Clone, Copy)]
-enum Line {
+enum LineState {
     Begins,
     Passes,
     Dropped,
@@ -133,26 +133,26 @@ enum Line {
 
 impl<R> JsonLines<R> {
     fn new(inner: R) -> Self {
-        Self { inner, line: Line::Begins }
+        Self { inner, line: LineState::Begins }
     }
 
     /// Moves what passes to the front and says how much it is.
-    fn sift(&mut self, bytes: &mut [u8]) -> usize {
+    fn filter_lines(&mut self, bytes: &mut [u8]) -> usize {
         let mut kept = 0;
         for at in 0..bytes.len() {
             let byte = bytes[at];
             self.line = match (self.line, byte) {
-                (Line::Begins, b' ' | b'\t' | b'\r' | b'\n') => continue,
-                (Line::Begins, b'{') => Line::Passes,
-                (Line::Begins, _) => Line::Dropped,
+                (LineState::Begins, b' ' | b'\t' | b'\r' | b'\n') => continue,
+                (LineState::Begins, b'{') => LineState::Passes,
+                (LineState::Begins, _) => LineState::Dropped,
                 (line, _) => line,
             };
-            if matches!(self.line, Line::Passes) {
+            if matches!(self.line, LineState::Passes) {
                 bytes[kept] = byte;
                 kept += 1;
             }
             if byte == b'\n' {
-                self.line = Line::Begins;
+                self.line = LineState::Begins;
             }
         }
         kept
@@ -173,7 +173,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for JsonLines<R> {
                 other @ (Poll::Ready(_) | Poll::Pending) => return other,
             }
             let ended = buffer.filled().len() == before;
-            let kept = self.sift(&mut buffer.filled_mut()[before..]);
+            let kept = self.filter_lines(&mut buffer.filled_mut()[before..]);
             buffer.set_filled(before + kept);
             if ended || kept > 0 {
                 return Poll::Ready(Ok(()));
@@ -184,17 +184,17 @@ impl<R: AsyncRead + Unpin> AsyncRead for JsonLines<R> {
 
 /// Keeps the peer's complaints of unreadable messages from the server: they answer nothing it ever asked, and simple
 /// servers fall over them. The peer writes each message in one call.
-struct Uncomplaining<W>(W);
+struct NullIdErrorFilter<W>(W);
 
-const COMPLAINT: &[u8] = br#"{"jsonrpc":"2.0","id":null,"#;
+const NULL_ID_PREFIX: &[u8] = br#"{"jsonrpc":"2.0","id":null,"#;
 
-impl<W: AsyncWrite + Unpin> AsyncWrite for Uncomplaining<W> {
+impl<W: AsyncWrite + Unpin> AsyncWrite for NullIdErrorFilter<W> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if bytes.starts_with(COMPLAINT) {
+        if bytes.starts_with(NULL_ID_PREFIX) {
             return Poll::Ready(Ok(bytes.len()));
         }
         Pin::new(&mut self.0).poll_write(context, bytes)
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_kept() {
-        let mut tail = Tail::default();
+        let mut tail = StderrTail::default();
         for number in 0..1000 {
             tail.push(format!("line {number}\r\n\n").as_bytes());
         }
@@ -223,8 +223,8 @@ mod tests {
         tail.push(b"\n\x1b[31mlast");
         let text = tail.text();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!((lines.len(), lines[0], lines[19]), (MOST_LINES, "line 982", "last"));
-        assert_eq!(lines[18].len(), LONGEST_LINE);
+        assert_eq!((lines.len(), lines[0], lines[19]), (MAX_LINES, "line 982", "last"));
+        assert_eq!(lines[18].len(), MAX_LINE_LENGTH);
     }
 
     #[tokio::test]

@@ -15,14 +15,14 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::content;
-use crate::lifecycle::{Order, live};
+use crate::lifecycle::{LifecycleCommand, run_server_task};
 use crate::options::{Options, ServerConfig};
 use crate::server_state::ServerState;
-use crate::text::line;
+use crate::text::single_line;
 use crate::wire::{PromptResult, ReadResult};
 
 /// Longer than closing a server takes: farewell, grace and the end of its tree.
-const STOP_DEADLINE: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct Supervisor {
     servers: Vec<Server>,
@@ -30,9 +30,9 @@ pub struct Supervisor {
 
 struct Server {
     state: Arc<ServerState>,
-    orders: mpsc::Sender<Order>,
-    /// Until the first order, which starts the task that obeys.
-    inbox: Mutex<Option<mpsc::Receiver<Order>>>,
+    commands: mpsc::Sender<LifecycleCommand>,
+    /// Until the first command, which starts the task that obeys.
+    inbox: Mutex<Option<mpsc::Receiver<LifecycleCommand>>>,
 }
 
 /// The servers that a client handed over with a session: started at once, ended when the source is shut down or dropped.
@@ -49,10 +49,10 @@ impl Supervisor {
         let options = Arc::new(options);
         let mut names = HashSet::new();
         let server = |config: ServerConfig| {
-            let refused = refusal(&config.name, names.insert(config.name.clone()));
-            let (orders, inbox) = mpsc::channel(16);
+            let refused = name_problem(&config.name, names.insert(config.name.clone()));
+            let (commands, inbox) = mpsc::channel(16);
             let state = Arc::new(ServerState::new(config, options.clone(), refused));
-            Server { state, orders, inbox: Mutex::new(Some(inbox)) }
+            Server { state, commands, inbox: Mutex::new(Some(inbox)) }
         };
         Self { servers: servers.into_iter().map(server).collect() }
     }
@@ -66,12 +66,12 @@ impl Supervisor {
 
     fn find(&self, name: &str) -> Result<&Server, Failure> {
         let found = self.servers.iter().find(|server| server.state.config.name == name);
-        found.ok_or_else(|| Failure::user(format!("There is no MCP server {}.", line(name, 100))))
+        found.ok_or_else(|| Failure::user(format!("There is no MCP server {}.", single_line(name, 100))))
     }
 }
 
 /// Why a server of this name cannot be.
-fn refusal(name: &str, new: bool) -> Option<String> {
+fn name_problem(name: &str, new: bool) -> Option<String> {
     if name.trim().is_empty() || name.len() > 100 || name.contains(char::is_control) {
         return Some("A server needs a name of 1 to 100 ordinary characters. Rename it.".to_owned());
     }
@@ -87,24 +87,24 @@ impl Server {
             return;
         }
         if self.state.status() != ServerStatus::Stopping {
-            self.state.show(ServerStatus::Starting, None);
+            self.state.set_status(ServerStatus::Starting, None);
         }
-        self.order(Order::Start);
+        self.send_command(LifecycleCommand::Start);
     }
 
     async fn stop(&self) {
         let (done, stopped) = oneshot::channel();
-        self.order(Order::Stop(done));
-        let _ = tokio::time::timeout(STOP_DEADLINE, stopped).await;
+        self.send_command(LifecycleCommand::Stop(done));
+        let _ = tokio::time::timeout(STOP_TIMEOUT, stopped).await;
     }
 
-    fn order(&self, order: Order) {
+    fn send_command(&self, command: LifecycleCommand) {
         let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(inbox) = inbox {
-            tokio::spawn(live(self.state.clone(), inbox));
+            tokio::spawn(run_server_task(self.state.clone(), inbox));
         }
-        // Full means that sixteen orders wait already, the last of them no older than this one's sender.
-        let _ = self.orders.try_send(order);
+        // Full means that sixteen commands wait already, the last of them no older than this one's sender.
+        let _ = self.commands.try_send(command);
     }
 }
 
@@ -119,7 +119,7 @@ impl ToolSource for Supervisor {
 
     fn instructions(&self) -> Vec<String> {
         let said = |server: &Server| {
-            // It must not end its own frame and go on as if it were ours.
+            // The text must not close its own tag and continue outside of it.
             let text = server.state.offer().instructions?.replace("</instructions", "< /instructions");
             let name = &server.state.config.name;
             Some(format!("<instructions server=\"{name}\">\n{}\n</instructions>", text.trim()))
@@ -151,7 +151,7 @@ impl ToolSource for Supervisor {
                 Some((server.state.clone(), entry))
             };
             let (state, entry) = (self.servers.iter().find_map(entry))
-                .ok_or_else(|| Failure::user(format!("There is no prompt {}.", line(name, 100))))?;
+                .ok_or_else(|| Failure::user(format!("There is no prompt {}.", single_line(name, 100))))?;
             let missing = entry
                 .prompt
                 .arguments
@@ -161,8 +161,8 @@ impl ToolSource for Supervisor {
                 return Err(Failure::user(format!("The prompt {name} needs the argument {}.", missing.name)));
             }
             let params = json!({"name": entry.wire_name, "arguments": as_texts(arguments)});
-            let result: PromptResult = state.ask("prompts/get", &params).await?;
-            Ok(content::of_prompt(result))
+            let result: PromptResult = state.request("prompts/get", &params).await?;
+            Ok(content::from_prompt(result))
         })
     }
 
@@ -173,8 +173,8 @@ impl ToolSource for Supervisor {
     fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
         Box::pin(async move {
             let state = &self.find(server)?.state;
-            let result: ReadResult = state.ask("resources/read", &json!({"uri": uri})).await?;
-            Ok(content::of_resource(result))
+            let result: ReadResult = state.request("resources/read", &json!({"uri": uri})).await?;
+            Ok(content::from_resource(result))
         })
     }
 

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 /// The longest name of a tool or prompt.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// Shorter values are no secrets but words and switches.
-const SHORTEST_SECRET: usize = 8;
+const MIN_SECRET_LENGTH: usize = 8;
 
 /// The first `limit` bytes, at a character's border; what was cut is marked.
-pub(crate) fn cut(text: &str, limit: usize) -> Cow<'_, str> {
+pub(crate) fn truncate(text: &str, limit: usize) -> Cow<'_, str> {
     if text.len() <= limit {
         return Cow::Borrowed(text);
     }
@@ -18,7 +18,7 @@ pub(crate) fn cut(text: &str, limit: usize) -> Cow<'_, str> {
 
 /// Without anything that could steer a terminal: escape sequences and control characters go, line ends and tabs
 /// stay.
-pub(crate) fn clean(text: &str) -> String {
+pub(crate) fn strip_controls(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
@@ -38,20 +38,20 @@ pub(crate) fn clean(text: &str) -> String {
 }
 
 /// Clean and bounded; the bound comes first, so that a huge text costs nothing.
-pub(crate) fn tidy(text: &str, limit: usize) -> String {
-    clean(&cut(text, limit))
+pub(crate) fn sanitize(text: &str, limit: usize) -> String {
+    strip_controls(&truncate(text, limit))
 }
 
 /// The same on one line.
-pub(crate) fn line(text: &str, limit: usize) -> String {
-    tidy(text, limit).split_whitespace().collect::<Vec<_>>().join(" ")
+pub(crate) fn single_line(text: &str, limit: usize) -> String {
+    sanitize(text, limit).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A name as every model API accepts it; `None` where nothing of it is left.
 pub(crate) fn plain_name(name: &str) -> Option<String> {
     let plain: String = name
         .chars()
-        .take(LONGEST_NAME)
+        .take(MAX_NAME_LENGTH)
         .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' })
         .collect();
     plain.contains(|c: char| c.is_ascii_alphanumeric()).then_some(plain)
@@ -64,8 +64,11 @@ pub(crate) struct Secrets(Vec<String>);
 impl Secrets {
     pub(crate) fn new<'a>(values: impl Iterator<Item = &'a str>) -> Self {
         let last_word = |value: &'a str| value.rsplit(' ').next().unwrap_or(value);
-        let mut values: Vec<String> =
-            values.map(last_word).filter(|value| value.len() >= SHORTEST_SECRET).map(str::to_owned).collect();
+        let mut values: Vec<String> = values
+            .map(last_word)
+            .filter(|value| value.len() >= MIN_SECRET_LENGTH)
+            .map(str::to_owned)
+            .collect();
         // A secret may hold another one.
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Self(values)
@@ -98,9 +101,9 @@ mod tests {
 
     #[test]
     fn text_cannot_steer_a_terminal() {
-        assert_eq!(clean("a\u{1b}[31mred\u{1b}[0m\u{7}\r\nb\u{9b}c\td"), "ared\r\nbc\td");
-        assert_eq!(line("a\n  b\u{1b}]0;title\u{7}", 100), "a b]0;title");
-        assert_eq!(cut("größer", 3), "gr…");
+        assert_eq!(strip_controls("a\u{1b}[31mred\u{1b}[0m\u{7}\r\nb\u{9b}c\td"), "ared\r\nbc\td");
+        assert_eq!(single_line("a\n  b\u{1b}]0;title\u{7}", 100), "a b]0;title");
+        assert_eq!(truncate("größer", 3), "gr…");
     }
 
     #[test]

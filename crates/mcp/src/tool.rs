@@ -10,14 +10,14 @@ use domain::BoxFuture;
 use domain::tool::{Invocation, Review, Scope, Tool, ToolResult, ToolSpec};
 use serde_json::Value;
 
-use crate::calls::{self, Broken};
-use crate::catalog::Definition;
+use crate::calls::{self, CallError};
+use crate::catalog::ToolDefinition;
 use crate::content;
 use crate::server_state::ServerState;
 
 pub(crate) struct McpTool {
     pub state: Arc<ServerState>,
-    pub definition: Arc<Definition>,
+    pub definition: Arc<ToolDefinition>,
 }
 
 impl Tool for McpTool {
@@ -39,22 +39,22 @@ impl Tool for McpTool {
     }
 
     fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, ToolResult> {
-        Box::pin(self.carry_out(call))
+        Box::pin(self.call_server(call))
     }
 }
 
 impl McpTool {
-    async fn carry_out(&self, invocation: Invocation) -> ToolResult {
+    async fn call_server(&self, invocation: Invocation) -> ToolResult {
         let Invocation { input, cancel, context, .. } = invocation;
         let client = match self.state.client_for(&self.definition) {
             Ok(client) => client,
             Err(failure) => return ToolResult::error(failure.to_string()),
         };
-        let deadline = self.state.options.call_deadline;
+        let deadline = self.state.options.call_timeout;
         match calls::call(&client, &self.definition.wire_name, &input, context, &cancel, deadline).await {
-            Ok(result) => content::of_call(result),
-            Err(Broken::Stopped) => ToolResult::error("The call was stopped before the server answered."),
-            Err(Broken::Failed(reason)) => {
+            Ok(result) => content::from_call(result),
+            Err(CallError::Stopped) => ToolResult::error("The call was stopped before the server answered."),
+            Err(CallError::Failed(reason)) => {
                 ToolResult::error(format!("The MCP server {} failed. {reason}", self.state.config.name))
             }
         }

@@ -10,8 +10,8 @@ use crate::network::Network;
 /// Where the public model data is.
 pub const SOURCE: &str = "https://models.dev/api.json";
 
-const DEADLINE: Duration = Duration::from_secs(20);
-const LIMIT: usize = 32 * 1024 * 1024;
+const FETCH_TIMEOUT: Duration = Duration::from_secs(20);
+const MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// The data at `url` as the text of a list, to be cached and given to [`super::Catalog::parse`].
 pub async fn fetch(network: &Network, url: &str) -> Result<String, Failure> {
@@ -29,12 +29,12 @@ pub async fn fetch(network: &Network, url: &str) -> Result<String, Failure> {
         let mut bytes = Vec::new();
         while let Some(more) = response.chunk().await.map_err(|_| failed("the connection broke"))? {
             bytes.extend_from_slice(&more);
-            if bytes.len() > LIMIT {
+            if bytes.len() > MAX_BYTES {
                 return Err(failed("it is too large"));
             }
         }
         let json = String::from_utf8(bytes).map_err(|_| failed("it is not text"))?;
         import(&json).map_err(|_| failed("it is not in the form that is known"))
     };
-    tokio::time::timeout(DEADLINE, reading).await.unwrap_or_else(|_| Err(failed("it took too long")))
+    tokio::time::timeout(FETCH_TIMEOUT, reading).await.unwrap_or_else(|_| Err(failed("it took too long")))
 }

@@ -26,7 +26,7 @@ const PROVIDERS: [(&str, &str); 14] = [
     ("openrouter", "openrouter"),
 ];
 
-/// Older models are left out: who still uses one can name it all the same.
+/// The list leaves out older models. A user can still name one.
 const SINCE: &str = "2025-04";
 
 #[derive(Deserialize)]
@@ -190,7 +190,7 @@ fn row(provider: &str, name: &str, model: &Model) -> String {
     .join(" ")
 }
 
-/// How a reasoning model is told how much to think, and the names of its steps, weakest first.
+/// The setting that controls how much a reasoning model thinks, and the names of its steps, weakest first.
 fn variants(provider: &str, name: &str) -> (&'static str, &'static str) {
     let bare = name.rsplit('/').next().unwrap_or(name);
     let bare = bare.rsplit_once("anthropic.").map_or(bare, |(_, rest)| rest);

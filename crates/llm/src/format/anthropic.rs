@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::history::{self, Outcome, Piece, Turn};
 use super::names::{self, Names};
-use super::{Blocks, Decode, Events, Origin, Target, Thinking, is_strict, schema_instruction, tell_usage};
+use super::{Blocks, Decode, Events, Origin, Target, Thinking, is_strict, push_usage, schema_instruction};
 use crate::fault::Fault;
 use crate::sse::SseEvent;
 
@@ -153,7 +153,7 @@ fn answer(pieces: &[Piece], target: &Target) -> Vec<Value> {
     pieces[..last]
         .iter()
         .filter_map(|piece| match piece {
-            Piece::Reasoning { provider, .. } => history::own(*provider, FORMAT, target.id).cloned(),
+            Piece::Reasoning { provider, .. } => history::own_data(*provider, FORMAT, target.id).cloned(),
             Piece::Text { text, .. } => (!text.trim().is_empty()).then(|| text_block(text)),
             Piece::Call { id, name, input, .. } => Some(json!({
                 "type": "tool_use",
@@ -208,10 +208,10 @@ pub struct Decoder {
 struct Open {
     index: u32,
     block: u32,
-    kind: Kind,
+    kind: OpenKind,
 }
 
-enum Kind {
+enum OpenKind {
     Text,
     Thinking { text: String, signature: String },
     Redacted { data: Value },
@@ -314,15 +314,15 @@ impl Decoder {
     fn start(&mut self, index: u32, raw: &RawValue, out: &mut Events) {
         let Ok(content) = serde_json::from_str::<ContentBlock>(raw.get()) else { return };
         let (kind, text, state) = match content.kind.as_str() {
-            "text" => (BlockKind::Text, content.text, Kind::Text),
+            "text" => (BlockKind::Text, content.text, OpenKind::Text),
             "thinking" => {
                 let text = content.thinking.unwrap_or_default();
                 let signature = content.signature.unwrap_or_default();
-                (BlockKind::Reasoning, Some(text.clone()), Kind::Thinking { text, signature })
+                (BlockKind::Reasoning, Some(text.clone()), OpenKind::Thinking { text, signature })
             }
             "redacted_thinking" => {
                 let data = serde_json::from_str(raw.get()).unwrap_or_default();
-                (BlockKind::Reasoning, None, Kind::Redacted { data })
+                (BlockKind::Reasoning, None, OpenKind::Redacted { data })
             }
             "tool_use" => {
                 let name = self.names.original(content.name.unwrap_or_default());
@@ -330,7 +330,7 @@ impl Decoder {
                 // The input is streamed later; a server that does not stream puts it here.
                 let input =
                     content.input.map(|raw| raw.get().trim()).filter(|text| *text != "{}" && *text != "null");
-                (kind, input.map(str::to_owned), Kind::Call { empty: input.is_none() })
+                (kind, input.map(str::to_owned), OpenKind::Call { empty: input.is_none() })
             }
             _ => return,
         };
@@ -348,14 +348,14 @@ impl Decoder {
         }
         let Some(open) = self.open.iter_mut().rev().find(|open| open.index == index) else { return };
         let text = match &mut open.kind {
-            Kind::Text => delta.text,
-            Kind::Thinking { text, signature } => {
+            OpenKind::Text => delta.text,
+            OpenKind::Thinking { text, signature } => {
                 signature.push_str(delta.signature.as_deref().unwrap_or_default());
                 text.push_str(delta.thinking.as_deref().unwrap_or_default());
                 delta.thinking
             }
-            Kind::Redacted { .. } => None,
-            Kind::Call { empty } => {
+            OpenKind::Redacted { .. } => None,
+            OpenKind::Call { empty } => {
                 let json = delta.partial_json.filter(|json| !json.is_empty());
                 *empty &= json.is_none();
                 json
@@ -371,8 +371,8 @@ impl Decoder {
         let open = self.open.swap_remove(at);
         let block = open.block;
         let provider = match open.kind {
-            Kind::Text => None,
-            Kind::Thinking { text, signature } => {
+            OpenKind::Text => None,
+            OpenKind::Thinking { text, signature } => {
                 let mut data = json!({ "type": "thinking", "thinking": text });
                 // Compatible servers do not sign, and do not ask for a signature.
                 if !signature.is_empty() {
@@ -380,8 +380,8 @@ impl Decoder {
                 }
                 self.origin.block(data)
             }
-            Kind::Redacted { data } => self.origin.block(data),
-            Kind::Call { empty } => {
+            OpenKind::Redacted { data } => self.origin.block(data),
+            OpenKind::Call { empty } => {
                 if empty {
                     out.push_back(ModelEvent::BlockDelta { block, text: "{}".to_owned() });
                 }
@@ -400,7 +400,7 @@ impl Decoder {
             output: usage.output_tokens.unwrap_or(known.output),
             reasoning: 0,
         };
-        tell_usage(&mut self.tokens, new, out);
+        push_usage(&mut self.tokens, new, out);
     }
 
     fn message_delta(&mut self, delta: Delta) {
@@ -472,7 +472,7 @@ impl Decode for Decoder {
         self.blocks.is_ended()
     }
 
-    fn settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.reason.is_some()
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::history::{self, Outcome, Piece, Turn};
 use super::names::{self, Names};
 use super::{
-    Blocks, Decode, Events, NO_IMAGES, Origin, Target, Thinking, input_schema, schema_instruction, tell_usage,
+    Blocks, Decode, Events, NO_IMAGES, Origin, Target, Thinking, input_schema, push_usage, schema_instruction,
 };
 use crate::fault::{Fault, FaultKind};
 use crate::sse::SseEvent;
@@ -138,7 +138,7 @@ fn answer(pieces: &[Piece], target: &Target) -> Vec<Value> {
     pieces[..last]
         .iter()
         .filter_map(|piece| match piece {
-            Piece::Reasoning { provider, .. } => history::own(*provider, FORMAT, target.id).cloned(),
+            Piece::Reasoning { provider, .. } => history::own_data(*provider, FORMAT, target.id).cloned(),
             Piece::Text { text, .. } => (!text.trim().is_empty()).then(|| json!({ "text": text })),
             Piece::Call { id, name, input, .. } => Some(json!({ "toolUse": {
                 "toolUseId": names::call_id(id, false),
@@ -188,10 +188,10 @@ pub struct Decoder {
 struct Open {
     index: u32,
     block: u32,
-    kind: Kind,
+    kind: OpenKind,
 }
 
-enum Kind {
+enum OpenKind {
     Text,
     Call { empty: bool },
     Reasoning { text: String, signature: String, redacted: String },
@@ -264,7 +264,12 @@ impl Decoder {
     }
 
     /// Text and reasoning begin without a start of their own.
-    fn open(&mut self, index: u32, begin: impl FnOnce() -> (BlockKind, Kind), out: &mut Events) -> &mut Open {
+    fn open(
+        &mut self,
+        index: u32,
+        begin: impl FnOnce() -> (BlockKind, OpenKind),
+        out: &mut Events,
+    ) -> &mut Open {
         let at = match self.open.iter().position(|open| open.index == index) {
             Some(at) => at,
             None => {
@@ -279,22 +284,23 @@ impl Decoder {
 
     fn start(&mut self, index: u32, tool: ToolUse, out: &mut Events) {
         let name = self.names.original(tool.name.unwrap_or_default());
-        let kind = BlockKind::ToolCall { call_id: tool.tool_use_id.unwrap_or_else(super::made_up_id), name };
-        self.open(index, || (kind, Kind::Call { empty: true }), out);
+        let kind =
+            BlockKind::ToolCall { call_id: tool.tool_use_id.unwrap_or_else(super::generate_call_id), name };
+        self.open(index, || (kind, OpenKind::Call { empty: true }), out);
     }
 
     fn delta(&mut self, index: u32, delta: Delta, out: &mut Events) {
         let mut said = None;
         let open = if let Some(text) = delta.text {
             said = Some(text);
-            self.open(index, || (BlockKind::Text, Kind::Text), out)
+            self.open(index, || (BlockKind::Text, OpenKind::Text), out)
         } else if let Some(reasoning) = delta.reasoning_content {
             let begin = || {
                 let (text, signature, redacted) = Default::default();
-                (BlockKind::Reasoning, Kind::Reasoning { text, signature, redacted })
+                (BlockKind::Reasoning, OpenKind::Reasoning { text, signature, redacted })
             };
             let open = self.open(index, begin, out);
-            if let Kind::Reasoning { text, signature, redacted } = &mut open.kind {
+            if let OpenKind::Reasoning { text, signature, redacted } = &mut open.kind {
                 text.push_str(reasoning.text.as_deref().unwrap_or_default());
                 signature.push_str(reasoning.signature.as_deref().unwrap_or_default());
                 redacted.push_str(reasoning.redacted_content.as_deref().unwrap_or_default());
@@ -303,7 +309,7 @@ impl Decoder {
             open
         } else {
             let Some(open) = self.open.iter_mut().find(|open| open.index == index) else { return };
-            if let (Kind::Call { empty }, Some(tool)) = (&mut open.kind, delta.tool_use) {
+            if let (OpenKind::Call { empty }, Some(tool)) = (&mut open.kind, delta.tool_use) {
                 said = tool.input.filter(|input| !input.is_empty());
                 *empty &= said.is_none();
             }
@@ -318,17 +324,17 @@ impl Decoder {
         let Some(at) = self.open.iter().position(|open| open.index == index) else { return };
         let open = self.open.swap_remove(at);
         let provider = match open.kind {
-            Kind::Text => None,
-            Kind::Call { empty } => {
+            OpenKind::Text => None,
+            OpenKind::Call { empty } => {
                 if empty {
                     out.push_back(ModelEvent::BlockDelta { block: open.block, text: "{}".to_owned() });
                 }
                 None
             }
-            Kind::Reasoning { redacted, .. } if !redacted.is_empty() => {
+            OpenKind::Reasoning { redacted, .. } if !redacted.is_empty() => {
                 self.origin.block(json!({ "reasoningContent": { "redactedContent": redacted } }))
             }
-            Kind::Reasoning { text, signature, .. } => {
+            OpenKind::Reasoning { text, signature, .. } => {
                 let mut reasoning = json!({ "text": text });
                 if !signature.is_empty() {
                     reasoning["signature"] = signature.into();
@@ -347,7 +353,7 @@ impl Decoder {
             output: usage.output_tokens.unwrap_or(0),
             reasoning: 0,
         };
-        tell_usage(&mut self.tokens, new, out);
+        push_usage(&mut self.tokens, new, out);
     }
 }
 
@@ -408,7 +414,7 @@ impl Decode for Decoder {
         self.blocks.is_ended()
     }
 
-    fn settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.reason.is_some()
     }
 }

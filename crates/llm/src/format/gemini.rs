@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::history::{self, Outcome, Piece, Turn};
 use super::names::{self, Names};
 use super::{
-    Blocks, Decode, Events, NO_IMAGES, Origin, Target, Thinking, input_schema, made_up_id, tell_usage,
+    Blocks, Decode, Events, NO_IMAGES, Origin, Target, Thinking, generate_call_id, input_schema, push_usage,
 };
 use crate::fault::{Fault, FaultKind};
 use crate::sse::SseEvent;
@@ -137,7 +137,7 @@ fn answer(pieces: &[Piece], target: &Target) -> Vec<Value> {
 }
 
 fn signature(provider: Option<&domain::item::ProviderBlock>, target: &Target) -> Option<Value> {
-    history::own(provider, FORMAT, target.id)?.get("thoughtSignature").cloned()
+    history::own_data(provider, FORMAT, target.id)?.get("thoughtSignature").cloned()
 }
 
 fn with_signature(mut part: Value, signature: Option<Value>) -> Value {
@@ -288,7 +288,7 @@ impl Decoder {
 
     fn call(&mut self, call: FunctionCall, signature: Option<String>, out: &mut Events) {
         self.close(out);
-        let call_id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(made_up_id);
+        let call_id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(generate_call_id);
         let name = self.names.original(call.name.unwrap_or_default());
         let block = self.blocks.start(BlockKind::ToolCall { call_id, name }, out);
         let text = call.args.map(RawValue::get).filter(|text| *text != "null").unwrap_or("{}").to_owned();
@@ -320,7 +320,7 @@ impl Decoder {
             output: usage.candidates_token_count.unwrap_or(0) + thoughts,
             reasoning: thoughts,
         };
-        tell_usage(&mut self.tokens, new, out);
+        push_usage(&mut self.tokens, new, out);
     }
 
     fn finish_reason(
@@ -386,7 +386,7 @@ impl Decode for Decoder {
         self.blocks.is_ended()
     }
 
-    fn settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.reason.is_some()
     }
 }

@@ -165,7 +165,7 @@ pub fn called(entries: &[PromptEntry]) -> Vec<&str> {
 }
 
 /// A block that this model made for this format, or nothing: another's is of no use.
-pub fn own<'a>(provider: Option<&'a ProviderBlock>, format: &str, model: &str) -> Option<&'a Value> {
+pub fn own_data<'a>(provider: Option<&'a ProviderBlock>, format: &str, model: &str) -> Option<&'a Value> {
     provider.filter(|block| block.format == format && block.model == model).map(|block| &block.data)
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::history::{self, Outcome, Piece, Turn};
 use super::names::{self, Names};
-use super::{Blocks, Decode, Events, Origin, Target, Thinking, function, made_up_id, tell_usage};
+use super::{Blocks, Decode, Events, Origin, Target, Thinking, function, generate_call_id, push_usage};
 use crate::fault::Fault;
 use crate::sse::SseEvent;
 
@@ -80,7 +80,7 @@ fn answer(pieces: &[Piece], target: &Target) -> Option<Value> {
     for piece in pieces {
         match piece {
             Piece::Reasoning { text, provider } => {
-                if history::own(*provider, FORMAT, target.id).is_some() {
+                if history::own_data(*provider, FORMAT, target.id).is_some() {
                     thinking.push_str(text);
                 }
             }
@@ -190,7 +190,7 @@ impl Decoder {
         let Some(name) = call.function.name else { return };
         self.end_thinking(out);
         self.end_text(out);
-        let call_id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(made_up_id);
+        let call_id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(generate_call_id);
         let kind = BlockKind::ToolCall { call_id, name: self.names.original(name) };
         let block = self.blocks.start(kind, out);
         let text = match call.function.arguments.map(RawValue::get) {
@@ -236,7 +236,7 @@ impl Decode for Decoder {
                 output: line.eval_count.unwrap_or(0),
                 ..Tokens::default()
             };
-            tell_usage(&mut self.tokens, new, out);
+            push_usage(&mut self.tokens, new, out);
             let reason = match line.done_reason.as_deref() {
                 Some("length") => StopReason::MaxTokens,
                 _ => StopReason::Done,

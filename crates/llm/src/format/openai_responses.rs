@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::history::{self, Outcome, Piece, Turn};
 use super::names::{self, Names};
-use super::{Blocks, Decode, Events, NO_IMAGES, Origin, Target, Thinking, is_strict, tell_usage};
+use super::{Blocks, Decode, Events, NO_IMAGES, Origin, Target, Thinking, is_strict, push_usage};
 use crate::fault::Fault;
 use crate::sse::SseEvent;
 
@@ -100,7 +100,7 @@ fn answer(pieces: &[Piece], target: &Target, items: &mut Vec<Value>) {
     for piece in &pieces[..last] {
         match piece {
             Piece::Reasoning { provider, .. } => {
-                items.extend(history::own(*provider, FORMAT, target.id).cloned());
+                items.extend(history::own_data(*provider, FORMAT, target.id).cloned());
             }
             Piece::Text { text, provider } => {
                 let mut item = json!({
@@ -109,7 +109,7 @@ fn answer(pieces: &[Piece], target: &Target, items: &mut Vec<Value>) {
                     "content": [{ "type": "output_text", "text": text }],
                 });
                 if let Some(phase) =
-                    history::own(*provider, FORMAT, target.id).and_then(|data| data.get("phase"))
+                    history::own_data(*provider, FORMAT, target.id).and_then(|data| data.get("phase"))
                 {
                     item["phase"] = phase.clone();
                 }
@@ -147,13 +147,13 @@ pub struct Decoder {
 struct Open {
     index: u32,
     block: u32,
-    kind: Kind,
+    kind: ItemKind,
     /// Whether anything was streamed of it.
     streamed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ItemKind {
     Text,
     Reasoning,
     Call,
@@ -279,14 +279,14 @@ impl Decoder {
         }
     }
 
-    fn delta(&mut self, index: u32, kind: Kind, text: String, out: &mut Events) {
+    fn delta(&mut self, index: u32, kind: ItemKind, text: String, out: &mut Events) {
         if text.is_empty() {
             return;
         }
         let at = match self.open.iter().position(|open| open.index == index && open.kind == kind) {
             Some(at) => at,
             // A server that does not announce its items; a call without a name cannot be one.
-            None if kind != Kind::Call => self.open(index, kind, None, out),
+            None if kind != ItemKind::Call => self.open(index, kind, None, out),
             None => return,
         };
         let open = &mut self.open[at];
@@ -294,11 +294,11 @@ impl Decoder {
         out.push_back(ModelEvent::BlockDelta { block: open.block, text });
     }
 
-    fn open(&mut self, index: u32, kind: Kind, item: Option<Item>, out: &mut Events) -> usize {
+    fn open(&mut self, index: u32, kind: ItemKind, item: Option<Item>, out: &mut Events) -> usize {
         let block_kind = match kind {
-            Kind::Text => BlockKind::Text,
-            Kind::Reasoning => BlockKind::Reasoning,
-            Kind::Call => {
+            ItemKind::Text => BlockKind::Text,
+            ItemKind::Reasoning => BlockKind::Reasoning,
+            ItemKind::Call => {
                 let (call_id, name) =
                     item.map(|item| (item.call_id.or(item.id), item.name)).unwrap_or_default();
                 BlockKind::ToolCall {
@@ -330,7 +330,7 @@ impl Decoder {
                 self.refusal = said;
             }
         }
-        let whole = whole_text(kind, &item);
+        let whole = final_text(kind, &item);
         let phase = item.phase.clone().filter(|phase| !phase.is_null());
         let at = match self.open.iter().position(|open| open.index == index && open.kind == kind) {
             Some(at) => at,
@@ -341,9 +341,9 @@ impl Decoder {
             out.push_back(ModelEvent::BlockDelta { block: open.block, text: whole });
         }
         let provider = match kind {
-            Kind::Text => phase.and_then(|phase| self.origin.block(json!({ "phase": phase }))),
-            Kind::Reasoning => self.origin.block(reasoning_item(raw)),
-            Kind::Call => None,
+            ItemKind::Text => phase.and_then(|phase| self.origin.block(json!({ "phase": phase }))),
+            ItemKind::Reasoning => self.origin.block(reasoning_item(raw)),
+            ItemKind::Call => None,
         };
         self.blocks.stop(open.block, provider, out);
     }
@@ -367,7 +367,7 @@ impl Decoder {
             output: usage.output_tokens,
             reasoning: usage.output_tokens_details.and_then(|details| details.reasoning_tokens).unwrap_or(0),
         };
-        tell_usage(&mut self.tokens, new, out);
+        push_usage(&mut self.tokens, new, out);
     }
 
     fn end(&mut self, response: Option<Response>, whole: bool, out: &mut Events) {
@@ -390,25 +390,25 @@ impl Decoder {
     }
 }
 
-fn kind_of(item: &str) -> Option<Kind> {
+fn kind_of(item: &str) -> Option<ItemKind> {
     match item {
-        "message" => Some(Kind::Text),
-        "reasoning" => Some(Kind::Reasoning),
-        "function_call" => Some(Kind::Call),
+        "message" => Some(ItemKind::Text),
+        "reasoning" => Some(ItemKind::Reasoning),
+        "function_call" => Some(ItemKind::Call),
         _ => None,
     }
 }
 
 /// The text of a finished item, for servers that did not stream it.
-fn whole_text(kind: Kind, item: &Item) -> String {
+fn final_text(kind: ItemKind, item: &Item) -> String {
     let join = |parts: &Option<Vec<Content>>, between: &str| {
         let texts: Vec<_> = parts.iter().flatten().filter_map(|part| part.text.as_deref()).collect();
         texts.join(between)
     };
     match kind {
-        Kind::Text => join(&item.content, ""),
-        Kind::Reasoning => join(&item.summary, "\n\n"),
-        Kind::Call => match item.arguments.as_deref() {
+        ItemKind::Text => join(&item.content, ""),
+        ItemKind::Reasoning => join(&item.summary, "\n\n"),
+        ItemKind::Call => match item.arguments.as_deref() {
             None | Some("") => "{}".to_owned(),
             Some(arguments) => arguments.to_owned(),
         },
@@ -441,14 +441,16 @@ impl Decode for Decoder {
         };
         let index = frame.output_index;
         match frame.kind {
-            FrameKind::TextDelta => self.delta(index, Kind::Text, frame.delta.unwrap_or_default(), out),
+            FrameKind::TextDelta => self.delta(index, ItemKind::Text, frame.delta.unwrap_or_default(), out),
             FrameKind::ReasoningDelta => {
-                self.delta(index, Kind::Reasoning, frame.delta.unwrap_or_default(), out)
+                self.delta(index, ItemKind::Reasoning, frame.delta.unwrap_or_default(), out)
             }
-            FrameKind::ArgumentsDelta => self.delta(index, Kind::Call, frame.delta.unwrap_or_default(), out),
+            FrameKind::ArgumentsDelta => {
+                self.delta(index, ItemKind::Call, frame.delta.unwrap_or_default(), out)
+            }
             FrameKind::RefusalDelta => self.refusal.push_str(frame.delta.as_deref().unwrap_or_default()),
             FrameKind::SummaryPart if frame.summary_index > 0 => {
-                self.delta(index, Kind::Reasoning, "\n\n".to_owned(), out);
+                self.delta(index, ItemKind::Reasoning, "\n\n".to_owned(), out);
             }
             FrameKind::ItemAdded => {
                 if let Some(raw) = frame.item {

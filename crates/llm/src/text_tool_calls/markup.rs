@@ -86,7 +86,7 @@ const WRAPPERS: [(&str, &str); 19] = [
     ("```", "```"),
 ];
 
-/// What a model's server should have cut off.
+/// End marks that the server of a model should have removed.
 const ENDS: [&str; 7] =
     ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "</s>", "<|end|>", "<|endoftext|>", "<｜end▁of▁sentence｜>"];
 
@@ -227,7 +227,7 @@ impl<'a> Parser<'a> {
         self.add(name, Value::Object(input))
     }
 
-    /// What stands between a call's tags: JSON, or a tag for each parameter.
+    /// The text between a call's tags: JSON, or a tag for each parameter.
     fn body(&mut self, name: &str, close: &str) -> Option<()> {
         self.skip();
         let mut input = Map::new();

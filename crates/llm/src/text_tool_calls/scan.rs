@@ -2,11 +2,11 @@
 //!
 //! Invariant: text leaves in order and unchanged; once a call's opening is certain, the rest is held until the end.
 
-/// What may be shown.
+/// A piece of the answer that may be shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Said {
+pub(super) enum Segment {
     Text(String),
-    Thought(String),
+    Reasoning(String),
 }
 
 /// Openings of calls, each at the start of a line.
@@ -64,8 +64,8 @@ enum Mode {
     Held,
 }
 
-/// What a beginning may be.
-enum Verdict {
+/// Whether a text begins like a call.
+enum Match {
     No,
     Maybe,
     Yes,
@@ -84,11 +84,11 @@ impl Scanner {
         }
     }
 
-    pub(super) fn push(&mut self, text: String, out: &mut Vec<Said>) {
+    pub(super) fn push(&mut self, text: String, out: &mut Vec<Segment>) {
         let quiet = self.mode == Mode::Text && self.pending.is_empty() && !self.trim;
         if quiet && !self.may_begin(&text) {
-            self.note(&text);
-            out.push(Said::Text(text));
+            self.track_position(&text);
+            out.push(Segment::Text(text));
             return;
         }
         self.pending.push_str(&text);
@@ -96,17 +96,17 @@ impl Scanner {
     }
 
     /// The text is over: what is returned began like a call.
-    pub(super) fn finish(&mut self, out: &mut Vec<Said>) -> Option<String> {
+    pub(super) fn finish(&mut self, out: &mut Vec<Segment>) -> Option<String> {
         let rest = std::mem::take(&mut self.pending);
         match self.mode {
             _ if rest.is_empty() => None,
             Mode::Held => Some(rest),
             Mode::Thinking(_) => {
-                out.push(Said::Thought(rest));
+                out.push(Segment::Reasoning(rest));
                 None
             }
             Mode::Start | Mode::Text => {
-                out.push(Said::Text(rest));
+                out.push(Segment::Text(rest));
                 None
             }
         }
@@ -118,7 +118,7 @@ impl Scanner {
     }
 
     /// Does one thing with the pending text; `false` when more is needed.
-    fn step(&mut self, out: &mut Vec<Said>) -> bool {
+    fn step(&mut self, out: &mut Vec<Segment>) -> bool {
         if self.trim {
             self.pending.drain(..self.pending.len() - self.pending.trim_start().len());
             self.trim = self.pending.is_empty();
@@ -149,12 +149,12 @@ impl Scanner {
         true
     }
 
-    fn think(&mut self, close: &'static str, out: &mut Vec<Said>) -> bool {
+    fn think(&mut self, close: &'static str, out: &mut Vec<Segment>) -> bool {
         if let Some(at) = self.pending.find(close) {
             let rest = self.pending.split_off(at);
             let thought = std::mem::replace(&mut self.pending, rest[close.len()..].to_owned());
             if !thought.trim().is_empty() {
-                out.push(Said::Thought(thought.trim_end().to_owned()));
+                out.push(Segment::Reasoning(thought.trim_end().to_owned()));
             }
             self.mode = Mode::Text;
             self.trim = true;
@@ -164,12 +164,12 @@ impl Scanner {
         let safe = safe_end(&self.pending, close);
         if safe > 0 {
             let rest = self.pending.split_off(safe);
-            out.push(Said::Thought(std::mem::replace(&mut self.pending, rest)));
+            out.push(Segment::Reasoning(std::mem::replace(&mut self.pending, rest)));
         }
         false
     }
 
-    fn text(&mut self, out: &mut Vec<Said>) -> bool {
+    fn text(&mut self, out: &mut Vec<Segment>) -> bool {
         if !self.calls {
             return self.release(self.pending.len(), out);
         }
@@ -177,13 +177,13 @@ impl Scanner {
         if at > 0 {
             return self.release(at, out);
         }
-        match self.verdict() {
-            Verdict::Yes => {
+        match self.match_opening() {
+            Match::Yes => {
                 self.mode = Mode::Held;
                 false
             }
-            Verdict::Maybe => false,
-            Verdict::No => {
+            Match::Maybe => false,
+            Match::No => {
                 let first = self.pending.chars().next().map_or(0, char::len_utf8);
                 // A code block's fence is let through as a whole, so that it is counted once.
                 let fence = if self.pending.starts_with("```") { 3 } else { first };
@@ -214,7 +214,7 @@ impl Scanner {
         None
     }
 
-    fn verdict(&self) -> Verdict {
+    fn match_opening(&self) -> Match {
         let text = self.pending.as_str();
         if text.starts_with('{') {
             return call_object(text);
@@ -223,32 +223,32 @@ impl Scanner {
             return if self.fenced { closing_fence(text) } else { fence(text) };
         }
         if OPENINGS.iter().any(|opening| text.starts_with(opening)) {
-            Verdict::Yes
+            Match::Yes
         } else if OPENINGS.iter().any(|opening| opening.starts_with(text)) {
-            Verdict::Maybe
+            Match::Maybe
         } else if text.starts_with('[') && self.blank {
             match text[1..].trim_start() {
-                "" => Verdict::Maybe,
+                "" => Match::Maybe,
                 rest if rest.starts_with('{') => call_object(rest),
-                _ => Verdict::No,
+                _ => Match::No,
             }
         } else {
-            Verdict::No
+            Match::No
         }
     }
 
-    fn release(&mut self, end: usize, out: &mut Vec<Said>) -> bool {
+    fn release(&mut self, end: usize, out: &mut Vec<Segment>) -> bool {
         if end == 0 {
             return false;
         }
         let rest = self.pending.split_off(end);
         let text = std::mem::replace(&mut self.pending, rest);
-        self.note(&text);
-        out.push(Said::Text(text));
+        self.track_position(&text);
+        out.push(Segment::Text(text));
         !self.pending.is_empty()
     }
 
-    fn note(&mut self, text: &str) {
+    fn track_position(&mut self, text: &str) {
         for c in text.chars() {
             if c == '\n' {
                 self.line_start = true;
@@ -267,45 +267,45 @@ fn safe_end(text: &str, close: &str) -> usize {
 }
 
 /// ```` ```json ```` and the like, followed by what may be a call.
-fn fence(text: &str) -> Verdict {
+fn fence(text: &str) -> Match {
     if "```".starts_with(text) {
-        return Verdict::Maybe;
+        return Match::Maybe;
     }
-    let Some(rest) = text.strip_prefix("```") else { return Verdict::No };
+    let Some(rest) = text.strip_prefix("```") else { return Match::No };
     let Some((info, body)) = rest.split_once('\n') else {
-        return if rest.len() > 20 { Verdict::No } else { Verdict::Maybe };
+        return if rest.len() > 20 { Match::No } else { Match::Maybe };
     };
     if !["", "json", "tool_call", "tool_calls", "tool_code", "tool", "function", "function_call", "xml"]
         .contains(&info.trim())
     {
-        return Verdict::No;
+        return Match::No;
     }
     match body.trim_start() {
-        "" => Verdict::Maybe,
+        "" => Match::Maybe,
         body if body.starts_with('{') => call_object(body),
-        body if OPENINGS.iter().any(|opening| body.starts_with(opening)) => Verdict::Yes,
+        body if OPENINGS.iter().any(|opening| body.starts_with(opening)) => Match::Yes,
         body if body.starts_with('<') && OPENINGS.iter().any(|opening| opening.starts_with(body)) => {
-            Verdict::Maybe
+            Match::Maybe
         }
-        _ => Verdict::No,
+        _ => Match::No,
     }
 }
 
-fn closing_fence(text: &str) -> Verdict {
-    if text.len() < 3 && "```".starts_with(text) { Verdict::Maybe } else { Verdict::No }
+fn closing_fence(text: &str) -> Match {
+    if text.len() < 3 && "```".starts_with(text) { Match::Maybe } else { Match::No }
 }
 
 /// An object whose first member is one that calls begin with.
-fn call_object(text: &str) -> Verdict {
+fn call_object(text: &str) -> Match {
     let body = text[1..].trim_start();
-    let Some(quote) = body.chars().next() else { return Verdict::Maybe };
+    let Some(quote) = body.chars().next() else { return Match::Maybe };
     if quote != '"' && quote != '\'' {
-        return Verdict::No;
+        return Match::No;
     }
     let Some((key, _)) = body[1..].split_once(quote) else {
-        return if body.len() > 20 { Verdict::No } else { Verdict::Maybe };
+        return if body.len() > 20 { Match::No } else { Match::Maybe };
     };
     let known =
         ["name", "tool", "tool_name", "function", "type", "id", "arguments", "parameters", "tool_calls"];
-    if known.contains(&key) { Verdict::Yes } else { Verdict::No }
+    if known.contains(&key) { Match::Yes } else { Match::No }
 }

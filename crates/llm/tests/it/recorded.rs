@@ -167,9 +167,9 @@ fn no_stream_however_broken_breaks_a_decoder() {
 }
 
 /// Reads to the end or to the first fault; started blocks are told of before anything else of them.
-fn survive(api: Api, bytes: &[u8], repair: bool) {
+fn survive(api: Api, bytes: &[u8], text_tool_calls: bool) {
     let mut decoder = with_target(api, "fake/model", |target| {
-        let dialect = llm::format::Dialect { repair, ..target.dialect };
+        let dialect = llm::format::Dialect { text_tool_calls, ..target.dialect };
         api.decoder(&prompt("x"), &llm::format::Target { dialect, ..target.clone() })
     });
     let (mut framing, mut out) = (api.framing(), Events::new());

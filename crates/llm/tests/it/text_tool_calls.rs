@@ -44,7 +44,7 @@ fn tools() -> Arc<[ToolSpec]> {
 /// The events of an answer whose text comes in these pieces.
 fn answer(pieces: &[&str]) -> Vec<ModelEvent> {
     let prompt = Prompt { tools: tools(), ..Prompt::default() };
-    let dialect = Dialect { repair: true, ..Dialect::PLAIN };
+    let dialect = Dialect { text_tool_calls: true, ..Dialect::PLAIN };
     let info = info();
     let mut decoder = with_target(Api::OpenAiChat, "fake/model", |target| {
         Api::OpenAiChat.decoder(&prompt, &Target { dialect, info: &info, ..target.clone() })
@@ -292,7 +292,7 @@ fn thinking_in_tags_is_shown_as_thinking() {
 #[test]
 fn a_stream_that_breaks_makes_no_call() {
     let prompt = Prompt { tools: tools(), ..Prompt::default() };
-    let dialect = Dialect { repair: true, ..Dialect::PLAIN };
+    let dialect = Dialect { text_tool_calls: true, ..Dialect::PLAIN };
     let info = info();
     let mut decoder = with_target(Api::OpenAiChat, "fake/model", |target| {
         Api::OpenAiChat.decoder(&prompt, &Target { dialect, info: &info, ..target.clone() })

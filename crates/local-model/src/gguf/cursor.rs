@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::refusal::Refusal;
+use crate::error::ModelError;
 
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -19,55 +19,55 @@ impl<'a> Cursor<'a> {
         self.position
     }
 
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Refusal> {
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], ModelError> {
         let range = self.skip(count)?;
         Ok(&self.bytes[range])
     }
 
     /// Passes over `count` bytes and says where they lie.
-    pub(crate) fn skip(&mut self, count: usize) -> Result<Range<usize>, Refusal> {
+    pub(crate) fn skip(&mut self, count: usize) -> Result<Range<usize>, ModelError> {
         let end = self.position.checked_add(count).filter(|&end| end <= self.bytes.len());
-        let end = end.ok_or_else(|| Refusal::damaged("it ends in the middle of its directory"))?;
+        let end = end.ok_or_else(|| ModelError::damaged("it ends in the middle of its directory"))?;
         let range = self.position..end;
         self.position = end;
         Ok(range)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ModelError> {
         let mut array = [0; N];
         array.copy_from_slice(self.take(N)?);
         Ok(array)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, Refusal> {
+    pub(crate) fn u8(&mut self) -> Result<u8, ModelError> {
         Ok(u8::from_le_bytes(self.array()?))
     }
 
-    pub(crate) fn u16(&mut self) -> Result<u16, Refusal> {
+    pub(crate) fn u16(&mut self) -> Result<u16, ModelError> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Refusal> {
+    pub(crate) fn u32(&mut self) -> Result<u32, ModelError> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64, Refusal> {
+    pub(crate) fn u64(&mut self) -> Result<u64, ModelError> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
     /// A length-prefixed string, as the range of its bytes.
-    pub(crate) fn string(&mut self) -> Result<Range<usize>, Refusal> {
+    pub(crate) fn string(&mut self) -> Result<Range<usize>, ModelError> {
         let length = self.u64()?;
-        let length = usize::try_from(length).map_err(|_| Refusal::damaged("a string is too long"))?;
+        let length = usize::try_from(length).map_err(|_| ModelError::damaged("a string is too long"))?;
         self.skip(length)
     }
 
-    pub(crate) fn name(&mut self, limit: usize) -> Result<String, Refusal> {
+    pub(crate) fn name(&mut self, limit: usize) -> Result<String, ModelError> {
         let range = self.string()?;
         if range.len() > limit {
-            return Err(Refusal::damaged("a name is too long"));
+            return Err(ModelError::damaged("a name is too long"));
         }
         let name = std::str::from_utf8(&self.bytes[range]);
-        Ok(name.map_err(|_| Refusal::damaged("a name is not UTF-8"))?.to_owned())
+        Ok(name.map_err(|_| ModelError::damaged("a name is not UTF-8"))?.to_owned())
     }
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::cursor::Cursor;
-use crate::refusal::Refusal;
+use crate::error::ModelError;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
@@ -39,7 +39,7 @@ const I64: u32 = 11;
 const F64: u32 = 12;
 
 impl Value {
-    pub(crate) fn read(cursor: &mut Cursor) -> Result<Value, Refusal> {
+    pub(crate) fn read(cursor: &mut Cursor) -> Result<Value, ModelError> {
         let kind = cursor.u32()?;
         Ok(match kind {
             U8 => Value::Whole(cursor.u8()?.into()),
@@ -55,11 +55,11 @@ impl Value {
             BOOL => Value::Flag(cursor.u8()? != 0),
             STRING => Value::Text(cursor.string()?),
             ARRAY => Value::Array(Array::read(cursor)?),
-            _ => return Err(Refusal::damaged(format!("a metadata value has the unknown type {kind}"))),
+            _ => return Err(ModelError::damaged(format!("a metadata value has the unknown type {kind}"))),
         })
     }
 
-    pub(crate) fn whole(&self) -> Option<u64> {
+    pub(crate) fn as_unsigned(&self) -> Option<u64> {
         match self {
             Value::Whole(number) => Some(*number),
             Value::Negative | Value::Real(_) | Value::Flag(_) | Value::Text(_) | Value::Array(_) => None,
@@ -80,10 +80,10 @@ fn signed(number: i64) -> Value {
 }
 
 impl Array {
-    fn read(cursor: &mut Cursor) -> Result<Array, Refusal> {
+    fn read(cursor: &mut Cursor) -> Result<Array, ModelError> {
         let kind = cursor.u32()?;
         let count = cursor.u64()?;
-        let count = usize::try_from(count).map_err(|_| Refusal::damaged("an array is too long"))?;
+        let count = usize::try_from(count).map_err(|_| ModelError::damaged("an array is too long"))?;
         let start = cursor.position();
         if kind == STRING {
             for _ in 0..count {
@@ -91,17 +91,18 @@ impl Array {
             }
         } else {
             let width = width(kind)
-                .ok_or_else(|| Refusal::damaged(format!("an array has the unknown item type {kind}")))?;
-            let length = count.checked_mul(width).ok_or_else(|| Refusal::damaged("an array is too long"))?;
+                .ok_or_else(|| ModelError::damaged(format!("an array has the unknown item type {kind}")))?;
+            let length =
+                count.checked_mul(width).ok_or_else(|| ModelError::damaged("an array is too long"))?;
             cursor.skip(length)?;
         }
         Ok(Array { kind, count, data: start..cursor.position() })
     }
 
     /// Where each string of the array lies in the file.
-    pub(crate) fn strings(&self, file: &[u8]) -> Result<Vec<Range<usize>>, Refusal> {
+    pub(crate) fn strings(&self, file: &[u8]) -> Result<Vec<Range<usize>>, ModelError> {
         if self.kind != STRING {
-            return Err(Refusal::damaged("an array of strings holds something else"));
+            return Err(ModelError::damaged("an array of strings holds something else"));
         }
         let mut cursor = Cursor::new(&file[self.data.clone()]);
         let start = self.data.start;
@@ -114,9 +115,9 @@ impl Array {
     }
 
     /// The 32-bit integers of the array.
-    pub(crate) fn integers(&self, file: &[u8]) -> Result<Vec<i32>, Refusal> {
+    pub(crate) fn integers(&self, file: &[u8]) -> Result<Vec<i32>, ModelError> {
         if self.kind != I32 && self.kind != U32 {
-            return Err(Refusal::damaged("an array of integers holds something else"));
+            return Err(ModelError::damaged("an array of integers holds something else"));
         }
         let words = file[self.data.clone()].chunks_exact(4);
         Ok(words.map(|word| i32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())

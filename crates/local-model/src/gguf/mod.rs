@@ -12,8 +12,8 @@ use std::sync::Arc;
 use cursor::Cursor;
 pub(crate) use metadata::{Array, Value};
 
+use crate::error::ModelError;
 use crate::format::Format;
-use crate::refusal::Refusal;
 
 /// The bytes of a model file: a memory map, or a buffer in tests.
 pub(crate) type Source = Arc<dyn AsRef<[u8]> + Send + Sync>;
@@ -41,7 +41,7 @@ pub(crate) struct Tensor {
 
 impl Gguf {
     /// Reads the directory of the file; tensor data is not touched.
-    pub(crate) fn parse(source: Source) -> Result<Gguf, Refusal> {
+    pub(crate) fn parse(source: Source) -> Result<Gguf, ModelError> {
         let (metadata, tensors) = read(source.as_ref().as_ref())?;
         Ok(Gguf { source, metadata, tensors })
     }
@@ -65,8 +65,8 @@ impl Gguf {
         }
     }
 
-    pub(crate) fn whole(&self, key: &str) -> Option<u64> {
-        self.value(key).and_then(Value::whole)
+    pub(crate) fn unsigned(&self, key: &str) -> Option<u64> {
+        self.value(key).and_then(Value::as_unsigned)
     }
 
     pub(crate) fn real(&self, key: &str) -> Option<f64> {
@@ -88,8 +88,8 @@ impl Gguf {
     }
 
     /// The strings of an array of strings, as ranges into the file.
-    pub(crate) fn strings(&self, key: &str) -> Result<Vec<Range<usize>>, Refusal> {
-        let missing = || Refusal::unsupported(format!("it carries no `{key}`"));
+    pub(crate) fn strings(&self, key: &str) -> Result<Vec<Range<usize>>, ModelError> {
+        let missing = || ModelError::unsupported(format!("it carries no `{key}`"));
         self.array(key).ok_or_else(missing)?.strings(self.bytes())
     }
 
@@ -104,14 +104,14 @@ impl Gguf {
 
 type Directory = (HashMap<String, Value>, HashMap<String, Tensor>);
 
-fn read(bytes: &[u8]) -> Result<Directory, Refusal> {
+fn read(bytes: &[u8]) -> Result<Directory, ModelError> {
     let mut cursor = Cursor::new(bytes);
     if cursor.take(MAGIC.len()).ok() != Some(MAGIC) {
-        return Err(Refusal::NotGguf("it does not begin with the letters GGUF".into()));
+        return Err(ModelError::NotGguf("it does not begin with the letters GGUF".into()));
     }
     let version = cursor.u32()?;
     if !(2..=3).contains(&version) {
-        return Err(Refusal::unsupported(format!("its GGUF version is {version}, and 2 and 3 are known")));
+        return Err(ModelError::unsupported(format!("its GGUF version is {version}, and 2 and 3 are known")));
     }
     let tensor_count = cursor.u64()?;
     let value_count = cursor.u64()?;
@@ -120,57 +120,61 @@ fn read(bytes: &[u8]) -> Result<Directory, Refusal> {
         let key = cursor.name(NAME_LIMIT)?;
         let value = Value::read(&mut cursor)?;
         if metadata.insert(key, value).is_some() {
-            return Err(Refusal::damaged("a metadata key stands in it twice"));
+            return Err(ModelError::damaged("a metadata key stands in it twice"));
         }
     }
     let mut entries = Vec::new();
     for _ in 0..tensor_count {
-        entries.push(Entry::read(&mut cursor)?);
+        entries.push(TensorEntry::read(&mut cursor)?);
     }
-    let alignment = metadata.get("general.alignment").and_then(Value::whole).unwrap_or(DEFAULT_ALIGNMENT);
+    let alignment =
+        metadata.get("general.alignment").and_then(Value::as_unsigned).unwrap_or(DEFAULT_ALIGNMENT);
     if !alignment.is_power_of_two() || alignment > 1 << 16 {
-        return Err(Refusal::damaged(format!("its alignment is {alignment}")));
+        return Err(ModelError::damaged(format!("its alignment is {alignment}")));
     }
     let start = (cursor.position() as u64).next_multiple_of(alignment);
     let mut tensors = HashMap::with_capacity(entries.len());
     for entry in entries {
         let tensor = entry.place(start, alignment, bytes.len())?;
         if tensors.insert(entry.name, tensor).is_some() {
-            return Err(Refusal::damaged("a tensor stands in it twice"));
+            return Err(ModelError::damaged("a tensor stands in it twice"));
         }
     }
     Ok((metadata, tensors))
 }
 
 /// A tensor as the directory states it, before its place is checked.
-struct Entry {
+struct TensorEntry {
     name: String,
     shape: Vec<u64>,
     kind: u32,
     offset: u64,
 }
 
-impl Entry {
-    fn read(cursor: &mut Cursor) -> Result<Entry, Refusal> {
+impl TensorEntry {
+    fn read(cursor: &mut Cursor) -> Result<TensorEntry, ModelError> {
         let name = cursor.name(NAME_LIMIT)?;
         let dimensions = cursor.u32()?;
         if !(1..=4).contains(&dimensions) {
-            return Err(Refusal::damaged(format!("tensor {name} has {dimensions} dimensions")));
+            return Err(ModelError::damaged(format!("tensor {name} has {dimensions} dimensions")));
         }
         let mut shape = Vec::with_capacity(dimensions as usize);
         for _ in 0..dimensions {
             shape.push(cursor.u64()?);
         }
-        Ok(Entry { name, shape, kind: cursor.u32()?, offset: cursor.u64()? })
+        Ok(TensorEntry { name, shape, kind: cursor.u32()?, offset: cursor.u64()? })
     }
 
-    fn place(&self, start: u64, alignment: u64, file: usize) -> Result<Tensor, Refusal> {
+    fn place(&self, start: u64, alignment: u64, file: usize) -> Result<Tensor, ModelError> {
         let name = &self.name;
         let format = Format::from_code(self.kind).ok_or_else(|| {
             let known = Format::NAMES;
-            Refusal::unsupported(format!("tensor {name} is in format {}, and known are {known}", self.kind))
+            ModelError::unsupported(format!(
+                "tensor {name} is in format {}, and known are {known}",
+                self.kind
+            ))
         })?;
-        let damaged = |what: &str| Refusal::damaged(format!("tensor {name} {what}"));
+        let damaged = |what: &str| ModelError::damaged(format!("tensor {name} {what}"));
         let columns = usize::try_from(self.shape[0]).map_err(|_| damaged("is too wide"))?;
         let rows = self.shape[1..]
             .iter()

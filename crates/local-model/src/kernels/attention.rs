@@ -22,7 +22,7 @@ pub(crate) struct PageView<'a> {
     pub value_scales: &'a [f32],
 }
 
-/// What one call computes: the query heads that share a key head, for some tokens.
+/// The input of one call: the query heads that share a key head, for some tokens.
 #[derive(Clone, Copy)]
 pub(crate) struct Attention<'a> {
     pub pages: &'a [PageView<'a>],

@@ -70,7 +70,7 @@ impl Cache {
         }
     }
 
-    /// What one key head of a layer has stored, page by page.
+    /// The stored values of one key head of a layer, page by page.
     pub(crate) fn views(
         &self,
         layer: usize,

@@ -9,7 +9,7 @@ use crate::kernels::Kernels;
 use crate::kernels::activations::Activations;
 use crate::kernels::attention::{Attention, PageView};
 use crate::kernels::multiply::Product;
-use crate::threads::{Crew, Desk};
+use crate::threads::{ThreadPool, WorkBuffers};
 
 /// Most tokens in one pass.
 pub(crate) const BATCH: usize = 96;
@@ -20,10 +20,10 @@ const ATTENTION_BLOCK: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Stopped;
 
-/// The buffers of a pass, and who computes it.
+/// The buffers of a pass and the threads that compute it.
 pub(crate) struct Pass {
     kernels: &'static Kernels,
-    crew: Crew,
+    pool: ThreadPool,
     angles: Angles,
     activations: Activations,
     /// One row for each token of the pass in all of these.
@@ -43,7 +43,7 @@ impl Pass {
     pub(crate) fn new(kernels: &'static Kernels, threads: usize) -> Pass {
         Pass {
             kernels,
-            crew: Crew::new(threads),
+            pool: ThreadPool::new(threads),
             angles: Angles::default(),
             activations: Activations::default(),
             state: Vec::new(),
@@ -89,7 +89,7 @@ impl Pass {
         if wanted {
             self.output(model, count);
         }
-        self.crew.review();
+        self.pool.review();
         Ok(&self.logits)
     }
 
@@ -123,7 +123,7 @@ impl Pass {
             (&layer.key, &mut self.keys),
             (&layer.value, &mut self.values),
         ];
-        multiply(self.kernels, &mut self.crew, model, &self.normal, &mut self.activations, into);
+        multiply(self.kernels, &mut self.pool, model, &self.normal, &mut self.activations, into);
         add_bias(&mut self.queries, &layer.query_bias);
         add_bias(&mut self.keys, &layer.key_bias);
         add_bias(&mut self.values, &layer.value_bias);
@@ -136,7 +136,7 @@ impl Pass {
         }
         self.attend(model, cache, index, first, count);
         let into = [(&layer.attention_output, &mut self.added)];
-        multiply(self.kernels, &mut self.crew, model, &self.mixed, &mut self.activations, into);
+        multiply(self.kernels, &mut self.pool, model, &self.mixed, &mut self.activations, into);
         self.kernels.accumulate(&mut self.state, &self.added);
     }
 
@@ -160,13 +160,13 @@ impl Pass {
         let kernels = self.kernels;
         let whole = &whole;
         let views = &views;
-        self.crew.run(heads * blocks, &move |pieces, desk: &mut Desk| {
+        self.pool.run(heads * blocks, &move |pieces, buffers: &mut WorkBuffers| {
             for piece in pieces {
                 let (head, block) = (piece / blocks, piece % blocks);
                 let offset = head * group * whole.head_size;
                 let job = Attention { pages: &views[head], offset, ..*whole };
                 let start = block * ATTENTION_BLOCK;
-                kernels.attend(&job, start..count.min(start + ATTENTION_BLOCK), &mut desk.attention);
+                kernels.attend(&job, start..count.min(start + ATTENTION_BLOCK), &mut buffers.attention);
             }
         });
     }
@@ -175,11 +175,11 @@ impl Pass {
         let kernels = self.kernels;
         self.normalize(model, &layer.feed_forward_norm);
         let into = [(&layer.gate, &mut self.gates), (&layer.up, &mut self.ups)];
-        multiply(kernels, &mut self.crew, model, &self.normal, &mut self.activations, into);
+        multiply(kernels, &mut self.pool, model, &self.normal, &mut self.activations, into);
         let width = model.shape.feed_forward;
         kernels.gate(&mut self.gates[..count * width], &self.ups[..count * width]);
         let into = [(&layer.down, &mut self.added)];
-        multiply(kernels, &mut self.crew, model, &self.gates, &mut self.activations, into);
+        multiply(kernels, &mut self.pool, model, &self.gates, &mut self.activations, into);
         kernels.accumulate(&mut self.state, &self.added);
     }
 
@@ -190,7 +190,7 @@ impl Pass {
         self.kernels.normalize(last, &model.output_norm, model.shape.epsilon, normal);
         self.logits.resize(model.shape.vocabulary, 0.0);
         let into = [(&model.output, &mut self.logits)];
-        multiply(self.kernels, &mut self.crew, model, normal, &mut self.activations, into);
+        multiply(self.kernels, &mut self.pool, model, normal, &mut self.activations, into);
     }
 
     fn normalize(&mut self, model: &Model, weight: &[f32]) {
@@ -219,7 +219,7 @@ impl Model {
 /// Multiplies the same rows with several matrices, as one piece of shared work.
 fn multiply<const N: usize>(
     kernels: &'static Kernels,
-    crew: &mut Crew,
+    pool: &mut ThreadPool,
     model: &Model,
     rows: &[f32],
     activations: &mut Activations,
@@ -244,12 +244,12 @@ fn multiply<const N: usize>(
     });
     let panels = products.each_ref().map(|product| product.rows.div_ceil(kernels.lanes));
     let products = &products;
-    crew.run(panels.iter().sum(), &move |pieces, desk: &mut Desk| {
+    pool.run(panels.iter().sum(), &move |pieces, buffers: &mut WorkBuffers| {
         let mut before = 0;
         for (product, panels) in products.iter().zip(panels) {
             let start = pieces.start.clamp(before, before + panels) - before;
             let end = pieces.end.clamp(before, before + panels) - before;
-            kernels.multiply(product, start..end, &mut desk.panel);
+            kernels.multiply(product, start..end, &mut buffers.panel);
             before += panels;
         }
     });

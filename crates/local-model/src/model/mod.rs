@@ -10,9 +10,9 @@ use std::ops::Range;
 pub(crate) use cache::Cache;
 pub(crate) use forward::{BATCH, Pass, Stopped};
 
+use crate::error::ModelError;
 use crate::format::Format;
 use crate::gguf::{Gguf, Source, Tensor};
-use crate::refusal::Refusal;
 use rotation::Rotation;
 
 /// The sizes of a model.
@@ -69,10 +69,10 @@ struct Layer {
 const SIZE_LIMIT: usize = 1 << 20;
 
 impl Model {
-    pub(crate) fn read(file: &Gguf) -> Result<Model, Refusal> {
+    pub(crate) fn read(file: &Gguf) -> Result<Model, ModelError> {
         let architecture = file.text("general.architecture").unwrap_or("unknown");
         if architecture != "llama" {
-            return Err(Refusal::unsupported(format!(
+            return Err(ModelError::unsupported(format!(
                 "its architecture is {architecture}, and llama is known"
             )));
         }
@@ -103,19 +103,19 @@ impl Model {
 }
 
 impl Shape {
-    fn read(file: &Gguf) -> Result<Shape, Refusal> {
-        let size = |key: &str| -> Result<usize, Refusal> {
-            let value = file.whole(&format!("llama.{key}"));
-            let value = value.ok_or_else(|| Refusal::damaged(format!("it does not state llama.{key}")))?;
+    fn read(file: &Gguf) -> Result<Shape, ModelError> {
+        let size = |key: &str| -> Result<usize, ModelError> {
+            let value = file.unsigned(&format!("llama.{key}"));
+            let value = value.ok_or_else(|| ModelError::damaged(format!("it does not state llama.{key}")))?;
             let value = usize::try_from(value).ok().filter(|value| (1..=SIZE_LIMIT).contains(value));
-            value.ok_or_else(|| Refusal::damaged(format!("llama.{key} is out of range")))
+            value.ok_or_else(|| ModelError::damaged(format!("llama.{key} is out of range")))
         };
         let or = |key: &str, default: usize| match file.value(&format!("llama.{key}")) {
             Some(_) => size(key),
             None => Ok(default),
         };
-        if file.whole("llama.expert_count").unwrap_or(0) > 0 {
-            return Err(Refusal::unsupported("it is a mixture of experts"));
+        if file.unsigned("llama.expert_count").unwrap_or(0) > 0 {
+            return Err(ModelError::unsupported("it is a mixture of experts"));
         }
         let (embedding, heads) = (size("embedding_length")?, size("attention.head_count")?);
         let head_size = or("attention.key_length", embedding / heads)?;
@@ -132,30 +132,30 @@ impl Shape {
             epsilon: epsilon.filter(|epsilon| (0.0..0.1).contains(epsilon)).unwrap_or(1e-5) as f32,
         };
         if or("attention.value_length", head_size)? != head_size {
-            return Err(Refusal::unsupported("its keys and values differ in size"));
+            return Err(ModelError::unsupported("its keys and values differ in size"));
         }
         shape.check()
     }
 
-    fn check(self) -> Result<Shape, Refusal> {
+    fn check(self) -> Result<Shape, ModelError> {
         if !self.heads.is_multiple_of(self.key_heads) {
-            return Err(Refusal::damaged("its attention heads do not divide"));
+            return Err(ModelError::damaged("its attention heads do not divide"));
         }
         if !self.head_size.is_multiple_of(16) {
-            return Err(Refusal::unsupported(format!("its attention heads are {} wide", self.head_size)));
+            return Err(ModelError::unsupported(format!("its attention heads are {} wide", self.head_size)));
         }
         if !self.embedding.is_multiple_of(32) || !self.feed_forward.is_multiple_of(32) {
-            return Err(Refusal::unsupported("its layers are not a multiple of 32 wide"));
+            return Err(ModelError::unsupported("its layers are not a multiple of 32 wide"));
         }
         if !(16..=SIZE_LIMIT).contains(&self.vocabulary) || self.heads * self.head_size > SIZE_LIMIT {
-            return Err(Refusal::damaged("its sizes are out of range"));
+            return Err(ModelError::damaged("its sizes are out of range"));
         }
         Ok(self)
     }
 }
 
 impl Layer {
-    fn read(file: &Gguf, index: usize, shape: &Shape) -> Result<Layer, Refusal> {
+    fn read(file: &Gguf, index: usize, shape: &Shape) -> Result<Layer, ModelError> {
         let name = |part: &str| format!("blk.{index}.{part}");
         let (embedding, feed_forward) = (shape.embedding, shape.feed_forward);
         let (queries, keys) = (shape.heads * shape.head_size, shape.key_heads * shape.head_size);
@@ -197,7 +197,7 @@ const KNOWN_IN_LAYER: [&str; 12] = [
 ];
 
 /// A tensor the engine would leave out means a model it would run wrongly.
-fn refuse_strangers(file: &Gguf, layers: usize) -> Result<(), Refusal> {
+fn refuse_strangers(file: &Gguf, layers: usize) -> Result<(), ModelError> {
     for name in file.tensor_names() {
         let in_layer = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
         let known = match in_layer {
@@ -207,27 +207,27 @@ fn refuse_strangers(file: &Gguf, layers: usize) -> Result<(), Refusal> {
             None => KNOWN.contains(&name),
         };
         if !known {
-            return Err(Refusal::unsupported(format!("it has a tensor {name:?} that is not known")));
+            return Err(ModelError::unsupported(format!("it has a tensor {name:?} that is not known")));
         }
     }
     Ok(())
 }
 
-fn tensor<'a>(file: &'a Gguf, name: &str, columns: usize, rows: usize) -> Result<&'a Tensor, Refusal> {
-    let tensor = file.tensor(name).ok_or_else(|| Refusal::damaged(format!("tensor {name} is missing")))?;
+fn tensor<'a>(file: &'a Gguf, name: &str, columns: usize, rows: usize) -> Result<&'a Tensor, ModelError> {
+    let tensor = file.tensor(name).ok_or_else(|| ModelError::damaged(format!("tensor {name} is missing")))?;
     if (tensor.columns, tensor.rows) != (columns, rows) {
         let shape = format!("{} x {}", tensor.columns, tensor.rows);
-        return Err(Refusal::damaged(format!("tensor {name} is {shape}, expected {columns} x {rows}")));
+        return Err(ModelError::damaged(format!("tensor {name} is {shape}, expected {columns} x {rows}")));
     }
     Ok(tensor)
 }
 
-fn matrix(file: &Gguf, name: &str, columns: usize, rows: usize) -> Result<Matrix, Refusal> {
+fn matrix(file: &Gguf, name: &str, columns: usize, rows: usize) -> Result<Matrix, ModelError> {
     let tensor = tensor(file, name, columns, rows)?;
     Ok(Matrix { format: tensor.format, rows, columns, data: tensor.data.clone() })
 }
 
-fn vector(file: &Gguf, name: &str, length: usize) -> Result<Vec<f32>, Refusal> {
+fn vector(file: &Gguf, name: &str, length: usize) -> Result<Vec<f32>, ModelError> {
     let tensor = tensor(file, name, length, 1)?;
     let mut vector = vec![0.0; length];
     tensor.format.expand(&file.bytes()[tensor.data.clone()], &mut vector);

@@ -2,8 +2,8 @@
 //! Knows no layer. Invariant: pairs are neighbors (0,1), (2,3), … as llama-architecture files order them.
 
 use super::vector;
+use crate::error::ModelError;
 use crate::gguf::Gguf;
-use crate::refusal::Refusal;
 
 /// The turning speed of each pair of a head.
 pub(super) struct Rotation {
@@ -18,19 +18,19 @@ pub(super) struct Angles {
 }
 
 impl Rotation {
-    pub(super) fn read(file: &Gguf, head_size: usize) -> Result<Rotation, Refusal> {
-        let dimensions = file.whole("llama.rope.dimension_count").unwrap_or(head_size as u64) as usize;
+    pub(super) fn read(file: &Gguf, head_size: usize) -> Result<Rotation, ModelError> {
+        let dimensions = file.unsigned("llama.rope.dimension_count").unwrap_or(head_size as u64) as usize;
         if dimensions == 0 || dimensions > head_size || !dimensions.is_multiple_of(2) {
-            return Err(Refusal::damaged("its rotary dimensions are out of range"));
+            return Err(ModelError::damaged("its rotary dimensions are out of range"));
         }
         let base = file.real("llama.rope.freq_base").unwrap_or(10_000.0);
         if !(base.is_finite() && base >= 1.0) {
-            return Err(Refusal::damaged("its rotary base is out of range"));
+            return Err(ModelError::damaged("its rotary base is out of range"));
         }
         let stretch = match file.text("llama.rope.scaling.type") {
             None | Some("none") => 1.0,
             Some("linear") => file.real("llama.rope.scaling.factor").unwrap_or(1.0),
-            Some(other) => return Err(Refusal::unsupported(format!("its rotary scaling is {other:?}"))),
+            Some(other) => return Err(ModelError::unsupported(format!("its rotary scaling is {other:?}"))),
         };
         let factors = match file.tensor("rope_freqs.weight") {
             Some(_) => vector(file, "rope_freqs.weight", dimensions / 2)?,
@@ -41,7 +41,7 @@ impl Rotation {
         };
         let speeds: Vec<f64> = factors.into_iter().enumerate().map(speed).collect();
         if speeds.iter().any(|speed| !speed.is_finite()) {
-            return Err(Refusal::damaged("its rotary factors are out of range"));
+            return Err(ModelError::damaged("its rotary factors are out of range"));
         }
         Ok(Rotation { speeds })
     }

@@ -8,8 +8,8 @@ mod split;
 
 use std::ops::Range;
 
+use crate::error::ModelError;
 use crate::gguf::{Gguf, Source};
-use crate::refusal::Refusal;
 use index::Index;
 use split::Splitter;
 
@@ -58,10 +58,10 @@ const END_TEXTS: [&str; 9] = [
 ];
 
 impl Tokenizer {
-    pub(crate) fn read(file: &Gguf) -> Result<Tokenizer, Refusal> {
+    pub(crate) fn read(file: &Gguf) -> Result<Tokenizer, ModelError> {
         let model = file.text("tokenizer.ggml.model").unwrap_or("missing");
         if model != "gpt2" {
-            return Err(Refusal::unsupported(format!(
+            return Err(ModelError::unsupported(format!(
                 "its tokenizer is {model:?}, and byte-level BPE is known"
             )));
         }
@@ -75,10 +75,10 @@ impl Tokenizer {
         };
         let marks = marks(bytes, &tokens, &kinds);
         if marks.len() > MARK_LIMIT {
-            return Err(Refusal::unsupported(format!("it has {} special tokens", marks.len())));
+            return Err(ModelError::unsupported(format!("it has {} special tokens", marks.len())));
         }
         let known = |key: &str| {
-            let id = file.whole(&format!("tokenizer.ggml.{key}_token_id"))?;
+            let id = file.unsigned(&format!("tokenizer.ggml.{key}_token_id"))?;
             u32::try_from(id).ok().filter(|&id| (id as usize) < tokens.len())
         };
         let end = known("eos");
@@ -139,7 +139,7 @@ impl Tokenizer {
     }
 
     /// Breaks every text in `content` that would steer the model, by a zero-width space after its first letter.
-    pub(crate) fn disarm(&self, content: &str) -> String {
+    pub(crate) fn escape_specials(&self, content: &str) -> String {
         let mut content = content.to_owned();
         for mark in self.marks.iter().filter(|mark| mark.control) {
             let text = self.mark_text(mark);

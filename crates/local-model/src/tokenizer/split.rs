@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-use crate::refusal::Refusal;
+use crate::error::ModelError;
 
 /// The cut of one family.
 pub(super) struct Splitter {
@@ -35,14 +35,16 @@ const QWEN2: &str = concat!(
 
 impl Splitter {
     /// The cut that `tokenizer.ggml.pre` names.
-    pub(super) fn named(name: &str) -> Result<Splitter, Refusal> {
+    pub(super) fn named(name: &str) -> Result<Splitter, ModelError> {
         let (patterns, whole_words_first): (&[&str], bool) = match name {
             "smollm" | "starcoder" | "refact" | "command-r" | "codeshell" => (&[DIGITS, GPT2], false),
             "gpt-2" | "olmo" => (&[GPT2], false),
             "llama-bpe" | "llama3" | "llama-v3" => (&[LLAMA3], true),
             "qwen2" | "stablelm2" | "deepseek-r1-qwen" => (&[QWEN2], false),
             _ => {
-                return Err(Refusal::unsupported(format!("its text is cut by {name:?}, which is not known")));
+                return Err(ModelError::unsupported(format!(
+                    "its text is cut by {name:?}, which is not known"
+                )));
             }
         };
         let stage = |pattern: &&'static str| Stage { pattern, compiled: OnceLock::new() };

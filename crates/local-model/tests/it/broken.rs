@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use local_model::{Engine, Limits, Refusal, Sampling, Session};
+use local_model::{Engine, Limits, ModelError, Sampling, Session};
 
 use crate::scale;
 use crate::synthetic::{Numbers, Toy};
@@ -44,9 +44,9 @@ fn check(bytes: Vec<u8>, what: &str) -> bool {
     let largest = LARGEST.load(Ordering::Relaxed);
     assert!(largest < TOO_MUCH, "{what}: {largest} bytes in one piece for a file of {length}");
     match result {
-        Ok(Ok(_) | Err(Refusal::EmptyPrompt)) => false,
-        Ok(Err(refusal)) => {
-            let message = refusal.to_string();
+        Ok(Ok(_) | Err(ModelError::EmptyPrompt)) => false,
+        Ok(Err(error)) => {
+            let message = error.to_string();
             assert!(message.ends_with('.') && message.len() < 600, "{what}: {message}");
             true
         }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use local_model::{Ended, Engine, Limits, Message, Refusal, Role, Sampling, Session};
+use local_model::{AnswerEnd, Engine, Limits, Message, ModelError, Role, Sampling, Session};
 
 use crate::synthetic::{F32, Toy};
 
-fn load(bytes: Vec<u8>) -> Result<Arc<Engine>, Refusal> {
+fn load(bytes: Vec<u8>) -> Result<Arc<Engine>, ModelError> {
     Engine::read(Arc::new(bytes)).map(Arc::new)
 }
 
@@ -64,9 +64,12 @@ fn limits_and_stops_are_kept() {
     let outcome = session.answer(&prompt, 100, Sampling::default(), &stop, |_| {}).unwrap();
     assert!(outcome.answer_tokens <= 16 - prompt.len());
     let long = engine.encode("a prompt that is longer than the window", false);
-    let refusal = session.answer(&long, 100, Sampling::default(), &stop, |_| {}).unwrap_err();
-    assert!(matches!(refusal, Refusal::TooLong { window: 16, .. }), "{refusal}");
-    assert!(matches!(session.answer(&[], 1, Sampling::default(), &stop, |_| {}), Err(Refusal::EmptyPrompt)));
+    let error = session.answer(&long, 100, Sampling::default(), &stop, |_| {}).unwrap_err();
+    assert!(matches!(error, ModelError::TooLong { window: 16, .. }), "{error}");
+    assert!(matches!(
+        session.answer(&[], 1, Sampling::default(), &stop, |_| {}),
+        Err(ModelError::EmptyPrompt)
+    ));
     let mut session = Session::new(engine.clone(), Limits::default());
     let mut pieces = 0;
     let outcome = session

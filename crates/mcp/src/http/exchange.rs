@@ -1,6 +1,6 @@
-//! One server over HTTP: the session with it, and what becomes of each POST and GET.
+//! One server over HTTP: the session with it, and the outcome of each POST and GET.
 //!
-//! Invariants: a session that the server has forgotten is renewed once for all who wait, and each request is sent at
+//! Invariants: a session that the server has forgotten is renewed once for all waiting requests, and each request is sent at
 //! most twice; bodies and events are bounded; a stream that breaks is resumed where the server numbers its events.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,39 +14,39 @@ use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::message::{answers, fault, split};
+use super::message::{error_response, is_response_to, split_batch};
 use super::sse::{Event, Sse};
-use crate::connection::LARGEST_MESSAGE;
-use crate::text::line;
+use crate::connection::MAX_MESSAGE_BYTES;
+use crate::text::single_line;
 
-const SESSION: &str = "mcp-session-id";
-const VERSION: &str = "mcp-protocol-version";
-const LAST_EVENT: &str = "last-event-id";
+const SESSION_HEADER: &str = "mcp-session-id";
+const VERSION_HEADER: &str = "mcp-protocol-version";
+const LAST_EVENT_HEADER: &str = "last-event-id";
 
 /// For messages that have no answer, and for the last one.
-const NOTICE_DEADLINE: Duration = Duration::from_secs(10);
-const FAREWELL_DEADLINE: Duration = Duration::from_secs(2);
-const RENEWAL_DEADLINE: Duration = Duration::from_secs(30);
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(10);
+const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
+const RENEW_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Of a body that only explains an error.
-const LARGEST_ERROR: usize = 64 << 10;
-const LONGEST_REASON: usize = 500;
+const MAX_ERROR_BYTES: usize = 64 << 10;
+const MAX_REASON_LENGTH: usize = 500;
 
 /// How often a stream is resumed without a sign of life.
-const MOST_RESUMPTIONS: u32 = 5;
-const SHORTEST_RETRY: Duration = Duration::from_millis(100);
-const LONGEST_RETRY: Duration = Duration::from_secs(30);
+const MAX_RESUMPTIONS: u32 = 5;
+const MIN_RETRY_WAIT: Duration = Duration::from_millis(100);
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(30);
 /// A stream that lasted so long was alive, even if it said nothing.
-const LIFETIME: Duration = Duration::from_secs(10);
+const ALIVE_AFTER: Duration = Duration::from_secs(10);
 
 pub(super) struct Exchange {
     client: Client,
     url: Url,
     headers: HeaderMap,
-    session: Mutex<Session>,
+    session: Mutex<HttpSession>,
     /// The handshake as the peer sent it, for a new session.
     initialize: Mutex<Option<(u64, Bytes)>>,
-    /// Held over a renewal: whoever finds the session lost meanwhile waits for it. Always under a deadline.
+    /// Held during a renewal, so that other requests that lost the session wait for it. Always under a deadline.
     renewal: tokio::sync::Mutex<()>,
     wants_login: AtomicBool,
     /// To the peer.
@@ -54,7 +54,7 @@ pub(super) struct Exchange {
 }
 
 #[derive(Clone, Default)]
-struct Session {
+struct HttpSession {
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
     /// Counts renewals.
@@ -71,7 +71,7 @@ struct Cursor {
 }
 
 /// Why there is no answer.
-enum Failed {
+enum ExchangeError {
     SessionLost,
     /// A sentence, and what the server gave with it.
     Reason(String, Option<Value>),
@@ -101,15 +101,16 @@ impl Exchange {
         self.wants_login.load(Ordering::Relaxed)
     }
 
-    /// Posts a request of ours and hands its answer, or why there is none, to the peer.
+    /// Posts a request and hands the answer, or an error response, to the peer.
     pub(super) async fn request(&self, id: u64, initialize: bool, body: Bytes) {
-        let outcome = if initialize { self.begin(id, body).await } else { self.ask(id, body).await };
+        let outcome =
+            if initialize { self.initialize(id, body).await } else { self.send_request(id, body).await };
         let answer = match outcome {
             Ok(answer) => answer,
-            Err(Failed::SessionLost) => {
-                fault(id, "It does not know the session any more, not even a new one.", None)
+            Err(ExchangeError::SessionLost) => {
+                error_response(id, "It does not know the session any more, not even a new one.", None)
             }
-            Err(Failed::Reason(reason, data)) => fault(id, &reason, data),
+            Err(ExchangeError::Reason(reason, data)) => error_response(id, &reason, data),
         };
         self.deliver(answer).await;
     }
@@ -118,70 +119,77 @@ impl Exchange {
     pub(super) async fn notify(&self, body: Bytes) {
         let session = self.session().clone();
         let sent =
-            tokio::time::timeout(NOTICE_DEADLINE, self.send(Method::POST, &session, Some(body), None)).await;
+            tokio::time::timeout(NOTIFY_TIMEOUT, self.send(Method::POST, &session, Some(body), None)).await;
         match sent {
             Ok(Ok(response)) if response.status().is_success() => {}
             Ok(Ok(response)) => tracing::debug!(status = response.status().as_u16(), "a notice was refused"),
-            Ok(Err(Failed::Reason(reason, _))) => tracing::debug!(reason, "a notice did not arrive"),
-            Ok(Err(Failed::SessionLost)) | Err(_) => tracing::debug!("a notice did not arrive in time"),
+            Ok(Err(ExchangeError::Reason(reason, _))) => tracing::debug!(reason, "a notice did not arrive"),
+            Ok(Err(ExchangeError::SessionLost)) | Err(_) => {
+                tracing::debug!("a notice did not arrive in time")
+            }
         }
     }
 
     /// Ends the session at the server, if it will have it.
-    pub(super) async fn farewell(&self) {
+    pub(super) async fn delete_session(&self) {
         let session = self.session().clone();
         if session.id.is_some() {
             let last = self.send(Method::DELETE, &session, None, None);
-            let _ = tokio::time::timeout(FAREWELL_DEADLINE, last).await;
+            let _ = tokio::time::timeout(DELETE_TIMEOUT, last).await;
         }
     }
 
-    async fn begin(&self, id: u64, body: Bytes) -> Result<Vec<u8>, Failed> {
+    async fn initialize(&self, id: u64, body: Bytes) -> Result<Vec<u8>, ExchangeError> {
         *lock(&self.initialize) = Some((id, body.clone()));
         self.handshake(id, body, 0).await
     }
 
-    async fn handshake(&self, id: u64, body: Bytes, number: u64) -> Result<Vec<u8>, Failed> {
-        let fresh = Session { number, ..Session::default() };
+    async fn handshake(&self, id: u64, body: Bytes, number: u64) -> Result<Vec<u8>, ExchangeError> {
+        let fresh = HttpSession { number, ..HttpSession::default() };
         let response = self.send(Method::POST, &fresh, Some(body), None).await?;
-        let response = self.accepted(response, &fresh).await?;
-        let begun = Session { id: response.headers().get(SESSION).cloned(), ..fresh };
+        let response = self.check_status(response, &fresh).await?;
+        let begun = HttpSession { id: response.headers().get(SESSION_HEADER).cloned(), ..fresh };
         let answer = self.receive(id, response, &begun).await?;
         let welcome: Value = serde_json::from_slice(&answer).unwrap_or_default();
         let version = welcome["result"]["protocolVersion"].as_str();
         let version = version.and_then(|version| HeaderValue::try_from(version).ok());
-        *self.session() = Session { version, ..begun };
+        *self.session() = HttpSession { version, ..begun };
         Ok(answer)
     }
 
-    async fn ask(&self, id: u64, body: Bytes) -> Result<Vec<u8>, Failed> {
+    async fn send_request(&self, id: u64, body: Bytes) -> Result<Vec<u8>, ExchangeError> {
         let session = self.session().clone();
-        match self.ask_in(id, body.clone(), &session).await {
-            Err(Failed::SessionLost) => {
-                let renewed = tokio::time::timeout(RENEWAL_DEADLINE, self.renew(session.number)).await;
+        match self.send_in_session(id, body.clone(), &session).await {
+            Err(ExchangeError::SessionLost) => {
+                let renewed = tokio::time::timeout(RENEW_TIMEOUT, self.renew(session.number)).await;
                 let late = |_| Err(failed("It knows the session no more and gives no new one."));
                 let session = renewed.unwrap_or_else(late)?;
-                self.ask_in(id, body, &session).await
+                self.send_in_session(id, body, &session).await
             }
             outcome => outcome,
         }
     }
 
-    async fn ask_in(&self, id: u64, body: Bytes, session: &Session) -> Result<Vec<u8>, Failed> {
+    async fn send_in_session(
+        &self,
+        id: u64,
+        body: Bytes,
+        session: &HttpSession,
+    ) -> Result<Vec<u8>, ExchangeError> {
         let response = self.send(Method::POST, session, Some(body), None).await?;
-        let response = self.accepted(response, session).await?;
+        let response = self.check_status(response, session).await?;
         self.receive(id, response, session).await
     }
 
     /// A new session in place of the one with this number, unless another request has already made one.
-    async fn renew(&self, number: u64) -> Result<Session, Failed> {
+    async fn renew(&self, number: u64) -> Result<HttpSession, ExchangeError> {
         let _renewal = self.renewal.lock().await;
         let current = self.session().clone();
         if current.number != number {
             return Ok(current);
         }
         let initialize = lock(&self.initialize).clone();
-        let Some((id, body)) = initialize else { return Err(Failed::SessionLost) };
+        let Some((id, body)) = initialize else { return Err(ExchangeError::SessionLost) };
         self.handshake(id, body, number + 1).await?;
         self.notify(Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)).await;
         // A new session may offer something else.
@@ -195,10 +203,10 @@ impl Exchange {
     async fn send(
         &self,
         method: Method,
-        session: &Session,
+        session: &HttpSession,
         body: Option<Bytes>,
         last_event: Option<&str>,
-    ) -> Result<Response, Failed> {
+    ) -> Result<Response, ExchangeError> {
         let accept =
             if method == Method::GET { "text/event-stream" } else { "application/json, text/event-stream" };
         let mut request: RequestBuilder = self
@@ -207,22 +215,29 @@ impl Exchange {
             .headers(self.headers.clone())
             .header(ACCEPT, accept);
         if let Some(id) = &session.id {
-            request = request.header(SESSION, id);
+            request = request.header(SESSION_HEADER, id);
         }
         if let Some(version) = &session.version {
-            request = request.header(VERSION, version);
+            request = request.header(VERSION_HEADER, version);
         }
         if let Some(last_event) = last_event {
-            request = request.header(LAST_EVENT, last_event);
+            request = request.header(LAST_EVENT_HEADER, last_event);
         }
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body);
         }
-        request.send().await.map_err(|error| failed(&format!("It cannot be reached: {}.", why(&error))))
+        request
+            .send()
+            .await
+            .map_err(|error| failed(&format!("It cannot be reached: {}.", root_cause(&error))))
     }
 
     /// The response, if it is a good one.
-    async fn accepted(&self, response: Response, session: &Session) -> Result<Response, Failed> {
+    async fn check_status(
+        &self,
+        response: Response,
+        session: &HttpSession,
+    ) -> Result<Response, ExchangeError> {
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -230,21 +245,21 @@ impl Exchange {
         if status.is_redirection() {
             let to =
                 response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("another address");
-            return Err(failed(&format!("It is at {} now. Set that as its url.", line(to, 200))));
+            return Err(failed(&format!("It is at {} now. Set that as its url.", single_line(to, 200))));
         }
-        let body = read_whole(response, LARGEST_ERROR).await.unwrap_or_default();
+        let body = read_body(response, MAX_ERROR_BYTES).await.unwrap_or_default();
         let error = serde_json::from_slice::<Value>(&body).unwrap_or_default()["error"].take();
         let said = error["message"]
             .as_str()
             .map_or_else(|| String::from_utf8_lossy(&body).into_owned(), str::to_owned);
-        let said = line(&said, LONGEST_REASON);
+        let said = single_line(&said, MAX_REASON_LENGTH);
         let named = session.id.is_some();
         // Many servers answer 400 where the protocol has 404.
         if named
             && (status == StatusCode::NOT_FOUND
                 || status == StatusCode::BAD_REQUEST && said.to_lowercase().contains("session"))
         {
-            return Err(Failed::SessionLost);
+            return Err(ExchangeError::SessionLost);
         }
         self.wants_login.store(status == StatusCode::UNAUTHORIZED, Ordering::Relaxed);
         let old = session.version.is_none()
@@ -258,39 +273,49 @@ impl Exchange {
             ""
         };
         let data = error.get("data").cloned();
-        Err(Failed::Reason(format!("HTTP {status}. {said}{hint}"), data))
+        Err(ExchangeError::Reason(format!("HTTP {status}. {said}{hint}"), data))
     }
 
     /// The answer to a request from its response; other messages in it go to the peer.
-    async fn receive(&self, id: u64, response: Response, session: &Session) -> Result<Vec<u8>, Failed> {
+    async fn receive(
+        &self,
+        id: u64,
+        response: Response,
+        session: &HttpSession,
+    ) -> Result<Vec<u8>, ExchangeError> {
         let kind =
             response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.starts_with("text/event-stream") {
             return self.receive_events(id, response, session).await;
         }
         if !kind.starts_with("application/json") {
-            return Err(failed(&format!("It answered with {} instead of JSON.", line(kind, 100))));
+            return Err(failed(&format!("It answered with {} instead of JSON.", single_line(kind, 100))));
         }
-        let body = read_whole(response, LARGEST_MESSAGE).await?;
-        match self.sort(&body, Some(id)).await {
+        let body = read_body(response, MAX_MESSAGE_BYTES).await?;
+        match self.route_messages(&body, Some(id)).await {
             Some(answer) => Ok(answer),
             None => Err(failed("It gave no answer.")),
         }
     }
 
-    async fn receive_events(&self, id: u64, first: Response, session: &Session) -> Result<Vec<u8>, Failed> {
+    async fn receive_events(
+        &self,
+        id: u64,
+        first: Response,
+        session: &HttpSession,
+    ) -> Result<Vec<u8>, ExchangeError> {
         let mut cursor = Cursor::default();
         let mut response = Some(first);
         let mut idle = 0;
         loop {
             let before = cursor.events;
             if let Some(response) = response.take()
-                && let Some(answer) = self.pump(response, Some(id), &mut cursor).await?
+                && let Some(answer) = self.forward_events(response, Some(id), &mut cursor).await?
             {
                 return Ok(answer);
             }
             idle = if cursor.events > before { 0 } else { idle + 1 };
-            let Some(last) = cursor.last.clone().filter(|_| idle < MOST_RESUMPTIONS) else {
+            let Some(last) = cursor.last.clone().filter(|_| idle < MAX_RESUMPTIONS) else {
                 return Err(failed("It ended the stream before the answer."));
             };
             tokio::time::sleep(cursor.pause(idle)).await;
@@ -303,22 +328,22 @@ impl Exchange {
     }
 
     /// Hands the messages of a stream to the peer until the answer to `id` comes or the stream ends.
-    async fn pump(
+    async fn forward_events(
         &self,
         response: Response,
         id: Option<u64>,
         cursor: &mut Cursor,
-    ) -> Result<Option<Vec<u8>>, Failed> {
+    ) -> Result<Option<Vec<u8>>, ExchangeError> {
         let mut stream = response.bytes_stream();
-        let mut sse = Sse::new(LARGEST_MESSAGE);
+        let mut sse = Sse::new(MAX_MESSAGE_BYTES);
         let mut events = Vec::new();
         // A stream that breaks is like one that ends: it may be resumed.
         while let Some(Ok(chunk)) = stream.next().await {
             sse.push(&chunk, &mut events).map_err(|_| failed("It sent an event that is too large."))?;
             for event in events.drain(..) {
-                cursor.see(&event);
-                let ours = event.name.is_empty() || event.name == "message";
-                if ours && let Some(answer) = self.sort(&event.data, id).await {
+                cursor.record(&event);
+                let is_message = event.name.is_empty() || event.name == "message";
+                if is_message && let Some(answer) = self.route_messages(&event.data, id).await {
                     return Ok(Some(answer));
                 }
             }
@@ -327,10 +352,10 @@ impl Exchange {
     }
 
     /// Hands messages to the peer, except the answer to `id`, which is returned.
-    async fn sort(&self, text: &[u8], id: Option<u64>) -> Option<Vec<u8>> {
+    async fn route_messages(&self, text: &[u8], id: Option<u64>) -> Option<Vec<u8>> {
         let mut answer = None;
-        for message in split(text) {
-            if id.is_some_and(|id| answers(&message, id)) {
+        for message in split_batch(text) {
+            if id.is_some_and(|id| is_response_to(&message, id)) {
                 answer = Some(message);
             } else {
                 self.deliver(message).await;
@@ -340,11 +365,11 @@ impl Exchange {
     }
 
     async fn deliver(&self, line: Vec<u8>) {
-        // Nobody reads any more when it fails.
+        // The send fails only when the peer has ended.
         let _ = self.lines.send(line).await;
     }
 
-    fn session(&self) -> MutexGuard<'_, Session> {
+    fn session(&self) -> MutexGuard<'_, HttpSession> {
         lock(&self.session)
     }
 }
@@ -354,7 +379,7 @@ pub(super) async fn listen(exchange: Arc<Exchange>) {
     let mut cursor = Cursor::default();
     let mut known = exchange.session().number;
     let mut idle = 0;
-    while idle < MOST_RESUMPTIONS {
+    while idle < MAX_RESUMPTIONS {
         let session = exchange.session().clone();
         if std::mem::replace(&mut known, session.number) != session.number {
             cursor = Cursor::default();
@@ -362,29 +387,31 @@ pub(super) async fn listen(exchange: Arc<Exchange>) {
         let began = Instant::now();
         let before = cursor.events;
         match exchange.send(Method::GET, &session, None, cursor.last.as_deref()).await {
-            Ok(response) if is_stream(&response) => drop(exchange.pump(response, None, &mut cursor).await),
+            Ok(response) if is_stream(&response) => {
+                drop(exchange.forward_events(response, None, &mut cursor).await)
+            }
             // It offers none, which is its right; a lost session is found out by the next request.
             Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return,
             _ => {}
         }
-        let alive = cursor.events > before || began.elapsed() > LIFETIME;
+        let alive = cursor.events > before || began.elapsed() > ALIVE_AFTER;
         idle = if alive { 0 } else { idle + 1 };
         tokio::time::sleep(cursor.pause(idle).max(Duration::from_secs(1))).await;
     }
 }
 
 impl Cursor {
-    fn see(&mut self, event: &Event) {
+    fn record(&mut self, event: &Event) {
         self.events += 1;
         self.last = event.id.clone().or(self.last.take());
         self.retry =
-            event.retry.map(|millis| Duration::from_millis(millis).min(LONGEST_RETRY)).or(self.retry);
+            event.retry.map(|millis| Duration::from_millis(millis).min(MAX_RETRY_WAIT)).or(self.retry);
     }
 
-    /// What the server asked for, longer each time that nothing came.
+    /// The wait that the server asked for, doubled for each attempt without an event.
     fn pause(&self, idle: u32) -> Duration {
-        let pause = self.retry.unwrap_or(SHORTEST_RETRY) * 2u32.pow(idle.min(8));
-        pause.clamp(SHORTEST_RETRY, LONGEST_RETRY)
+        let pause = self.retry.unwrap_or(MIN_RETRY_WAIT) * 2u32.pow(idle.min(8));
+        pause.clamp(MIN_RETRY_WAIT, MAX_RETRY_WAIT)
     }
 }
 
@@ -393,11 +420,12 @@ fn is_stream(response: &Response) -> bool {
     response.status().is_success() && kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-async fn read_whole(response: Response, limit: usize) -> Result<Vec<u8>, Failed> {
+async fn read_body(response: Response, limit: usize) -> Result<Vec<u8>, ExchangeError> {
     let mut stream = response.bytes_stream();
     let mut body = Vec::new();
     while let Some(chunk) = stream.next().await {
-        let chunk = chunk.map_err(|error| failed(&format!("Its answer broke off: {}.", why(&error))))?;
+        let chunk =
+            chunk.map_err(|error| failed(&format!("Its answer broke off: {}.", root_cause(&error))))?;
         if body.len() + chunk.len() > limit {
             return Err(failed("Its answer is too large."));
         }
@@ -406,17 +434,21 @@ async fn read_whole(response: Response, limit: usize) -> Result<Vec<u8>, Failed>
     Ok(body)
 }
 
-fn failed(reason: &str) -> Failed {
-    Failed::Reason(reason.to_owned(), None)
+fn failed(reason: &str) -> ExchangeError {
+    ExchangeError::Reason(reason.to_owned(), None)
 }
 
 /// The innermost cause, which is the one that helps; never the address, which may hold a key.
-fn why(error: &reqwest::Error) -> String {
+fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    if cause.is::<reqwest::Error>() { "the request failed".to_owned() } else { line(&cause.to_string(), 200) }
+    if cause.is::<reqwest::Error>() {
+        "the request failed".to_owned()
+    } else {
+        single_line(&cause.to_string(), 200)
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,13 +6,13 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// A message of ours and what is special about it.
-pub(super) struct Outgoing {
-    pub kind: Kind,
+/// A message from the peer to the server, with its kind.
+pub(super) struct OutgoingMessage {
+    pub kind: MessageKind,
     pub body: Bytes,
 }
 
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     Request {
         id: u64,
         initialize: bool,
@@ -21,14 +21,14 @@ pub(super) enum Kind {
     Cancelled {
         id: Option<u64>,
     },
-    /// A notification or an answer of ours.
+    /// Another notification, or a response.
     Other,
-    /// An answer to nothing, which a server must not be sent: the peer complains of a message it cannot read.
-    Complaint,
+    /// An error with a null id, which the peer writes for an unreadable message. The server must not receive it.
+    NullIdError,
 }
 
 #[derive(Deserialize)]
-struct OurHead<'a> {
+struct OutgoingHead<'a> {
     #[serde(default)]
     id: Option<serde_json::Value>,
     #[serde(borrow, default)]
@@ -44,40 +44,40 @@ struct Cancel {
     request_id: Option<serde_json::Value>,
 }
 
-impl Outgoing {
-    /// Reads what our own peer wrote.
+impl OutgoingMessage {
+    /// Reads a message that the peer wrote.
     pub(super) fn read(body: &[u8]) -> Self {
-        let head: Option<OurHead<'_>> = serde_json::from_slice(body).ok();
+        let head: Option<OutgoingHead<'_>> = serde_json::from_slice(body).ok();
         let kind = match head {
-            Some(OurHead { method: Some(method), id, params }) => {
+            Some(OutgoingHead { method: Some(method), id, params }) => {
                 match (method, id.and_then(|id| id.as_u64())) {
-                    (method, Some(id)) => Kind::Request { id, initialize: method == "initialize" },
-                    ("notifications/initialized", None) => Kind::Initialized,
+                    (method, Some(id)) => MessageKind::Request { id, initialize: method == "initialize" },
+                    ("notifications/initialized", None) => MessageKind::Initialized,
                     ("notifications/cancelled", None) => {
                         let id = params.and_then(|params| params.request_id).and_then(|id| id.as_u64());
-                        Kind::Cancelled { id }
+                        MessageKind::Cancelled { id }
                     }
-                    _ => Kind::Other,
+                    _ => MessageKind::Other,
                 }
             }
-            Some(OurHead { id: Some(_), .. }) => Kind::Other,
-            _ => Kind::Complaint,
+            Some(OutgoingHead { id: Some(_), .. }) => MessageKind::Other,
+            _ => MessageKind::NullIdError,
         };
         Self { kind, body: Bytes::copy_from_slice(body) }
     }
 }
 
 #[derive(Deserialize)]
-struct TheirHead<'a> {
+struct IncomingHead<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(default)]
     method: Option<IgnoredAny>,
 }
 
-/// Whether a message of the server's answers this request of ours.
-pub(super) fn answers(line: &[u8], id: u64) -> bool {
-    let head: Option<TheirHead<'_>> = serde_json::from_slice(line).ok();
+/// Whether a message from the server is the response to this request.
+pub(super) fn is_response_to(line: &[u8], id: u64) -> bool {
+    let head: Option<IncomingHead<'_>> = serde_json::from_slice(line).ok();
     head.is_some_and(|head| {
         let same = head.id.is_some_and(|theirs| theirs.get().trim_matches('"') == id.to_string());
         same && head.method.is_none()
@@ -85,7 +85,7 @@ pub(super) fn answers(line: &[u8], id: u64) -> bool {
 }
 
 /// The messages in a body or event: one, several of a batch, or none. Each is one line.
-pub(super) fn split(text: &[u8]) -> Vec<Vec<u8>> {
+pub(super) fn split_batch(text: &[u8]) -> Vec<Vec<u8>> {
     let text = text.trim_ascii();
     let mut messages: Vec<Vec<u8>> = match text.first() {
         Some(b'{') => vec![text.to_vec()],
@@ -103,7 +103,7 @@ pub(super) fn split(text: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// An answer that says what went wrong on the way.
-pub(super) fn fault(id: u64, reason: &str, data: Option<serde_json::Value>) -> Vec<u8> {
+pub(super) fn error_response(id: u64, reason: &str, data: Option<serde_json::Value>) -> Vec<u8> {
     let error = json!({"code": -32000, "message": reason, "data": data});
     json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string().into_bytes()
 }
@@ -114,25 +114,35 @@ mod tests {
 
     #[test]
     fn messages_are_told_apart() {
-        let kind = |text: &str| Outgoing::read(text.as_bytes()).kind;
+        let kind = |text: &str| OutgoingMessage::read(text.as_bytes()).kind;
         assert!(matches!(
             kind(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#),
-            Kind::Request { id: 1, initialize: true }
+            MessageKind::Request { id: 1, initialize: true }
         ));
-        assert!(matches!(kind(r#"{"id":2,"method":"x"}"#), Kind::Request { id: 2, initialize: false }));
-        assert!(matches!(kind(r#"{"method":"notifications/initialized"}"#), Kind::Initialized));
+        assert!(matches!(
+            kind(r#"{"id":2,"method":"x"}"#),
+            MessageKind::Request { id: 2, initialize: false }
+        ));
+        assert!(matches!(kind(r#"{"method":"notifications/initialized"}"#), MessageKind::Initialized));
         let cancel = r#"{"method":"notifications/cancelled","params":{"requestId":7}}"#;
-        assert!(matches!(kind(cancel), Kind::Cancelled { id: Some(7) }));
-        assert!(matches!(kind(r#"{"id":"theirs","result":{}}"#), Kind::Other));
-        assert!(matches!(kind(r#"{"id":null,"error":{}}"#), Kind::Complaint));
-        assert!(answers(br#"{"id":"3","result":{}}"#, 3) && answers(br#"{"error":{},"id":3}"#, 3));
-        assert!(!answers(br#"{"id":3,"method":"ping"}"#, 3) && !answers(br#"{"id":4,"result":1}"#, 3));
+        assert!(matches!(kind(cancel), MessageKind::Cancelled { id: Some(7) }));
+        assert!(matches!(kind(r#"{"id":"theirs","result":{}}"#), MessageKind::Other));
+        assert!(matches!(kind(r#"{"id":null,"error":{}}"#), MessageKind::NullIdError));
+        assert!(
+            is_response_to(br#"{"id":"3","result":{}}"#, 3) && is_response_to(br#"{"error":{},"id":3}"#, 3)
+        );
+        assert!(
+            !is_response_to(br#"{"id":3,"method":"ping"}"#, 3)
+                && !is_response_to(br#"{"id":4,"result":1}"#, 3)
+        );
     }
 
     #[test]
     fn a_batch_falls_apart_and_pretty_printing_does_no_harm() {
-        assert_eq!(split(b"\n {\"a\":\n1}\r\n"), [b"{\"a\": 1}".to_vec()]);
-        assert_eq!(split(b"[{\"a\":1},\n{\"b\":2}]"), [b"{\"a\":1}".to_vec(), b"{\"b\":2}".to_vec()]);
-        assert!(split(b"hello").is_empty() && split(b"").is_empty() && split(b"[{").is_empty());
+        assert_eq!(split_batch(b"\n {\"a\":\n1}\r\n"), [b"{\"a\": 1}".to_vec()]);
+        assert_eq!(split_batch(b"[{\"a\":1},\n{\"b\":2}]"), [b"{\"a\":1}".to_vec(), b"{\"b\":2}".to_vec()]);
+        assert!(
+            split_batch(b"hello").is_empty() && split_batch(b"").is_empty() && split_batch(b"[{").is_empty()
+        );
     }
 }

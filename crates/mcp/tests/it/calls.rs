@@ -48,7 +48,7 @@ async fn a_review_trusts_no_hint() {
 #[tokio::test]
 async fn a_call_that_hangs_ends_by_its_deadline_and_the_server_is_told() {
     let bench = Bench::new();
-    let options = Options { call_deadline: Duration::from_secs(1), ..bench.options() };
+    let options = Options { call_timeout: Duration::from_secs(1), ..bench.options() };
     let servers = bench.with_options(&[("s", "good")], options);
     reaches(&servers, "s", ServerStatus::Running).await;
     let result = call(&servers, "s__hang", json!({})).await;
@@ -82,7 +82,7 @@ async fn a_stopped_call_ends_at_once_and_the_server_is_told() {
 #[tokio::test]
 async fn a_form_reaches_the_user_of_the_call() {
     let bench = Bench::new();
-    let options = Options { call_deadline: Duration::from_secs(1), ..bench.options() };
+    let options = Options { call_timeout: Duration::from_secs(1), ..bench.options() };
     let servers = bench.with_options(&[("s", "good")], options);
     reaches(&servers, "s", ServerStatus::Running).await;
     let answers = [

@@ -123,7 +123,7 @@ async fn what_the_server_says_by_itself_is_heard() {
 
 #[tokio::test]
 async fn a_call_is_cancelled_over_http_too() {
-    let web = web_with("good", &[], |options| options.call_deadline = Duration::from_millis(400)).await;
+    let web = web_with("good", &[], |options| options.call_timeout = Duration::from_millis(400)).await;
     reaches(&web.servers, "good", ServerStatus::Running).await;
     let result = call(&web.servers, "good__hang", json!({})).await;
     assert!(result.error && said(&result.parts).contains("did not answer within"), "{result:?}");

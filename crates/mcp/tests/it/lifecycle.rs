@@ -89,7 +89,7 @@ async fn a_server_that_cannot_start_says_why() {
 #[tokio::test]
 async fn a_server_that_never_answers_fails_by_its_deadline_and_leaves_nothing() {
     let bench = Bench::new();
-    let options = Options { start_deadline: Duration::from_millis(1500), ..bench.options() };
+    let options = Options { start_timeout: Duration::from_millis(1500), ..bench.options() };
     let servers = bench.with_options(&[("mute", "mute")], options);
     let failed = reaches(&servers, "mute", ServerStatus::Failed).await;
     assert!(failed.error.unwrap().contains("did not answer initialize within 1 s"));

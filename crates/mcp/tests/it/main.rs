@@ -48,8 +48,8 @@ impl Bench {
         let changes = self.changes.clone();
         let root: Vec<PathBuf> = vec![self.folder.path().canonicalize().unwrap()];
         Options {
-            start_deadline: LONG,
-            call_deadline: LONG,
+            start_timeout: LONG,
+            call_timeout: LONG,
             ..Options::new(root, Arc::new(move || *changes.lock().unwrap() += 1))
         }
     }

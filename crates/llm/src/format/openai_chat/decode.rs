@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::format::names::Names;
-use crate::format::{Blocks, Decode, Events, Origin, made_up_id, tell_usage};
+use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, push_usage};
 use crate::sse::SseEvent;
 
 pub struct Decoder {
@@ -154,9 +154,9 @@ impl Decoder {
 
     fn delta(&mut self, delta: Delta, out: &mut Events) {
         if let Some(text) = delta.reasoning_content {
-            self.think("reasoning_content", text, out);
+            self.push_reasoning("reasoning_content", text, out);
         } else if let Some(text) = delta.reasoning.and_then(string) {
-            self.think("reasoning", text, out);
+            self.push_reasoning("reasoning", text, out);
         }
         if let Some(details) = delta.reasoning_details.filter(|details| !details.is_empty()) {
             self.details(details, out);
@@ -180,23 +180,23 @@ impl Decoder {
     /// A string, or a list of parts (Mistral sends its thinking so).
     fn content(&mut self, raw: &RawValue, out: &mut Events) {
         if let Some(text) = string(raw) {
-            return self.say(text, out);
+            return self.push_text(text, out);
         }
         let Ok(Value::Array(parts)) = serde_json::from_str::<Value>(raw.get()) else { return };
         for part in parts {
             match part["type"].as_str() {
-                Some("text") => self.say(part["text"].as_str().unwrap_or_default().to_owned(), out),
+                Some("text") => self.push_text(part["text"].as_str().unwrap_or_default().to_owned(), out),
                 Some("thinking") => {
                     let texts = part["thinking"].as_array().into_iter().flatten();
                     let text: String = texts.filter_map(|inner| inner["text"].as_str()).collect();
-                    self.think("reasoning_content", text, out);
+                    self.push_reasoning("reasoning_content", text, out);
                 }
                 _ => {}
             }
         }
     }
 
-    fn say(&mut self, text: String, out: &mut Events) {
+    fn push_text(&mut self, text: String, out: &mut Events) {
         if text.is_empty() {
             return;
         }
@@ -211,7 +211,7 @@ impl Decoder {
         out.push_back(ModelEvent::BlockDelta { block, text });
     }
 
-    fn think(&mut self, field: &'static str, text: String, out: &mut Events) {
+    fn push_reasoning(&mut self, field: &'static str, text: String, out: &mut Events) {
         if text.is_empty() {
             return;
         }
@@ -251,11 +251,11 @@ impl Decoder {
             call.function.map(|function| (function.name, function.arguments)).unwrap_or_default();
         let id = call.id.filter(|id| !id.is_empty());
         let name = name.filter(|name| !name.is_empty());
-        let at = match self.find(call.index, id.as_deref(), name.is_some()) {
+        let at = match self.find_call(call.index, id.as_deref(), name.is_some()) {
             Some(at) => at,
             None => {
                 let Some(name) = name else { return };
-                self.begin(call.index, id, name, out)
+                self.start_call(call.index, id, name, out)
             }
         };
         let call = &mut self.calls[at];
@@ -273,7 +273,7 @@ impl Decoder {
     }
 
     /// The open call that a delta belongs to.
-    fn find(&self, index: Option<u32>, id: Option<&str>, named: bool) -> Option<usize> {
+    fn find_call(&self, index: Option<u32>, id: Option<&str>, named: bool) -> Option<usize> {
         if let Some(id) = id
             && let Some(at) = self.calls.iter().position(|call| call.id == id)
         {
@@ -291,10 +291,16 @@ impl Decoder {
         (!fresh).then_some(at)
     }
 
-    fn begin(&mut self, index: Option<u32>, id: Option<String>, name: String, out: &mut Events) -> usize {
+    fn start_call(
+        &mut self,
+        index: Option<u32>,
+        id: Option<String>,
+        name: String,
+        out: &mut Events,
+    ) -> usize {
         self.end_reasoning(out);
         self.end_text(out);
-        let id = id.unwrap_or_else(made_up_id);
+        let id = id.unwrap_or_else(generate_call_id);
         let kind = BlockKind::ToolCall { call_id: id.clone(), name: self.names.original(name) };
         let block = self.blocks.start(kind, out);
         self.calls.push(Call { index, id, block, streamed: false });
@@ -343,7 +349,7 @@ impl Decoder {
                 .unwrap_or(0),
         };
         if new != Tokens::default() {
-            tell_usage(&mut self.tokens, new, out);
+            push_usage(&mut self.tokens, new, out);
         }
     }
 
@@ -414,7 +420,7 @@ impl Decode for Decoder {
         self.blocks.is_ended()
     }
 
-    fn settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.reason.is_some()
     }
 }

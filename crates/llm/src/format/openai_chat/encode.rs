@@ -126,7 +126,7 @@ fn answer(pieces: &[Piece], target: &Target) -> Option<Value> {
     for piece in pieces {
         match piece {
             Piece::Reasoning { text, provider } => {
-                if let Some(data) = history::own(*provider, FORMAT, target.id) {
+                if let Some(data) = history::own_data(*provider, FORMAT, target.id) {
                     reasoning(text, data, &mut message);
                 }
             }

@@ -7,7 +7,7 @@ const ADVICE: &str = "Run such a model with Ollama or a llama.cpp server and con
 
 /// Why a model was not loaded, or why a request was not answered.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum ModelError {
     #[error("Cannot read {}: {source}. Check that the file exists and is readable.", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("This is not a GGUF file: {0}. Use a file whose name ends in .gguf, from a complete download.")]
@@ -26,12 +26,12 @@ pub enum Refusal {
     EmptyPrompt,
 }
 
-impl Refusal {
-    pub(crate) fn damaged(what: impl Into<String>) -> Refusal {
-        Refusal::Damaged(what.into())
+impl ModelError {
+    pub(crate) fn damaged(what: impl Into<String>) -> ModelError {
+        ModelError::Damaged(what.into())
     }
 
-    pub(crate) fn unsupported(what: impl Into<String>) -> Refusal {
-        Refusal::Unsupported(what.into())
+    pub(crate) fn unsupported(what: impl Into<String>) -> ModelError {
+        ModelError::Unsupported(what.into())
     }
 }
