@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::framing::Framing;
-use crate::sse::SseEvent;
 use crate::text_tool_calls::TextToolCalls;
 use names::Names;
+use sse::SseEvent;
 
 /// The API formats, by the names that configuration uses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -6,15 +6,15 @@ pub mod event_stream;
 pub mod lines;
 
 use crate::fault::{Fault, FaultKind};
-use crate::sse::{Sse, SseEvent, TooLarge};
 use event_stream::Frames;
 use lines::Lines;
+use sse::{EventTooLarge, SseEvent, SseParser};
 
 pub const LIMIT: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
 pub enum Framing {
-    Sse(Sse),
+    Sse(SseParser),
     Lines(Lines),
     Frames(Frames),
     /// One JSON document: the server does not stream, or answers with an error.
@@ -27,7 +27,7 @@ pub enum Framing {
 
 impl Framing {
     pub fn sse() -> Self {
-        Self::Sse(Sse::default())
+        Self::Sse(SseParser::default())
     }
 
     pub fn document() -> Self {
@@ -41,7 +41,7 @@ impl Framing {
             Self::Frames(frames) => frames.push(bytes).map_err(too_large),
             Self::Document { text, .. } => {
                 if text.len() + bytes.len() > LIMIT {
-                    return Err(too_large(TooLarge));
+                    return Err(too_large(EventTooLarge));
                 }
                 text.extend_from_slice(bytes);
                 Ok(())
@@ -76,6 +76,6 @@ impl Framing {
     }
 }
 
-fn too_large(_: TooLarge) -> Fault {
+fn too_large(_: EventTooLarge) -> Fault {
     Fault::new(FaultKind::Malformed, "one event of the stream is larger than 64 MiB")
 }

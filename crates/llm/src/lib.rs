@@ -19,7 +19,6 @@ mod registry;
 mod retry;
 mod scrub;
 mod sigv4;
-pub mod sse;
 mod text_tool_calls;
 pub mod vendors;
 

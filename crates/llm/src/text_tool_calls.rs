@@ -15,9 +15,9 @@ use domain::model::{BlockKind, ModelEvent};
 
 use crate::fault::Fault;
 use crate::format::{Blocks, Decode, Events, Origin, generate_call_id};
-use crate::sse::SseEvent;
 use markup::Offered;
 use scan::{Scanner, Segment};
+use sse::SseEvent;
 
 pub(crate) struct TextToolCalls {
     inner: Box<dyn Decode>,

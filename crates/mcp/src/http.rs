@@ -7,7 +7,6 @@
 mod exchange;
 mod message;
 mod network;
-mod sse;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use super::history::{self, Outcome, Piece, Turn};
 use super::names::{self, Names};
 use super::{Blocks, Decode, Events, Origin, Target, Thinking, is_strict, push_usage, schema_instruction};
 use crate::fault::Fault;
-use crate::sse::SseEvent;
+use sse::SseEvent;
 
 const FORMAT: &str = "anthropic";
 const DEFAULT_OUTPUT: u64 = 32_000;

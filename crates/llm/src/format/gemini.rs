@@ -14,7 +14,7 @@ use super::{
     Blocks, Decode, Events, NO_IMAGES, Origin, Target, Thinking, generate_call_id, input_schema, push_usage,
 };
 use crate::fault::{Fault, FaultKind};
-use crate::sse::SseEvent;
+use sse::SseEvent;
 
 const FORMAT: &str = "gemini";
 /// Stands in for the signature of a call that another model made; newer models refuse a call without any.

@@ -12,7 +12,7 @@ use super::history::{self, Outcome, Piece, Turn};
 use super::names::{self, Names};
 use super::{Blocks, Decode, Events, NO_IMAGES, Origin, Target, Thinking, is_strict, push_usage};
 use crate::fault::Fault;
-use crate::sse::SseEvent;
+use sse::SseEvent;
 
 const FORMAT: &str = "openai-responses";
 

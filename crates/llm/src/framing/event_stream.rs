@@ -5,7 +5,7 @@
 
 use super::LIMIT;
 use crate::fault::{Fault, FaultKind};
-use crate::sse::{SseEvent, TooLarge};
+use sse::{EventTooLarge, SseEvent};
 
 const PRELUDE: usize = 12;
 const SMALLEST: usize = PRELUDE + 4;
@@ -17,13 +17,13 @@ pub struct Frames {
 }
 
 impl Frames {
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), EventTooLarge> {
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
         if self.buffer.len() + bytes.len() > LIMIT {
-            return Err(TooLarge);
+            return Err(EventTooLarge);
         }
         self.buffer.extend_from_slice(bytes);
         Ok(())

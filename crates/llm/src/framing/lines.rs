@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::LIMIT;
-use crate::sse::{SseEvent, TooLarge};
+use sse::{EventTooLarge, SseEvent};
 
 #[derive(Debug, Default)]
 pub struct Lines {
@@ -15,14 +15,14 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), EventTooLarge> {
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.searched -= self.start;
             self.start = 0;
         }
         if self.buffer.len() + bytes.len() > LIMIT {
-            return Err(TooLarge);
+            return Err(EventTooLarge);
         }
         self.buffer.extend_from_slice(bytes);
         Ok(())

@@ -78,7 +78,7 @@ fn limits_and_stops_are_kept() {
             stop.store(pieces == 3, std::sync::atomic::Ordering::Relaxed);
         })
         .unwrap();
-    assert_eq!((outcome.ended, pieces), (Ended::Stopped, 3));
+    assert_eq!((outcome.ended, pieces), (AnswerEnd::Stopped, 3));
     stop.store(false, std::sync::atomic::Ordering::Relaxed);
     assert!(session.answer(&prompt, 2, Sampling::default(), &stop, |_| {}).is_ok());
 }
@@ -91,7 +91,7 @@ fn an_answer_without_end_is_cut_off() {
     let stop = AtomicBool::new(false);
     let prompt = engine.encode("say it", false);
     let outcome = session.answer(&prompt, 400, Sampling::default(), &stop, |_| {}).unwrap();
-    assert_eq!(outcome.ended, Ended::Repeating, "{outcome:?}");
+    assert_eq!(outcome.ended, AnswerEnd::Repeating, "{outcome:?}");
     assert!(outcome.answer_tokens < 200, "{outcome:?}");
 }
 

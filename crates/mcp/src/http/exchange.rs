@@ -12,10 +12,10 @@ use futures_util::StreamExt;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
+use sse::SseParser;
 use tokio::sync::mpsc;
 
 use super::message::{error_response, is_response_to, split_batch};
-use super::sse::{Event, Sse};
 use crate::connection::MAX_MESSAGE_BYTES;
 use crate::text::single_line;
 
@@ -335,18 +335,19 @@ impl Exchange {
         cursor: &mut Cursor,
     ) -> Result<Option<Vec<u8>>, ExchangeError> {
         let mut stream = response.bytes_stream();
-        let mut sse = Sse::new(MAX_MESSAGE_BYTES);
-        let mut events = Vec::new();
+        let mut parser = SseParser::with_limit(MAX_MESSAGE_BYTES);
         // A stream that breaks is like one that ends: it may be resumed.
         while let Some(Ok(chunk)) = stream.next().await {
-            sse.push(&chunk, &mut events).map_err(|_| failed("It sent an event that is too large."))?;
-            for event in events.drain(..) {
-                cursor.record(&event);
+            parser.push(&chunk).map_err(|_| failed("It sent an event that is too large."))?;
+            while let Some(event) = parser.next_event() {
+                cursor.events += 1;
                 let is_message = event.name.is_empty() || event.name == "message";
-                if is_message && let Some(answer) = self.route_messages(&event.data, id).await {
+                let data = if is_message { event.data } else { "" };
+                if let Some(answer) = self.route_messages(data.as_bytes(), id).await {
                     return Ok(Some(answer));
                 }
             }
+            cursor.record(&parser);
         }
         Ok(None)
     }
@@ -401,11 +402,13 @@ pub(super) async fn listen(exchange: Arc<Exchange>) {
 }
 
 impl Cursor {
-    fn record(&mut self, event: &Event) {
-        self.events += 1;
-        self.last = event.id.clone().or(self.last.take());
-        self.retry =
-            event.retry.map(|millis| Duration::from_millis(millis).min(MAX_RETRY_WAIT)).or(self.retry);
+    fn record(&mut self, parser: &SseParser) {
+        if let Some(id) = parser.last_event_id() {
+            self.last = Some(id.to_owned());
+        }
+        if let Some(millis) = parser.retry() {
+            self.retry = Some(Duration::from_millis(millis).min(MAX_RETRY_WAIT));
+        }
     }
 
     /// The wait that the server asked for, doubled for each attempt without an event.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::fault::Fault;
 use crate::format::names::Names;
 use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, push_usage};
-use crate::sse::SseEvent;
+use sse::SseEvent;
 
 pub struct Decoder {
     origin: Origin,

@@ -1,7 +1,9 @@
-//! Server-sent events from bytes that arrive in any pieces.
+//! Parses server-sent events from bytes that arrive in any pieces.
 //!
 //! Owns the line and event rules of the format (CR, LF or CRLF, comments, a value without a space, several data
-//! lines). Knows nothing of what an event says. Invariant: the events do not depend on how the bytes were cut.
+//! lines, the last event id and the retry time). Knows nothing of the contents of an event and does no IO. Invariants:
+//! the events do not depend on how the bytes were cut; an event is borrowed from the buffer and copied only when it has
+//! several data lines or is not UTF-8.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,13 +15,13 @@ pub struct SseEvent<'a> {
     pub data: &'a str,
 }
 
-/// The stream sent one event that is larger than any model's answer should be.
+/// The stream sent one event that is larger than the limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TooLarge;
+pub struct EventTooLarge;
 
-/// An incremental parser: [`Sse::push`] bytes, then take events with [`Sse::next_event`] until it has none.
+/// An incremental parser: [`SseParser::push`] bytes, then take events with [`SseParser::next_event`] until it has none.
 #[derive(Debug)]
-pub struct Sse {
+pub struct SseParser {
     buffer: Vec<u8>,
     /// Where the unfinished event begins; everything before it is spent.
     event: usize,
@@ -36,20 +38,24 @@ pub struct Sse {
     joined: String,
     repaired: String,
     begun: bool,
+    /// The id of the unfinished event, relative to `event`, and the id of the last finished one.
+    pending_id: Option<Range<usize>>,
+    last_id: Option<String>,
+    retry: Option<u64>,
     limit: usize,
 }
 
-/// The byte order mark that some servers put first.
-const MARK: &[u8] = "\u{feff}".as_bytes();
-const LIMIT: usize = 64 * 1024 * 1024;
+/// The byte order mark that some servers send first.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+const DEFAULT_LIMIT: usize = 64 * 1024 * 1024;
 
-impl Default for Sse {
+impl Default for SseParser {
     fn default() -> Self {
-        Self::with_limit(LIMIT)
+        Self::with_limit(DEFAULT_LIMIT)
     }
 }
 
-impl Sse {
+impl SseParser {
     /// A parser that refuses events of more than `limit` bytes.
     pub fn with_limit(limit: usize) -> Self {
         Self {
@@ -64,12 +70,15 @@ impl Sse {
             joined: String::new(),
             repaired: String::new(),
             begun: false,
+            pending_id: None,
+            last_id: None,
+            retry: None,
             limit,
         }
     }
 
     /// Adds bytes as they came from the network.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), EventTooLarge> {
         if self.event > 0 {
             self.buffer.drain(..self.event);
             self.line -= self.event;
@@ -77,7 +86,7 @@ impl Sse {
             self.event = 0;
         }
         if self.buffer.len() + bytes.len() > self.limit {
-            return Err(TooLarge);
+            return Err(EventTooLarge);
         }
         self.buffer.extend_from_slice(bytes);
         Ok(())
@@ -92,19 +101,41 @@ impl Sse {
     pub fn next_event(&mut self) -> Option<SseEvent<'_>> {
         loop {
             let mut line = self.next_line()?;
-            if !std::mem::replace(&mut self.begun, true) && self.buffer[line.clone()].starts_with(MARK) {
-                line.start += MARK.len();
+            if !std::mem::replace(&mut self.begun, true)
+                && self.buffer[line.clone()].starts_with(BYTE_ORDER_MARK)
+            {
+                line.start += BYTE_ORDER_MARK.len();
             }
             if !line.is_empty() {
                 self.field(line);
                 continue;
             }
             let start = std::mem::replace(&mut self.event, self.line);
+            self.keep_id(start);
             let (name, data) = (std::mem::take(&mut self.name), std::mem::take(&mut self.data));
             if std::mem::take(&mut self.data_lines) == 0 {
                 continue;
             }
             return Some(self.event_at(start, name, data));
+        }
+    }
+
+    /// The id of the last finished event that had one: where a stream is resumed.
+    pub fn last_event_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// The milliseconds that the server asks clients to wait before they reconnect.
+    pub fn retry(&self) -> Option<u64> {
+        self.retry
+    }
+
+    fn keep_id(&mut self, start: usize) {
+        if let Some(id) = self.pending_id.take() {
+            let id = String::from_utf8_lossy(&self.buffer[start..][id]);
+            let last = self.last_id.get_or_insert_default();
+            last.clear();
+            last.push_str(&id);
         }
     }
 
@@ -175,6 +206,8 @@ impl Sse {
                 }
             }
             b"event" => self.name = relative,
+            b"id" => self.pending_id = Some(relative),
+            b"retry" => self.retry = text(&self.buffer[value]).and_then(|text| text.parse().ok()),
             _ => {}
         }
     }
@@ -189,14 +222,18 @@ impl Sse {
     }
 }
 
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn all(pieces: &[&[u8]]) -> Vec<(String, String)> {
-        let mut parser = Sse::default();
+        let mut parser = SseParser::default();
         let mut found = Vec::new();
-        let mut take = |parser: &mut Sse| {
+        let mut take = |parser: &mut SseParser| {
             while let Some(event) = parser.next_event() {
                 found.push((event.name.to_owned(), event.data.to_owned()));
             }
@@ -241,15 +278,37 @@ mod tests {
     }
 
     #[test]
+    fn the_last_id_and_the_retry_time_are_kept_however_the_bytes_are_cut() {
+        let text = "id: 7\nretry: 10\ndata:\n\nid: 8\n\ndata: x\n\nid: unfinished\ndata: y";
+        for ends in ["\n", "\r\n", "\r"] {
+            let text = text.replace('\n', ends);
+            for cut in 0..=text.len() {
+                let mut parser = SseParser::default();
+                let mut seen = Vec::new();
+                for piece in [&text[..cut], &text[cut..]] {
+                    parser.push(piece.as_bytes()).unwrap();
+                    while let Some(event) = parser.next_event() {
+                        let data = event.data.to_owned();
+                        seen.push((data, parser.last_event_id().map(str::to_owned), parser.retry()));
+                    }
+                }
+                let expected = [("", "7"), ("x", "8")]
+                    .map(|(data, id)| (data.to_owned(), Some(id.to_owned()), Some(10)));
+                assert_eq!(seen, expected, "cut at {cut} of {text:?}");
+            }
+        }
+    }
+
+    #[test]
     fn bytes_that_are_not_text_are_replaced_not_fatal() {
         assert_eq!(all(&[b"data: a\xffb\n\n"]), [(String::new(), "a\u{fffd}b".to_owned())]);
     }
 
     #[test]
     fn an_endless_event_is_refused() {
-        let mut parser = Sse::with_limit(100);
+        let mut parser = SseParser::with_limit(100);
         assert_eq!(parser.push(&[b'x'; 60]), Ok(()));
         assert_eq!(parser.next_event(), None);
-        assert_eq!(parser.push(&[b'x'; 60]), Err(TooLarge));
+        assert_eq!(parser.push(&[b'x'; 60]), Err(EventTooLarge));
     }
 }
