@@ -1,7 +1,5 @@
 //! `${…}` in strings: what each reference yields, when it is looked up, and what is said when it fails.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 
 use super::{OUR_GLOBAL, OUR_PROJECT, World, notices};
@@ -112,13 +110,11 @@ fn a_url_that_is_written_and_yields_nothing_is_a_problem() {
 async fn commands_run_at_the_first_use_and_once() {
     let world = World::new();
     let count = world.path("home/count");
-    let command = format!("${{cmd:sleep 1; echo x >> {}; echo the-secret}}", count.display());
+    let command = format!("${{cmd:echo x >> {}; echo the-secret}}", count.display());
     world.put(OUR_GLOBAL, json!({"providers": {"x": {"key": command}}}));
-    let began = Instant::now();
     let resolved = world.resolve();
-    assert!(began.elapsed() < Duration::from_millis(900), "reading settings waited for a command");
     let key = resolved.settings.providers["x"].key.as_ref().unwrap();
-    assert!(key.known().is_none() && !count.exists());
+    assert!(key.known().is_none() && !count.exists(), "reading settings ran a command");
     assert_eq!(resolved.redactor.redact("say the-secret"), "say the-secret");
     let (one, two) = tokio::join!(key.get(), key.get());
     assert_eq!((one.unwrap().expose(), two.unwrap().expose()), ("the-secret", "the-secret"));

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use process::{ProcessError, Spawn};
 
@@ -30,16 +30,15 @@ async fn in_a_process_of_its_own() {
             tokio::time::sleep(Duration::from_secs(30)).await;
         }
         Ok("shut down") => {
-            let line = "echo $$ >> $LIST; trap '' TERM; sleep 60 & echo $! >> $LIST; wait; wait";
+            let line = "echo $$ >> $LIST; trap '' TERM; sleep 3600 & echo $! >> $LIST; wait; wait";
             let _kept = Spawn::shell(line).start().await.unwrap();
-            let patient = Duration::from_secs(30);
+            // Nothing here ends by itself while the test may run.
+            let patient = Duration::from_secs(3600);
             let ending = Spawn::shell(line).grace(patient).start().await.unwrap();
             std::mem::forget(Spawn::shell(line).grace(patient).start().await.unwrap());
             pids(Path::new(&std::env::var("LIST").unwrap()), 6).await;
             ending.begin_stop();
-            let began = Instant::now();
             process::shutdown().await;
-            assert!(began.elapsed() < Duration::from_secs(2), "it took {:?}", began.elapsed());
             let refused = Spawn::new("true").run(&unstopped()).await;
             assert!(matches!(refused, Err(ProcessError::ShuttingDown)));
         }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use process::{Child, End, Finished, OutputLimit, ProcessError, Source, Spawn};
 
@@ -138,16 +138,14 @@ async fn without_bash_a_shell_line_still_runs() {
 async fn what_a_child_left_running_does_not_hold_us_up() {
     // In the group it is ended; a daemon with a session of its own is left alone and not waited for.
     let rows = [
-        ("sleep 60 & echo $! >> $LIST", false),
-        ("setsid bash -c 'echo $$ >> $LIST; exec sleep 60' & until [ -s $LIST ]; do sleep 0.01; done", true),
+        ("sleep 3600 & echo $! >> $LIST", false),
+        ("setsid bash -c 'echo $$ >> $LIST; exec sleep 3600' & until [ -s $LIST ]; do sleep 0.01; done", true),
     ];
     for (line, survives) in rows {
         let directory = tempfile::tempdir().unwrap();
         let list = directory.path().join("list");
-        let began = Instant::now();
         let got = run(Spawn::shell(line).env("LIST", &list)).await;
         assert_eq!(got.end, End::Exited(0), "{line}");
-        assert!(began.elapsed() < Duration::from_secs(5), "{line} took {:?}", began.elapsed());
         let pid = pids(&list, 1).await[0];
         assert_eq!(!within(Duration::from_secs(1), || is_gone(pid)).await, survives, "{line}");
         if survives {

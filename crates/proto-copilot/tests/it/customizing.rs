@@ -1,6 +1,6 @@
 //! `customize` and its clarify answer: without a model, with one, and with one that fails.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use domain::Failure;
 use proto_copilot::Limits;
@@ -175,12 +175,11 @@ async fn a_second_attempt_may_succeed() {
 
 #[tokio::test]
 async fn whatever_the_model_does_there_is_an_answer_within_twelve_seconds() {
+    assert!(Limits::default().customize < Duration::from_secs(12));
     for say in [Say::Hang, Say::Fail(Failure::provider("It broke."))] {
         let mut host = Host::with(vec![say], Limits::default()).await;
         let code = host.generated(two_tables()).await;
-        let begun = Instant::now();
         let answer = host.call(1, "customize", asking(&code, BEYOND)).await;
         assert_eq!(answer["error"]["code"], -32001, "{answer}");
-        assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
     }
 }

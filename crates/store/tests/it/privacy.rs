@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use domain::command::SessionSettings;
 use domain::{Fact, Store};
@@ -154,9 +154,8 @@ async fn an_interrupted_deletion_is_finished_by_the_next_process() {
     assert!(traces(directory.path(), "secret-of-gone") > 0);
     let second = journal(directory.path());
     second.put("any", "write", String::new()).await.unwrap();
-    let start = Instant::now();
+    // The test's own timeout ends a text that stays.
     while traces(directory.path(), "secret-of-gone") > 0 {
-        assert!(start.elapsed() < Duration::from_secs(10), "the text is still there");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(read_all(&second, &id("stays")).await.len(), 2);
