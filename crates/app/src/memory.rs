@@ -1,10 +1,10 @@
-//! Memory that a server which rests gives back: the heap that a burst left behind, and pages of the program that the
-//! start needed and nothing needs again.
+//! Returns memory that an idle server does not use: free heap, and mapped pages of the program's own code.
 //!
-//! The kernel maps sixteen pages around each one that is used, so most of the mapped program was never looked at.
-//! Invariant: only pages that can be read again from the program's file are let go.
+//! The kernel maps sixteen pages around each page of code that is used, so most of the mapped code was never read.
+//! Invariant: only pages that equal the program's file are unmapped. A debugger or a probe puts breakpoints into private
+//! copies of pages; while there is such a copy, or a tracer, no code is unmapped.
 
-/// Takes a few milliseconds; what is needed again is mapped again when it is used.
+/// Takes a few milliseconds; the kernel maps a page again when it is used.
 #[cfg(target_os = "linux")]
 pub(crate) fn trim() {
     #[cfg(target_env = "gnu")]
@@ -12,11 +12,15 @@ pub(crate) fn trim() {
     unsafe {
         libc::malloc_trim(0);
     }
-    for (start, length) in code() {
+    let ranges = code();
+    if !is_original(&ranges) {
+        return;
+    }
+    for (start, length) in ranges {
         // SAFETY: the range lies within a segment of the program itself, which is mapped from its file, privately, and
-        // stays mapped until the process ends. Nobody may write to it: what the loader relocates is in writable
-        // segments, because the program is position independent. So each page equals the file's and is read from there
-        // again at its next use, by whichever thread.
+        // stays mapped until the process ends. The segment is not writable, because the program is position
+        // independent and the loader relocates only writable segments; `is_original` found no private copy of a page.
+        // So each page equals the file's, and every thread reads it from there again at its next use.
         let _ = unsafe {
             rustix::mm::madvise(start as *mut std::ffi::c_void, length, rustix::mm::Advice::LinuxDontNeed)
         };
@@ -24,26 +28,58 @@ pub(crate) fn trim() {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn trim() {}
+pub(crate) fn trim() {}
+
+/// Nothing traces the process, and no page of these ranges has a private copy. False if that cannot be read.
+#[cfg(target_os = "linux")]
+fn is_original(ranges: &[(usize, usize)]) -> bool {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
+    let status = read("status");
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim() == "0") && private_kibibytes(&read("smaps"), ranges) == Some(0)
+}
+
+/// The size of private copies in the mappings that overlap the ranges. `None`: no such mapping was found.
+#[cfg(target_os = "linux")]
+fn private_kibibytes(smaps: &str, ranges: &[(usize, usize)]) -> Option<u64> {
+    let mut private = None;
+    let mut is_code = false;
+    for line in smaps.lines() {
+        if let Some((start, end)) = mapping(line) {
+            is_code = ranges.iter().any(|(from, length)| *from < end && start < from + length);
+        } else if let Some(size) = line.strip_prefix("Anonymous:").filter(|_| is_code) {
+            let size = size.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(u64::MAX);
+            private = Some(private.unwrap_or(0_u64).saturating_add(size));
+        }
+    }
+    private
+}
+
+/// The range of a line that begins a mapping: `55d0c000-55d0d000 r-xp …`.
+#[cfg(target_os = "linux")]
+fn mapping(line: &str) -> Option<(usize, usize)> {
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+}
 
 /// Start and length of the whole pages in each segment of the program that is never written to.
 #[cfg(target_os = "linux")]
 fn code() -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
-    // SAFETY: `first` reads what it is handed only while it runs, and takes the last argument for what it is here.
+    // SAFETY: `first` uses its arguments only while it runs, and its last argument is this vector.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut ranges).cast()) };
     ranges
 }
 
-/// The first object is the program; the libraries after it may be unmapped while we look.
+/// The first object is the program; the libraries after it may be unmapped at any time.
 #[cfg(target_os = "linux")]
 unsafe extern "C" fn first(
     object: *mut libc::dl_phdr_info,
     _size: libc::size_t,
     ranges: *mut libc::c_void,
 ) -> libc::c_int {
-    // SAFETY: the loader hands over a valid object with `dlpi_phnum` headers for the time of this call; `ranges` is the
-    // vector of `code`, which nobody else has while it waits.
+    // SAFETY: the loader passes a valid object with `dlpi_phnum` headers for the time of this call; `ranges` is the
+    // vector of `code`, which waits for this call and does not use it meanwhile.
     let (base, headers, ranges) = unsafe {
         let object = &*object;
         let headers = std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum));
@@ -65,27 +101,71 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_program_itself_is_let_go_and_nothing_that_is_written_to() {
+    fn only_code_of_the_program_is_unmapped() {
         static WRITTEN: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(7);
         let ranges = code();
         let has =
             |place: usize| ranges.iter().any(|(start, length)| (*start..start + length).contains(&place));
-        assert!(has(clean_code as *const () as usize));
+        assert!(has(some_code as *const () as usize));
         assert!(!has(WRITTEN.as_ptr() as usize), "data");
         assert!(!has(libc::malloc as *const () as usize), "a library");
         let relocated: &'static dyn Fn() = &|| ();
-        // SAFETY: a wide pointer is two words, the second of which is the place of the table.
+        // SAFETY: a wide pointer is two words, the second of which is the address of the table.
         let table = unsafe { std::mem::transmute::<&dyn Fn(), [usize; 2]>(relocated) }[1];
         assert!(!has(table), "what the loader relocated");
     }
 
-    fn clean_code() {}
+    fn some_code() {}
 
     #[test]
-    fn the_program_goes_on() {
+    fn the_program_continues_after_a_trim() {
         let heap = vec![7_u8; 1 << 20];
         trim();
         assert!(heap.iter().all(|byte| *byte == 7));
         assert!(std::panic::catch_unwind(|| panic!("still found")).is_err());
+    }
+
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn free_heap_is_returned() {
+        let resident = || -> u64 {
+            let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+            let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("a line");
+            line.split_whitespace().nth(1).and_then(|it| it.parse().ok()).expect("a number")
+        };
+        // Blocks below the size that is mapped apart; the last one keeps the heap from shrinking by itself.
+        let mut blocks: Vec<Vec<u8>> = (0..1024).map(|_| vec![7; 64 << 10]).collect();
+        let last = blocks.pop();
+        drop(blocks);
+        let before = resident();
+        trim();
+        assert!(resident() + (32 << 10) < before, "{before} KiB before, {} KiB after", resident());
+        drop(last);
+    }
+
+    /// A breakpoint is a byte in a private copy of a page of code: it survives, because nothing is unmapped.
+    #[test]
+    fn a_breakpoint_survives_a_trim() {
+        let ranges = code();
+        // The first segment holds headers and constants; it is not executed.
+        let (start, _) = ranges[0];
+        assert_eq!(
+            private_kibibytes(&std::fs::read_to_string("/proc/self/smaps").expect("smaps"), &ranges),
+            Some(0)
+        );
+        let page = rustix::param::page_size();
+        let place = start as *mut u8;
+        // SAFETY: the page is mapped and readable; the byte that is written is the one that is there.
+        unsafe {
+            use rustix::mm::MprotectFlags;
+            rustix::mm::mprotect(place.cast(), page, MprotectFlags::READ | MprotectFlags::WRITE)
+                .expect("writable");
+            place.write_volatile(place.read_volatile());
+            rustix::mm::mprotect(place.cast(), page, MprotectFlags::READ).expect("as it was");
+        }
+        assert!(!is_original(&ranges));
+        trim();
+        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
+        assert!(private_kibibytes(&smaps, &ranges) > Some(0), "the private copy is still there");
     }
 }
