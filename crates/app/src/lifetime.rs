@@ -13,8 +13,11 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::memory;
 
-/// What the engine may take to stop turns and flush.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(700);
+/// The engine has deadlines of its own: 800 ms for sessions, then 800 ms for tool servers. This one is longer, so that
+/// it applies only to an engine that does not answer at all.
+const ENGINE_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+/// The last step ends every process tree in less than a second; this bounds a reaper that does not answer.
+const CHILDREN_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The heap is trimmed this long after the start.
 const START_TRIM_DELAY: Duration = Duration::from_millis(20);
@@ -112,8 +115,8 @@ pub(crate) async fn until_signal<T>(work: impl Future<Output = T>) -> Option<T> 
 
 /// Stops turns, flushes the journal and ends children.
 pub(crate) async fn shut_down(engine: Engine) {
-    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, stop_engine(engine)).await;
-    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, process::shutdown()).await;
+    let _ = tokio::time::timeout(ENGINE_SHUTDOWN_TIMEOUT, stop_engine(engine)).await;
+    let _ = tokio::time::timeout(CHILDREN_SHUTDOWN_TIMEOUT, process::shutdown()).await;
 }
 
 async fn wait_for_signal(signal: std::io::Result<impl Future<Output = process::ShutdownSignal>>) {
