@@ -1,0 +1,154 @@
+//! What a command may have beyond the ordinary: each grant has one spelling, which the model asks with, a person
+//! approves and a session remembers. It decides nothing. Invariant: `parse` and `Display` are inverse.
+
+use std::fmt;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Grant {
+    /// The whole network of this machine.
+    Network,
+    /// One more host, at its port for the web unless another is named.
+    Host { name: String, port: Option<u16> },
+    /// A port of this machine.
+    Port(u16),
+    /// A folder or file may be written.
+    Write(PathBuf),
+    /// `.git/config` may be changed: remotes, upstream branches, submodules. Hooks may not.
+    GitConfig,
+    /// The agent's socket, `known_hosts` and `config`; never key files.
+    Ssh,
+    /// The agent and the public keyring of GnuPG.
+    Signing,
+    /// Credentials of cloud providers and clusters.
+    Cloud,
+    /// The container engine, which can do everything its own rights allow, and its credentials.
+    Containers,
+}
+
+/// The spellings, for the model and for messages.
+pub const SPELLINGS: &str = "network, network:HOST, network:HOST:PORT, port:NUMBER, write:/PATH, git-config, ssh, signing, cloud, containers";
+
+impl Grant {
+    /// The sentence says what can be asked for.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let unknown = || format!("`{text}` cannot be granted. What can: {SPELLINGS}.");
+        let (kind, value) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
+        match (kind, value) {
+            ("network", "") => Ok(Self::Network),
+            ("network", host) => {
+                let (name, port) = match host.rsplit_once(':') {
+                    Some((name, port)) => (name, Some(port.parse().map_err(|_| unknown())?)),
+                    None => (host, None),
+                };
+                let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+                let is_name = !name.is_empty() && name.len() < 254 && name.bytes().all(fits);
+                is_name.then(|| Self::Host { name: name.to_ascii_lowercase(), port }).ok_or_else(unknown)
+            }
+            ("port", number) => match number.parse() {
+                Ok(number) if number > 0 => Ok(Self::Port(number)),
+                _ => Err(unknown()),
+            },
+            ("write", path) => {
+                let path = PathBuf::from(path);
+                let dots = path.components().any(|part| part.as_os_str() == "..");
+                (path.is_absolute() && !dots && path.parent().is_some())
+                    .then_some(Self::Write(path))
+                    .ok_or_else(unknown)
+            }
+            ("git-config", "") => Ok(Self::GitConfig),
+            ("ssh", "") => Ok(Self::Ssh),
+            ("signing", "") => Ok(Self::Signing),
+            ("cloud", "") => Ok(Self::Cloud),
+            ("containers", "") => Ok(Self::Containers),
+            _ => Err(unknown()),
+        }
+    }
+
+    /// One sentence for the person who decides.
+    pub fn meaning(&self) -> String {
+        match self {
+            Self::Network => "It may use the whole network.".to_owned(),
+            Self::Host { name, port } => {
+                let port = port.map(|port| format!(", port {port}")).unwrap_or_default();
+                format!("It may connect to {name}{port}.")
+            }
+            Self::Port(port) => format!("It may connect to port {port} of this machine."),
+            Self::Write(path) => format!("It may write to {}.", path.display()),
+            Self::GitConfig => "It may change the configuration of the repository (.git/config).".to_owned(),
+            Self::Ssh => "It may use the ssh agent, which signs in with your keys.".to_owned(),
+            Self::Signing => "It may use the GnuPG agent, which signs with your keys.".to_owned(),
+            Self::Cloud => "It may read the credentials of cloud providers and clusters.".to_owned(),
+            Self::Containers => {
+                "It may use the container engine, which can reach every file of yours.".to_owned()
+            }
+        }
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network => f.write_str("network"),
+            Self::Host { name, port: None } => write!(f, "network:{name}"),
+            Self::Host { name, port: Some(port) } => write!(f, "network:{name}:{port}"),
+            Self::Port(port) => write!(f, "port:{port}"),
+            Self::Write(path) => write!(f, "write:{}", path.display()),
+            Self::GitConfig => f.write_str("git-config"),
+            Self::Ssh => f.write_str("ssh"),
+            Self::Signing => f.write_str("signing"),
+            Self::Cloud => f.write_str("cloud"),
+            Self::Containers => f.write_str("containers"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_is_written_as_it_is_read() {
+        for text in [
+            "network",
+            "network:example.org",
+            "network:example.org:8080",
+            "port:5432",
+            "write:/srv/data",
+            "git-config",
+            "ssh",
+            "signing",
+            "cloud",
+            "containers",
+        ] {
+            assert_eq!(Grant::parse(text).map(|grant| grant.to_string()), Ok(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_granted_is_refused() {
+        for text in [
+            "",
+            "all",
+            "network:",
+            "network:a b",
+            "network:a/b",
+            "network:x:y",
+            "network:user@host",
+            "port:0",
+            "port:",
+            "port:70000",
+            "write:",
+            "write:relative",
+            "write:/",
+            "write:/a/../etc",
+            "ssh:keys",
+            "*",
+            "network:*.com",
+        ] {
+            let parsed = Grant::parse(text);
+            let only_network = text == "network:" && parsed == Ok(Grant::Network);
+            assert!(parsed.is_err() || only_network, "{text}: {parsed:?}");
+        }
+    }
+}

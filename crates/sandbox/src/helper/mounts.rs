@@ -1,0 +1,271 @@
+//! The file system that the command sees. The real one becomes read-only; then, from the root downwards, writable
+//! folders are laid over it, protected paths over these, and empty covers over secrets.
+//!
+//! Invariants: copies of folders are taken before anything is covered; a writable copy is opened without following a
+//! link; each folder between a writable one and a protected path is a mount of its own, so that none can be renamed.
+
+use std::ffi::CStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change,
+    move_mount, open_tree, unmount,
+};
+
+use super::{Setup, SetupError, Step};
+use crate::policy::Policy;
+
+const READ_ONLY: u64 = 0x1;
+const NO_SETUID: u64 = 0x2;
+
+/// Devices without a memory of their own.
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
+
+pub(super) fn build(policy: &Policy) -> Setup<()> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).step("private mounts")?;
+    let temporary = Temporary::copy(&policy.temporary)?;
+    let devices = copy_devices();
+    let mut layers = collect_layers(policy)?;
+    layers.extend(covers(policy)?);
+    // The root first; of two for one path, the stricter one last.
+    layers.sort_by_key(|layer| (layer.path.components().count(), layer.rank));
+    set_attributes(CWD, c"/", READ_ONLY | NO_SETUID).step("read-only root")?;
+    own_proc()?;
+    own_devices(devices)?;
+    own_tmpfs("/run").step("/run")?;
+    temporary.attach()?;
+    for layer in layers {
+        layer.attach()?;
+    }
+    for folder in [c"/run", c"/dev"] {
+        set_attributes_of_one(folder, READ_ONLY | NO_SETUID).step("read-only folders")?;
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Exposed,
+    Writable,
+    Protected,
+    Hidden,
+}
+
+/// A copy of a part of the file system, and where it is laid.
+struct Layer {
+    path: PathBuf,
+    rank: Rank,
+    tree: OwnedFd,
+    is_folder: bool,
+}
+
+impl Layer {
+    fn attach(&self) -> Setup<()> {
+        let attached = match attach(&self.tree, &self.path) {
+            // A secret or protected path that cannot be reached any more needs no cover.
+            Err(rustix::io::Errno::NOENT) if self.rank > Rank::Writable => return Ok(()),
+            Err(rustix::io::Errno::NOENT) => {
+                make_place(&self.path, self.is_folder).step(&self.path.display().to_string())?;
+                attach(&self.tree, &self.path)
+            }
+            attached => attached,
+        };
+        attached.step(&self.path.display().to_string())
+    }
+}
+
+fn collect_layers(policy: &Policy) -> Setup<Vec<Layer>> {
+    let mut layers = Vec::new();
+    let writable: Vec<PathBuf> = policy.writable.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    let protected: Vec<PathBuf> =
+        policy.protected.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    for path in &writable {
+        layers.extend(copy(path, Rank::Writable)?);
+    }
+    for path in between(&writable, &protected) {
+        layers.extend(copy(&path, Rank::Writable)?);
+    }
+    for path in &protected {
+        layers.extend(copy(path, Rank::Protected)?);
+    }
+    for path in policy.exposed.iter().filter_map(|path| path.canonicalize().ok()) {
+        layers.extend(copy(&path, Rank::Exposed)?);
+    }
+    Ok(layers)
+}
+
+/// Every folder below a writable one and above a protected path, once.
+fn between(writable: &[PathBuf], protected: &[PathBuf]) -> Vec<PathBuf> {
+    let inside = |path: &Path| writable.iter().any(|root| path.starts_with(root) && path != root);
+    let ancestors = protected.iter().flat_map(|path| path.ancestors().skip(1));
+    let mut folders: Vec<PathBuf> = ancestors.filter(|path| inside(path)).map(Path::to_owned).collect();
+    folders.sort();
+    folders.dedup();
+    folders.retain(|path| !writable.contains(path) && !protected.contains(path));
+    folders
+}
+
+/// `None`: there is no such path, or it is a link by now.
+fn copy(path: &Path, rank: Rank) -> Setup<Option<Layer>> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let place = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(place) => place,
+        Err(_) => return Ok(None),
+    };
+    let name = || path.display().to_string();
+    let kind = rustix::fs::fstat(&place).step(&name())?.st_mode;
+    let is_folder = rustix::fs::FileType::from_raw_mode(kind).is_dir();
+    let tree = clone(&place).step(&name())?;
+    let attributes = if rank == Rank::Writable { NO_SETUID } else { READ_ONLY | NO_SETUID };
+    set_attributes(tree.as_fd(), c"", attributes).step(&name())?;
+    Ok(Some(Layer { path: path.to_owned(), rank, tree, is_folder }))
+}
+
+fn clone(place: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    open_tree(place, c"", flags)
+}
+
+fn attach(tree: &OwnedFd, path: &Path) -> rustix::io::Result<()> {
+    move_mount(tree, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+/// Only in a folder that this function's caller made itself: everything else is read-only by now.
+fn make_place(path: &Path, is_folder: bool) -> io::Result<()> {
+    if is_folder {
+        return fs::create_dir_all(path);
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::File::create(path).map(drop)
+}
+
+/// Empty covers: a folder that cannot be opened, and an empty file.
+fn covers(policy: &Policy) -> Setup<Vec<Layer>> {
+    let stage = &policy.temporary;
+    own_tmpfs(stage).step("covers")?;
+    let (folder, file) = (stage.join("folder"), stage.join("file"));
+    fs::create_dir(&folder).step("covers")?;
+    fs::File::create(&file).step("covers")?;
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0)).step("covers")?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).step("covers")?;
+    let mut layers = Vec::new();
+    for path in policy.hidden.iter().filter_map(|path| path.canonicalize().ok()) {
+        let Ok(kind) = path.symlink_metadata() else { continue };
+        let source = if kind.is_dir() { &folder } else { &file };
+        if let Some(cover) = copy(&source.canonicalize().step("covers")?, Rank::Hidden)? {
+            layers.push(Layer { path, ..cover });
+        }
+    }
+    // Copies outlive what they were taken from.
+    unmount(stage, UnmountFlags::DETACH).step("covers")?;
+    Ok(layers)
+}
+
+/// The folders that take the place of `/tmp` and `/var/tmp`.
+struct Temporary(Vec<Layer>);
+
+impl Temporary {
+    fn copy(folder: &Path) -> Setup<Self> {
+        let mut layers = Vec::new();
+        for (name, path) in [("tmp", "/tmp"), ("var", "/var/tmp")] {
+            let Ok(path) = Path::new(path).canonicalize() else { continue };
+            let source = folder.join(name).canonicalize().step("the temporary folder")?;
+            let layer = copy(&source, Rank::Writable)?;
+            let layer = layer.ok_or_else(|| SetupError("the temporary folder is gone".to_owned()))?;
+            layers.push(Layer { path, ..layer });
+        }
+        Ok(Self(layers))
+    }
+
+    fn attach(self) -> Setup<()> {
+        self.0.iter().try_for_each(Layer::attach)
+    }
+}
+
+fn copy_devices() -> Vec<(&'static str, OwnedFd)> {
+    let open = |name: &'static str| {
+        let path = Path::new("/dev").join(name);
+        let place =
+            openat2(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+        Some((name, clone(&place.ok()?).ok()?))
+    };
+    DEVICES.iter().filter_map(|name| open(name)).collect()
+}
+
+fn own_devices(devices: Vec<(&'static str, OwnedFd)>) -> Setup<()> {
+    own_tmpfs("/dev").step("/dev")?;
+    for (name, tree) in devices {
+        let path = Path::new("/dev").join(name);
+        make_place(&path, false).step(name)?;
+        attach(&tree, &path).step(name)?;
+    }
+    fs::create_dir("/dev/shm").step("/dev/shm")?;
+    own_tmpfs("/dev/shm").step("/dev/shm")?;
+    fs::create_dir("/dev/pts").step("/dev/pts")?;
+    let options = c"newinstance,ptmxmode=0666,mode=620";
+    mount("devpts", "/dev/pts", "devpts", MountFlags::NOSUID | MountFlags::NOEXEC, options)
+        .step("/dev/pts")?;
+    let links = [
+        ("pts/ptmx", "/dev/ptmx"),
+        ("/proc/self/fd", "/dev/fd"),
+        ("/proc/self/fd/0", "/dev/stdin"),
+        ("/proc/self/fd/1", "/dev/stdout"),
+        ("/proc/self/fd/2", "/dev/stderr"),
+    ];
+    links.into_iter().try_for_each(|(target, path)| symlink(target, path)).step("/dev")
+}
+
+/// Shows the processes of this namespace alone. Read-only, because for root many of its files are switches of the
+/// whole machine.
+fn own_proc() -> Setup<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    mount("proc", "/proc", "proc", flags, c"").step("/proc")
+}
+
+fn own_tmpfs(path: impl AsRef<Path>) -> rustix::io::Result<()> {
+    mount("tmpfs", path.as_ref(), "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755")
+}
+
+/// As `struct mount_attr` of the kernel.
+#[repr(C)]
+struct Attributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+fn set_attributes(folder: impl AsFd, path: &CStr, set: u64) -> io::Result<()> {
+    change_attributes(folder, path, set, libc::AT_RECURSIVE | libc::AT_EMPTY_PATH)
+}
+
+fn set_attributes_of_one(path: &CStr, set: u64) -> io::Result<()> {
+    change_attributes(CWD, path, set, 0)
+}
+
+fn change_attributes(folder: impl AsFd, path: &CStr, set: u64, flags: libc::c_int) -> io::Result<()> {
+    let attributes = Attributes { set, clear: 0, propagation: 0, user_namespace: 0 };
+    // SAFETY: the descriptor is open, the path ends with a zero, and the structure has the size that is passed.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            folder.as_fd().as_raw_fd(),
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<Attributes>(),
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

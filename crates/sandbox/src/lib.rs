@@ -1,0 +1,25 @@
+//! Owns the wall around a child process: what it may write, which files it cannot see, which hosts it may reach.
+//! It must not know tools, servers, settings or chats. `process` alone uses it, because nothing else spawns.
+//!
+//! Invariant: a command runs inside the policy it was started with, or it does not run at all. The wall is built by
+//! our own program, started again with a hidden first argument (`helper`): one thread, so that `fork` is sound.
+
+mod git;
+pub mod grant;
+#[cfg(target_os = "linux")]
+mod helper;
+pub mod launch;
+mod lists;
+pub mod places;
+pub mod policy;
+pub mod proxy;
+pub mod registries;
+pub mod seatbelt;
+pub mod support;
+mod temporary;
+
+pub use grant::Grant;
+pub use launch::{HELPER_ARGUMENT, run_helper};
+pub use places::{Facts, Sandbox};
+pub use policy::{Mode, Network, Policy};
+pub use support::Support;

@@ -1,0 +1,60 @@
+//! The folder that commands have for `/tmp`: of this process, of this user alone, gone when it ends.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PREFIX: &str = "dragoman-tmp-";
+
+/// A folder with `tmp` and `var` in it. Dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct Temporary(PathBuf);
+
+impl Temporary {
+    pub(crate) fn make(parent: &Path) -> io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        remove_abandoned(parent);
+        let since = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+        let nanoseconds = since.unwrap_or_default().subsec_nanos();
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("{PREFIX}{}-{number}-{nanoseconds:08x}", std::process::id()));
+        // Fails if it exists: another user cannot prepare it.
+        DirBuilder::new().mode(0o700).create(&path)?;
+        let path = path.canonicalize()?;
+        for name in ["tmp", "var"] {
+            DirBuilder::new().mode(0o700).create(path.join(name))?;
+        }
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Folders of processes that were killed before they could remove theirs.
+fn remove_abandoned(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        let pid = rest.split('-').next().unwrap_or_default();
+        let is_number = !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
+        let is_ours = entry.metadata().is_ok_and(|kind| kind.is_dir() && kind.uid() == own_user());
+        if is_number && is_ours && !Path::new("/proc").join(pid).exists() && Path::new("/proc/self").exists()
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn own_user() -> u32 {
+    fs::metadata("/proc/self").map(|process| process.uid()).unwrap_or(u32::MAX)
+}
