@@ -4,6 +4,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use sandbox::proxy::Proxy;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::watch;
 
@@ -37,6 +38,7 @@ pub struct Child {
     pub(crate) stderr: Option<Receiver>,
     phase: watch::Receiver<Phase>,
     guard: Guard,
+    pub(crate) proxy: Option<Proxy>,
 }
 
 impl Child {
@@ -46,7 +48,15 @@ impl Child {
         stdout: Option<Receiver>,
         stderr: Option<Receiver>,
     ) -> Self {
-        Self { pid: started.pid, stdin, stdout, stderr, phase: started.phase, guard: started.guard }
+        Self {
+            pid: started.pid,
+            stdin,
+            stdout,
+            stderr,
+            phase: started.phase,
+            guard: started.guard,
+            proxy: None,
+        }
     }
 
     pub fn pid(&self) -> u32 {
@@ -65,6 +75,11 @@ impl Child {
     /// `None` also when the errors are merged into the output.
     pub fn take_stderr(&mut self) -> Option<Receiver> {
         self.stderr.take()
+    }
+
+    /// Hosts that its sandbox refused, as `host:port`.
+    pub fn refused_hosts(&self) -> Vec<String> {
+        self.proxy.as_ref().map(Proxy::refused).unwrap_or_default()
     }
 
     /// How the child ended, or `None` while it runs.

@@ -14,6 +14,8 @@ pub enum ProcessError {
     NoDirectory { path: PathBuf },
     #[error("“{program}” could not be started: {source}.")]
     Failed { program: String, source: io::Error },
+    #[error("The command was not run, because its sandbox could not be prepared: {reason}.")]
+    Sandbox { reason: String },
     #[error("No program is started any more, because Dragoman is shutting down.")]
     ShuttingDown,
 }

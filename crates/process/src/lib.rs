@@ -8,10 +8,12 @@
 //!   SIGKILL, also for descendants that left the group (`tree`).
 //! - Output kept in memory is bounded; what is left out is counted.
 //! - A child that ends by itself takes its process group with it; a daemon that made a session of its own
-//!   (gpg-agent, a build server) is left alone, because that is what its user expects.
+//!   (gpg-agent, a build server) is left alone, because that is what its user expects. Behind the sandbox's wall
+//!   nothing outlives the child.
 
 mod child;
 mod child_tree;
+mod confine;
 mod error;
 mod foreground;
 mod output;
@@ -23,12 +25,14 @@ mod spawn;
 mod tree;
 
 pub use child::{Child, Exit};
+pub use confine::sandbox_support;
 pub use error::ProcessError;
 pub use foreground::{foreground, suspend};
 pub use output::{Captured, OutputLimit};
 pub use parent::{ParentEnd, watch_parent};
 pub use reaper::shutdown;
 pub use run::{End, Finished, Source};
+pub use sandbox;
 pub use signals::{ShutdownSignal, shutdown_signal};
 pub use spawn::Spawn;
 pub use tokio::net::unix::pipe::{Receiver as OutputPipe, Sender as InputPipe};

@@ -38,6 +38,8 @@ pub struct Finished {
     pub stdout: Captured,
     pub stderr: Captured,
     pub elapsed: Duration,
+    /// Hosts that its sandbox refused, as `host:port`.
+    pub refused_hosts: Vec<String>,
 }
 
 impl Finished {
@@ -87,7 +89,7 @@ pub(crate) async fn run(
         }
     }
     let (stdout, stderr) = reader.finish();
-    Ok(Finished { end, stdout, stderr, elapsed: began.elapsed() })
+    Ok(Finished { end, stdout, stderr, elapsed: began.elapsed(), refused_hosts: child.refused_hosts() })
 }
 
 /// Writes the input and closes it. A child that does not read its input to the end is no error.

@@ -6,12 +6,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
+use sandbox::{Grant, Sandbox};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
 use crate::child::Child;
+use crate::confine::{Confined, Confinement, find_program};
 use crate::error::ProcessError;
 use crate::output::OutputLimit;
 use crate::reaper;
@@ -30,6 +33,7 @@ pub struct Spawn {
     environment: Vec<(OsString, Option<OsString>)>,
     input: Input,
     merge_stderr: bool,
+    confinement: Option<Confinement>,
     pub(crate) deadline: Duration,
     pub(crate) grace: Duration,
     pub(crate) limit: OutputLimit,
@@ -53,6 +57,7 @@ impl Spawn {
             environment: Vec::new(),
             input: Input::Empty,
             merge_stderr: false,
+            confinement: None,
             deadline: Duration::from_secs(120),
             grace: Duration::from_millis(400),
             limit: OutputLimit::default(),
@@ -126,6 +131,12 @@ impl Spawn {
         self
     }
 
+    /// Runs it behind the wall of this sandbox, with these grants.
+    pub fn confine(mut self, sandbox: Arc<Sandbox>, grants: Vec<Grant>) -> Self {
+        self.confinement = Some(Confinement { sandbox, grants });
+        self
+    }
+
     /// For `run`: how long it may take (120 s unless said otherwise).
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
@@ -187,18 +198,49 @@ impl Spawn {
         }
         let name = program.to_string_lossy();
         let failed = |source| ProcessError::from_spawn(&name, source);
-        let (command, our_ends) = self.command(program).map_err(failed)?;
+        let (command, confined) = match self.confined(program).await? {
+            Some(mut confined) => {
+                let command = std::mem::replace(&mut confined.command, Command::new(program));
+                (command, Some(confined))
+            }
+            None => {
+                let mut command = Command::new(program);
+                command.args(&self.arguments);
+                (command, None)
+            }
+        };
+        let (command, our_ends) = self.complete(command).map_err(failed)?;
         let started = reaper::spawn(command, self.grace).await?.map_err(failed)?;
         let Ends { stdin, stdout, stderr } = our_ends;
         let stdin = stdin.map(Sender::from_owned_fd).transpose().map_err(failed)?;
         let stdout = Receiver::from_owned_fd(stdout).map_err(failed)?;
         let stderr = stderr.map(Receiver::from_owned_fd).transpose().map_err(failed)?;
-        Ok(Child::new(started, stdin, Some(stdout), stderr))
+        let mut child = Child::new(started, stdin, Some(stdout), stderr);
+        child.proxy = confined.map(Confined::serve).transpose().map_err(failed)?;
+        Ok(child)
     }
 
-    fn command(&self, program: &OsStr) -> io::Result<(Command, Ends)> {
-        let mut command = Command::new(program);
-        command.args(&self.arguments);
+    /// The command line of the helper where the child is confined.
+    async fn confined(&self, program: &OsStr) -> Result<Option<Confined>, ProcessError> {
+        let Some(confinement) = &self.confinement else { return Ok(None) };
+        let directory = match &self.directory {
+            Some(directory) => directory.clone(),
+            None => std::env::current_dir().map_err(|error| ProcessError::from_spawn("the helper", error))?,
+        };
+        let own =
+            self.environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the child inherits this variable, and is looked for by it"
+        )]
+        let inherited = || (!self.clear_environment).then(|| std::env::var_os("PATH")).flatten();
+        let path = own.unwrap_or_else(inherited);
+        let program = find_program(program, path.as_deref(), &directory)?;
+        confinement.prepare(&program, &self.arguments, &directory).await
+    }
+
+    /// Adds the directory, the environment and the pipes.
+    fn complete(&self, mut command: Command) -> io::Result<(Command, Ends)> {
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }

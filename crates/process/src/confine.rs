@@ -1,0 +1,213 @@
+//! Starts a child behind the sandbox's wall: through the helper, with a proxy beside it. It must not know why a command
+//! is confined or what it is granted.
+//!
+//! Invariant: a confined command is started by the helper or not at all; only a machine without any wall runs it as
+//! it is, and the first such run is logged.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::TcpListener as StdListener;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use rustix::io::FdFlags;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use sandbox::proxy::{Proxy, forward_port};
+use sandbox::{Grant, Network, Policy, Sandbox, Support};
+use tokio::net::{TcpListener, UnixStream};
+use tokio::sync::OnceCell;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::ProcessError;
+use crate::spawn::Spawn;
+
+/// The wall that a child is started behind.
+#[derive(Debug, Clone)]
+pub(crate) struct Confinement {
+    pub(crate) sandbox: Arc<Sandbox>,
+    pub(crate) grants: Vec<Grant>,
+}
+
+/// Most sockets that the helper hands over.
+const MOST: usize = 32;
+
+/// Which wall this machine can build, found out once by building it.
+pub async fn sandbox_support(sandbox: &Sandbox) -> &'static Support {
+    static SUPPORT: OnceCell<Support> = OnceCell::const_new();
+    SUPPORT
+        .get_or_init(|| async {
+            let support = try_support(sandbox).await;
+            if support != Support::Namespaces {
+                tracing::warn!("{}", support.sentence());
+            }
+            support
+        })
+        .await
+}
+
+async fn try_support(sandbox: &Sandbox) -> Support {
+    if !cfg!(target_os = "linux") {
+        let reason = "Dragoman has none for this operating system yet".to_owned();
+        return Support::Unavailable { reason };
+    }
+    let temporary = match sandbox.temporary() {
+        Ok(temporary) => temporary,
+        Err(error) => return Support::Unavailable { reason: format!("no temporary folder: {error}") },
+    };
+    let mut reasons = Vec::new();
+    for policy in sandbox::support::trials(temporary) {
+        match try_policy(sandbox, &policy).await {
+            Ok(()) if reasons.is_empty() => return Support::Namespaces,
+            Ok(()) => return Support::Landlock { reason: reasons.join("; ") },
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    Support::Unavailable { reason: reasons.join("; ") }
+}
+
+/// Runs the helper with a command that does nothing.
+async fn try_policy(sandbox: &Sandbox, policy: &Policy) -> Result<(), String> {
+    let arguments = sandbox::launch::arguments(policy, None, OsStr::new("/bin/sh"));
+    let arguments = arguments.map_err(|error| error.to_string())?;
+    let trial = Spawn::new(sandbox.helper()).args(arguments).args(["-c", ":"]).merge_stderr();
+    match Box::pin(trial.run(&CancellationToken::new())).await {
+        Ok(finished) if finished.success() => Ok(()),
+        Ok(finished) => {
+            let text = finished.stdout.text();
+            let reason =
+                text.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')).map(|(reason, _)| reason);
+            Err(reason.map_or_else(|| "the helper failed".to_owned(), str::to_owned))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A command line for the helper, and what answers it.
+pub(crate) struct Confined {
+    pub(crate) command: Command,
+    ours: StdStream,
+    proxy: Proxy,
+    ports: Vec<u16>,
+    proxied: bool,
+}
+
+impl Confinement {
+    /// `None`: this machine has no wall.
+    pub(crate) async fn prepare(
+        &self,
+        program: &Path,
+        arguments: &[OsString],
+        directory: &Path,
+    ) -> Result<Option<Confined>, ProcessError> {
+        let Some(mode) = sandbox_support(&self.sandbox).await.mode() else { return Ok(None) };
+        let failed = |error: io::Error| ProcessError::Sandbox { reason: error.to_string() };
+        let policy = self.sandbox.policy(mode, &self.grants, directory).map_err(failed)?;
+        let (ours, theirs) = StdStream::pair().map_err(failed)?;
+        let helper = sandbox::launch::arguments(&policy, Some(theirs.as_raw_fd()), program.as_os_str());
+        let mut command = Command::new(self.sandbox.helper());
+        command.args(helper.map_err(failed)?).args(arguments);
+        let theirs = OwnedFd::from(theirs);
+        // SAFETY: between fork and exec the closure makes one system call on a descriptor that it owns; it allocates
+        // nothing and takes no lock.
+        unsafe { command.pre_exec(move || Ok(rustix::io::fcntl_setfd(&theirs, FdFlags::empty())?)) };
+        Ok(Some(Confined {
+            command,
+            ours,
+            proxy: self.sandbox.proxy(&self.grants),
+            proxied: policy.network == Network::Proxy,
+            ports: policy.ports,
+        }))
+    }
+}
+
+impl Confined {
+    /// Answers the command's network for as long as it lives.
+    pub(crate) fn serve(self) -> io::Result<Proxy> {
+        self.ours.set_nonblocking(true)?;
+        let channel = UnixStream::from_std(self.ours)?;
+        let (proxy, ports, proxied) = (self.proxy.clone(), self.ports, self.proxied);
+        tokio::spawn(async move {
+            if let Err(error) = answer(channel, proxy, &ports, proxied).await {
+                tracing::debug!(%error, "the network of a command could not be answered");
+            }
+        });
+        Ok(self.proxy)
+    }
+}
+
+/// The channel closes when the last process behind the wall is gone; that ends the tasks.
+async fn answer(channel: UnixStream, proxy: Proxy, ports: &[u16], proxied: bool) -> io::Result<()> {
+    let mut tasks = JoinSet::new();
+    loop {
+        channel.readable().await?;
+        let sockets = match channel.try_io(tokio::io::Interest::READABLE, || receive(channel.as_fd())) {
+            Ok(Some(sockets)) => sockets,
+            Ok(None) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
+        };
+        let mut sockets = sockets.into_iter();
+        if proxied && let Some(socket) = sockets.next() {
+            tasks.spawn(proxy.clone().serve(listener(socket)?));
+        }
+        for (socket, port) in sockets.zip(ports) {
+            tasks.spawn(forward_port(listener(socket)?, *port));
+        }
+    }
+}
+
+fn listener(socket: OwnedFd) -> io::Result<TcpListener> {
+    let listener = StdListener::from(socket);
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
+}
+
+/// The sockets of one message; `None` at the end.
+fn receive(channel: impl AsFd) -> io::Result<Option<Vec<OwnedFd>>> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received =
+        recvmsg(channel, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let sockets = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(sockets) => Some(sockets),
+        _ => None,
+    });
+    Ok(Some(sockets.flatten().collect()))
+}
+
+/// Finds a program as the child would, because the helper could not say which of the two was missing.
+pub(crate) fn find_program(
+    program: &OsStr,
+    path: Option<&OsStr>,
+    directory: &Path,
+) -> Result<PathBuf, ProcessError> {
+    let name = || program.to_string_lossy().into_owned();
+    let may_run =
+        |path: &Path| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    if program.as_encoded_bytes().contains(&b'/') {
+        let path = directory.join(program);
+        return match path.metadata() {
+            Err(_) => Err(ProcessError::NotFound { program: name() }),
+            Ok(_) if may_run(&path) => Ok(path),
+            Ok(_) => Err(ProcessError::NotExecutable { program: name() }),
+        };
+    }
+    let path = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+    let candidates = std::env::split_paths(path).map(|folder| directory.join(folder).join(program));
+    let found: Vec<PathBuf> = candidates.filter(|path| path.is_file()).collect();
+    match found.iter().find(|path| may_run(path)) {
+        Some(path) => Ok(path.clone()),
+        None if found.is_empty() => Err(ProcessError::NotFound { program: name() }),
+        None => Err(ProcessError::NotExecutable { program: name() }),
+    }
+}
