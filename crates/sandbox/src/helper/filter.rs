@@ -115,6 +115,7 @@ fn forbidden(families: &[i32]) -> Setup<Rules> {
     // Typing into the terminal that the program was started from.
     let mut ioctl = Vec::new();
     for request in [libc::TIOCSTI, libc::TIOCLINUX] {
+        #[allow(clippy::unnecessary_cast, reason = "the type of a request differs between C libraries")]
         ioctl.push(rule(vec![word(1, SeccompCmpOp::Eq, request as u64)?])?);
     }
     rules.insert(libc::SYS_ioctl, ioctl);

@@ -157,7 +157,7 @@ fn covers(policy: &Policy) -> Setup<Vec<Layer>> {
     let (folder, file) = (stage.join("folder"), stage.join("file"));
     fs::create_dir(&folder).step("covers")?;
     fs::File::create(&file).step("covers")?;
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0)).step("covers")?;
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o000)).step("covers")?;
     fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).step("covers")?;
     let mut layers = Vec::new();
     for path in policy.hidden.iter().filter_map(|path| path.canonicalize().ok()) {
