@@ -54,7 +54,7 @@ pub(crate) fn describe_error(method: &str, error: &RequestError, deadline: Durat
         RequestError::Closed => "It has ended.".to_owned(),
         RequestError::Full => "It does not read what it is sent.".to_owned(),
         RequestError::TooLarge => format!("Its answer to {method} is too large."),
-        RequestError::Unserialisable(_) => "The arguments cannot be written as JSON.".to_owned(),
+        RequestError::Unserializable(_) => "The arguments cannot be written as JSON.".to_owned(),
         RequestError::Unexpected(error) => {
             format!("Its answer to {method} is not as the protocol has it: {error}.")
         }

@@ -1,6 +1,6 @@
-//! What is put to a person: asks as the protocol's requests, and the answers back. Pure.
+//! Asks as the protocol's requests to a person, and the answers back. Pure.
 //!
-//! Invariant: whatever a client answers becomes an answer; nonsense never allows anything.
+//! Invariant: every response of a client becomes an answer; an unreadable response never allows anything.
 
 use domain::{Answer, Ask, AskKind, Failure, SessionId};
 use serde_json::Value;
@@ -17,8 +17,8 @@ const ANSWER: &str = "answer";
 /// Longest name of an option, in characters.
 const NAME: usize = 80;
 
-/// `fields`: what the client shows of the tool call that waits.
-pub fn question(
+/// `fields`: the fields of the waiting tool call that the client shows.
+pub(crate) fn question(
     session: &SessionId,
     ask: &Ask,
     fields: Option<acp::ToolCallUpdateFields>,
@@ -83,7 +83,7 @@ fn form(labels: &[&str], freeform: bool) -> acp::ElicitationSchema {
 }
 
 /// `None`: there was no answer, or none that can be read.
-pub fn permission(response: Option<acp::RequestPermissionResponse>) -> Answer {
+pub(crate) fn permission(response: Option<acp::RequestPermissionResponse>) -> Answer {
     let Some(response) = response else {
         let reason = "The editor could not ask the user, so the call was not run.".to_owned();
         return Answer::Deny { remember: false, reason: Some(reason) };
@@ -100,7 +100,7 @@ pub fn permission(response: Option<acp::RequestPermissionResponse>) -> Answer {
 }
 
 /// `form`: the data is the answer, else one of its fields is.
-pub fn elicitation(response: Option<acp::CreateElicitationResponse>, form: bool) -> Answer {
+pub(crate) fn elicitation(response: Option<acp::CreateElicitationResponse>, form: bool) -> Answer {
     let accepted = match response.map(|response| response.action) {
         Some(acp::ElicitationAction::Accept(accepted)) => accepted.content.unwrap_or_default(),
         Some(acp::ElicitationAction::Decline) if form => {

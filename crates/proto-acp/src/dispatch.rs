@@ -22,13 +22,13 @@ const AUTH_REQUIRED: i64 = -32000;
 const NOT_FOUND: i64 = -32002;
 /// Sessions of one page of `session/list`.
 const PAGE: usize = 50;
-/// Messages that are kept for a chat that is being loaded.
+/// Messages that are kept for a session that is being loaded.
 const EARLY: usize = 256;
-/// The one way to be allowed to use models: what the user configured outside of the editor.
+/// The only authentication method: providers that the user configured outside the editor.
 const CONFIGURED: &str = "configured";
 
-pub async fn handle_message(server: &mut Server, message: Inbound) {
-    let Some(message) = too_early(server, message) else { return };
+pub(crate) async fn handle_message(server: &mut Server, message: Inbound) {
+    let Some(message) = defer_while_opening(server, message) else { return };
     let Inbound { method, params, responder } = message;
     let params = params.as_deref().map_or("{}", |raw| raw.get());
     match responder {
@@ -38,8 +38,8 @@ pub async fn handle_message(server: &mut Server, message: Inbound) {
     }
 }
 
-/// A client need not wait for the answer to `session/load` before it goes on: what it sends is kept until then.
-fn too_early(server: &mut Server, message: Inbound) -> Option<Inbound> {
+/// A client may send messages for a session before `session/load` is answered: they are kept until then.
+fn defer_while_opening(server: &mut Server, message: Inbound) -> Option<Inbound> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Named {
@@ -61,37 +61,37 @@ fn too_early(server: &mut Server, message: Inbound) -> Option<Inbound> {
 
 async fn request(server: &mut Server, name: &str, params: &str, responder: Responder) {
     if name == method::INITIALIZE {
-        return with(server, params, responder, initialize).await;
+        return with_params(server, params, responder, initialize).await;
     }
     if server.engine.commands().is_none() {
         return responder.fail(Fault::new(Fault::INVALID_REQUEST, "Send initialize first."));
     }
     match name {
-        method::AUTHENTICATE => with(server, params, responder, authenticate).await,
+        method::AUTHENTICATE => with_params(server, params, responder, authenticate).await,
         method::LOGOUT => {
             server.logged_out = true;
             server.respond(responder, &acp::LogoutResponse::new());
         }
-        method::SESSION_LIST => with(server, params, responder, list).await,
-        method::SESSION_CLOSE => with(server, params, responder, close).await,
-        method::SESSION_DELETE => with(server, params, responder, delete).await,
-        method::SESSION_SET_MODE => with(server, params, responder, set_mode).await,
-        method::SESSION_SET_CONFIG_OPTION => with(server, params, responder, set_option).await,
+        method::SESSION_LIST => with_params(server, params, responder, list).await,
+        method::SESSION_CLOSE => with_params(server, params, responder, close).await,
+        method::SESSION_DELETE => with_params(server, params, responder, delete).await,
+        method::SESSION_SET_MODE => with_params(server, params, responder, set_mode).await,
+        method::SESSION_SET_CONFIG_OPTION => with_params(server, params, responder, set_option).await,
         method::SESSION_NEW | method::SESSION_LOAD | method::SESSION_RESUME | method::SESSION_PROMPT
             if server.logged_out =>
         {
             responder.fail(Fault::new(AUTH_REQUIRED, "You are logged out; authenticate first."));
         }
-        method::SESSION_NEW => with(server, params, responder, new).await,
-        method::SESSION_LOAD => with(server, params, responder, load).await,
-        method::SESSION_RESUME => with(server, params, responder, resume).await,
-        method::SESSION_PROMPT => with(server, params, responder, prompt).await,
+        method::SESSION_NEW => with_params(server, params, responder, new).await,
+        method::SESSION_LOAD => with_params(server, params, responder, load).await,
+        method::SESSION_RESUME => with_params(server, params, responder, resume).await,
+        method::SESSION_PROMPT => with_params(server, params, responder, prompt).await,
         unknown => responder.method_not_found(unknown),
     }
 }
 
-/// Decodes the parameters and goes on with them, or says what is wrong with them.
-async fn with<T: DeserializeOwned>(
+/// Decodes the parameters and calls `then`, or answers with the decoding error.
+async fn with_params<T: DeserializeOwned>(
     server: &mut Server,
     params: &str,
     responder: Responder,
@@ -122,15 +122,15 @@ async fn initialize(server: &mut Server, params: acp::InitializeRequest, respond
         let fault = Fault::new(Fault::INVALID_REQUEST, "This connection is initialized already.");
         return responder.fail(fault);
     }
-    server.extras = from_wire::extras(&params.client_capabilities);
+    server.features = from_wire::features(&params.client_capabilities);
     if let Err(failure) = server.engine.attach(from_wire::abilities(&params)).await {
-        return responder.fail(fault(&failure));
+        return responder.fail(fault_of(&failure));
     }
-    server.respond(responder, &introduction());
+    server.respond(responder, &initialize_response());
 }
 
-/// What we are and can do. Whatever version a client asks for, this is the one we speak.
-fn introduction() -> acp::InitializeResponse {
+/// The capabilities of this agent. Every client gets version 1, whichever version it asks for.
+fn initialize_response() -> acp::InitializeResponse {
     let sessions = acp::SessionCapabilities::new()
         .list(acp::SessionListCapabilities::new())
         .delete(acp::SessionDeleteCapabilities::new())
@@ -154,7 +154,7 @@ fn introduction() -> acp::InitializeResponse {
         )
 }
 
-/// There is nothing to sign in to here: it is looked whether a model can be used.
+/// There is no account to sign in to: the response says whether a model can be used.
 async fn authenticate(server: &mut Server, params: acp::AuthenticateRequest, responder: Responder) {
     if params.method_id.0.as_ref() != CONFIGURED {
         return responder.fail(invalid(format!("There is no authentication method {}.", params.method_id)));
@@ -173,7 +173,7 @@ async fn authenticate(server: &mut Server, params: acp::AuthenticateRequest, res
                                     `dragoman login`, and start the agent again.";
                     server.fail(responder, Fault::new(AUTH_REQUIRED, sentence));
                 }
-                Err(failure) => server.fail(responder, fault(&failure)),
+                Err(failure) => server.fail(responder, fault_of(&failure)),
             },
         )
         .await;
@@ -185,7 +185,7 @@ async fn new(server: &mut Server, params: acp::NewSessionRequest, responder: Res
         (Ok(roots), Ok(servers)) => (roots, servers),
         (Err(fault), _) | (_, Err(fault)) => return responder.fail(fault),
     };
-    let entered = enter(server, roots.clone()).await;
+    let entered = enter_workspace(server, roots.clone()).await;
     let opened = server
         .engine
         .send(|reply| Command::Open {
@@ -200,19 +200,19 @@ async fn new(server: &mut Server, params: acp::NewSessionRequest, responder: Res
         Ok((catalog, info)) => {
             let catalog: Arc<Catalog> = Arc::new(catalog);
             let info: SessionInfo = info;
-            sessions::begin(server, &info, catalog.clone());
-            let (modes, options) = shown(server, &info.id);
+            sessions::add_session(server, &info, catalog.clone());
+            let (modes, options) = mode_and_options(server, &info.id);
             let response =
                 acp::NewSessionResponse::new(info.id.0.clone()).modes(modes).config_options(options);
             server.respond(responder, &response);
             server.engine.follow(info.id.clone(), info.newest);
-            sessions::tell_beginning(server, &info.id, &catalog);
+            sessions::send_commands_and_notices(server, &info.id, &catalog);
         }
-        Err(failure) => server.fail(responder, fault(&failure)),
+        Err(failure) => server.fail(responder, fault_of(&failure)),
     });
 }
 
-async fn enter(
+async fn enter_workspace(
     server: &mut Server,
     roots: Vec<PathBuf>,
 ) -> domain::BoxFuture<'static, Result<Catalog, Failure>> {
@@ -222,8 +222,8 @@ async fn enter(
 
 type Choices = (Option<acp::SessionModeState>, Option<Vec<acp::SessionConfigOption>>);
 
-fn shown(server: &Server, session: &SessionId) -> Choices {
-    match server.chats.get(session) {
+fn mode_and_options(server: &Server, session: &SessionId) -> Choices {
+    match server.sessions.get(session) {
         Some(chat) => (Some(chat.projection.modes()), Some(chat.projection.options())),
         None => (None, None),
     }
@@ -241,7 +241,7 @@ async fn resume(server: &mut Server, params: acp::ResumeSessionRequest, responde
     reopen(server, session, roots, params.mcp_servers, false, responder).await;
 }
 
-/// Attaches to a stored chat. `whole`: everything said in it is shown before the answer.
+/// Attaches to a stored session. `whole`: all its contents are sent before the response.
 async fn reopen(
     server: &mut Server,
     session: SessionId,
@@ -254,7 +254,7 @@ async fn reopen(
         (Ok(roots), Ok(servers)) => (roots, servers),
         (Err(fault), _) | (_, Err(fault)) => return responder.fail(fault),
     };
-    let entered = enter(server, roots).await;
+    let entered = enter_workspace(server, roots).await;
     let chat = session.clone();
     let loaded = server.engine.send(|reply| Command::Load { session: chat, servers, reply }).await;
     let Some(commands) = server.engine.commands() else { return };
@@ -266,13 +266,13 @@ async fn reopen(
         Ok((catalog, info, facts))
     };
     server.engine.later(work, move |server, done: Result<_, Failure>| {
-        server.opened(&session);
+        server.finish_opening(&session);
         match done {
             Ok((catalog, info, facts)) => reopened(server, catalog, &info, whole.then_some(facts), responder),
             Err(failure) if failure.kind == FailureKind::User => {
                 server.fail(responder, not_found(&session, &failure.to_string()));
             }
-            Err(failure) => server.fail(responder, fault(&failure)),
+            Err(failure) => server.fail(responder, fault_of(&failure)),
         }
     });
 }
@@ -285,22 +285,22 @@ fn reopened(
     responder: Responder,
 ) {
     let catalog = Arc::new(catalog);
-    sessions::begin(server, info, catalog.clone());
+    sessions::add_session(server, info, catalog.clone());
     match facts {
         Some(facts) => sessions::replay(server, info, facts),
         None => server.engine.follow(info.id.clone(), info.newest),
     }
-    let (modes, options) = shown(server, &info.id);
+    let (modes, options) = mode_and_options(server, &info.id);
     let response = acp::LoadSessionResponse::new().modes(modes).config_options(options);
     // The response of `session/resume` has the same members.
     server.respond(responder, &response);
-    sessions::tell_beginning(server, &info.id, &catalog);
+    sessions::send_commands_and_notices(server, &info.id, &catalog);
 }
 
 async fn prompt(server: &mut Server, params: acp::PromptRequest, responder: Responder) {
     let session = SessionId::new(params.session_id.0);
-    if !server.chats.contains_key(&session) {
-        return responder.fail(unknown(&session));
+    if !server.sessions.contains_key(&session) {
+        return responder.fail(session_not_open(&session));
     }
     let prompt = match from_wire::prompt(params.prompt) {
         Ok(prompt) => prompt,
@@ -313,7 +313,7 @@ async fn prompt(server: &mut Server, params: acp::PromptRequest, responder: Resp
             |reply| Command::Prompt { session, prompt, reply },
             move |server, accepted| match accepted {
                 Ok(accepted) => sessions::accepted(server, &chat, accepted.turn, responder),
-                Err(failure) => server.fail(responder, fault(&failure)),
+                Err(failure) => server.fail(responder, fault_of(&failure)),
             },
         )
         .await;
@@ -322,7 +322,7 @@ async fn prompt(server: &mut Server, params: acp::PromptRequest, responder: Resp
 async fn cancel(server: &mut Server, params: &str) {
     let Ok(params) = decode::<acp::CancelNotification>(params) else { return };
     let session = SessionId::new(params.session_id.0);
-    if let Some(chat) = server.chats.get_mut(&session) {
+    if let Some(chat) = server.sessions.get_mut(&session) {
         chat.cancel();
         server.engine.post(Command::Cancel { session }).await;
     }
@@ -330,18 +330,18 @@ async fn cancel(server: &mut Server, params: &str) {
 
 async fn set_mode(server: &mut Server, params: acp::SetSessionModeRequest, responder: Responder) {
     let session = SessionId::new(params.session_id.0);
-    let change = match server.chats.get(&session).map(|chat| &chat.projection) {
+    let change = match server.sessions.get(&session).map(|chat| &chat.projection) {
         Some(it) => options::mode_change(&it.catalog, &it.settings, &params.mode_id.0),
-        None => Err(unknown(&session)),
+        None => Err(session_not_open(&session)),
     };
     configure(server, session, change, responder, |_| acp::SetSessionModeResponse::new()).await;
 }
 
 async fn set_option(server: &mut Server, params: acp::SetSessionConfigOptionRequest, responder: Responder) {
     let session = SessionId::new(params.session_id.0);
-    let change = match server.chats.get(&session).map(|chat| &chat.projection) {
+    let change = match server.sessions.get(&session).map(|chat| &chat.projection) {
         Some(it) => options::change(&it.catalog, &it.settings, &params.config_id.0, &params.value),
-        None => Err(unknown(&session)),
+        None => Err(session_not_open(&session)),
     };
     configure(server, session, change, responder, acp::SetSessionConfigOptionResponse::new).await;
 }
@@ -364,14 +364,14 @@ async fn configure<T: serde::Serialize>(
             |reply| Command::Configure { session: Some(session), change, reply },
             move |server, done| match done {
                 Ok(settings) => {
-                    let chat = server.chats.get_mut(&chat);
+                    let chat = server.sessions.get_mut(&chat);
                     let options = chat.map(|chat| {
                         chat.projection.settings = settings;
                         chat.projection.options()
                     });
                     server.respond(responder, &response(options.unwrap_or_default()));
                 }
-                Err(failure) => server.fail(responder, fault(&failure)),
+                Err(failure) => server.fail(responder, fault_of(&failure)),
             },
         )
         .await;
@@ -382,7 +382,7 @@ async fn list(server: &mut Server, params: acp::ListSessionsRequest, responder: 
         None => 0,
         Some(Ok(offset)) => offset,
         Some(Err(_)) => {
-            return responder.fail(invalid("The cursor is not one of ours; list from the start."));
+            return responder.fail(invalid("The cursor is unknown; list from the start."));
         }
     };
     if params.cwd.as_ref().is_some_and(|cwd| !cwd.is_absolute()) {
@@ -423,8 +423,8 @@ fn summary(session: SessionSummary) -> acp::SessionInfo {
 
 async fn close(server: &mut Server, params: acp::CloseSessionRequest, responder: Responder) {
     let session = SessionId::new(params.session_id.0);
-    if !server.chats.contains_key(&session) {
-        return responder.fail(unknown(&session));
+    if !server.sessions.contains_key(&session) {
+        return responder.fail(session_not_open(&session));
     }
     let closed = session.clone();
     server
@@ -454,13 +454,13 @@ async fn delete(server: &mut Server, params: acp::DeleteSessionRequest, responde
                 Err(failure) if failure.kind == FailureKind::User => {
                     server.fail(responder, not_found(&deleted, &failure.to_string()));
                 }
-                Err(failure) => server.fail(responder, fault(&failure)),
+                Err(failure) => server.fail(responder, fault_of(&failure)),
             },
         )
         .await;
 }
 
-fn unknown(session: &SessionId) -> Fault {
+fn session_not_open(session: &SessionId) -> Fault {
     not_found(session, "This session is not open here; create, load or resume it first.")
 }
 
@@ -470,7 +470,7 @@ fn not_found(session: &SessionId, sentence: &str) -> Fault {
 }
 
 /// Each kind of failure and its code.
-pub fn fault(failure: &Failure) -> Fault {
+pub(crate) fn fault_of(failure: &Failure) -> Fault {
     let code = match failure.kind {
         FailureKind::User | FailureKind::Taken => Fault::INVALID_PARAMS,
         FailureKind::Auth => AUTH_REQUIRED,

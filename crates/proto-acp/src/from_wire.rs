@@ -1,6 +1,6 @@
-//! From the protocol's words to ours. Pure.
+//! Converts the protocol's types to the domain's. Pure.
 //!
-//! Invariant: what cannot be carried over is an error with a sentence, never left out in silence.
+//! Invariant: content that cannot be converted is an error with a sentence, never dropped silently.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use domain::command::{Context, ServerSpec, ServerTransport, UserPrompt};
 use domain::item::Part;
 use rpc::Fault;
 
-use crate::wire::{Extras, acp};
+use crate::wire::{ClientFeatures, acp};
 
-/// What the client can do for the engine.
-pub fn abilities(request: &acp::InitializeRequest) -> Abilities {
+/// The abilities that the client offers to the engine.
+pub(crate) fn abilities(request: &acp::InitializeRequest) -> Abilities {
     let capabilities = &request.client_capabilities;
     let client = request.client_info.as_ref().map_or_else(
         || "acp client".to_owned(),
@@ -33,10 +33,10 @@ pub fn abilities(request: &acp::InitializeRequest) -> Abilities {
     }
 }
 
-pub fn extras(capabilities: &acp::ClientCapabilities) -> Extras {
+pub(crate) fn features(capabilities: &acp::ClientCapabilities) -> ClientFeatures {
     let session = capabilities.session.as_ref();
     let options = session.and_then(|it| it.config_options.as_ref());
-    Extras {
+    ClientFeatures {
         notices: session.is_some_and(|it| it.notices.is_some()),
         compaction: session.is_some_and(|it| it.compaction.is_some()),
         boolean_options: options.is_some_and(|it| it.boolean.is_some()),
@@ -44,7 +44,7 @@ pub fn extras(capabilities: &acp::ClientCapabilities) -> Extras {
 }
 
 /// The folders of a session: the working directory first.
-pub fn roots(cwd: PathBuf, additional: Vec<PathBuf>) -> Result<Vec<PathBuf>, Fault> {
+pub(crate) fn roots(cwd: PathBuf, additional: Vec<PathBuf>) -> Result<Vec<PathBuf>, Fault> {
     let mut roots = vec![cwd];
     roots.extend(additional);
     match roots.iter().find(|root| !root.is_absolute()) {
@@ -53,7 +53,7 @@ pub fn roots(cwd: PathBuf, additional: Vec<PathBuf>) -> Result<Vec<PathBuf>, Fau
     }
 }
 
-pub fn servers(servers: Vec<acp::McpServer>) -> Result<Vec<ServerSpec>, Fault> {
+pub(crate) fn servers(servers: Vec<acp::McpServer>) -> Result<Vec<ServerSpec>, Fault> {
     servers.into_iter().map(server).collect()
 }
 
@@ -86,8 +86,8 @@ fn text_of(path: &Path) -> Result<String, Fault> {
     path.to_str().map(str::to_owned).ok_or_else(|| invalid("The command of an MCP server is not UTF-8."))
 }
 
-/// The user's message. Links stay visible in its text; what they point to is added for the model.
-pub fn prompt(blocks: Vec<acp::ContentBlock>) -> Result<UserPrompt, Fault> {
+/// The user's message. Links stay visible in its text; their targets are added as contexts.
+pub(crate) fn prompt(blocks: Vec<acp::ContentBlock>) -> Result<UserPrompt, Fault> {
     let mut prompt = UserPrompt::default();
     for block in blocks {
         add(&mut prompt, block)?;
@@ -104,7 +104,7 @@ fn add(prompt: &mut UserPrompt, block: acp::ContentBlock) -> Result<(), Fault> {
         }
         acp::ContentBlock::ResourceLink(it) => {
             prompt.text.push_str(&link(&it.name, &it.uri));
-            prompt.contexts.extend(place(&it.uri));
+            prompt.contexts.extend(link_target(&it.uri));
         }
         acp::ContentBlock::Resource(it) => resource(prompt, it.resource)?,
         acp::ContentBlock::Audio(_) => return Err(invalid("Audio is not supported; send text.")),
@@ -148,8 +148,8 @@ fn last_segment(uri: &str) -> &str {
     end.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(uri)
 }
 
-/// What a link points to, where we can read it.
-fn place(uri: &str) -> Option<Context> {
+/// The target of a link, where the engine can read it.
+fn link_target(uri: &str) -> Option<Context> {
     if uri.starts_with("http://") || uri.starts_with("https://") {
         return Some(Context::Web { url: uri.to_owned() });
     }
@@ -191,7 +191,7 @@ fn percent_decoded(text: &str) -> String {
 }
 
 /// -32602 with a sentence.
-pub fn invalid(sentence: impl Into<String>) -> Fault {
+pub(crate) fn invalid(sentence: impl Into<String>) -> Fault {
     Fault::new(Fault::INVALID_PARAMS, sentence)
 }
 
@@ -261,7 +261,7 @@ mod tests {
             ("https://e.org/x", Some(Context::Web { url: "https://e.org/x".into() })),
             ("zed:///agent/thread/1", None),
         ] {
-            assert_eq!(place(uri), expected, "{uri}");
+            assert_eq!(link_target(uri), expected, "{uri}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Calls of the engine to the editor: files with unsaved text, and terminals.
 //!
 //! Invariants: every call is replied to once; a terminal that was made is released, and killed first where its command
-//! still runs, also when nobody waits for its output any more.
+//! still runs, also when the engine stopped waiting for its output.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use tokio::sync::oneshot;
 use crate::serve::Server;
 use crate::wire::{acp, method};
 
-/// For what must be quick: output, kill, release.
-const SHORT: Duration = Duration::from_secs(5);
+/// For quick calls: output, kill, release.
+const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Reply = oneshot::Sender<Result<HostReply, Failure>>;
 
-pub fn handle_request(server: &mut Server, request: HostRequest) {
+pub(crate) fn handle_request(server: &mut Server, request: HostRequest) {
     let HostRequest { session, item, call, deadline, reply } = request;
     let outgoing = server.client.outgoing().clone();
     match call {
@@ -78,7 +78,7 @@ async fn write(
     Ok(HostReply::Written)
 }
 
-/// A command in a terminal, and who waits for it.
+/// A command in a terminal, and the reply it owes.
 struct Job {
     session: SessionId,
     item: Option<ItemId>,
@@ -95,7 +95,7 @@ fn terminal(server: &mut Server, outgoing: Outgoing, create: acp::CreateTerminal
         move |server, created| match created {
             Ok(created) => {
                 if let Some(item) = job.item {
-                    server.in_terminal(&job.session, item, created.terminal_id.clone());
+                    server.show_terminal(&job.session, item, created.terminal_id.clone());
                 }
                 server.engine.later(run(outgoing, created.terminal_id, job), |_, ()| {});
             }
@@ -115,13 +115,13 @@ async fn run(outgoing: Outgoing, terminal: acp::TerminalId, job: Job) {
     };
     if exit.is_none() {
         let kill = acp::KillTerminalRequest::new(session.clone(), terminal.clone());
-        let _ = outgoing.request(method::TERMINAL_KILL, &kill, SHORT).await;
+        let _ = outgoing.request(method::TERMINAL_KILL, &kill, QUICK_CALL_TIMEOUT).await;
     }
     let ask = acp::TerminalOutputRequest::new(session.clone(), terminal.clone());
-    let output = outgoing.request(method::TERMINAL_OUTPUT, &ask, SHORT);
+    let output = outgoing.request(method::TERMINAL_OUTPUT, &ask, QUICK_CALL_TIMEOUT);
     let output = output.decode::<acp::TerminalOutputResponse>().await;
     let release = acp::ReleaseTerminalRequest::new(session, terminal);
-    let release = outgoing.request(method::TERMINAL_RELEASE, &release, SHORT);
+    let release = outgoing.request(method::TERMINAL_RELEASE, &release, QUICK_CALL_TIMEOUT);
     let status = exit.map(|exit| exit.exit_status);
     let _ = reply.send(match output {
         Ok(output) => {

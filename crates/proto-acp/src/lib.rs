@@ -1,17 +1,17 @@
 //! The Agent Client Protocol, version 1: `dragoman acp`, for Zed, JetBrains, Neovim, Emacs and every other client of it.
 //!
-//! Owns a dispatch table and a projection between the official schema's types and our vocabulary; everything else is
+//! Owns a dispatch table and a projection between the official schema's types and the domain's; everything else is
 //! the engine's. Knows no model, tool or disk.
 
-pub mod asks;
-pub mod dispatch;
-pub mod from_wire;
-pub mod host;
-pub mod options;
-pub mod serve;
-pub mod sessions;
-pub mod to_wire;
-pub mod tool_calls;
-pub mod wire;
+mod asks;
+mod dispatch;
+mod from_wire;
+mod host;
+mod options;
+mod serve;
+mod sessions;
+mod to_wire;
+mod tool_calls;
+mod wire;
 
 pub use serve::serve;

@@ -1,4 +1,4 @@
-//! What a user can choose in a session: our settings as the protocol's modes and configuration options.
+//! The choices of a user in a session: settings as the protocol's modes and configuration options.
 //!
 //! Invariant: the current value is always one of the offered ones, and only offered values are accepted.
 
@@ -18,7 +18,7 @@ const TRUSTED: &str = "trust";
 /// Shown while no variant was chosen.
 const UNCHOSEN: &str = "default";
 
-pub fn modes(catalog: &Catalog, settings: &SessionSettings) -> acp::SessionModeState {
+pub(crate) fn modes(catalog: &Catalog, settings: &SessionSettings) -> acp::SessionModeState {
     let current = behavior(catalog, settings);
     let modes = behaviors(catalog, current)
         .into_iter()
@@ -26,7 +26,7 @@ pub fn modes(catalog: &Catalog, settings: &SessionSettings) -> acp::SessionModeS
     acp::SessionModeState::new(current.to_owned(), modes.collect())
 }
 
-pub fn options(
+pub(crate) fn options(
     catalog: &Catalog,
     settings: &SessionSettings,
     boolean: bool,
@@ -39,7 +39,7 @@ pub fn options(
 }
 
 /// The change that setting an option means.
-pub fn change(
+pub(crate) fn change(
     catalog: &Catalog,
     settings: &SessionSettings,
     id: &str,
@@ -71,14 +71,14 @@ pub fn change(
     Ok(match id {
         MODE => SessionSettings { behavior: Some(value), ..SessionSettings::default() },
         MODEL => SessionSettings { model: Some(value), ..SessionSettings::default() },
-        // What is not chosen cannot be chosen again; nothing changes.
+        // "default" stands for no choice; nothing changes.
         _ if value == UNCHOSEN && settings.variant.is_none() => SessionSettings::default(),
         _ => SessionSettings { variant: Some(value), ..SessionSettings::default() },
     })
 }
 
 /// The change that choosing a mode means.
-pub fn mode_change(
+pub(crate) fn mode_change(
     catalog: &Catalog,
     settings: &SessionSettings,
     mode: &str,

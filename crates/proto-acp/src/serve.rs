@@ -16,14 +16,14 @@ use rpc::{Backlog, End, Fault, Inbound, PeerOptions, Responder, Transport};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::sessions::{Chat, ask};
+use crate::sessions::{OpenSession, ask};
 use crate::to_wire;
-use crate::wire::{Extras, Out, acp, method};
+use crate::wire::{ClientFeatures, Effect, acp, method};
 
-/// How long the engine may take for the last words.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-/// How long they may take to be written: only a client that holds the pipe open and does not read takes so long.
-const FLUSH: Duration = Duration::from_secs(2);
+/// How long the engine may take for its last replies.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long the last messages may take to be written: only a client that does not read takes so long.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Serves until the input ends.
 pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> {
@@ -35,46 +35,46 @@ pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> 
     let mut server = Server {
         engine: FrontendLink::new(engine),
         client: Backlog::new(peer.outgoing()),
-        chats: HashMap::new(),
-        extras: Extras::default(),
+        sessions: HashMap::new(),
+        features: ClientFeatures::default(),
         logged_out: false,
-        told: HashSet::new(),
+        shown_notices: HashSet::new(),
         opening: HashMap::new(),
-        again: VecDeque::new(),
+        deferred: VecDeque::new(),
     };
     server.run(inbox, peer.ended()).await;
-    let _ = tokio::time::timeout(LAST_WORDS, server.last_words()).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, server.finish_pending()).await;
     drop(server);
-    let _ = tokio::time::timeout(LAST_WORDS, peer.answered()).await;
-    peer.close(FLUSH).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, peer.answered()).await;
+    peer.close(FLUSH_TIMEOUT).await;
     Ok(())
 }
 
-pub struct Server {
+pub(crate) struct Server {
     /// Attached from `initialize` on.
     pub engine: FrontendLink<Server>,
     pub client: Backlog,
-    pub chats: HashMap<SessionId, Chat>,
-    pub extras: Extras,
-    /// The client called `logout`, and nothing is begun until `authenticate`.
+    pub sessions: HashMap<SessionId, OpenSession>,
+    pub features: ClientFeatures,
+    /// The client called `logout`: no session is opened or prompted until `authenticate`.
     pub logged_out: bool,
     /// Notices that were shown.
-    told: HashSet<String>,
-    /// Chats that are being loaded, and what came for them meanwhile.
+    shown_notices: HashSet<String>,
+    /// Sessions that are being loaded, and the messages that came for them meanwhile.
     pub opening: HashMap<SessionId, Vec<Inbound>>,
-    /// What came for chats that have been loaded by now.
-    again: VecDeque<Inbound>,
+    /// Messages for sessions that have been loaded meanwhile; handled next.
+    deferred: VecDeque<Inbound>,
 }
 
 impl Server {
     async fn run(&mut self, mut inbox: mpsc::Receiver<Inbound>, ended: impl Future<Output = End>) {
         let mut ended = std::pin::pin!(ended);
         loop {
-            let happened = match self.again.pop_front() {
+            let event = match self.deferred.pop_front() {
                 Some(message) => FrontendEvent::Message(message),
-                None => self.engine.next(&mut inbox, self.client.full(), &mut ended).await,
+                None => self.engine.next(&mut inbox, self.client.wait_for_room(), &mut ended).await,
             };
-            match happened {
+            match event {
                 FrontendEvent::Reply(then) => then(self),
                 FrontendEvent::Message(message) => crate::dispatch::handle_message(self, message).await,
                 FrontendEvent::Host(request) => crate::host::handle_request(self, request),
@@ -85,9 +85,9 @@ impl Server {
         }
     }
 
-    /// Who closed its side may still wait for what the engine is about to answer. Turns end with the connection.
-    async fn last_words(&mut self) {
-        let waiting: Vec<Responder> = self.chats.values_mut().flat_map(Chat::cancel_all).collect();
+    /// A client that closed its side may still wait for pending replies. Turns end with the connection.
+    async fn finish_pending(&mut self) {
+        let waiting: Vec<Responder> = self.sessions.values_mut().flat_map(OpenSession::cancel_all).collect();
         for responder in waiting {
             self.respond(responder, &acp::PromptResponse::new(acp::StopReason::Cancelled));
         }
@@ -98,15 +98,15 @@ impl Server {
         }
     }
 
-    /// A chat has been loaded, or has not: what came for it meanwhile is taken now.
-    pub fn opened(&mut self, session: &SessionId) {
-        self.again.extend(self.opening.remove(session).unwrap_or_default());
+    /// Loading a session succeeded or failed: the messages that waited for it are handled next.
+    pub(crate) fn finish_opening(&mut self, session: &SessionId) {
+        self.deferred.extend(self.opening.remove(session).unwrap_or_default());
     }
 
-    /// The chat is not one of this connection's any more; what waits for it ends.
-    pub fn forget(&mut self, session: &SessionId) {
+    /// The session leaves this connection; its pending prompts are answered as cancelled.
+    pub(crate) fn forget(&mut self, session: &SessionId) {
         self.engine.forget(session);
-        if let Some(mut chat) = self.chats.remove(session) {
+        if let Some(mut chat) = self.sessions.remove(session) {
             for responder in chat.cancel_all() {
                 self.respond(responder, &acp::PromptResponse::new(acp::StopReason::Cancelled));
             }
@@ -117,49 +117,49 @@ impl Server {
         match (&event.session, &event.body) {
             (_, EventBody::Catalog(kind)) => self.catalog_changed(*kind),
             (Some(session), _) => {
-                let outs = self.chats.get_mut(session).map(|chat| chat.projection.project(event));
+                let outs = self.sessions.get_mut(session).map(|chat| chat.projection.project(event));
                 for out in outs.unwrap_or_default() {
-                    self.say(session, out);
+                    self.apply_effect(session, out);
                 }
             }
-            (None, EventBody::Notice(notice)) => self.tell_notice(notice),
+            (None, EventBody::Notice(notice)) => self.show_notice(notice),
             (None, _) => {}
         }
     }
 
-    /// Carries out one thing a projection said.
-    pub fn say(&mut self, session: &SessionId, out: Out) {
+    /// Carries out one effect of a projection.
+    pub(crate) fn apply_effect(&mut self, session: &SessionId, out: Effect) {
         match out {
-            Out::Update(update) => self.notify(session, update),
-            Out::Ask(id, question) => ask(self, session, id, question),
-            Out::Decline(id) => crate::sessions::decline(self, session, id),
-            Out::Settled(id) => {
-                if let Some(chat) = self.chats.get_mut(session) {
+            Effect::Update(update) => self.notify(session, update),
+            Effect::Ask(id, question) => ask(self, session, id, question),
+            Effect::Decline(id) => crate::sessions::decline(self, session, id),
+            Effect::Settled(id) => {
+                if let Some(chat) = self.sessions.get_mut(session) {
                     chat.settled(id);
                 }
             }
-            Out::Ended(turn, outcome) => {
-                let ended = self.chats.get_mut(session).and_then(|chat| chat.ended(turn, outcome));
+            Effect::Ended(turn, outcome) => {
+                let ended = self.sessions.get_mut(session).and_then(|chat| chat.ended(turn, outcome));
                 if let Some((responder, outcome)) = ended {
                     self.respond_with(responder, outcome.map(acp::PromptResponse::new));
                 }
             }
-            Out::Lost(failure) => {
-                let waiting = self.chats.get_mut(session).map(Chat::cancel_all);
+            Effect::Lost(failure) => {
+                let waiting = self.sessions.get_mut(session).map(OpenSession::cancel_all);
                 for responder in waiting.unwrap_or_default() {
-                    self.fail(responder, crate::dispatch::fault(&failure));
+                    self.fail(responder, crate::dispatch::fault_of(&failure));
                 }
             }
         }
     }
 
-    /// A notice about the process; shown once, in a chat, because the protocol has no other place.
-    pub fn tell_notice(&mut self, notice: &domain::event::Notice) {
-        let Some(session) = self.chats.keys().next().cloned() else { return };
-        if let Some(out) = to_wire::notice(notice, self.extras)
-            && self.told.insert(notice.text.clone())
+    /// Shows a notice about the process once, in a session, because the protocol has no other place.
+    pub(crate) fn show_notice(&mut self, notice: &domain::event::Notice) {
+        let Some(session) = self.sessions.keys().next().cloned() else { return };
+        if let Some(out) = to_wire::notice(notice, self.features)
+            && self.shown_notices.insert(notice.text.clone())
         {
-            self.say(&session, out);
+            self.apply_effect(&session, out);
         }
     }
 
@@ -170,24 +170,24 @@ impl Server {
         }
     }
 
-    /// Answers after everything that was notified before.
-    pub fn respond<T: Serialize>(&mut self, responder: Responder, result: &T) {
+    /// Responds after every earlier notification.
+    pub(crate) fn respond<T: Serialize>(&mut self, responder: Responder, result: &T) {
         self.client.respond(responder, Ok(result));
     }
 
-    pub fn fail(&mut self, responder: Responder, fault: Fault) {
+    pub(crate) fn fail(&mut self, responder: Responder, fault: Fault) {
         self.client.respond::<()>(responder, Err(fault));
     }
 
-    pub fn respond_with<T: Serialize>(&mut self, responder: Responder, outcome: Result<T, Failure>) {
-        self.client.respond(responder, outcome.map_err(|failure| crate::dispatch::fault(&failure)));
+    pub(crate) fn respond_with<T: Serialize>(&mut self, responder: Responder, outcome: Result<T, Failure>) {
+        self.client.respond(responder, outcome.map_err(|failure| crate::dispatch::fault_of(&failure)));
     }
 
-    /// A call runs in a terminal of the client.
-    pub fn in_terminal(&mut self, session: &SessionId, item: ItemId, terminal: acp::TerminalId) {
-        let chat = self.chats.get_mut(session);
-        if let Some(out) = chat.and_then(|chat| chat.projection.in_terminal(item, terminal)) {
-            self.say(session, out);
+    /// Shows that a call runs in a terminal of the client.
+    pub(crate) fn show_terminal(&mut self, session: &SessionId, item: ItemId, terminal: acp::TerminalId) {
+        let chat = self.sessions.get_mut(session);
+        if let Some(out) = chat.and_then(|chat| chat.projection.show_terminal(item, terminal)) {
+            self.apply_effect(session, out);
         }
     }
 
@@ -198,28 +198,28 @@ impl Server {
                 async move { commands.call(|reply| Command::Catalog { reply }).await },
                 |server, catalog| {
                     if let Ok(catalog) = catalog {
-                        server.offer(&Arc::new(catalog));
+                        server.update_catalog(&Arc::new(catalog));
                     }
                 },
             ),
             // Servers bring commands of their own.
             CatalogKind::ToolServers | CatalogKind::Commands => {
-                for session in self.chats.keys().cloned().collect::<Vec<_>>() {
-                    crate::sessions::tell_commands(self, session);
+                for session in self.sessions.keys().cloned().collect::<Vec<_>>() {
+                    crate::sessions::send_commands(self, session);
                 }
             }
             CatalogKind::Jobs | CatalogKind::Sessions => {}
         }
     }
 
-    fn offer(&mut self, catalog: &Arc<Catalog>) {
-        let offered: Vec<(SessionId, Out)> = self
-            .chats
+    fn update_catalog(&mut self, catalog: &Arc<Catalog>) {
+        let offered: Vec<(SessionId, Effect)> = self
+            .sessions
             .iter_mut()
-            .filter_map(|(id, chat)| Some((id.clone(), chat.projection.offer(catalog.clone())?)))
+            .filter_map(|(id, chat)| Some((id.clone(), chat.projection.update_catalog(catalog.clone())?)))
             .collect();
         for (session, out) in offered {
-            self.say(&session, out);
+            self.apply_effect(&session, out);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The chats of one connection: what waits in each, and how they are opened, shown and asked about.
+//! The open sessions of one connection: their pending prompts and asks, their replay, their commands.
 //!
-//! Invariant: a prompt under way is answered exactly once, by the end of its turn or of the chat on this connection.
+//! Invariant: a prompt under way is answered exactly once, by the end of its turn or when the session leaves the connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,40 +14,40 @@ use tokio::task::AbortHandle;
 use crate::asks;
 use crate::serve::Server;
 use crate::to_wire::{self, Projection};
-use crate::wire::{Out, Question, acp, method};
+use crate::wire::{Effect, Question, acp, method};
 
 /// A person may take this long to answer.
-const QUESTION: Duration = Duration::from_secs(24 * 3600);
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
-/// One chat of this connection.
-pub struct Chat {
+/// One session of this connection.
+pub(crate) struct OpenSession {
     pub projection: Projection,
-    prompts: HashMap<TurnId, Prompt>,
-    /// Requests to the client that a person is to answer.
+    prompts: HashMap<TurnId, PendingPrompt>,
+    /// Requests to the client that wait for a person.
     asked: HashMap<AskId, AbortHandle>,
 }
 
 /// A `session/prompt` that is not answered yet.
-struct Prompt {
+struct PendingPrompt {
     responder: Responder,
-    /// Looks out for `$/cancel_request`.
+    /// Waits for `$/cancel_request`.
     watch: AbortHandle,
     cancelled: bool,
 }
 
 type Ended = (Responder, Result<acp::StopReason, Failure>);
 
-impl Chat {
-    pub fn new(projection: Projection) -> Self {
+impl OpenSession {
+    pub(crate) fn new(projection: Projection) -> Self {
         Self { projection, prompts: HashMap::new(), asked: HashMap::new() }
     }
 
-    /// The client asked to stop: whatever comes of it, the turn was cancelled.
-    pub fn cancel(&mut self) {
+    /// The client cancelled: the turn counts as cancelled, also when it ends by itself first.
+    pub(crate) fn cancel(&mut self) {
         self.prompts.values_mut().for_each(|prompt| prompt.cancelled = true);
     }
 
-    pub fn ended(&mut self, turn: TurnId, outcome: Result<acp::StopReason, Failure>) -> Option<Ended> {
+    pub(crate) fn ended(&mut self, turn: TurnId, outcome: Result<acp::StopReason, Failure>) -> Option<Ended> {
         let prompt = self.prompts.remove(&turn)?;
         prompt.watch.abort();
         let stopped = prompt.cancelled || prompt.responder.cancellation().is_cancelled();
@@ -58,15 +58,15 @@ impl Chat {
         Some((prompt.responder, outcome))
     }
 
-    /// Dropping the request tells the client that nobody waits for it any more.
-    pub fn settled(&mut self, ask: AskId) {
+    /// Dropping the request cancels it at the client.
+    pub(crate) fn settled(&mut self, ask: AskId) {
         if let Some(asked) = self.asked.remove(&ask) {
             asked.abort();
         }
     }
 
-    /// Everything under way is over; the responders of what was.
-    pub fn cancel_all(&mut self) -> Vec<Responder> {
+    /// Ends everything under way; gives the responders of the pending prompts.
+    pub(crate) fn cancel_all(&mut self) -> Vec<Responder> {
         self.asked.drain().for_each(|(_, asked)| asked.abort());
         self.prompts
             .drain()
@@ -78,15 +78,15 @@ impl Chat {
     }
 }
 
-impl Drop for Chat {
+impl Drop for OpenSession {
     fn drop(&mut self) {
         self.cancel_all();
     }
 }
 
-/// A prompt was accepted: its turn's end is its answer.
-pub fn accepted(server: &mut Server, session: &SessionId, turn: TurnId, responder: Responder) {
-    let (Some(commands), Some(chat)) = (server.engine.commands(), server.chats.get_mut(session)) else {
+/// A prompt was accepted: it is answered when its turn ends.
+pub(crate) fn accepted(server: &mut Server, session: &SessionId, turn: TurnId, responder: Responder) {
+    let (Some(commands), Some(chat)) = (server.engine.commands(), server.sessions.get_mut(session)) else {
         return;
     };
     let cancellation = responder.cancellation();
@@ -95,62 +95,62 @@ pub fn accepted(server: &mut Server, session: &SessionId, turn: TurnId, responde
         cancellation.cancelled().await;
         let _ = commands.send(Command::Cancel { session: stopped }).await;
     });
-    chat.projection.typed(turn);
-    chat.prompts.insert(turn, Prompt { responder, watch: watch.abort_handle(), cancelled: false });
+    chat.projection.mark_own_turn(turn);
+    chat.prompts.insert(turn, PendingPrompt { responder, watch: watch.abort_handle(), cancelled: false });
 }
 
-/// A chat as it begins on this connection.
-pub fn begin(server: &mut Server, info: &SessionInfo, catalog: Arc<Catalog>) {
-    let projection = Projection::new(info.id.clone(), server.extras, catalog, info.settings.clone());
-    server.chats.insert(info.id.clone(), Chat::new(projection));
+/// Adds a session to this connection.
+pub(crate) fn add_session(server: &mut Server, info: &SessionInfo, catalog: Arc<Catalog>) {
+    let projection = Projection::new(info.id.clone(), server.features, catalog, info.settings.clone());
+    server.sessions.insert(info.id.clone(), OpenSession::new(projection));
 }
 
-/// What a chat's client is told after it was opened: the commands and what a person should know.
-pub fn tell_beginning(server: &mut Server, session: &SessionId, catalog: &Catalog) {
-    tell_commands(server, session.clone());
+/// Sends the slash commands and the notices of a session that was opened.
+pub(crate) fn send_commands_and_notices(server: &mut Server, session: &SessionId, catalog: &Catalog) {
+    send_commands(server, session.clone());
     for notice in &catalog.notices {
-        server.tell_notice(notice);
+        server.show_notice(notice);
     }
 }
 
-/// Shows stored facts as if they happened now, then how things stand; asks what is still open.
-pub fn replay(server: &mut Server, info: &SessionInfo, facts: Vec<Arc<Recorded>>) {
+/// Sends stored facts through the projection, then the current state; repeats asks that are still open.
+pub(crate) fn replay(server: &mut Server, info: &SessionInfo, facts: Vec<Arc<Recorded>>) {
     let session = &info.id;
     let newest = facts.last().map_or(info.newest, |last| last.number);
     let mut open: Vec<(AskId, Question)> = Vec::new();
     for recorded in domain::replay::visible_facts(facts) {
         let event = Event::fact(session.clone(), recorded);
-        let outs = server.chats.get_mut(session).map(|chat| chat.projection.project(&event));
+        let outs = server.sessions.get_mut(session).map(|chat| chat.projection.project(&event));
         for out in outs.unwrap_or_default().into_iter().filter(|out| !to_wire::is_state(out)) {
             match out {
-                Out::Ask(id, question) => open.push((id, question)),
-                Out::Settled(id) => open.retain(|(asked, _)| *asked != id),
-                Out::Ended(..) => open.clear(),
-                out => server.say(session, out),
+                Effect::Ask(id, question) => open.push((id, question)),
+                Effect::Settled(id) => open.retain(|(asked, _)| *asked != id),
+                Effect::Ended(..) => open.clear(),
+                out => server.apply_effect(session, out),
             }
         }
     }
-    if let Some(chat) = server.chats.get_mut(session) {
+    if let Some(chat) = server.sessions.get_mut(session) {
         chat.projection.settings = info.settings.clone();
     }
-    server.say(session, to_wire::info(info.settings.title.clone(), info.updated_at));
-    if let Some(out) = to_wire::used(&info.usage) {
-        server.say(session, out);
+    server.apply_effect(session, to_wire::info(info.settings.title.clone(), info.updated_at));
+    if let Some(out) = to_wire::usage_update(&info.usage) {
+        server.apply_effect(session, out);
     }
     if info.busy {
         for (id, question) in open {
-            server.say(session, Out::Ask(id, question));
+            server.apply_effect(session, Effect::Ask(id, question));
         }
     }
     server.engine.follow(session.clone(), newest);
 }
 
-/// Puts an ask to the client, after everything before it; its answer goes to the engine.
-pub fn ask(server: &mut Server, session: &SessionId, id: AskId, question: Question) {
-    let (Some(commands), Some(chat)) = (server.engine.commands(), server.chats.get_mut(session)) else {
+/// Sends an ask to the client after every earlier message; its answer goes to the engine.
+pub(crate) fn ask(server: &mut Server, session: &SessionId, id: AskId, question: Question) {
+    let (Some(commands), Some(chat)) = (server.engine.commands(), server.sessions.get_mut(session)) else {
         return;
     };
-    let (turn, outgoing) = (server.client.turn(), server.client.outgoing().clone());
+    let (turn, outgoing) = (server.client.flushed(), server.client.outgoing().clone());
     let session = session.clone();
     let asked = tokio::spawn(async move {
         if turn.await.is_err() {
@@ -158,11 +158,11 @@ pub fn ask(server: &mut Server, session: &SessionId, id: AskId, question: Questi
         }
         let answer = match question {
             Question::Permission(request) => {
-                let request = outgoing.request(method::REQUEST_PERMISSION, &request, QUESTION);
+                let request = outgoing.request(method::REQUEST_PERMISSION, &request, QUESTION_TIMEOUT);
                 asks::permission(request.decode().await.ok())
             }
             Question::Elicitation { request, form } => {
-                let request = outgoing.request(method::ELICITATION, &request, QUESTION);
+                let request = outgoing.request(method::ELICITATION, &request, QUESTION_TIMEOUT);
                 asks::elicitation(request.decode().await.ok(), form)
             }
         };
@@ -171,14 +171,14 @@ pub fn ask(server: &mut Server, session: &SessionId, id: AskId, question: Questi
     chat.asked.insert(id, asked.abort_handle());
 }
 
-pub fn decline(server: &mut Server, session: &SessionId, ask: AskId) {
+pub(crate) fn decline(server: &mut Server, session: &SessionId, ask: AskId) {
     let Some(commands) = server.engine.commands() else { return };
     let command = Command::Answer { session: session.clone(), ask, answer: Answer::Cancelled };
     server.engine.later(async move { drop(commands.send(command).await) }, |_, ()| {});
 }
 
-/// The slash commands of a chat, as they are now.
-pub fn tell_commands(server: &mut Server, session: SessionId) {
+/// Sends the current slash commands of a session.
+pub(crate) fn send_commands(server: &mut Server, session: SessionId) {
     let Some(commands) = server.engine.commands() else { return };
     let asked = session.clone();
     let listed = async move {
@@ -188,7 +188,10 @@ pub fn tell_commands(server: &mut Server, session: SessionId) {
     server.engine.later(listed, move |server, listed| {
         if let Ok(listed) = listed {
             let available = acp::AvailableCommandsUpdate::new(listed.iter().map(available).collect());
-            server.say(&session, Out::Update(acp::SessionUpdate::AvailableCommandsUpdate(available)));
+            server.apply_effect(
+                &session,
+                Effect::Update(acp::SessionUpdate::AvailableCommandsUpdate(available)),
+            );
         }
     });
 }

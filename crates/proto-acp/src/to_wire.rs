@@ -1,8 +1,8 @@
 //! From events to session updates: the projection. No IO; replayed and live chats go through it alike.
 //!
 //! Invariants: each byte of a streamed text is sent once, whether it came as a delta, as a fact or only at the end;
-//! `tool_call` precedes every `tool_call_update` of a call; every turn ends with exactly one [`Out::Ended`]; what the
-//! client itself typed is not said back to it.
+//! `tool_call` precedes every `tool_call_update` of a call; every turn ends with exactly one [`Effect::Ended`]; text that the
+//! client itself sent is not sent back to it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use domain::item::{Item, ItemKind, Part};
 use domain::tool_call::{ToolCall, ToolState};
 use domain::{Ask, AskId, AskKind, Event, ItemId, Outcome, SessionId, TurnId};
 
-use crate::wire::{Extras, Out, acp};
+use crate::wire::{ClientFeatures, Effect, acp};
 use crate::{asks, options, tool_calls};
 
 /// How much of a running tool's output is shown while it runs: the end of it.
 const LIVE: usize = 4096;
 
-/// What one chat's client has been shown.
-pub struct Projection {
+/// What the client of one session has been sent.
+pub(crate) struct Projection {
     session: SessionId,
-    extras: Extras,
+    features: ClientFeatures,
     pub catalog: Arc<Catalog>,
     pub settings: SessionSettings,
     items: HashMap<ItemId, Shown>,
@@ -38,37 +38,42 @@ struct Shown {
     /// Bytes of the streamed text that were sent.
     sent: usize,
     over: bool,
-    /// What the client has of a tool call.
+    /// The fields of a tool call that the client has.
     call: Option<acp::ToolCallUpdateFields>,
-    /// What a call waits for.
+    /// The ask that a call waits for.
     waits: Option<AskId>,
-    /// The end of a running tool's output, and how much of it there was.
+    /// The end of a running tool's output.
     live: String,
     live_end: u64,
     terminal: Option<acp::TerminalId>,
 }
 
 impl Projection {
-    pub fn new(session: SessionId, extras: Extras, catalog: Arc<Catalog>, settings: SessionSettings) -> Self {
+    pub(crate) fn new(
+        session: SessionId,
+        features: ClientFeatures,
+        catalog: Arc<Catalog>,
+        settings: SessionSettings,
+    ) -> Self {
         let (items, own, early) = (HashMap::new(), HashSet::new(), HashMap::new());
-        Self { session, extras, catalog, settings, items, own, plan: None, early }
+        Self { session, features, catalog, settings, items, own, plan: None, early }
     }
 
-    /// The message of this turn came from this client.
-    pub fn typed(&mut self, turn: TurnId) {
+    /// The message of this turn came from this client, which shows it already.
+    pub(crate) fn mark_own_turn(&mut self, turn: TurnId) {
         self.own.insert(turn);
     }
 
-    pub fn modes(&self) -> acp::SessionModeState {
+    pub(crate) fn modes(&self) -> acp::SessionModeState {
         options::modes(&self.catalog, &self.settings)
     }
 
-    pub fn options(&self) -> Vec<acp::SessionConfigOption> {
-        options::options(&self.catalog, &self.settings, self.extras.boolean_options)
+    pub(crate) fn options(&self) -> Vec<acp::SessionConfigOption> {
+        options::options(&self.catalog, &self.settings, self.features.boolean_options)
     }
 
-    /// What can be chosen has changed.
-    pub fn offer(&mut self, catalog: Arc<Catalog>) -> Option<Out> {
+    /// Takes over a changed catalog.
+    pub(crate) fn update_catalog(&mut self, catalog: Arc<Catalog>) -> Option<Effect> {
         let before = self.options();
         self.catalog = catalog;
         let now = self.options();
@@ -76,8 +81,8 @@ impl Projection {
             .then(|| update(acp::SessionUpdate::ConfigOptionUpdate(acp::ConfigOptionUpdate::new(now))))
     }
 
-    /// A call runs in a terminal of the client, which shows it in place of our output.
-    pub fn in_terminal(&mut self, item: ItemId, terminal: acp::TerminalId) -> Option<Out> {
+    /// A call runs in a terminal of the client, which shows the output itself.
+    pub(crate) fn show_terminal(&mut self, item: ItemId, terminal: acp::TerminalId) -> Option<Effect> {
         let shown = self.items.get_mut(&item)?;
         let content = vec![acp::ToolCallContent::Terminal(acp::Terminal::new(terminal.clone()))];
         shown.terminal = Some(terminal);
@@ -85,51 +90,53 @@ impl Projection {
         Some(call_update(item, acp::ToolCallUpdateFields::new().content(content)))
     }
 
-    pub fn project(&mut self, event: &Event) -> Vec<Out> {
+    pub(crate) fn project(&mut self, event: &Event) -> Vec<Effect> {
         let mut out = Vec::new();
         match &event.body {
             EventBody::Delta(delta) => {
-                self.grow(delta.item, delta.channel, delta.offset, &delta.text, &mut out);
+                self.append_text(delta.item, delta.channel, delta.offset, &delta.text, &mut out);
             }
             EventBody::Fact(recorded) => self.fact(recorded, &mut out),
-            EventBody::Notice(it) => out.extend(notice(it, self.extras)),
-            EventBody::Lost { failure } => out.push(Out::Lost(failure.clone())),
-            // The protocol has no status line; lists are asked for by whoever serves.
+            EventBody::Notice(it) => out.extend(notice(it, self.features)),
+            EventBody::Lost { failure } => out.push(Effect::Lost(failure.clone())),
+            // The protocol has no status line; `serve` asks for changed lists.
             EventBody::Progress { .. } | EventBody::Catalog(_) => {}
         }
         out
     }
 
-    fn fact(&mut self, recorded: &Recorded, out: &mut Vec<Out>) {
+    fn fact(&mut self, recorded: &Recorded, out: &mut Vec<Effect>) {
         match &recorded.fact {
             Fact::SessionChanged { change } => self.settings_changed(change, recorded.at, out),
             Fact::TurnEnded { turn, outcome } => {
                 self.items.retain(|_, shown| !shown.over);
                 self.own.remove(turn);
                 self.early.clear();
-                out.extend(last_words(outcome).map(|text| said(format!("{turn}-end"), text)));
-                out.push(Out::Ended(*turn, ending(outcome)));
+                out.extend(outcome_text(outcome).map(|text| agent_text(format!("{turn}-end"), text)));
+                out.push(Effect::Ended(*turn, stop_reason(outcome)));
             }
             Fact::ItemStarted { item } | Fact::ItemChanged { item } => self.item(item, false, out),
             Fact::ItemEnded { item } => self.item(item, true, out),
-            Fact::ItemGrew { item, channel, offset, text } => self.grow(*item, *channel, *offset, text, out),
-            Fact::AskRaised { ask } => self.raised(ask, out),
+            Fact::ItemGrew { item, channel, offset, text } => {
+                self.append_text(*item, *channel, *offset, text, out)
+            }
+            Fact::AskRaised { ask } => self.handle_ask(ask, out),
             Fact::AskSettled { id, .. } => {
                 self.early.remove(id);
-                out.push(Out::Settled(*id));
+                out.push(Effect::Settled(*id));
             }
-            Fact::UsageChanged { usage } => out.extend(used(usage)),
-            Fact::Notice { notice: it } => out.extend(notice(it, self.extras)),
+            Fact::UsageChanged { usage } => out.extend(usage_update(usage)),
+            Fact::Notice { notice: it } => out.extend(notice(it, self.features)),
             Fact::HistoryReplaced { .. } => {
-                let text = "Earlier messages of this chat were taken back elsewhere.\n".to_owned();
-                out.push(said(format!("fact-{}", recorded.number), text));
+                let text = "Another window removed earlier messages of this chat.\n".to_owned();
+                out.push(agent_text(format!("fact-{}", recorded.number), text));
             }
             Fact::SessionOpened(_) | Fact::SessionClosed | Fact::TurnStarted { .. } => {}
         }
     }
 
-    /// Tells what the client does not know: what it set itself is in `settings` already.
-    fn settings_changed(&mut self, change: &SessionSettings, at: u64, out: &mut Vec<Out>) {
+    /// Sends the settings that the client does not know; those it set itself are in `settings` already.
+    fn settings_changed(&mut self, change: &SessionSettings, at: u64, out: &mut Vec<Effect>) {
         let before = self.settings.clone();
         self.settings.apply(change);
         let SessionSettings { title, behavior, model, variant, trust } = &self.settings;
@@ -148,29 +155,33 @@ impl Projection {
         }
     }
 
-    fn item(&mut self, item: &Item, ended: bool, out: &mut Vec<Out>) {
+    fn item(&mut self, item: &Item, ended: bool, out: &mut Vec<Effect>) {
         let id = item.id;
         match &item.kind {
-            ItemKind::UserMessage { text, parts } if ended => self.typed_text(item, text, parts, out),
-            ItemKind::Command { text } if ended => self.typed_text(item, text, &[], out),
+            ItemKind::UserMessage { text, parts } if ended => self.user_message(item, text, parts, out),
+            ItemKind::Command { text } if ended => self.user_message(item, text, &[], out),
             ItemKind::AgentMessage { text, .. } => {
-                self.grow(id, Channel::Text, 0, text, out);
-                self.close(id, ended);
+                self.append_text(id, Channel::Text, 0, text, out);
+                self.mark_ended(id, ended);
             }
             ItemKind::Reasoning { text, .. } => {
-                self.grow(id, Channel::Reasoning, 0, text, out);
-                self.close(id, ended);
+                self.append_text(id, Channel::Reasoning, 0, text, out);
+                self.mark_ended(id, ended);
             }
             ItemKind::ToolCall(call) => self.call(id, call, ended, out),
             ItemKind::Citation { title, url } if ended => {
-                out.push(said(id.to_string(), format!("\n[{title}]({url})\n")));
+                out.push(agent_text(id.to_string(), format!("\n[{title}]({url})\n")));
             }
             ItemKind::Plan { entries } => self.plan(tool_calls::plan(entries), out),
             ItemKind::Compaction { summary, .. } => {
-                out.extend(compaction(id, summary, ended, self.extras));
+                out.extend(compaction(id, summary, ended, self.features));
             }
-            ItemKind::Hook { name, status, output, .. } if ended => out.push(hook(id, name, *status, output)),
-            ItemKind::SystemText { text } if ended => out.push(said(id.to_string(), format!("{text}\n"))),
+            ItemKind::Hook { name, status, output, .. } if ended => {
+                out.push(hook_call(id, name, *status, output))
+            }
+            ItemKind::SystemText { text } if ended => {
+                out.push(agent_text(id.to_string(), format!("{text}\n")))
+            }
             ItemKind::UserMessage { .. }
             | ItemKind::Command { .. }
             | ItemKind::Citation { .. }
@@ -182,7 +193,7 @@ impl Projection {
     }
 
     /// A message of the user's, unless the client typed it and shows it already.
-    fn typed_text(&self, item: &Item, text: &str, parts: &[Part], out: &mut Vec<Out>) {
+    fn user_message(&self, item: &Item, text: &str, parts: &[Part], out: &mut Vec<Effect>) {
         if item.step == 0 && self.own.contains(&item.turn) {
             return;
         }
@@ -197,14 +208,14 @@ impl Projection {
         }
     }
 
-    fn close(&mut self, id: ItemId, ended: bool) {
+    fn mark_ended(&mut self, id: ItemId, ended: bool) {
         if ended {
             self.items.entry(id).or_default().over = true;
         }
     }
 
-    /// `text` stands at byte `offset` of the item's channel; sends what the client does not have.
-    fn grow(&mut self, id: ItemId, channel: Channel, offset: u64, text: &str, out: &mut Vec<Out>) {
+    /// `text` stands at byte `offset` of the item's channel; sends the part that the client lacks.
+    fn append_text(&mut self, id: ItemId, channel: Channel, offset: u64, text: &str, out: &mut Vec<Effect>) {
         let shown = self.items.entry(id).or_default();
         if shown.over {
             return;
@@ -221,7 +232,7 @@ impl Projection {
         out.push(update(wrap(chunk(id.to_string(), text_block(rest.to_owned())))));
     }
 
-    fn call(&mut self, id: ItemId, call: &ToolCall, ended: bool, out: &mut Vec<Out>) {
+    fn call(&mut self, id: ItemId, call: &ToolCall, ended: bool, out: &mut Vec<Effect>) {
         let shown = self.items.entry(id).or_default();
         if shown.over {
             return;
@@ -229,7 +240,7 @@ impl Projection {
         shown.over = ended;
         let mut now = tool_calls::fields(call, shown.terminal.as_ref());
         if call.state == ToolState::Running && !shown.live.is_empty() {
-            now.content = Some(tool_calls::live(&shown.live));
+            now.content = Some(tool_calls::live_content(&shown.live));
         }
         match shown.call.replace(now.clone()) {
             None => out.push(update(acp::SessionUpdate::ToolCall(tool_calls::first(id, now)))),
@@ -248,15 +259,15 @@ impl Projection {
         }
     }
 
-    fn plan(&mut self, plan: acp::Plan, out: &mut Vec<Out>) {
+    fn plan(&mut self, plan: acp::Plan, out: &mut Vec<Effect>) {
         if self.plan.as_ref() != Some(&plan) {
             self.plan = Some(plan.clone());
             out.push(update(acp::SessionUpdate::Plan(plan)));
         }
     }
 
-    /// A person is asked about what they see: first the call as it waits, then the question.
-    fn raised(&mut self, ask: &Ask, out: &mut Vec<Out>) {
+    /// The client shows the waiting call first, then the question about it.
+    fn handle_ask(&mut self, ask: &Ask, out: &mut Vec<Effect>) {
         let shown = ask.item.and_then(|item| self.items.get(&item));
         if shown.is_some_and(|shown| shown.call.is_some() && shown.waits != Some(ask.id))
             && matches!(ask.kind, AskKind::Approval { .. })
@@ -267,23 +278,23 @@ impl Projection {
         }
     }
 
-    fn ask(&self, ask: &Ask, out: &mut Vec<Out>) {
+    fn ask(&self, ask: &Ask, out: &mut Vec<Effect>) {
         let fields = ask.item.and_then(|item| self.items.get(&item)?.call.clone());
         match asks::question(&self.session, ask, fields) {
-            Ok(question) => out.push(Out::Ask(ask.id, question)),
+            Ok(question) => out.push(Effect::Ask(ask.id, question)),
             Err(failure) => {
                 tracing::warn!(%failure, "an ask cannot be put to the client");
-                out.push(Out::Decline(ask.id));
+                out.push(Effect::Decline(ask.id));
             }
         }
     }
 }
 
-/// Only tells how things stand, which a client that loads a chat is told once, at the end.
-pub fn is_state(out: &Out) -> bool {
+/// An update of state; a client that loads a session gets the state once, after the contents.
+pub(crate) fn is_state(out: &Effect) -> bool {
     matches!(
         out,
-        Out::Update(
+        Effect::Update(
             acp::SessionUpdate::CurrentModeUpdate(_)
                 | acp::SessionUpdate::ConfigOptionUpdate(_)
                 | acp::SessionUpdate::SessionInfoUpdate(_)
@@ -294,7 +305,7 @@ pub fn is_state(out: &Out) -> bool {
 }
 
 /// The title and the time of the last change.
-pub fn info(title: Option<String>, at: u64) -> Out {
+pub(crate) fn info(title: Option<String>, at: u64) -> Effect {
     let mut info = acp::SessionInfoUpdate::new().updated_at(time(at));
     if let Some(title) = title {
         info = info.title(title);
@@ -303,29 +314,29 @@ pub fn info(title: Option<String>, at: u64) -> Out {
 }
 
 /// ISO 8601.
-pub fn time(millis: u64) -> Option<String> {
+pub(crate) fn time(millis: u64) -> Option<String> {
     let millis = i64::try_from(millis).ok()?;
     jiff::Timestamp::from_millisecond(millis).ok().map(|time| time.to_string())
 }
 
-pub fn used(usage: &SessionUsage) -> Option<Out> {
+pub(crate) fn usage_update(usage: &SessionUsage) -> Option<Effect> {
     let size = usage.context_limit?;
     let cost = usage.session_cost.filter(|cost| cost.is_finite()).map(|cost| acp::Cost::new(cost, "USD"));
     Some(update(acp::SessionUpdate::UsageUpdate(acp::UsageUpdate::new(usage.last.all(), size).cost(cost))))
 }
 
-/// Where a client cannot show notices, what a person must know is said in the chat.
-pub fn notice(notice: &Notice, extras: Extras) -> Option<Out> {
+/// A client without notices gets warnings and errors as text of the chat.
+pub(crate) fn notice(notice: &Notice, features: ClientFeatures) -> Option<Effect> {
     let severity = match notice.level {
         Level::Info => acp::NoticeSeverity::Info,
         Level::Warning => acp::NoticeSeverity::Warning,
         Level::Error => acp::NoticeSeverity::Error,
     };
-    if extras.notices && !notice.text.is_empty() {
+    if features.notices && !notice.text.is_empty() {
         return Some(update(acp::SessionUpdate::Notice(acp::Notice::new(severity, notice.text.clone()))));
     }
     let told = notice.level != Level::Info && !notice.text.is_empty();
-    told.then(|| said("notice".to_owned(), format!("{}\n", notice.text)))
+    told.then(|| agent_text("notice".to_owned(), format!("{}\n", notice.text)))
 }
 
 /// The part of `text` (at `offset`) beyond the first `sent` bytes; `None` when there is nothing new or a gap.
@@ -334,8 +345,8 @@ fn unseen(sent: usize, offset: u64, text: &str) -> Option<&str> {
     text.get(skip..).filter(|rest| !rest.is_empty())
 }
 
-fn live_output(id: ItemId, shown: &mut Shown, offset: u64, text: &str) -> Option<Out> {
-    // A terminal of the client shows it already; output of a call that was not told of has no place.
+fn live_output(id: ItemId, shown: &mut Shown, offset: u64, text: &str) -> Option<Effect> {
+    // A terminal of the client shows it already; output of an unknown call has no place.
     if shown.terminal.is_some() || shown.call.is_none() {
         return None;
     }
@@ -347,18 +358,18 @@ fn live_output(id: ItemId, shown: &mut Shown, offset: u64, text: &str) -> Option
         let start = shown.live.ceil_char_boundary(shown.live.len() - LIVE);
         shown.live.drain(..start);
     }
-    let content = tool_calls::live(&shown.live);
+    let content = tool_calls::live_content(&shown.live);
     if let Some(call) = &mut shown.call {
         call.content = Some(content.clone());
     }
     Some(call_update(id, acp::ToolCallUpdateFields::new().content(content)))
 }
 
-fn update(update: acp::SessionUpdate) -> Out {
-    Out::Update(update)
+fn update(update: acp::SessionUpdate) -> Effect {
+    Effect::Update(update)
 }
 
-fn call_update(id: ItemId, fields: acp::ToolCallUpdateFields) -> Out {
+fn call_update(id: ItemId, fields: acp::ToolCallUpdateFields) -> Effect {
     update(acp::SessionUpdate::ToolCallUpdate(acp::ToolCallUpdate::new(id.to_string(), fields)))
 }
 
@@ -370,14 +381,14 @@ fn text_block(text: String) -> acp::ContentBlock {
     acp::ContentBlock::Text(acp::TextContent::new(text))
 }
 
-fn said(message: String, text: String) -> Out {
+fn agent_text(message: String, text: String) -> Effect {
     update(acp::SessionUpdate::AgentMessageChunk(chunk(message, text_block(text))))
 }
 
-fn compaction(id: ItemId, summary: &str, ended: bool, extras: Extras) -> Option<Out> {
-    if !extras.compaction {
+fn compaction(id: ItemId, summary: &str, ended: bool, features: ClientFeatures) -> Option<Effect> {
+    if !features.compaction {
         let text = "Earlier messages are now represented by a summary.\n".to_owned();
-        return ended.then(|| said(id.to_string(), text));
+        return ended.then(|| agent_text(id.to_string(), text));
     }
     let status = if ended { acp::CompactionStatus::Completed } else { acp::CompactionStatus::InProgress };
     let mut it = acp::CompactionUpdate::new(id.to_string(), status);
@@ -387,17 +398,17 @@ fn compaction(id: ItemId, summary: &str, ended: bool, extras: Extras) -> Option<
     Some(update(acp::SessionUpdate::CompactionUpdate(it)))
 }
 
-fn hook(id: ItemId, name: &str, status: Option<i32>, output: &str) -> Out {
+fn hook_call(id: ItemId, name: &str, status: Option<i32>, output: &str) -> Effect {
     let good = status.unwrap_or(0) == 0;
     let call = acp::ToolCall::new(id.to_string(), format!("Hook {name}"))
         .kind(acp::ToolKind::Execute)
         .status(if good { acp::ToolCallStatus::Completed } else { acp::ToolCallStatus::Failed })
-        .content(if output.is_empty() { Vec::new() } else { tool_calls::live(output) });
+        .content(if output.is_empty() { Vec::new() } else { tool_calls::live_content(output) });
     update(acp::SessionUpdate::ToolCall(call))
 }
 
-/// What an ending says in the chat; what failed is said by the response.
-fn last_words(outcome: &Outcome) -> Option<String> {
+/// The text that an outcome adds to the chat; a failure is in the response.
+fn outcome_text(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Refused { reason } => Some(format!("The model refused: {reason}\n")),
         Outcome::Interrupted => Some("This answer was interrupted.\n".to_owned()),
@@ -409,7 +420,7 @@ fn last_words(outcome: &Outcome) -> Option<String> {
     }
 }
 
-fn ending(outcome: &Outcome) -> Result<acp::StopReason, domain::Failure> {
+fn stop_reason(outcome: &Outcome) -> Result<acp::StopReason, domain::Failure> {
     match outcome {
         Outcome::Done => Ok(acp::StopReason::EndTurn),
         Outcome::Stopped | Outcome::Interrupted => Ok(acp::StopReason::Cancelled),

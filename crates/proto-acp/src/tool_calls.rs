@@ -1,6 +1,6 @@
 //! A tool call as a client shows it: kind, status, title, content, places. Pure.
 //!
-//! Invariant: what an update carries is the whole of each field; [`changed`] leaves out the fields a client has.
+//! Invariant: an update carries each field whole; [`changed`] omits the fields that the client has.
 
 use domain::ItemId;
 use domain::item::{Part, PlanEntry, PlanStatus};
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::wire::acp;
 
-/// What is shown of a call now.
-pub fn fields(call: &ToolCall, terminal: Option<&acp::TerminalId>) -> acp::ToolCallUpdateFields {
+/// The fields of a call as it is now.
+pub(crate) fn fields(call: &ToolCall, terminal: Option<&acp::TerminalId>) -> acp::ToolCallUpdateFields {
     let title = if call.summary.is_empty() { call.name.clone() } else { call.summary.clone() };
     let locations = call.locations.iter().map(|it| acp::ToolCallLocation::new(it.path.clone()).line(it.line));
     let raw_output = call.state.is_over().then(|| text_of(&call.result)).filter(|text| !text.is_empty());
@@ -26,14 +26,14 @@ pub fn fields(call: &ToolCall, terminal: Option<&acp::TerminalId>) -> acp::ToolC
 }
 
 /// A call that a client has not seen yet.
-pub fn first(id: ItemId, fields: acp::ToolCallUpdateFields) -> acp::ToolCall {
+pub(crate) fn first(id: ItemId, fields: acp::ToolCallUpdateFields) -> acp::ToolCall {
     let mut call = acp::ToolCall::new(id.to_string(), "");
     call.update(fields);
     call
 }
 
 /// The fields of `now` that differ from `before`; `None` where there are none.
-pub fn changed(
+pub(crate) fn changed(
     before: &acp::ToolCallUpdateFields,
     now: acp::ToolCallUpdateFields,
 ) -> Option<acp::ToolCallUpdateFields> {
@@ -140,8 +140,8 @@ fn image(mime: &str, data: &str) -> acp::ToolCallContent {
     acp::ContentBlock::Image(acp::ImageContent::new(data, mime)).into()
 }
 
-/// Output as it comes.
-pub fn live(output: &str) -> Vec<acp::ToolCallContent> {
+/// The output of a running call.
+pub(crate) fn live_content(output: &str) -> Vec<acp::ToolCallContent> {
     vec![text(fenced(output, ""))]
 }
 
@@ -180,7 +180,7 @@ fn text_of(parts: &[Part]) -> String {
 }
 
 /// The task list a call sets.
-pub fn plan_of(call: &ToolCall) -> Option<acp::Plan> {
+pub(crate) fn plan_of(call: &ToolCall) -> Option<acp::Plan> {
     match (&call.details, &call.state) {
         (Some(Details::Tasks { entries }), ToolState::Running | ToolState::Done) if !call.error => {
             Some(plan(entries))
@@ -189,7 +189,7 @@ pub fn plan_of(call: &ToolCall) -> Option<acp::Plan> {
     }
 }
 
-pub fn plan(entries: &[PlanEntry]) -> acp::Plan {
+pub(crate) fn plan(entries: &[PlanEntry]) -> acp::Plan {
     let entries = entries.iter().map(|entry| {
         let priority = match entry.priority.as_deref() {
             Some("high") => acp::PlanEntryPriority::High,

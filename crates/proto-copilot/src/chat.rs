@@ -19,13 +19,13 @@ use crate::to_wire;
 use crate::wire::{ChatContext, ChatParams, ChatResult};
 
 /// The longest message that is answered.
-const LONGEST: usize = 256 << 10;
+const MESSAGE_LIMIT: usize = 256 << 10;
 /// The longest answer of a model that is handed on.
-const LONGEST_ANSWER: usize = 32 << 10;
+const ANSWER_LIMIT: usize = 32 << 10;
 /// Kept back to answer without the model.
 const RESERVE: Duration = Duration::from_millis(200);
 
-pub async fn chat(
+pub(crate) async fn chat(
     server: &Server,
     bytes: OwnedSemaphorePermit,
     since: Instant,
@@ -35,15 +35,15 @@ pub async fn chat(
     if params.message.trim().is_empty() {
         return Err(Fault::invalid_params("message is empty. Send what you want to know."));
     }
-    if params.message.len() > LONGEST {
-        let most = LONGEST >> 10;
+    if params.message.len() > MESSAGE_LIMIT {
+        let most = MESSAGE_LIMIT >> 10;
         return Err(to_wire::too_large(format!("The message is longer than {most} KB. Send a shorter one.")));
     }
     let context = params.context.unwrap_or_default();
-    // Thought of beforehand: once a model was too slow, there is no time left.
+    // Made beforehand: after a slow model there is no time left.
     let own = params.message.clone();
-    let own = tokio::task::spawn_blocking(move || known(&own, context));
-    let answered = match server.place(bytes, since, server.limits.chat).await {
+    let own = tokio::task::spawn_blocking(move || offline_answer(&own, context));
+    let answered = match server.admit(bytes, since, server.limits.chat).await {
         Some(job) => ask(server, &job, &params.message, context).await,
         None => None,
     };
@@ -81,7 +81,7 @@ async fn ask(server: &Server, job: &Job, message: &str, context: ChatContext) ->
             return None;
         }
     };
-    let text: String = completed.text.trim().chars().take(LONGEST_ANSWER).collect();
+    let text: String = completed.text.trim().chars().take(ANSWER_LIMIT).collect();
     (!text.is_empty()).then_some(text)
 }
 
@@ -90,7 +90,7 @@ fn system(context: ChatContext) -> String {
         "You answer questions of a person who turns API specifications into user interfaces with Dragoman. Answer in \
          plain text, in a few sentences, in the person's language. You cannot do anything yourself: the host generates \
          and changes interfaces.\nFacts:\n- {FORMATS}\n- {CHANGES}\n- {CREDENTIALS}\n- {}",
-        now(context)
+        next_step(context)
     )
 }
 
@@ -107,7 +107,7 @@ const CREDENTIALS: &str = "Credentials are typed into the interface's sign-in pa
     calls of the interface go through the host's `request` function, or to the API's own address.";
 
 /// What can be done next.
-fn now(context: ChatContext) -> &'static str {
+fn next_step(context: ChatContext) -> &'static str {
     match (context.has_active_spec, context.has_active_interface) {
         (_, true) => "An interface is open: say what should change, for example “Use the dark theme”.",
         (true, false) => "A specification is open: generate its interface, then say what should change.",
@@ -129,7 +129,7 @@ enum Topic {
     Other,
 }
 
-/// The first topic one of whose words is in the message.
+/// The first topic with a word that is in the message.
 const TOPICS: [(Topic, &[&str]); 5] = [
     (
         Topic::Model,
@@ -148,12 +148,12 @@ const TOPICS: [(Topic, &[&str]); 5] = [
 ];
 
 fn topic(message: &str) -> Topic {
-    // A wish is one whatever interface it meets; a plan without views knows none of the rest.
-    let understood = match wish(&Plan::default(), message, &[]) {
+    // An empty plan understands exactly the wishes that every interface understands.
+    let outcome = match wish(&Plan::default(), message, &[]) {
         Outcome::Refused(refusal) => refusal.kind == RefusalKind::NotFound,
         Outcome::Edited { .. } | Outcome::Clarify { .. } => true,
     };
-    if understood && !message.trim_end().ends_with('?') {
+    if outcome && !message.trim_end().ends_with('?') {
         return Topic::Wish;
     }
     let lower = message.to_lowercase();
@@ -161,21 +161,21 @@ fn topic(message: &str) -> Topic {
     found.map_or(Topic::Other, |(topic, _)| *topic)
 }
 
-fn known(message: &str, context: ChatContext) -> String {
+fn offline_answer(message: &str, context: ChatContext) -> String {
     match topic(message) {
-        Topic::Formats => format!("{FORMATS} {}", now(context)),
+        Topic::Formats => format!("{FORMATS} {}", next_step(context)),
         Topic::Model => MODEL.to_owned(),
         Topic::Credentials => CREDENTIALS.to_owned(),
-        Topic::Changes => format!("{CHANGES} {}", now(context)),
-        Topic::Start => format!("{} No model is needed for that.", now(context)),
+        Topic::Changes => format!("{CHANGES} {}", next_step(context)),
+        Topic::Start => format!("{} No model is needed for that.", next_step(context)),
         Topic::Wish if context.has_active_interface => {
             "That is a change to the open interface: send it as its customization, and it is made.".to_owned()
         }
-        Topic::Wish => format!("That is a change to an interface, and none is open. {}", now(context)),
+        Topic::Wish => format!("That is a change to an interface, and none is open. {}", next_step(context)),
         Topic::Other => format!(
             "I turn API specifications into user interfaces and change them in plain language. {} Without a language \
              model I cannot say more about this; ask me about formats, changes, credentials, or how to add a model.",
-            now(context)
+            next_step(context)
         ),
     }
 }

@@ -16,42 +16,43 @@ use crate::serve::{Job, Server};
 use crate::to_wire;
 use crate::wire::{CustomizeParams, CustomizeResult};
 
-/// What a model is asked to do, when the wish is not one of those understood here.
-pub struct Task {
+/// The task of a model, for a wish that needs one.
+pub(crate) struct Task {
     pub code: String,
-    /// `None`: the code is not ours, or not any more.
+    /// `None`: the code was not generated here, or was changed since.
     pub plan: Option<Box<Plan>>,
     pub prompt: String,
     pub history: Vec<Turn>,
     /// The addresses that the code may call.
     pub servers: Vec<String>,
     /// The answer where there is no model.
-    pub without: Fault,
+    pub no_model_fault: Fault,
 }
 
-enum Understood {
+enum WishOutcome {
     Done(CustomizeResult),
     ForModel(Task),
 }
 
-pub async fn customize(
+pub(crate) async fn customize(
     server: &Server,
     job: &Job,
     params: Option<Box<RawValue>>,
 ) -> Result<CustomizeResult, Fault> {
-    let understood = job.heavy(move || understand(params.as_deref())).await.ok_or_else(broken)??;
-    match understood {
-        Understood::Done(result) => Ok(result),
-        Understood::ForModel(task) => model::change(server, job, task).await,
+    let outcome =
+        job.run_blocking(move || read_wish(params.as_deref())).await.ok_or_else(not_done_in_time)??;
+    match outcome {
+        WishOutcome::Done(result) => Ok(result),
+        WishOutcome::ForModel(task) => model::change(server, job, task).await,
     }
 }
 
-pub(crate) fn broken() -> Fault {
+pub(crate) fn not_done_in_time() -> Fault {
     to_wire::customization_failed("The change was not done in time. Nothing was changed; try again.")
 }
 
 /// Everything that needs no model; on a thread of its own.
-fn understand(params: Option<&RawValue>) -> Result<Understood, Fault> {
+fn read_wish(params: Option<&RawValue>) -> Result<WishOutcome, Fault> {
     let params: CustomizeParams<'_> = from_wire::decode(params)?;
     if params.prompt.trim().is_empty() {
         return Err(Fault::invalid_params("prompt is empty. Say what should change."));
@@ -60,14 +61,14 @@ fn understand(params: Option<&RawValue>) -> Result<Understood, Fault> {
         return Err(Fault::invalid_params("currentCode is empty. Generate an interface first."));
     }
     let history = from_wire::history(params.history);
-    let (plan, without) = match plan_of(&params.current_code) {
+    let (plan, no_model_fault) = match plan_of(&params.current_code) {
         Ok(plan) => match wish(&plan, &params.prompt, &history) {
             Outcome::Edited { plan, description, assumptions, .. } => {
                 let code = printed(&plan)?;
-                return Ok(Understood::Done(CustomizeResult::changed(code, description, assumptions)));
+                return Ok(WishOutcome::Done(CustomizeResult::changed(code, description, assumptions)));
             }
             Outcome::Clarify { question, options } => {
-                return Ok(Understood::Done(CustomizeResult::clarify(question, options)));
+                return Ok(WishOutcome::Done(CustomizeResult::clarify(question, options)));
             }
             Outcome::Refused(refusal) => (Some(Box::new(plan)), to_wire::refused(&refusal)),
         },
@@ -75,7 +76,7 @@ fn understand(params: Option<&RawValue>) -> Result<Understood, Fault> {
     };
     let servers = servers(plan.as_deref(), &params.current_code, params.spec);
     let (code, prompt) = (params.current_code, params.prompt);
-    Ok(Understood::ForModel(Task { code, plan, prompt, history, servers, without }))
+    Ok(WishOutcome::ForModel(Task { code, plan, prompt, history, servers, no_model_fault }))
 }
 
 /// Our own print of a plan that came from outside is checked like anybody's code.
@@ -103,7 +104,7 @@ fn servers(plan_now: Option<&Plan>, code: &str, spec: Option<&RawValue>) -> Vec<
     match plan_now {
         Some(plan) => servers.extend(plan.servers.iter().map(|server| server.url.clone())),
         None => {
-            // Foreign code may call what it calls now, if it is such that this can be told.
+            // Foreign code may call the addresses it calls now, where the checker can read them.
             servers.extend(check(code).map(|checked| checked.servers).unwrap_or_default());
             if let Ok(reading) = from_wire::spec(spec) {
                 let plan = plan(&reading.spec, &Options::default());

@@ -1,4 +1,4 @@
-//! The table: each method of the contract and what does it.
+//! The table: each method of the contract and its handler.
 //!
 //! Invariant: every request is answered, unknown ones at once with -32601. `initialize` is answered in its place among
 //! the messages, so that what follows sees what it said; everything else runs beside the reader.
@@ -18,7 +18,7 @@ use crate::to_wire;
 use crate::wire::{InitializeParams, InitializeResult, ServerCapabilities, method};
 use crate::{chat, customize, generate};
 
-pub fn handle_message(
+pub(crate) fn handle_message(
     server: &Arc<Server>,
     method: &str,
     params: Option<&RawValue>,
@@ -32,8 +32,10 @@ pub fn handle_message(
         method::GENERATE => {
             let params = params.map(ToOwned::to_owned);
             tokio::spawn(async move {
-                let patience = server.limits.generate;
-                if let Some((job, responder)) = admit(&server, bytes, since, patience, responder).await {
+                let time_limit = server.limits.generate;
+                if let Some((job, responder)) =
+                    admit_or_fail(&server, bytes, since, time_limit, responder).await
+                {
                     generate::generate(&server, &job, params, responder).await;
                 }
             });
@@ -41,8 +43,10 @@ pub fn handle_message(
         method::CUSTOMIZE => {
             let params = params.map(ToOwned::to_owned);
             tokio::spawn(async move {
-                let patience = server.limits.customize;
-                if let Some((job, responder)) = admit(&server, bytes, since, patience, responder).await {
+                let time_limit = server.limits.customize;
+                if let Some((job, responder)) =
+                    admit_or_fail(&server, bytes, since, time_limit, responder).await
+                {
                     responder.respond(customize::customize(&server, &job, params).await);
                 }
             });
@@ -55,15 +59,15 @@ pub fn handle_message(
     }
 }
 
-/// A place at work, or the answer that there is none in time.
-async fn admit(
+/// Admits a request, or answers that no slot was free in time.
+async fn admit_or_fail(
     server: &Server,
     bytes: OwnedSemaphorePermit,
     since: Instant,
-    patience: Duration,
+    time_limit: Duration,
     responder: Responder,
 ) -> Option<(Job, Responder)> {
-    match server.place(bytes, since, patience).await {
+    match server.admit(bytes, since, time_limit).await {
         Some(job) => Some((job, responder)),
         None => {
             responder.fail(to_wire::rate_limited());
@@ -76,7 +80,7 @@ fn initialize(server: &Server, params: Option<&RawValue>) -> Result<InitializeRe
     let params: InitializeParams = from_wire::decode(params)?;
     let streaming = params.capabilities.and_then(|client| client.streaming).unwrap_or(true);
     server.streaming.store(streaming, Ordering::Relaxed);
-    tracing::info!(client = params.client_name, version = params.client_version, "a host came");
+    tracing::info!(client = params.client_name, version = params.client_version, "a host connected");
     Ok(InitializeResult {
         server_name: "dragoman",
         server_version: env!("CARGO_PKG_VERSION"),

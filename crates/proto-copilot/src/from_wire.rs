@@ -14,7 +14,7 @@ use crate::to_wire;
 use crate::wire::{GenerateOptions, GenerateParams, Message};
 
 /// Params as `T`, or -32602 with what is wrong.
-pub fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Fault> {
+pub(crate) fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Fault> {
     if params.is_some_and(|raw| raw.get().starts_with('[')) {
         return Err(Fault::invalid_params("params are an object with named members."));
     }
@@ -22,7 +22,7 @@ pub fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T,
 }
 
 /// Reads a specification in any of its forms.
-pub fn spec(raw: Option<&RawValue>) -> Result<Reading, Fault> {
+pub(crate) fn spec(raw: Option<&RawValue>) -> Result<Reading, Fault> {
     let raw = raw.ok_or_else(|| {
         Fault::invalid_params("spec is missing. Send the NormalizedSpec, or the specification itself.")
     })?;
@@ -45,7 +45,7 @@ pub fn spec(raw: Option<&RawValue>) -> Result<Reading, Fault> {
 }
 
 /// Only React is written.
-pub fn format(params: &GenerateParams<'_>) -> Result<(), Fault> {
+pub(crate) fn format(params: &GenerateParams<'_>) -> Result<(), Fault> {
     match params.format.as_deref() {
         None | Some("react") => Ok(()),
         Some(other) => {
@@ -56,13 +56,13 @@ pub fn format(params: &GenerateParams<'_>) -> Result<(), Fault> {
 }
 
 /// What is not known is assumed to be the default, and said.
-pub fn options(theme: Option<&str>, options: Option<GenerateOptions>) -> Options {
+pub(crate) fn options(theme: Option<&str>, options: Option<GenerateOptions>) -> Options {
     let options = options.and_then(|options| serde_json::to_value(options).ok());
     Options::from_host(theme, options.as_ref())
 }
 
 /// The conversation so far; a content that is not text counts as none.
-pub fn history(messages: Option<Vec<Message>>) -> Vec<Turn> {
+pub(crate) fn history(messages: Option<Vec<Message>>) -> Vec<Turn> {
     let messages = messages.unwrap_or_default().into_iter();
     let turns = messages.map(|message| Turn {
         role: message.role,

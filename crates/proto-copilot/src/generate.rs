@@ -15,16 +15,21 @@ use crate::to_wire;
 use crate::wire::{GenerateParams, GenerateResult, StreamChunk, method};
 
 /// Chunks that may be printed ahead of the host.
-const AHEAD: usize = 4;
+const CHUNKS_AHEAD: usize = 4;
 
 /// All of the result but its code.
-struct Told {
+struct Description {
     component_count: usize,
     description: String,
     assumptions: Vec<String>,
 }
 
-pub async fn generate(server: &Server, job: &Job, params: Option<Box<RawValue>>, responder: Responder) {
+pub(crate) async fn generate(
+    server: &Server,
+    job: &Job,
+    params: Option<Box<RawValue>>,
+    responder: Responder,
+) {
     let made = tokio::time::timeout_at(job.until, stream(server, job, params, &responder)).await;
     let late = || {
         let seconds = server.limits.generate.as_secs();
@@ -41,10 +46,10 @@ async fn stream(
     params: Option<Box<RawValue>>,
     responder: &Responder,
 ) -> Result<GenerateResult, Fault> {
-    let (sender, mut chunks) = mpsc::channel(AHEAD);
+    let (sender, mut chunks) = mpsc::channel(CHUNKS_AHEAD);
     let held = job.hold();
     let printing = tokio::task::spawn_blocking(move || {
-        let told = make(params.as_deref(), &sender);
+        let told = generate_code(params.as_deref(), &sender);
         drop(held);
         told
     });
@@ -60,19 +65,19 @@ async fn stream(
     let told = printing.await.map_err(|error| {
         tracing::error!(%error, "generation broke");
         to_wire::generation_failed(
-            "The interface could not be generated. This is a fault of ours; please report the specification.",
+            "The interface could not be generated. This is a bug in Dragoman; please report the specification.",
         )
     })??;
     if let Some(chunk) = last {
         send(server, responder, &chunk, index, true).await?;
         code.push_str(&chunk);
     }
-    let Told { component_count, description, assumptions } = told;
+    let Description { component_count, description, assumptions } = told;
     Ok(GenerateResult { code, component_count, description, assumptions })
 }
 
-/// Reads, plans and prints, on a thread of its own. Stops when nobody takes the chunks any more.
-fn make(params: Option<&RawValue>, chunks: &mpsc::Sender<String>) -> Result<Told, Fault> {
+/// Reads, plans and prints, on a thread of its own. Stops when the receiver of the chunks is gone.
+fn generate_code(params: Option<&RawValue>, chunks: &mpsc::Sender<String>) -> Result<Description, Fault> {
     let params: GenerateParams<'_> = from_wire::decode(params)?;
     from_wire::format(&params)?;
     let options = from_wire::options(params.theme.as_deref(), params.options);
@@ -86,7 +91,11 @@ fn make(params: Option<&RawValue>, chunks: &mpsc::Sender<String>) -> Result<Told
     }
     let mut assumptions = std::mem::take(&mut plan.assumptions);
     assumptions.extend(reading.warnings.iter().map(ToString::to_string));
-    Ok(Told { component_count: component_count(&plan), description: apiui::describe(&plan), assumptions })
+    Ok(Description {
+        component_count: component_count(&plan),
+        description: apiui::describe(&plan),
+        assumptions,
+    })
 }
 
 /// Queues a chunk, waiting while the host is behind.

@@ -1,4 +1,4 @@
-//! A change by a model: what it is told, what it may answer, and how the answer is judged.
+//! A change by a model: its prompt, the forms of its answer, and the check of the answer.
 //!
 //! Invariants: the model gets no tools, and never the embedded one; its edits go the way of every edit, its code is
 //! checked and may call no address that was not there; a failed check is shown to it twice.
@@ -16,7 +16,7 @@ use rpc::Fault;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::customize::{Task, broken};
+use crate::customize::{Task, not_done_in_time};
 use crate::serve::{Job, Server};
 use crate::to_wire;
 use crate::wire::CustomizeResult;
@@ -28,14 +28,14 @@ const CONTEXT: usize = 600 << 10;
 /// Of the conversation, as much as helps.
 const HISTORY: usize = 10;
 /// The least time in which another call makes sense.
-const WORTHWHILE: Duration = Duration::from_secs(1);
+const SHORTEST_CALL: Duration = Duration::from_secs(1);
 /// Kept back to judge the answer.
 const RESERVE: Duration = Duration::from_millis(500);
 
-pub async fn change(server: &Server, job: &Job, task: Task) -> Result<CustomizeResult, Fault> {
+pub(crate) async fn change(server: &Server, job: &Job, task: Task) -> Result<CustomizeResult, Fault> {
     if task.plan.is_none() && task.code.len() > CONTEXT {
         return Err(to_wire::too_large(format!(
-            "The code is longer than the {} KB that a model is shown, and it carries no plan of ours. Generate the \
+            "The code is longer than the {} KB that a model is shown, and it carries no plan. Generate the \
              interface again, or send less code.",
             CONTEXT >> 10
         )));
@@ -47,26 +47,26 @@ pub async fn change(server: &Server, job: &Job, task: Task) -> Result<CustomizeR
             Ok(text) => text,
             Err(failure) if matches!(failure.kind, FailureKind::Auth | FailureKind::Config) => {
                 tracing::info!(%failure, "no model for a change");
-                return Err(task.without.clone());
+                return Err(task.no_model_fault.clone());
             }
             Err(failure) => return Err(to_wire::failure(&failure)),
         };
-        let (judged, answer) = (task.clone(), text.clone());
-        match job.heavy(move || judge(&judged, &answer)).await.ok_or_else(broken)? {
-            Verdict::Good(result) => return Ok(result),
-            Verdict::Impossible(reason) => {
+        let (evaluated, answer) = (task.clone(), text.clone());
+        match job.run_blocking(move || evaluate(&evaluated, &answer)).await.ok_or_else(not_done_in_time)? {
+            ProposalOutcome::Good(result) => return Ok(result),
+            ProposalOutcome::Impossible(reason) => {
                 return Err(to_wire::customization_failed(format!("{reason} Nothing was changed.")));
             }
-            Verdict::Bad { reason, refusals } => {
-                if call == CALLS || job.left() < WORTHWHILE {
+            ProposalOutcome::Bad { reason, refusals } => {
+                if call == CALLS || job.left() < SHORTEST_CALL {
                     return Err(to_wire::check_failed(&reason, &refusals));
                 }
                 messages.push(text);
-                messages.push(complaint(&reason, &refusals));
+                messages.push(rejection_message(&reason, &refusals));
             }
         }
     }
-    Err(broken())
+    Err(not_done_in_time())
 }
 
 async fn complete(server: &Server, job: &Job, task: &Task, messages: Vec<String>) -> Result<String, Failure> {
@@ -173,7 +173,7 @@ fn digest(plan: &Plan) -> Value {
     })
 }
 
-fn complaint(reason: &str, refusals: &[Refusal]) -> String {
+fn rejection_message(reason: &str, refusals: &[Refusal]) -> String {
     let told: Vec<String> = refusals.iter().take(20).map(ToString::to_string).collect();
     format!(
         "That was refused: {reason}\n{}\nAnswer again with one JSON object in one of the forms.",
@@ -201,23 +201,23 @@ struct Replacement {
     replace: String,
 }
 
-enum Verdict {
+enum ProposalOutcome {
     Good(CustomizeResult),
     Impossible(String),
     Bad { reason: String, refusals: Vec<Refusal> },
 }
 
 /// Looks at an answer; on a thread of its own.
-fn judge(task: &Task, answer: &str) -> Verdict {
+fn evaluate(task: &Task, answer: &str) -> ProposalOutcome {
     let proposal = match proposal(answer) {
         Ok(proposal) => proposal,
         Err(reason) => return bad(reason),
     };
     if let Some(reason) = proposal.impossible {
-        return Verdict::Impossible(reason);
+        return ProposalOutcome::Impossible(reason);
     }
     if let Some(question) = proposal.question {
-        return Verdict::Good(CustomizeResult::clarify(question, proposal.options));
+        return ProposalOutcome::Good(CustomizeResult::clarify(question, proposal.options));
     }
     let (code, description) = match changed(task, &proposal) {
         Ok(changed) => changed,
@@ -226,19 +226,19 @@ fn judge(task: &Task, answer: &str) -> Verdict {
     match check(&code) {
         Err(refusals) => {
             let first = refusals.first().map(ToString::to_string).unwrap_or_default();
-            Verdict::Bad { reason: format!("The code did not pass the check: {first}"), refusals }
+            ProposalOutcome::Bad { reason: format!("The code did not pass the check: {first}"), refusals }
         }
         Ok(checked) => match checked.servers.iter().find(|server| !task.servers.contains(server)) {
             Some(server) => {
                 bad(format!("The code would call {server}, which the specification does not name."))
             }
-            None => Verdict::Good(CustomizeResult::changed(code, description, proposal.assumptions)),
+            None => ProposalOutcome::Good(CustomizeResult::changed(code, description, proposal.assumptions)),
         },
     }
 }
 
-fn bad(reason: String) -> Verdict {
-    Verdict::Bad { reason, refusals: Vec::new() }
+fn bad(reason: String) -> ProposalOutcome {
+    ProposalOutcome::Bad { reason, refusals: Vec::new() }
 }
 
 fn proposal(answer: &str) -> Result<Proposal, String> {

@@ -20,9 +20,9 @@ use crate::to_wire;
 /// The longest line that is read.
 const LINE: usize = 128 << 20;
 /// What all requests that are not answered may hold together, in KiB.
-const HELD_KIB: usize = 384 << 10;
-/// How long the last words may take to be written.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const PENDING_KIB: usize = 384 << 10;
+/// How long the last messages may take to be written.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What the contract promises. Tests shorten the times.
 #[derive(Clone, Copy, Debug)]
@@ -66,15 +66,15 @@ pub async fn serve(
         ..PeerOptions::newline()
     };
     let exit = Arc::new(Notify::new());
-    let peer = Peer::start(settings, transport, |outgoing| Intake {
+    let peer = Peer::start(settings, transport, |outgoing| RequestHandler {
         server: Arc::new(Server {
             outgoing: outgoing.clone(),
-            model: Entering::start(link.commands.clone(), workspace),
+            model: ModelAccess::start(link.commands.clone(), workspace),
             streaming: AtomicBool::new(true),
             running: Arc::new(Semaphore::new(limits.running)),
             limits,
         }),
-        held: Arc::new(Semaphore::new(HELD_KIB)),
+        held: Arc::new(Semaphore::new(PENDING_KIB)),
         exit: exit.clone(),
     })?;
     tokio::select! {
@@ -90,49 +90,49 @@ pub async fn serve(
         },
     }
     let _ = link.commands.send(Command::Detach).await;
-    peer.close(LAST_WORDS).await;
+    peer.close(CLOSE_TIMEOUT).await;
     Ok(())
 }
 
 /// The connection, as the work on its requests sees it.
-pub struct Server {
+pub(crate) struct Server {
     pub outgoing: Outgoing,
-    pub model: Entering,
+    pub model: ModelAccess,
     /// The host takes chunks.
     pub streaming: AtomicBool,
     pub running: Arc<Semaphore>,
     pub limits: Limits,
 }
 
-/// A request at work. Its place and its bytes are free again when the last holder is done, on whatever thread.
+/// A running request. Its slot and its bytes are free again when the last holder is done, on any thread.
 #[derive(Clone)]
-pub struct Job {
+pub(crate) struct Job {
     /// When the request came.
     pub since: Instant,
     /// When it must be answered.
     pub until: Instant,
-    held: Arc<Held>,
+    held: Arc<Permits>,
 }
 
-struct Held {
+struct Permits {
     _bytes: OwnedSemaphorePermit,
     _place: OwnedSemaphorePermit,
 }
 
 impl Server {
     /// Waits for one of the places; `None`: not in time.
-    pub async fn place(
+    pub(crate) async fn admit(
         &self,
         bytes: OwnedSemaphorePermit,
         since: Instant,
-        patience: Duration,
+        time_limit: Duration,
     ) -> Option<Job> {
-        let until = since + patience;
+        let until = since + time_limit;
         let place = tokio::time::timeout_at(until, self.running.clone().acquire_owned()).await.ok()?.ok()?;
-        Some(Job { since, until, held: Arc::new(Held { _bytes: bytes, _place: place }) })
+        Some(Job { since, until, held: Arc::new(Permits { _bytes: bytes, _place: place }) })
     }
 
-    pub fn streams(&self) -> bool {
+    pub(crate) fn streams(&self) -> bool {
         self.streaming.load(Ordering::Relaxed)
     }
 }
@@ -140,7 +140,10 @@ impl Server {
 impl Job {
     /// Runs heavy work away from the connection. `None`: it was not done in time, or it panicked; the thread keeps the
     /// place until it ends.
-    pub async fn heavy<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub(crate) async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         let held = self.held.clone();
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
@@ -157,31 +160,31 @@ impl Job {
         }
     }
 
-    pub fn left(&self) -> Duration {
+    pub(crate) fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 
     /// For work that streams its result: hold it as long as the work runs.
-    pub fn hold(&self) -> impl Send + 'static + use<> {
+    pub(crate) fn hold(&self) -> impl Send + 'static + use<> {
         self.held.clone()
     }
 }
 
 /// The way to a model, which needs the workspace to be entered first.
 #[derive(Clone)]
-pub struct Entering {
+pub(crate) struct ModelAccess {
     commands: Commands,
     entered: Arc<tokio::sync::OnceCell<Result<(), Failure>>>,
     workspace: WorkspaceSpec,
 }
 
-impl Entering {
+impl ModelAccess {
     fn start(commands: Commands, workspace: WorkspaceSpec) -> Self {
         Self { commands, entered: Arc::default(), workspace }
     }
 
     /// The engine's commands, once it knows the workspace.
-    pub async fn commands(&self) -> Result<&Commands, Failure> {
+    pub(crate) async fn commands(&self) -> Result<&Commands, Failure> {
         let entered = self.entered.get_or_init(|| async {
             let workspace = self.workspace.clone();
             self.commands.call(|reply| Command::Enter { workspace, reply }).await.map(|_| ())
@@ -190,13 +193,13 @@ impl Entering {
     }
 }
 
-struct Intake {
+struct RequestHandler {
     server: Arc<Server>,
     held: Arc<Semaphore>,
     exit: Arc<Notify>,
 }
 
-impl Handler for Intake {
+impl Handler for RequestHandler {
     fn on_request(&mut self, method: &str, params: Params<'_>, responder: Responder) {
         let raw = params.raw();
         let kib = raw.map_or(0, |raw| raw.get().len() >> 10) + 1;

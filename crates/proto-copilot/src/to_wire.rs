@@ -1,4 +1,4 @@
-//! What went wrong, as the contract's codes: the one place where they are chosen.
+//! Failures as the contract's codes: the one place where they are chosen.
 //!
 //! Invariant: each error says what is the matter and what to do, and never holds more than a short piece of the input.
 
@@ -13,24 +13,24 @@ use serde_json::value::to_raw_value;
 
 use crate::wire::code;
 
-/// How many problems of a specification are told.
+/// How many problems of a specification are reported.
 const PROBLEMS: usize = 50;
 
 /// -32003 where the size alone is the matter, otherwise -32002 with every problem and its place.
-pub fn unusable(unusable: &Unusable) -> Fault {
+pub(crate) fn unusable(unusable: &Unusable) -> Fault {
     let code = if unusable.is_too_large() { code::CONTEXT_TOO_LARGE } else { code::SPEC_INVALID };
     let problems: Vec<_> = unusable.problems.iter().take(PROBLEMS).collect();
     with_data(code, unusable.to_string(), &json!({ "problems": problems }))
 }
 
 /// A wish that cannot be done without a model, or not at all.
-pub fn refused(refusal: &customize::Refusal) -> Fault {
+pub(crate) fn refused(refusal: &customize::Refusal) -> Fault {
     let data = json!({ "alternatives": refusal.alternatives });
     with_data(code::CUSTOMIZATION_FAILED, refusal.message.clone(), &data)
 }
 
 /// Code of a model that the checker refused to the end.
-pub fn check_failed(reason: &str, refusals: &[Refusal]) -> Fault {
+pub(crate) fn check_failed(reason: &str, refusals: &[Refusal]) -> Fault {
     with_data(
         code::CUSTOMIZATION_FAILED,
         format!("{reason} Nothing was changed."),
@@ -38,24 +38,24 @@ pub fn check_failed(reason: &str, refusals: &[Refusal]) -> Fault {
     )
 }
 
-pub fn customization_failed(reason: impl Into<String>) -> Fault {
+pub(crate) fn customization_failed(reason: impl Into<String>) -> Fault {
     Fault::new(code::CUSTOMIZATION_FAILED, reason)
 }
 
-pub fn generation_failed(reason: impl Into<String>) -> Fault {
+pub(crate) fn generation_failed(reason: impl Into<String>) -> Fault {
     Fault::new(code::GENERATION_FAILED, reason)
 }
 
-pub fn too_large(reason: impl Into<String>) -> Fault {
+pub(crate) fn too_large(reason: impl Into<String>) -> Fault {
     Fault::new(code::CONTEXT_TOO_LARGE, reason)
 }
 
-pub fn rate_limited() -> Fault {
+pub(crate) fn rate_limited() -> Fault {
     Fault::new(code::RATE_LIMITED, "Too many requests are waiting. Wait for answers and send it again.")
 }
 
 /// A failure of the engine or of the model while customizing.
-pub fn failure(failure: &Failure) -> Fault {
+pub(crate) fn failure(failure: &Failure) -> Fault {
     match failure.kind {
         FailureKind::Internal => Fault::internal(failure.to_string()),
         _ => customization_failed(format!("{failure} Nothing was changed.")),

@@ -1,6 +1,6 @@
 //! The contract's messages as they are written. Plain data: no rule of the contract is decided here.
 //!
-//! Invariant: whatever a host adds is passed over; what it leaves out has the contract's default.
+//! Invariant: unknown members are ignored; missing members have the contract's default.
 
 use rpc::Id;
 use serde::{Deserialize, Serialize};
@@ -8,27 +8,27 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The names of the methods.
-pub mod method {
-    pub const INITIALIZE: &str = "initialize";
-    pub const GENERATE: &str = "generate";
-    pub const CUSTOMIZE: &str = "customize";
-    pub const CHAT: &str = "chat";
-    pub const EXIT: &str = "exit";
-    pub const STREAM_CHUNK: &str = "stream/chunk";
+pub(crate) mod method {
+    pub(crate) const INITIALIZE: &str = "initialize";
+    pub(crate) const GENERATE: &str = "generate";
+    pub(crate) const CUSTOMIZE: &str = "customize";
+    pub(crate) const CHAT: &str = "chat";
+    pub(crate) const EXIT: &str = "exit";
+    pub(crate) const STREAM_CHUNK: &str = "stream/chunk";
 }
 
 /// The codes beside those of JSON-RPC itself.
-pub mod code {
-    pub const GENERATION_FAILED: i64 = -32000;
-    pub const CUSTOMIZATION_FAILED: i64 = -32001;
-    pub const SPEC_INVALID: i64 = -32002;
-    pub const CONTEXT_TOO_LARGE: i64 = -32003;
-    pub const RATE_LIMITED: i64 = -32004;
+pub(crate) mod code {
+    pub(crate) const GENERATION_FAILED: i64 = -32000;
+    pub(crate) const CUSTOMIZATION_FAILED: i64 = -32001;
+    pub(crate) const SPEC_INVALID: i64 = -32002;
+    pub(crate) const CONTEXT_TOO_LARGE: i64 = -32003;
+    pub(crate) const RATE_LIMITED: i64 = -32004;
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct InitializeParams {
+pub(crate) struct InitializeParams {
     pub client_name: Option<String>,
     pub client_version: Option<String>,
     pub capabilities: Option<ClientCapabilities>,
@@ -36,13 +36,13 @@ pub struct InitializeParams {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ClientCapabilities {
+pub(crate) struct ClientCapabilities {
     pub streaming: Option<bool>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct InitializeResult {
+pub(crate) struct InitializeResult {
     pub server_name: &'static str,
     pub server_version: &'static str,
     pub capabilities: ServerCapabilities,
@@ -50,14 +50,14 @@ pub struct InitializeResult {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ServerCapabilities {
+pub(crate) struct ServerCapabilities {
     pub code_generation: bool,
     pub customization: bool,
     pub streaming: bool,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct GenerateParams<'a> {
+pub(crate) struct GenerateParams<'a> {
     /// The host's NormalizedSpec, or a raw document as a text or an object.
     #[serde(borrow, default)]
     pub spec: Option<&'a RawValue>,
@@ -71,7 +71,7 @@ pub struct GenerateParams<'a> {
 
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct GenerateOptions {
+pub(crate) struct GenerateOptions {
     pub layout: Option<String>,
     pub include_auth: Option<bool>,
     pub pagination: Option<bool>,
@@ -79,7 +79,7 @@ pub struct GenerateOptions {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct GenerateResult {
+pub(crate) struct GenerateResult {
     pub code: String,
     pub component_count: usize,
     pub description: String,
@@ -88,7 +88,7 @@ pub struct GenerateResult {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StreamChunk<'a> {
+pub(crate) struct StreamChunk<'a> {
     pub request_id: &'a Id,
     pub chunk: &'a str,
     pub done: bool,
@@ -97,7 +97,7 @@ pub struct StreamChunk<'a> {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct CustomizeParams<'a> {
+pub(crate) struct CustomizeParams<'a> {
     pub current_code: String,
     pub prompt: String,
     #[serde(borrow, default)]
@@ -107,7 +107,7 @@ pub struct CustomizeParams<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Message {
+pub(crate) struct Message {
     #[serde(default)]
     pub role: String,
     #[serde(default)]
@@ -117,23 +117,23 @@ pub struct Message {
 /// What `customize` answers: changed code, or a question.
 #[derive(Debug, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
-pub enum CustomizeResult {
+pub(crate) enum CustomizeResult {
     Changed { code: String, description: String, assumptions: Vec<String>, clarification_needed: bool },
     Clarify { code: (), clarification_needed: bool, question: String, options: Vec<String> },
 }
 
 impl CustomizeResult {
-    pub fn changed(code: String, description: String, assumptions: Vec<String>) -> Self {
+    pub(crate) fn changed(code: String, description: String, assumptions: Vec<String>) -> Self {
         Self::Changed { code, description, assumptions, clarification_needed: false }
     }
 
-    pub fn clarify(question: String, options: Vec<String>) -> Self {
+    pub(crate) fn clarify(question: String, options: Vec<String>) -> Self {
         Self::Clarify { code: (), clarification_needed: true, question, options }
     }
 }
 
 #[derive(Debug, Deserialize)]
-pub struct ChatParams {
+pub(crate) struct ChatParams {
     pub message: String,
     #[serde(default)]
     pub context: Option<ChatContext>,
@@ -141,13 +141,13 @@ pub struct ChatParams {
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ChatContext {
+pub(crate) struct ChatContext {
     pub has_active_spec: bool,
     pub has_active_interface: bool,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct ChatResult {
+pub(crate) struct ChatResult {
     pub message: String,
     pub suggestions: Vec<String>,
 }

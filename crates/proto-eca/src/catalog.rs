@@ -9,7 +9,7 @@ use crate::serve::Server;
 use crate::wire::method;
 
 /// Models, behaviors and defaults in both vocabularies.
-pub fn tell_config(server: &mut Server, catalog: &Catalog) {
+pub(crate) fn tell_config(server: &mut Server, catalog: &Catalog) {
     let models: Vec<&str> = catalog.models.iter().map(|model| model.id.as_str()).collect();
     let agents: Vec<&str> = catalog.behaviors.iter().map(|name| agent_name(name)).collect();
     let mut chat = json!({
@@ -33,7 +33,7 @@ pub fn tell_config(server: &mut Server, catalog: &Catalog) {
 }
 
 /// The list of models changed; what the user selected stays.
-pub fn tell_models(server: &mut Server, catalog: Catalog) {
+pub(crate) fn tell_models(server: &mut Server, catalog: Catalog) {
     let models: Vec<&str> = catalog.models.iter().map(|model| model.id.as_str()).collect();
     let mut chat = json!({"models": models});
     if server.catalog.default_model.is_none()
@@ -45,11 +45,11 @@ pub fn tell_models(server: &mut Server, catalog: Catalog) {
     server.catalog = catalog;
 }
 
-pub fn agent_name(behavior: &str) -> &str {
+pub(crate) fn agent_name(behavior: &str) -> &str {
     if behavior == "agent" { "code" } else { behavior }
 }
 
-pub fn tell_servers(server: &mut Server, servers: &[ToolServer]) {
+pub(crate) fn tell_servers(server: &mut Server, servers: &[ToolServer]) {
     for tool_server in servers {
         let params = tool_server_params(tool_server);
         server.notify(method::SERVER_UPDATED, &params);

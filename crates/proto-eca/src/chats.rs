@@ -11,7 +11,7 @@ use crate::dispatch::{fail, session_of};
 use crate::serve::Server;
 use crate::wire::{ChatParams, method};
 
-pub async fn list(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
+pub(crate) async fn list(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
     let filter = ListFilter { limit: params.limit, ..ListFilter::default() };
     server
         .engine
@@ -32,7 +32,7 @@ fn summary(chat: &SessionSummary) -> Value {
     })
 }
 
-pub async fn open(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
+pub(crate) async fn open(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
     let Some(session) = session_of(&params) else {
         return fail(responder, Fault::new(Fault::INVALID_PARAMS, "chatId is missing."));
     };
@@ -53,7 +53,7 @@ pub async fn open(server: &mut Server, params: ChatParams, responder: Option<Res
 }
 
 /// A chat of its own that begins with what another one defers, also one that another process writes.
-pub async fn fork(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
+pub(crate) async fn fork(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
     let Some(session) = session_of(&params) else {
         return fail(responder, Fault::new(Fault::INVALID_PARAMS, "chatId is missing."));
     };

@@ -23,7 +23,7 @@ use crate::wire::{self, ChatParams, InitializeParams, method};
 const REFUSED: i64 = -32000;
 const NOT_INITIALIZED: i64 = -32002;
 
-pub async fn handle_message(server: &mut Server, message: Inbound) {
+pub(crate) async fn handle_message(server: &mut Server, message: Inbound) {
     let Inbound { method, params, responder } = message;
     let params = params.as_deref().map_or("null", |raw| raw.get());
     let value = match serde_json::from_str(params) {
@@ -94,7 +94,7 @@ async fn initialize(server: &mut Server, value: Value, responder: Option<Respond
         );
     }
     if let Some(pid) = params.process_id.and_then(|pid| u32::try_from(pid).ok()) {
-        let _ = server.outside.parent.send(pid);
+        let _ = server.options.parent.send(pid);
     }
     server.draft = is_draft(&params);
     let abilities = abilities(&params, server.draft);

@@ -1,4 +1,4 @@
-//! The draft protocol (seed 000): one projection more for clients that speak it, and its prompt response.
+//! The draft protocol (2025): one projection more for clients that speak it, and its prompt response.
 //!
 //! The draft has no approvals: a change that policy allows was applied and says `manualApproval: false`; one that needs
 //! approval comes whole with `manualApproval: true` for the client to apply.
@@ -17,14 +17,14 @@ use crate::wire::Out;
 
 /// What a draft client has been shown.
 #[derive(Default)]
-pub struct DraftProjection {
+pub(crate) struct DraftProjection {
     sent: HashMap<ItemId, usize>,
     tokens: u64,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DraftContent<'a> {
+pub(crate) struct DraftContent<'a> {
     pub chat_id: &'a str,
     pub content: DraftBody<'a>,
     pub is_complete: bool,
@@ -34,13 +34,13 @@ pub struct DraftContent<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Metadata {
+pub(crate) struct Metadata {
     pub tokens_used: u64,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum DraftBody<'a> {
+pub(crate) enum DraftBody<'a> {
     Text {
         text: Cow<'a, str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -55,14 +55,14 @@ pub enum DraftBody<'a> {
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct CodeBlock<'a> {
+pub(crate) struct CodeBlock<'a> {
     pub code: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<&'a str>,
 }
 
 impl DraftProjection {
-    pub fn project<'a>(&mut self, event: &'a Event) -> Vec<Out<'a>> {
+    pub(crate) fn project<'a>(&mut self, event: &'a Event) -> Vec<Out<'a>> {
         let chat = event.session.as_ref().map_or("", |session| session.as_str());
         match &event.body {
             EventBody::Delta(delta) if delta.channel == Channel::Text => {

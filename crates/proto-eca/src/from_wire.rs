@@ -1,4 +1,4 @@
-//! From ECA's words to ours. Pure.
+//! Converts ECA's types to the domain's. Pure.
 //!
 //! Invariant: `agent` and `code` are one behavior, kebab-case and camelCase one key, a path or a file URI one path.
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::wire::{self, LinePosition};
 
 /// Rewrites `request-id` to `requestId`, everywhere but inside configuration.
-pub fn camel_case(value: Value) -> Value {
+pub(crate) fn camel_case(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
             map.into_iter()
@@ -51,7 +51,7 @@ fn camel_key(key: String) -> String {
 }
 
 /// A file URI, percent-encoded or not, or a plain path.
-pub fn path(uri: &str) -> PathBuf {
+pub(crate) fn path(uri: &str) -> PathBuf {
     let Some(rest) = uri.strip_prefix("file://") else { return trimmed(uri) };
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);
     let decoded = percent_decode(rest);
@@ -86,12 +86,12 @@ fn percent_decode(text: &str) -> String {
 }
 
 /// The behavior a client means by either of its two fields.
-pub fn behavior(behavior: Option<String>, agent: Option<String>) -> Option<String> {
+pub(crate) fn behavior(behavior: Option<String>, agent: Option<String>) -> Option<String> {
     let name = agent.or(behavior).filter(|name| !name.is_empty())?;
     Some(if name == "code" { "agent".to_owned() } else { name })
 }
 
-pub fn settings(params: &wire::ChatParams) -> SessionSettings {
+pub(crate) fn settings(params: &wire::ChatParams) -> SessionSettings {
     SessionSettings {
         title: params.title.clone(),
         model: params.model.clone(),
@@ -102,7 +102,7 @@ pub fn settings(params: &wire::ChatParams) -> SessionSettings {
 }
 
 /// The draft's file may carry the cursor, which is a context of its own.
-pub fn contexts(all: Vec<wire::Context>) -> Vec<Context> {
+pub(crate) fn contexts(all: Vec<wire::Context>) -> Vec<Context> {
     let both = |one: wire::Context| {
         let cursor = one.cursor.filter(|_| one.kind == "file").zip(one.path.as_deref().map(path));
         let cursor = cursor.map(|(at, path)| {
@@ -114,8 +114,8 @@ pub fn contexts(all: Vec<wire::Context>) -> Vec<Context> {
     all.into_iter().flat_map(both).collect()
 }
 
-/// `None`: a kind that nobody knows, or one without what it needs.
-pub fn context(context: wire::Context) -> Option<Context> {
+/// `None`: an unknown kind, or one that lacks a member it needs.
+pub(crate) fn context(context: wire::Context) -> Option<Context> {
     let place = context.path.as_deref().map(path);
     Some(match context.kind.as_str() {
         "file" => Context::File { path: place?, lines: lines(&context) },
@@ -153,12 +153,12 @@ fn lines(context: &wire::Context) -> Option<(u32, u32)> {
     range.or(selection)
 }
 
-/// 1-based by the protocol; a seed-era client counts characters from 0.
-pub fn position(position: LinePosition) -> Position {
+/// 1-based by the protocol; clients of 2025 count characters from 0.
+pub(crate) fn position(position: LinePosition) -> Position {
     Position { line: position.line.max(1), character: position.character }
 }
 
-pub fn diagnostic(diagnostic: wire::Diagnostic) -> domain::host::Diagnostic {
+pub(crate) fn diagnostic(diagnostic: wire::Diagnostic) -> domain::host::Diagnostic {
     domain::host::Diagnostic {
         path: path(&diagnostic.uri),
         severity: diagnostic.severity.unwrap_or_else(|| "error".into()),

@@ -20,7 +20,7 @@ use crate::serve::Server;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub struct PendingLogins {
+pub(crate) struct PendingLogins {
     /// Providers that have answered.
     proven: HashSet<String>,
     waiting: HashMap<SessionId, Waiting>,
@@ -40,7 +40,7 @@ struct Waiting {
 
 /// Responds now where no provider is asked or it is known to answer, else with its verdict. `hold`: nothing of the chat is
 /// shown before.
-pub fn respond(
+pub(crate) fn respond(
     server: &mut Server,
     chat: SessionId,
     accepted: Accepted,
@@ -64,7 +64,7 @@ pub fn respond(
 }
 
 /// No verdict will come: every response leaves.
-pub fn end(server: &mut Server) {
+pub(crate) fn end(server: &mut Server) {
     let chats: Vec<SessionId> = server.pending_logins.waiting.keys().cloned().collect();
     for chat in chats {
         release(server, &chat, "prompting");
@@ -72,7 +72,7 @@ pub fn end(server: &mut Server) {
 }
 
 /// Looks at an event before it is shown. True: it is shown later.
-pub fn defers(server: &mut Server, event: &Event) -> bool {
+pub(crate) fn defers(server: &mut Server, event: &Event) -> bool {
     if server.pending_logins.waiting.is_empty() {
         return false;
     }

@@ -11,7 +11,7 @@ use crate::pending_logins;
 use crate::serve::Server;
 use crate::wire::{PromptParams, method};
 
-pub async fn prompt(server: &mut Server, value: Value, responder: Option<Responder>) {
+pub(crate) async fn prompt(server: &mut Server, value: Value, responder: Option<Responder>) {
     let is_there = |name: &str| value.get(name).is_some_and(Value::is_array);
     let speaks_draft = is_there("context") && !is_there("contexts");
     let params: PromptParams = match decode(value) {

@@ -1,4 +1,4 @@
-//! What can be added to a prompt: contexts, files, slash commands.
+//! Completion in a prompt: contexts, files, slash commands.
 
 use domain::Command;
 use domain::command::{Context, ContextQuery, SlashCommand, SlashOrigin};
@@ -10,7 +10,12 @@ use crate::from_wire;
 use crate::serve::Server;
 use crate::wire::ChatParams;
 
-pub async fn contexts(server: &mut Server, method: &str, params: ChatParams, responder: Option<Responder>) {
+pub(crate) async fn contexts(
+    server: &mut Server,
+    method: &str,
+    params: ChatParams,
+    responder: Option<Responder>,
+) {
     let kind = if method == "chat/queryFiles" { ContextQuery::Files } else { ContextQuery::All };
     let session = session_of(&params);
     let chat = session.clone();
@@ -70,7 +75,7 @@ fn context(context: &Context) -> Value {
     }
 }
 
-pub async fn slash_commands(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
+pub(crate) async fn slash_commands(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
     let session = session_of(&params);
     let chat = session.clone();
     let query = params.query.unwrap_or_default();
@@ -93,7 +98,7 @@ fn command(command: &SlashCommand) -> Value {
         SlashOrigin::McpPrompt => "mcpPrompt",
         SlashOrigin::Custom => "custom-prompt",
     };
-    // Seed 002 writes the kind of MCP prompts with a dash.
+    // The published protocol writes this kind with a dash.
     let kind = if kind == "mcpPrompt" { "mcp-prompt" } else { kind };
     let arguments: Vec<Value> = command
         .arguments

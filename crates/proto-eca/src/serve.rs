@@ -24,9 +24,9 @@ use crate::to_wire::Projection;
 use crate::wire::{self, Out, method};
 
 /// How long the last words may take to be written.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// A person may take this long to answer a question in the editor.
-const QUESTION: Duration = Duration::from_secs(24 * 3600);
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// What the connection tells the program around it.
 pub struct ServeOptions {
@@ -35,7 +35,7 @@ pub struct ServeOptions {
 }
 
 /// Serves until the input ends or `exit` comes.
-pub async fn serve(engine: Engine, transport: Transport, outside: ServeOptions) -> std::io::Result<()> {
+pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) -> std::io::Result<()> {
     let settings = PeerOptions {
         cancel: Some(rpc::CancelMethod { method: "$/cancelRequest", parameter: "id" }),
         ..PeerOptions::header()
@@ -44,7 +44,7 @@ pub async fn serve(engine: Engine, transport: Transport, outside: ServeOptions) 
     let mut server = Server {
         engine: FrontendLink::new(engine),
         client: Backlog::new(peer.outgoing()),
-        outside,
+        options,
         chats: HashMap::new(),
         catalog: Catalog::default(),
         hello: None,
@@ -54,8 +54,8 @@ pub async fn serve(engine: Engine, transport: Transport, outside: ServeOptions) 
     };
     server.run(inbox, peer.ended()).await;
     // Who closed its side may still wait for answers.
-    let _ = tokio::time::timeout(LAST_WORDS, peer.answered()).await;
-    peer.close(LAST_WORDS).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, peer.answered()).await;
+    peer.close(CLOSE_TIMEOUT).await;
     Ok(())
 }
 
@@ -64,11 +64,11 @@ enum ChatProjection {
     Draft(DraftProjection),
 }
 
-pub struct Server {
+pub(crate) struct Server {
     /// Attached from `initialize` on.
     pub engine: FrontendLink<Server>,
     client: Backlog,
-    pub outside: ServeOptions,
+    pub options: ServeOptions,
     chats: HashMap<SessionId, ChatProjection>,
     pub catalog: Catalog,
     /// What the client said it can and where it works.
@@ -84,7 +84,7 @@ impl Server {
     async fn run(&mut self, mut inbox: mpsc::Receiver<Inbound>, ended: impl Future<Output = End>) {
         let mut ended = std::pin::pin!(ended);
         while !self.over {
-            match self.engine.next(&mut inbox, self.client.full(), &mut ended).await {
+            match self.engine.next(&mut inbox, self.client.wait_for_room(), &mut ended).await {
                 FrontendEvent::Reply(then) => then(self),
                 FrontendEvent::Message(message) => crate::dispatch::handle_message(self, message).await,
                 FrontendEvent::Host(request) => self.host_call(request),
@@ -97,33 +97,38 @@ impl Server {
         self.engine.post(Command::Detach).await;
     }
 
-    pub fn has_chats(&self) -> bool {
+    pub(crate) fn has_chats(&self) -> bool {
         !self.chats.is_empty()
     }
 
-    pub fn knows(&self, session: &SessionId) -> bool {
+    pub(crate) fn knows(&self, session: &SessionId) -> bool {
         self.chats.contains_key(session)
     }
 
     /// Shows what happens in a chat from fact `after` on.
-    pub fn follow(&mut self, session: SessionId, after: u64) {
+    pub(crate) fn follow(&mut self, session: SessionId, after: u64) {
         self.learn(&session);
         self.engine.follow(session, after);
     }
 
     /// From now on the chat is one of this connection's.
-    pub fn learn(&mut self, session: &SessionId) {
+    pub(crate) fn learn(&mut self, session: &SessionId) {
         let draft = self.draft;
         self.chats.entry(session.clone()).or_insert_with(|| new_projection(draft));
     }
 
-    pub fn forget(&mut self, session: &SessionId) {
+    pub(crate) fn forget(&mut self, session: &SessionId) {
         self.chats.remove(session);
         self.engine.forget(session);
     }
 
     /// Shows stored facts, and what comes after them. Of turns that went well only the last one's state is told.
-    pub fn replay(&mut self, session: &SessionId, facts: Vec<std::sync::Arc<domain::Recorded>>, newest: u64) {
+    pub(crate) fn replay(
+        &mut self,
+        session: &SessionId,
+        facts: Vec<std::sync::Arc<domain::Recorded>>,
+        newest: u64,
+    ) {
         self.chats.insert(session.clone(), new_projection(self.draft));
         let facts = domain::replay::visible_facts(facts);
         let last = |is: fn(&Fact) -> bool| facts.iter().rposition(|recorded| is(&recorded.fact));
@@ -143,7 +148,7 @@ impl Server {
     }
 
     /// The ask that waits on a tool call of a chat.
-    pub fn ask_of(&self, session: &SessionId, call: &str) -> Option<domain::AskId> {
+    pub(crate) fn ask_of(&self, session: &SessionId, call: &str) -> Option<domain::AskId> {
         let id = domain::ItemId::parse(call)?;
         match self.chats.get(session)? {
             ChatProjection::Current(projection) => projection.asks.get(&id).copied(),
@@ -151,7 +156,7 @@ impl Server {
         }
     }
 
-    pub fn show(&mut self, event: &Event) {
+    pub(crate) fn show(&mut self, event: &Event) {
         if pending_logins::defers(self, event) {
             return;
         }
@@ -186,18 +191,18 @@ impl Server {
     }
 
     /// Tells the client something, after everything before it.
-    pub fn notify<P: serde::Serialize + ?Sized>(&mut self, method: &'static str, params: &P) {
+    pub(crate) fn notify<P: serde::Serialize + ?Sized>(&mut self, method: &'static str, params: &P) {
         if let Err(error) = self.client.notify(method, params) {
             tracing::error!(%error, method, "a notification could not be written");
         }
     }
 
     /// Answers after everything that was notified before.
-    pub fn respond(&mut self, responder: Option<Responder>, result: Value) {
+    pub(crate) fn respond(&mut self, responder: Option<Responder>, result: Value) {
         self.respond_with(responder, Ok(result));
     }
 
-    pub fn respond_with(&mut self, responder: Option<Responder>, outcome: Result<Value, Failure>) {
+    pub(crate) fn respond_with(&mut self, responder: Option<Responder>, outcome: Result<Value, Failure>) {
         if let Some(responder) = responder {
             let outcome = outcome.map_err(|failure| crate::dispatch::fault(&failure));
             self.client.respond(responder, outcome);
@@ -250,7 +255,7 @@ impl Server {
             "chatId": session, "question": text, "options": options, "allowFreeform": freeform,
             "toolCallId": ask.item.map(|item| item.to_string()),
         });
-        let request = self.client.outgoing().request(method::ASK_QUESTION, &params, QUESTION);
+        let request = self.client.outgoing().request(method::ASK_QUESTION, &params, QUESTION_TIMEOUT);
         let (session, ask) = (session.clone(), ask.id);
         tokio::spawn(async move {
             let answer = match request.decode::<wire::QuestionResult>().await {

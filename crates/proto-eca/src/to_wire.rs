@@ -17,7 +17,7 @@ use crate::wire::{Call, Content, ContentReceived, Limit, Out, Output, Role, Usag
 
 /// What one chat's client has been shown.
 #[derive(Default)]
-pub struct Projection {
+pub(crate) struct Projection {
     items: HashMap<ItemId, Shown>,
     /// Asks that wait, by the call they are about.
     pub asks: HashMap<ItemId, AskId>,
@@ -44,7 +44,7 @@ enum Phase {
 }
 
 impl Projection {
-    pub fn project<'a>(&mut self, event: &'a Event) -> Vec<Out<'a>> {
+    pub(crate) fn project<'a>(&mut self, event: &'a Event) -> Vec<Out<'a>> {
         let mut out = Vec::new();
         let chat = event.session.as_ref().map_or("", |session| session.as_str());
         match &event.body {
@@ -273,12 +273,12 @@ fn system<'a>(chat: &'a str, text: String) -> Out<'a> {
     content(chat, Role::System, Content::Text { text: Cow::Owned(text), content_id: None })
 }
 
-pub fn progress<'a>(chat: &'a str, text: &'a str) -> Out<'a> {
+pub(crate) fn progress<'a>(chat: &'a str, text: &'a str) -> Out<'a> {
     content(chat, Role::System, Content::Progress { state: "running", text: Some(Cow::Borrowed(text)) })
 }
 
 /// The end of every turn, in both vocabularies.
-pub fn finished<'a>(chat: &'a str, out: &mut Vec<Out<'a>>) {
+pub(crate) fn finished<'a>(chat: &'a str, out: &mut Vec<Out<'a>>) {
     out.push(content(chat, Role::System, Content::Progress { state: "finished", text: None }));
     out.push(status(chat, "idle"));
 }
@@ -287,7 +287,7 @@ fn status<'a>(chat: &str, status: &str) -> Out<'a> {
     Out::Plain { method: method::STATUS_CHANGED, params: json!({"chatId": chat, "status": status}) }
 }
 
-pub fn message<'a>(notice: &Notice) -> Out<'a> {
+pub(crate) fn message<'a>(notice: &Notice) -> Out<'a> {
     let level = match notice.level {
         Level::Info => "info",
         Level::Warning => "warning",

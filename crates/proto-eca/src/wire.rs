@@ -1,6 +1,6 @@
 //! ECA's messages as plain data: what is read and what is written, and the names of the methods.
 //!
-//! Knows no engine and no chat. Invariants: what a seed-era or a newer client sends is read by the same types
+//! Knows no engine and no chat. Invariants: the same types read the messages of every generation of clients
 //! (unknown members ignored, `null` and absent alike); costs are strings, statuses numbers, arguments objects,
 //! because real clients break otherwise.
 
@@ -9,27 +9,27 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub mod method {
+pub(crate) mod method {
     //! Names of what we send.
-    pub const CONTENT_RECEIVED: &str = "chat/contentReceived";
-    pub const CHAT_OPENED: &str = "chat/opened";
-    pub const CHAT_CLEARED: &str = "chat/cleared";
-    pub const CHAT_DELETED: &str = "chat/deleted";
-    pub const STATUS_CHANGED: &str = "chat/statusChanged";
-    pub const CONFIG_UPDATED: &str = "config/updated";
-    pub const SERVER_UPDATED: &str = "tool/serverUpdated";
-    pub const SHOW_MESSAGE: &str = "$/showMessage";
-    pub const GET_DIAGNOSTICS: &str = "editor/getDiagnostics";
-    pub const GET_DEFINITION: &str = "editor/getDefinition";
-    pub const GET_REFERENCES: &str = "editor/getReferences";
-    pub const ASK_QUESTION: &str = "chat/askQuestion";
+    pub(crate) const CONTENT_RECEIVED: &str = "chat/contentReceived";
+    pub(crate) const CHAT_OPENED: &str = "chat/opened";
+    pub(crate) const CHAT_CLEARED: &str = "chat/cleared";
+    pub(crate) const CHAT_DELETED: &str = "chat/deleted";
+    pub(crate) const STATUS_CHANGED: &str = "chat/statusChanged";
+    pub(crate) const CONFIG_UPDATED: &str = "config/updated";
+    pub(crate) const SERVER_UPDATED: &str = "tool/serverUpdated";
+    pub(crate) const SHOW_MESSAGE: &str = "$/showMessage";
+    pub(crate) const GET_DIAGNOSTICS: &str = "editor/getDiagnostics";
+    pub(crate) const GET_DEFINITION: &str = "editor/getDefinition";
+    pub(crate) const GET_REFERENCES: &str = "editor/getReferences";
+    pub(crate) const ASK_QUESTION: &str = "chat/askQuestion";
 }
 
 // What clients send.
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct InitializeParams {
+pub(crate) struct InitializeParams {
     pub process_id: Option<i64>,
     pub client_info: Option<ClientInfo>,
     pub initialization_options: Option<Value>,
@@ -39,20 +39,20 @@ pub struct InitializeParams {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ClientInfo {
+pub(crate) struct ClientInfo {
     pub name: Option<String>,
     pub version: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Capabilities {
+pub(crate) struct Capabilities {
     pub code_assistant: Option<CodeAssistant>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct CodeAssistant {
+pub(crate) struct CodeAssistant {
     pub chat_capabilities: Option<ChatCapabilities>,
     pub editor: Option<EditorCapabilities>,
     // Only the draft protocol has these.
@@ -63,26 +63,26 @@ pub struct CodeAssistant {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ChatCapabilities {
+pub(crate) struct ChatCapabilities {
     pub ask_question: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct EditorCapabilities {
+pub(crate) struct EditorCapabilities {
     pub diagnostics: Option<bool>,
     pub definition: Option<bool>,
     pub references: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct WorkspaceFolder {
+pub(crate) struct WorkspaceFolder {
     pub uri: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct PromptParams {
+pub(crate) struct PromptParams {
     pub chat_id: Option<String>,
     pub message: String,
     pub model: Option<String>,
@@ -95,10 +95,10 @@ pub struct PromptParams {
     pub context: Option<Vec<Context>>,
 }
 
-/// Every context of the draft, the seeds and today's clients; `kind` says which members count.
+/// Every context of the three generations of clients; `kind` says which members count.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Context {
+pub(crate) struct Context {
     #[serde(rename = "type")]
     pub kind: String,
     pub path: Option<String>,
@@ -120,26 +120,26 @@ pub struct Context {
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, Serialize)]
-pub struct LinesRange {
+pub(crate) struct LinesRange {
     pub start: u32,
     pub end: u32,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Selection {
+pub(crate) struct Selection {
     pub start_line: u32,
     pub end_line: u32,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, Serialize)]
-pub struct LinePosition {
+pub(crate) struct LinePosition {
     pub line: u32,
     pub character: u32,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, Serialize)]
-pub struct Range {
+pub(crate) struct Range {
     pub start: LinePosition,
     pub end: LinePosition,
 }
@@ -147,7 +147,7 @@ pub struct Range {
 /// The members of all small requests and notifications about a chat.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ChatParams {
+pub(crate) struct ChatParams {
     pub chat_id: Option<String>,
     pub tool_call_id: Option<String>,
     pub content_id: Option<String>,
@@ -171,7 +171,7 @@ pub struct ChatParams {
 /// A notification on its way to the client.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Out<'a> {
+pub(crate) enum Out<'a> {
     Content(ContentReceived<'a>),
     Draft(crate::draft::DraftContent<'a>),
     Plain { method: &'static str, params: Value },
@@ -179,7 +179,7 @@ pub enum Out<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ContentReceived<'a> {
+pub(crate) struct ContentReceived<'a> {
     pub chat_id: &'a str,
     pub role: Role,
     pub content: Content<'a>,
@@ -187,7 +187,7 @@ pub struct ContentReceived<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Role {
+pub(crate) enum Role {
     User,
     System,
     Assistant,
@@ -195,7 +195,7 @@ pub enum Role {
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Content<'a> {
+pub(crate) enum Content<'a> {
     Text {
         text: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -271,7 +271,7 @@ pub enum Content<'a> {
 
 /// What every tool content has.
 #[derive(Debug, Serialize)]
-pub struct Call<'a> {
+pub(crate) struct Call<'a> {
     pub id: String,
     pub name: Cow<'a, str>,
     pub server: Cow<'a, str>,
@@ -283,7 +283,7 @@ pub struct Call<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Output<'a> {
+pub(crate) struct Output<'a> {
     #[serde(rename = "type")]
     pub kind: &'static str,
     pub text: Cow<'a, str>,
@@ -291,7 +291,7 @@ pub struct Output<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub(crate) struct Usage {
     pub session_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_message_cost: Option<String>,
@@ -305,28 +305,28 @@ pub struct Usage {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Limit {
+pub(crate) struct Limit {
     pub context: u64,
     pub output: u64,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct InitializeResult {
+pub(crate) struct InitializeResult {
     /// Without this string no client opens its chat window.
     pub chat_welcome_message: String,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PromptResult<'a> {
+pub(crate) struct PromptResult<'a> {
     pub chat_id: &'a str,
     pub model: &'a str,
     pub status: &'static str,
 }
 
 /// An empty object, `{}`.
-pub fn empty() -> Value {
+pub(crate) fn empty() -> Value {
     Value::Object(Map::new())
 }
 
@@ -334,7 +334,7 @@ pub fn empty() -> Value {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct DiagnosticsResult {
+pub(crate) struct DiagnosticsResult {
     pub diagnostics: Option<Vec<Diagnostic>>,
     /// Emacs reports its own failures in the result.
     pub status: Option<String>,
@@ -342,7 +342,7 @@ pub struct DiagnosticsResult {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Diagnostic {
+pub(crate) struct Diagnostic {
     pub uri: String,
     #[serde(default)]
     pub severity: Option<String>,
@@ -356,19 +356,19 @@ pub struct Diagnostic {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct LocationsResult {
+pub(crate) struct LocationsResult {
     pub locations: Option<Vec<Location>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Location {
+pub(crate) struct Location {
     pub uri: String,
     pub range: Range,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct QuestionResult {
+pub(crate) struct QuestionResult {
     pub answer: Option<String>,
     pub cancelled: Option<bool>,
 }

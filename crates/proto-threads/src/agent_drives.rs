@@ -1,5 +1,5 @@
-//! The agent drives, as the headings of the document have it: the client streams the user's message to us, and we call
-//! its thread methods.
+//! The agent drives, as the headings of the document have it: the client streams the user's message, and the agent
+//! calls the client's thread methods.
 //!
 //! Chunks form the user's message of a thread. It is complete when the client's entries show it, or after a quiet time.
 //! The answer goes back by `sendMessage`. Invariants: one turn of a thread at a time, in the order of the messages; a
@@ -18,13 +18,13 @@ use crate::to_wire;
 use crate::wire::{self, Message, MessageChunk, Role, ThreadEntry, method};
 
 /// How long a client may take for one of its methods.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most of a user's message that is gathered.
-const LONGEST: usize = 4 << 20;
+const MESSAGE_LIMIT: usize = 4 << 20;
 
 /// A thread of the client.
 #[derive(Default)]
-pub struct Conversation {
+pub(crate) struct ClientThread {
     /// The user's message so far.
     message: String,
     /// Counts chunks, so that a quiet time is that of the last one.
@@ -43,9 +43,9 @@ pub struct Conversation {
     answer: Vec<(ItemId, String)>,
 }
 
-/// Asks the client for its threads: who has them lets us drive. Where it has none, we make the first.
-pub fn look_around(server: &mut Server) {
-    let threads = server.outgoing.request(method::GET_THREADS, &(), PATIENCE);
+/// Asks the client for its threads: a client that has them lets the agent drive. Creates the first where there is none.
+pub(crate) fn request_threads(server: &mut Server) {
+    let threads = server.outgoing.request(method::GET_THREADS, &(), CALL_TIMEOUT);
     server.engine.later(threads.decode::<wire::Threads>(), |server, threads| match threads {
         Ok(threads) => {
             if *server.driver.get_or_insert(Driver::Agent) == Driver::Agent && threads.threads.is_empty() {
@@ -60,7 +60,7 @@ pub fn look_around(server: &mut Server) {
 }
 
 fn create(server: &mut Server) {
-    let created = server.outgoing.request(method::CREATE_THREAD, &(), PATIENCE);
+    let created = server.outgoing.request(method::CREATE_THREAD, &(), CALL_TIMEOUT);
     server.engine.later(created.decode::<wire::Thread>(), |server, created| match created {
         Ok(thread) => open(server, thread.thread_id),
         Err(error) => tracing::debug!(%error, "the client made no thread"),
@@ -68,7 +68,7 @@ fn create(server: &mut Server) {
 }
 
 fn open(server: &mut Server, thread_id: String) {
-    let opened = server.outgoing.request(method::OPEN_THREAD, &wire::Thread { thread_id }, PATIENCE);
+    let opened = server.outgoing.request(method::OPEN_THREAD, &wire::Thread { thread_id }, CALL_TIMEOUT);
     server.engine.later(opened, |_, opened| {
         if let Err(error) = opened {
             tracing::debug!(%error, "the client did not open a thread");
@@ -76,70 +76,70 @@ fn open(server: &mut Server, thread_id: String) {
     });
 }
 
-pub async fn stream_message_chunk(
+pub(crate) async fn stream_message_chunk(
     server: &mut Server,
     params: wire::StreamMessageChunk,
     responder: Responder,
 ) {
     let wire::StreamMessageChunk { thread_id, chunk: MessageChunk::Text { chunk } } = params;
-    if !server.conversations.contains_key(&thread_id) {
-        server.conversations.insert(thread_id.clone(), Conversation::default());
+    if !server.client_threads.contains_key(&thread_id) {
+        server.client_threads.insert(thread_id.clone(), ClientThread::default());
         open(server, thread_id.clone());
     }
     let quiet = server.options.quiet;
-    let Some(conversation) = server.conversations.get_mut(&thread_id) else { return };
-    if conversation.message.len() + chunk.len() > LONGEST {
+    let Some(thread) = server.client_threads.get_mut(&thread_id) else { return };
+    if thread.message.len() + chunk.len() > MESSAGE_LIMIT {
         let sentence = "The message is too long; send it in parts.";
         return responder.fail(rpc::Fault::new(rpc::Fault::INVALID_PARAMS, sentence));
     }
-    conversation.message.push_str(&chunk);
-    conversation.chunks += 1;
-    let chunks = conversation.chunks;
+    thread.message.push_str(&chunk);
+    thread.chunks += 1;
+    let chunks = thread.chunks;
     responder.succeed(&());
-    look_at_entries(server, &thread_id);
+    request_entries(server, &thread_id);
     server.engine.later(tokio::time::sleep(quiet), move |server, ()| {
-        let conversation = server.conversations.get_mut(&thread_id);
-        if conversation.is_some_and(|it| it.chunks == chunks && !it.message.is_empty()) {
+        let thread = server.client_threads.get_mut(&thread_id);
+        if thread.is_some_and(|it| it.chunks == chunks && !it.message.is_empty()) {
             complete(server, &thread_id);
         }
     });
 }
 
 /// Asks the client for the thread's entries, to see whether the message is complete.
-fn look_at_entries(server: &mut Server, thread_id: &str) {
-    let Some(conversation) = server.conversations.get_mut(thread_id) else { return };
-    if conversation.asking || conversation.silent {
+fn request_entries(server: &mut Server, thread_id: &str) {
+    let Some(thread) = server.client_threads.get_mut(thread_id) else { return };
+    if thread.asking || thread.silent {
         return;
     }
-    conversation.asking = true;
-    let chunks = conversation.chunks;
-    let thread = wire::Thread { thread_id: thread_id.to_owned() };
-    let asked = server.outgoing.request(method::GET_THREAD_ENTRIES, &thread, PATIENCE);
+    thread.asking = true;
+    let chunks = thread.chunks;
+    let params = wire::Thread { thread_id: thread_id.to_owned() };
+    let asked = server.outgoing.request(method::GET_THREAD_ENTRIES, &params, CALL_TIMEOUT);
     server.engine.later(asked.decode::<wire::Entries>(), move |server, entries| {
-        let Some(conversation) = server.conversations.get_mut(&thread.thread_id) else { return };
-        conversation.asking = false;
+        let Some(thread) = server.client_threads.get_mut(&params.thread_id) else { return };
+        thread.asking = false;
         match entries {
-            Ok(entries) => conversation.entries = entries.entries,
+            Ok(entries) => thread.entries = entries.entries,
             Err(error) => {
-                conversation.silent = !matches!(error, RequestError::Unexpected(_));
+                thread.silent = !matches!(error, RequestError::Unexpected(_));
                 return;
             }
         }
-        if conversation.shows_message() {
-            complete(server, &thread.thread_id);
-        } else if conversation.chunks != chunks {
-            look_at_entries(server, &thread.thread_id);
+        if thread.shows_message() {
+            complete(server, &params.thread_id);
+        } else if thread.chunks != chunks {
+            request_entries(server, &params.thread_id);
         }
     });
 }
 
-impl Conversation {
+impl ClientThread {
     /// The chat that this thread is.
-    pub fn session(&self) -> Option<&SessionId> {
+    pub(crate) fn session(&self) -> Option<&SessionId> {
         self.session.as_ref()
     }
 
-    pub fn is(&self, session: &SessionId) -> bool {
+    pub(crate) fn is(&self, session: &SessionId) -> bool {
         self.session.as_ref() == Some(session)
     }
 
@@ -151,12 +151,12 @@ impl Conversation {
     }
 
     /// The first words of the user in the client's thread.
-    fn beginning(&self) -> Option<String> {
-        first_words(&self.entries)
+    fn first_user_text(&self) -> Option<String> {
+        first_user_text_of(&self.entries)
     }
 }
 
-fn first_words(entries: &[ThreadEntry]) -> Option<String> {
+fn first_user_text_of(entries: &[ThreadEntry]) -> Option<String> {
     entries.iter().find_map(|entry| match entry {
         ThreadEntry::Message(message) if message.role == Role::User => Some(message.whole()),
         ThreadEntry::Message(_) | ThreadEntry::ReadFile { .. } => None,
@@ -164,41 +164,41 @@ fn first_words(entries: &[ThreadEntry]) -> Option<String> {
 }
 
 fn complete(server: &mut Server, thread_id: &str) {
-    let Some(conversation) = server.conversations.get_mut(thread_id) else { return };
-    let message = std::mem::take(&mut conversation.message);
+    let Some(thread) = server.client_threads.get_mut(thread_id) else { return };
+    let message = std::mem::take(&mut thread.message);
     if !message.trim().is_empty() {
-        conversation.ready.push_back(message);
+        thread.ready.push_back(message);
     }
     next(server, thread_id);
 }
 
 /// Begins the turn of the next message, where none is under way.
 fn next(server: &mut Server, thread_id: &str) {
-    let Some(conversation) = server.conversations.get_mut(thread_id) else { return };
-    if conversation.running {
+    let Some(thread) = server.client_threads.get_mut(thread_id) else { return };
+    if thread.running {
         return;
     }
-    let Some(text) = conversation.ready.pop_front() else { return };
-    conversation.running = true;
-    let begin = Begin {
+    let Some(text) = thread.ready.pop_front() else { return };
+    thread.running = true;
+    let start = TurnStart {
         commands: server.commands.clone(),
         thread: SessionId::new(thread_id),
-        known: conversation.session.clone(),
-        beginning: conversation.beginning(),
-        earlier: earlier(&conversation.entries, &text),
+        known: thread.session.clone(),
+        first_user_text: thread.first_user_text(),
+        earlier: earlier(&thread.entries, &text),
         workspace: vec![server.options.workspace.clone()],
         text,
     };
     let thread_id = thread_id.to_owned();
-    server.engine.later(begin.run(), move |server, begun| match begun {
+    server.engine.later(start.run(), move |server, begun| match begun {
         Ok((info, turn)) => {
             server.follow(&info.id, info.newest);
             if let Some(thread) = server.threads.get_mut(&info.id) {
-                thread.projection.began(turn);
+                thread.projection.mark_own_turn(turn);
             }
-            if let Some(conversation) = server.conversations.get_mut(&thread_id) {
-                conversation.session = Some(info.id);
-                conversation.turn = Some(turn);
+            if let Some(thread) = server.client_threads.get_mut(&thread_id) {
+                thread.session = Some(info.id);
+                thread.turn = Some(turn);
             }
         }
         Err(failure) => send_answer(server, &thread_id, Err(failure)),
@@ -217,8 +217,8 @@ fn earlier(entries: &[ThreadEntry], text: &str) -> Option<String> {
         .iter()
         .map(|entry| match entry {
             ThreadEntry::Message(message) => {
-                let who = if message.role == Role::User { "User" } else { "Assistant" };
-                format!("{who}: {}", message.whole())
+                let speaker = if message.role == Role::User { "User" } else { "Assistant" };
+                format!("{speaker}: {}", message.whole())
             }
             ThreadEntry::ReadFile { path, content } => format!("File {path}:\n{content}"),
         })
@@ -226,21 +226,21 @@ fn earlier(entries: &[ThreadEntry], text: &str) -> Option<String> {
     (!told.is_empty()).then(|| told.join("\n\n"))
 }
 
-/// Everything that the beginning of a turn needs.
-struct Begin {
+/// Everything that the start of a turn needs.
+struct TurnStart {
     commands: Commands,
     thread: SessionId,
     known: Option<SessionId>,
-    beginning: Option<String>,
+    first_user_text: Option<String>,
     earlier: Option<String>,
     workspace: Vec<std::path::PathBuf>,
     text: String,
 }
 
-impl Begin {
+impl TurnStart {
     async fn run(self) -> Result<(SessionInfo, TurnId), Failure> {
         let info = self.chat().await?;
-        // A chat of ours has its history; one that is new here is told what the client's thread holds.
+        // A stored chat has its history; a new one gets the entries of the client's thread as context.
         let is_new = self.known.is_none() && info.newest <= 1;
         let contexts = self
             .earlier
@@ -258,11 +258,11 @@ impl Begin {
             return self.open(Some(known.clone())).await;
         }
         let info = self.open(Some(self.thread.clone())).await?;
-        let (true, Some(beginning)) = (info.newest > 1, &self.beginning) else { return Ok(info) };
+        let (true, Some(first_user_text)) = (info.newest > 1, &self.first_user_text) else { return Ok(info) };
         let facts = domain::replay::read(&self.commands, &info.id).await?;
-        let ours = first_words(&to_wire::entries(facts));
+        let ours = first_user_text_of(&to_wire::entries(facts));
         // Ids of clients are not unique: a chat that began with other words is another one.
-        if ours.is_none_or(|ours| ours == *beginning) { Ok(info) } else { self.open(None).await }
+        if ours.is_none_or(|ours| ours == *first_user_text) { Ok(info) } else { self.open(None).await }
     }
 
     async fn open(&self, id: Option<SessionId>) -> Result<SessionInfo, Failure> {
@@ -272,26 +272,32 @@ impl Begin {
     }
 }
 
-/// Gathers the answer of a turn that a client's chunks began; false where it is none of those.
-pub fn answered(server: &mut Server, session: &SessionId, turn: TurnId, item: ItemId, text: &str) -> bool {
-    let Some((_, conversation)) = of_turn(server, session, turn) else { return false };
-    match conversation.answer.last_mut() {
+/// Collects the answer of a turn that a client's chunks began; false for other turns.
+pub(crate) fn collect_answer(
+    server: &mut Server,
+    session: &SessionId,
+    turn: TurnId,
+    item: ItemId,
+    text: &str,
+) -> bool {
+    let Some((_, thread)) = of_turn(server, session, turn) else { return false };
+    match thread.answer.last_mut() {
         Some((last, answer)) if *last == item => answer.push_str(text),
-        _ => conversation.answer.push((item, text.to_owned())),
+        _ => thread.answer.push((item, text.to_owned())),
     }
     true
 }
 
-pub fn ended(server: &mut Server, session: &SessionId, turn: TurnId, outcome: Result<(), Failure>) {
+pub(crate) fn ended(server: &mut Server, session: &SessionId, turn: TurnId, outcome: Result<(), Failure>) {
     if let Some((thread_id, _)) = of_turn(server, session, turn) {
         let thread_id = thread_id.clone();
         send_answer(server, &thread_id, outcome);
     }
 }
 
-pub fn lost(server: &mut Server, session: &SessionId, failure: Failure) {
+pub(crate) fn lost(server: &mut Server, session: &SessionId, failure: Failure) {
     let under_way = server
-        .conversations
+        .client_threads
         .iter()
         .find(|(_, it)| it.is(session) && it.turn.is_some())
         .map(|(thread_id, _)| thread_id.clone());
@@ -304,28 +310,28 @@ fn of_turn<'a>(
     server: &'a mut Server,
     session: &SessionId,
     turn: TurnId,
-) -> Option<(&'a String, &'a mut Conversation)> {
-    server.conversations.iter_mut().find(|(_, it)| it.turn == Some(turn) && it.is(session))
+) -> Option<(&'a String, &'a mut ClientThread)> {
+    server.client_threads.iter_mut().find(|(_, it)| it.turn == Some(turn) && it.is(session))
 }
 
-/// The answer, or why there is none, as a message of the assistant; then the next message's turn.
+/// Sends the answer or the failure as a message of the assistant; then starts the next message's turn.
 fn send_answer(server: &mut Server, thread_id: &str, outcome: Result<(), Failure>) {
-    let Some(conversation) = server.conversations.get_mut(thread_id) else { return };
-    conversation.turn = None;
+    let Some(thread) = server.client_threads.get_mut(thread_id) else { return };
+    thread.turn = None;
     let mut chunks: Vec<MessageChunk> =
-        conversation.answer.drain(..).map(|(_, text)| MessageChunk::text(text)).collect();
+        thread.answer.drain(..).map(|(_, text)| MessageChunk::text(text)).collect();
     if let Err(failure) = outcome {
         chunks.push(MessageChunk::text(failure.to_string()));
     }
     let message = Message { role: Role::Assistant, chunks };
     let params = wire::SendMessage { thread_id: thread_id.to_owned(), message };
-    let sent = server.outgoing.request(method::SEND_MESSAGE, &params, PATIENCE);
+    let sent = server.outgoing.request(method::SEND_MESSAGE, &params, CALL_TIMEOUT);
     server.engine.later(sent, move |server, sent| {
         if let Err(error) = sent {
             tracing::warn!(%error, "the client did not take the answer");
         }
-        if let Some(conversation) = server.conversations.get_mut(&params.thread_id) {
-            conversation.running = false;
+        if let Some(thread) = server.client_threads.get_mut(&params.thread_id) {
+            thread.running = false;
         }
         next(server, &params.thread_id);
     });

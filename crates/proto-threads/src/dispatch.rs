@@ -1,7 +1,7 @@
-//! The table: the ten methods, whoever calls them, and what becomes of them.
+//! The table: the ten methods and their handlers.
 //!
-//! Invariants: every request is answered; the first call tells who drives; where that is fixed, the methods of the
-//! other reading are unknown.
+//! Invariants: every request is answered; the first call decides which side drives; where that is fixed, the methods
+//! of the other reading are unknown.
 
 use rpc::{Fault, Inbound, Responder};
 use serde::de::DeserializeOwned;
@@ -10,13 +10,13 @@ use crate::serve::{Driver, Server};
 use crate::wire::method;
 use crate::{agent_drives, editor_drives, files};
 
-pub async fn handle_message(server: &mut Server, message: Inbound) {
+pub(crate) async fn handle_message(server: &mut Server, message: Inbound) {
     let Inbound { method, params, responder } = message;
     let Some(responder) = responder else {
         tracing::debug!(method, "a call without an id");
         return;
     };
-    let Some(driver) = caller(&method) else { return responder.method_not_found(&method) };
+    let Some(driver) = driver_for(&method) else { return responder.method_not_found(&method) };
     if server.options.driver.is_some_and(|fixed| fixed != driver) {
         return responder.method_not_found(&method);
     }
@@ -25,24 +25,24 @@ pub async fn handle_message(server: &mut Server, message: Inbound) {
     match method.as_str() {
         method::GET_THREADS => editor_drives::get_threads(server, responder).await,
         method::CREATE_THREAD => editor_drives::create_thread(server, responder).await,
-        method::OPEN_THREAD => with(server, params, responder, editor_drives::open_thread).await,
+        method::OPEN_THREAD => with_params(server, params, responder, editor_drives::open_thread).await,
         method::GET_THREAD_ENTRIES => {
-            with(server, params, responder, editor_drives::get_thread_entries).await;
+            with_params(server, params, responder, editor_drives::get_thread_entries).await;
         }
-        method::SEND_MESSAGE => with(server, params, responder, editor_drives::send_message).await,
+        method::SEND_MESSAGE => with_params(server, params, responder, editor_drives::send_message).await,
         method::STREAM_MESSAGE_CHUNK => {
-            with(server, params, responder, agent_drives::stream_message_chunk).await;
+            with_params(server, params, responder, agent_drives::stream_message_chunk).await;
         }
-        method::READ_TEXT_FILE => with(server, params, responder, files::read_text_file).await,
-        method::READ_BINARY_FILE => with(server, params, responder, files::read_binary_file).await,
-        method::STAT => with(server, params, responder, files::stat).await,
-        method::GLOB_SEARCH => with(server, params, responder, files::glob_search).await,
+        method::READ_TEXT_FILE => with_params(server, params, responder, files::read_text_file).await,
+        method::READ_BINARY_FILE => with_params(server, params, responder, files::read_binary_file).await,
+        method::STAT => with_params(server, params, responder, files::stat).await,
+        method::GLOB_SEARCH => with_params(server, params, responder, files::glob_search).await,
         unknown => responder.method_not_found(unknown),
     }
 }
 
-/// Who drives where the client calls this method; `None`: there is no such method.
-fn caller(method: &str) -> Option<Driver> {
+/// The side that drives when a client calls this method; `None`: there is no such method.
+fn driver_for(method: &str) -> Option<Driver> {
     match method {
         method::GET_THREADS
         | method::CREATE_THREAD
@@ -58,7 +58,7 @@ fn caller(method: &str) -> Option<Driver> {
     }
 }
 
-async fn with<T: DeserializeOwned>(
+async fn with_params<T: DeserializeOwned>(
     server: &mut Server,
     params: &str,
     responder: Responder,

@@ -1,4 +1,4 @@
-//! The editor drives: it lists, makes and opens threads and sends the user's message; we stream the answer to it.
+//! The editor drives: it lists, makes and opens threads and sends the user's message; the agent streams the answer to it.
 //!
 //! Invariant: the response to `sendMessage` is sent once, after every chunk of its turn.
 
@@ -16,9 +16,9 @@ use crate::to_wire;
 use crate::wire::{self, MessageChunk, method};
 
 /// How long a client may take to say whether it takes chunks.
-const CHUNK: Duration = Duration::from_secs(30);
+const CHUNK_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub async fn get_threads(server: &mut Server, responder: Responder) {
+pub(crate) async fn get_threads(server: &mut Server, responder: Responder) {
     let workspace = Some(vec![server.options.workspace.clone()]);
     let filter = ListFilter { workspace, ..ListFilter::default() };
     server
@@ -33,7 +33,7 @@ pub async fn get_threads(server: &mut Server, responder: Responder) {
         .await;
 }
 
-pub async fn create_thread(server: &mut Server, responder: Responder) {
+pub(crate) async fn create_thread(server: &mut Server, responder: Responder) {
     let workspace = Some(vec![server.options.workspace.clone()]);
     server
         .engine
@@ -56,7 +56,7 @@ pub async fn create_thread(server: &mut Server, responder: Responder) {
         .await;
 }
 
-pub async fn open_thread(server: &mut Server, params: wire::Thread, responder: Responder) {
+pub(crate) async fn open_thread(server: &mut Server, params: wire::Thread, responder: Responder) {
     let session = SessionId::new(params.thread_id);
     server
         .engine
@@ -69,9 +69,9 @@ pub async fn open_thread(server: &mut Server, params: wire::Thread, responder: R
         .await;
 }
 
-pub async fn get_thread_entries(server: &mut Server, params: wire::Thread, responder: Responder) {
+pub(crate) async fn get_thread_entries(server: &mut Server, params: wire::Thread, responder: Responder) {
     let commands = server.commands.clone();
-    let reads = server.reads.of(&params.thread_id);
+    let reads = server.reads.entries_of(&params.thread_id);
     let session = SessionId::new(params.thread_id);
     let read = async move {
         let facts = domain::replay::read(&commands, &session).await?;
@@ -83,8 +83,8 @@ pub async fn get_thread_entries(server: &mut Server, params: wire::Thread, respo
     server.engine.later(read, |_, entries| respond(responder, entries));
 }
 
-pub async fn send_message(server: &mut Server, params: wire::SendMessage, responder: Responder) {
-    let text = match from_wire::words(&params.message) {
+pub(crate) async fn send_message(server: &mut Server, params: wire::SendMessage, responder: Responder) {
+    let text = match from_wire::user_text(&params.message) {
         Ok(text) => text,
         Err(fault) => return responder.fail(fault),
     };
@@ -100,17 +100,17 @@ pub async fn send_message(server: &mut Server, params: wire::SendMessage, respon
             Ok((info, accepted)) => {
                 server.follow(&info.id, info.newest);
                 if let Some(thread) = server.threads.get_mut(&info.id) {
-                    thread.projection.began(accepted.turn);
+                    thread.projection.mark_own_turn(accepted.turn);
                     thread.waiting.insert(accepted.turn, responder);
                 }
             }
-            Err(failure) => responder.fail(from_wire::fault(&failure)),
+            Err(failure) => responder.fail(from_wire::fault_of(&failure)),
         },
     );
 }
 
 /// Sends more of an answer. It is not waited for: a client may answer chunks when it likes, or never.
-pub fn stream(server: &mut Server, session: &SessionId, item: ItemId, mut text: String) {
+pub(crate) fn stream(server: &mut Server, session: &SessionId, item: ItemId, mut text: String) {
     let Some(thread) = server.threads.get_mut(session) else { return };
     if server.chunks == Chunks::Refused {
         return;
@@ -119,7 +119,7 @@ pub fn stream(server: &mut Server, session: &SessionId, item: ItemId, mut text: 
         text.insert_str(0, "\n\n");
     }
     let chunk = wire::StreamMessageChunk { thread_id: session.to_string(), chunk: MessageChunk::text(text) };
-    let request = server.outgoing.request(method::STREAM_MESSAGE_CHUNK, &chunk, CHUNK);
+    let request = server.outgoing.request(method::STREAM_MESSAGE_CHUNK, &chunk, CHUNK_TIMEOUT);
     if server.chunks == Chunks::Unknown {
         server.engine.later(request, |server, taken| match taken {
             Ok(_) => server.chunks = Chunks::Taken,
@@ -129,7 +129,7 @@ pub fn stream(server: &mut Server, session: &SessionId, item: ItemId, mut text: 
     }
 }
 
-pub fn ended(server: &mut Server, session: &SessionId, turn: TurnId, outcome: Result<(), Failure>) {
+pub(crate) fn ended(server: &mut Server, session: &SessionId, turn: TurnId, outcome: Result<(), Failure>) {
     let Some(thread) = server.threads.get_mut(session) else { return };
     thread.last = None;
     if let Some(responder) = thread.waiting.remove(&turn) {
@@ -137,14 +137,14 @@ pub fn ended(server: &mut Server, session: &SessionId, turn: TurnId, outcome: Re
     }
 }
 
-pub fn lost(server: &mut Server, session: &SessionId, failure: &Failure) {
+pub(crate) fn lost(server: &mut Server, session: &SessionId, failure: &Failure) {
     let Some(thread) = server.threads.get_mut(session) else { return };
     thread.last = None;
     for (_, responder) in thread.waiting.drain() {
-        responder.fail(from_wire::fault(failure));
+        responder.fail(from_wire::fault_of(failure));
     }
 }
 
-pub fn respond<T: Serialize>(responder: Responder, outcome: Result<T, Failure>) {
-    responder.respond(outcome.map_err(|failure: Failure| -> Fault { from_wire::fault(&failure) }));
+pub(crate) fn respond<T: Serialize>(responder: Responder, outcome: Result<T, Failure>) {
+    responder.respond(outcome.map_err(|failure: Failure| -> Fault { from_wire::fault_of(&failure) }));
 }

@@ -1,7 +1,7 @@
-//! Files, both ways: the client's for our tools, and the workspace's for a client that asks us.
+//! Files, both ways: the client's for the tools, and the workspace's for a client that asks for them.
 //!
-//! Invariants: what a client asks for is read under the same path policy as our tools; a client that does not have a
-//! method is not asked again, and our tools then go by their own disk; what is remembered of reads is bounded.
+//! Invariants: a client reads files under the same path policy as the tools; a client that lacks a method is not
+//! asked again, and the tools then use the disk; the remembered reads are bounded.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -19,12 +19,12 @@ use crate::from_wire;
 use crate::serve::{Server, is_unknown_method};
 use crate::wire::{self, ThreadEntry, method};
 
-/// The most text of files that is remembered for the entries of threads.
+/// How many bytes of file text are remembered for the entries of threads.
 const REMEMBERED: usize = 8 << 20;
 
 /// Text files that the client read in its threads, for as long as the connection lasts.
 #[derive(Default)]
-pub struct Reads {
+pub(crate) struct Reads {
     all: VecDeque<Read>,
     bytes: usize,
 }
@@ -37,7 +37,7 @@ struct Read {
 }
 
 impl Reads {
-    fn note(&mut self, read: Read) {
+    fn remember(&mut self, read: Read) {
         self.bytes += read.content.len();
         self.all.push_back(read);
         while self.bytes > REMEMBERED {
@@ -47,7 +47,7 @@ impl Reads {
     }
 
     /// The entries of a thread and when they came to be, oldest first.
-    pub fn of(&self, thread_id: &str) -> Vec<(u64, ThreadEntry)> {
+    pub(crate) fn entries_of(&self, thread_id: &str) -> Vec<(u64, ThreadEntry)> {
         let own = self.all.iter().filter(|read| read.thread_id == thread_id);
         own.map(|read| {
             let (path, content) = (read.path.clone(), read.content.clone());
@@ -57,20 +57,20 @@ impl Reads {
     }
 }
 
-/// A call of our tools to the client.
-pub fn ask_client(server: &mut Server, request: HostRequest) {
+/// Sends a call of the engine to the client.
+pub(crate) fn handle_host_request(server: &mut Server, request: HostRequest) {
     let HostRequest { session, call, deadline, reply, .. } = request;
-    // A client that lets us drive has threads, not files.
-    let ours = server.conversations.values().any(|it| it.is(&session));
+    // A client that lets the agent drive has threads, not files.
+    let ours = server.client_threads.values().any(|it| it.is(&session));
     let Some(method) = method_of(&call).filter(|method| !ours && !server.refused.contains(method)) else {
         let _ = reply.send(Err(Failure::user("This client cannot do that.")));
         return;
     };
     let outgoing = server.outgoing.clone();
-    server.engine.later(asked(outgoing, session.to_string(), call, deadline), move |server, answer| {
+    server.engine.later(call_client(outgoing, session.to_string(), call, deadline), move |server, answer| {
         let answer = answer.map_err(|error| match error {
-            Asked::Failed(failure) => failure,
-            Asked::Refused(error) => {
+            ClientCallError::Failed(failure) => failure,
+            ClientCallError::Refused(error) => {
                 if is_unknown_method(&error) {
                     server.refused.insert(method);
                 }
@@ -95,71 +95,75 @@ fn method_of(call: &HostCall) -> Option<&'static str> {
     }
 }
 
-enum Asked {
+enum ClientCallError {
     Refused(RequestError),
     Failed(Failure),
 }
 
-async fn asked(
+async fn call_client(
     outgoing: Outgoing,
     thread_id: String,
     call: HostCall,
     deadline: Duration,
-) -> Result<HostReply, Asked> {
-    let ask = Ask { outgoing, deadline };
+) -> Result<HostReply, ClientCallError> {
+    let calls = ClientCalls { outgoing, deadline };
     match call {
         HostCall::ReadText { path } => {
             let params =
-                wire::ReadTextFile { thread_id, path: shown(path)?, line_offset: None, line_limit: None };
-            let file: wire::FileContent = ask.client(method::READ_TEXT_FILE, &params).await?;
+                wire::ReadTextFile { thread_id, path: path_text(path)?, line_offset: None, line_limit: None };
+            let file: wire::FileContent = calls.call(method::READ_TEXT_FILE, &params).await?;
             Ok(HostReply::Text(file.content))
         }
         HostCall::ReadBytes { path } => {
-            let params =
-                wire::ReadBinaryFile { thread_id, path: shown(path)?, byte_offset: None, byte_limit: None };
-            let file: wire::FileContent = ask.client(method::READ_BINARY_FILE, &params).await?;
-            from_wire::decoded(&file.content).map(HostReply::Bytes).map_err(Asked::Failed)
+            let params = wire::ReadBinaryFile {
+                thread_id,
+                path: path_text(path)?,
+                byte_offset: None,
+                byte_limit: None,
+            };
+            let file: wire::FileContent = calls.call(method::READ_BINARY_FILE, &params).await?;
+            from_wire::decoded(&file.content).map(HostReply::Bytes).map_err(ClientCallError::Failed)
         }
         HostCall::Stat { path } => {
-            let params = wire::Stat { thread_id, path: shown(path)? };
-            let stat: wire::FileStat = ask.client(method::STAT, &params).await?;
+            let params = wire::Stat { thread_id, path: path_text(path)? };
+            let stat: wire::FileStat = calls.call(method::STAT, &params).await?;
             Ok(HostReply::Stat { exists: stat.exists, directory: stat.is_directory })
         }
         HostCall::Glob { pattern } => {
             let params = wire::GlobSearch { thread_id, pattern };
-            let found: wire::Matches = ask.client(method::GLOB_SEARCH, &params).await?;
+            let found: wire::Matches = calls.call(method::GLOB_SEARCH, &params).await?;
             Ok(HostReply::Paths(found.matches.into_iter().map(PathBuf::from).collect()))
         }
         HostCall::Diagnostics { .. }
         | HostCall::Definition { .. }
         | HostCall::References { .. }
         | HostCall::WriteText { .. }
-        | HostCall::Terminal(_) => Err(Asked::Failed(Failure::user("This client cannot do that."))),
+        | HostCall::Terminal(_) => Err(ClientCallError::Failed(Failure::user("This client cannot do that."))),
     }
 }
 
-struct Ask {
+struct ClientCalls {
     outgoing: Outgoing,
     deadline: Duration,
 }
 
-impl Ask {
-    async fn client<T: DeserializeOwned>(
+impl ClientCalls {
+    async fn call<T: DeserializeOwned>(
         &self,
         method: &str,
         params: &(impl Serialize + Sync),
-    ) -> Result<T, Asked> {
-        self.outgoing.request(method, params, self.deadline).decode().await.map_err(Asked::Refused)
+    ) -> Result<T, ClientCallError> {
+        self.outgoing.request(method, params, self.deadline).decode().await.map_err(ClientCallError::Refused)
     }
 }
 
-fn shown(path: PathBuf) -> Result<String, Asked> {
-    path.into_os_string()
-        .into_string()
-        .map_err(|_| Asked::Failed(Failure::user("The path is not UTF-8, so the client cannot be asked.")))
+fn path_text(path: PathBuf) -> Result<String, ClientCallError> {
+    path.into_os_string().into_string().map_err(|_| {
+        ClientCallError::Failed(Failure::user("The path is not UTF-8, so the client cannot be asked."))
+    })
 }
 
-pub async fn read_text_file(server: &mut Server, params: wire::ReadTextFile, responder: Responder) {
+pub(crate) async fn read_text_file(server: &mut Server, params: wire::ReadTextFile, responder: Responder) {
     let wire::ReadTextFile { thread_id, path, line_offset, line_limit } = params;
     read(server, thread_id, path, true, responder, move |file| {
         let text = std::str::from_utf8(&file.bytes)
@@ -169,7 +173,11 @@ pub async fn read_text_file(server: &mut Server, params: wire::ReadTextFile, res
     .await;
 }
 
-pub async fn read_binary_file(server: &mut Server, params: wire::ReadBinaryFile, responder: Responder) {
+pub(crate) async fn read_binary_file(
+    server: &mut Server,
+    params: wire::ReadBinaryFile,
+    responder: Responder,
+) {
     let wire::ReadBinaryFile { thread_id, path, byte_offset, byte_limit } = params;
     read(server, thread_id, path, false, responder, move |file| {
         Ok(from_wire::bytes(&file.bytes, byte_offset, byte_limit))
@@ -198,7 +206,7 @@ async fn read(
                 });
                 if let (Ok(file), true) = (&file, text) {
                     let at = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default();
-                    server.reads.note(Read { thread_id, at, path, content: file.content.clone() });
+                    server.reads.remember(Read { thread_id, at, path, content: file.content.clone() });
                 }
                 respond(responder, file);
             },
@@ -206,7 +214,7 @@ async fn read(
         .await;
 }
 
-pub async fn stat(server: &mut Server, params: wire::Stat, responder: Responder) {
+pub(crate) async fn stat(server: &mut Server, params: wire::Stat, responder: Responder) {
     let session = session_of(server, &params.thread_id);
     server
         .engine
@@ -220,7 +228,7 @@ pub async fn stat(server: &mut Server, params: wire::Stat, responder: Responder)
         .await;
 }
 
-pub async fn glob_search(server: &mut Server, params: wire::GlobSearch, responder: Responder) {
+pub(crate) async fn glob_search(server: &mut Server, params: wire::GlobSearch, responder: Responder) {
     let session = session_of(server, &params.thread_id);
     server
         .engine
@@ -237,6 +245,6 @@ pub async fn glob_search(server: &mut Server, params: wire::GlobSearch, responde
 
 /// The chat in which a file is read: the one of the client's thread, where there is one.
 fn session_of(server: &Server, thread_id: &str) -> Option<SessionId> {
-    let own = server.conversations.get(thread_id).and_then(|it| it.session().cloned());
+    let own = server.client_threads.get(thread_id).and_then(|it| it.session().cloned());
     own.or_else(|| server.threads.keys().find(|session| session.as_str() == thread_id).cloned())
 }

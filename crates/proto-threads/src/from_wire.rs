@@ -1,4 +1,4 @@
-//! From the protocol's words to ours, and the parts of files that are asked for. Pure.
+//! Converts the protocol's types to the domain's, and cuts the requested parts out of files. Pure.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use crate::wire;
 const REFUSED: i64 = -32000;
 
 /// Each kind of failure and its code.
-pub fn fault(failure: &Failure) -> Fault {
+pub(crate) fn fault_of(failure: &Failure) -> Fault {
     let code = match failure.kind {
         FailureKind::User => Fault::INVALID_PARAMS,
         FailureKind::Internal => Fault::INTERNAL_ERROR,
@@ -26,7 +26,7 @@ pub fn fault(failure: &Failure) -> Fault {
 }
 
 /// The user's words of a message.
-pub fn words(message: &wire::Message) -> Result<String, Fault> {
+pub(crate) fn user_text(message: &wire::Message) -> Result<String, Fault> {
     if message.role == wire::Role::Assistant {
         let sentence = "A message of the assistant is not taken here; send the user's.";
         return Err(Fault::new(Fault::INVALID_PARAMS, sentence));
@@ -39,7 +39,7 @@ pub fn words(message: &wire::Message) -> Result<String, Fault> {
 }
 
 /// `limit` lines after the first `offset`, with their ends.
-pub fn lines(text: &str, offset: Option<u64>, limit: Option<u64>) -> String {
+pub(crate) fn lines(text: &str, offset: Option<u64>, limit: Option<u64>) -> String {
     if offset.is_none() && limit.is_none() {
         return text.to_owned();
     }
@@ -47,7 +47,7 @@ pub fn lines(text: &str, offset: Option<u64>, limit: Option<u64>) -> String {
 }
 
 /// `limit` bytes after the first `offset`, as base64.
-pub fn bytes(all: &[u8], offset: Option<u64>, limit: Option<u64>) -> String {
+pub(crate) fn bytes(all: &[u8], offset: Option<u64>, limit: Option<u64>) -> String {
     let start = count(offset, 0).min(all.len());
     let end = start.saturating_add(count(limit, usize::MAX)).min(all.len());
     STANDARD.encode(all.get(start..end).unwrap_or_default())
@@ -57,7 +57,7 @@ fn count(number: Option<u64>, absent: usize) -> usize {
     number.map_or(absent, |number| usize::try_from(number).unwrap_or(usize::MAX))
 }
 
-pub fn decoded(content: &str) -> Result<Vec<u8>, Failure> {
+pub(crate) fn decoded(content: &str) -> Result<Vec<u8>, Failure> {
     STANDARD
         .decode(content.as_bytes())
         .map_err(|error| Failure::user(format!("The editor gave a file that is not base64: {error}.")))
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn only_words_of_the_user_begin_a_turn() {
         let message = |role, text: &str| wire::Message::text(role, text);
-        assert_eq!(words(&message(wire::Role::User, "hi")).unwrap(), "hi");
-        assert!(words(&message(wire::Role::User, " ")).is_err());
-        assert!(words(&message(wire::Role::Assistant, "hi")).is_err());
+        assert_eq!(user_text(&message(wire::Role::User, "hi")).unwrap(), "hi");
+        assert!(user_text(&message(wire::Role::User, " ")).is_err());
+        assert!(user_text(&message(wire::Role::Assistant, "hi")).is_err());
     }
 }

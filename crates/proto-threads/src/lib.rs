@@ -2,13 +2,13 @@
 //!
 //! Owns wire types, a dispatch table and a projection; everything else is the engine's. Knows no model, tool or disk.
 
-pub mod agent_drives;
-pub mod dispatch;
-pub mod editor_drives;
-pub mod files;
-pub mod from_wire;
-pub mod serve;
-pub mod to_wire;
-pub mod wire;
+mod agent_drives;
+mod dispatch;
+mod editor_drives;
+mod files;
+mod from_wire;
+mod serve;
+mod to_wire;
+mod wire;
 
-pub use serve::{Driver, Options, QUIET, serve};
+pub use serve::{Driver, QUIET_TIME, ServeOptions, serve};

@@ -16,43 +16,43 @@ use domain::{Abilities, Command, Event, FrontendEvent, FrontendLink, SessionId, 
 use rpc::{End, Inbound, Outgoing, PeerOptions, RequestError, Responder, Transport};
 use tokio::sync::mpsc;
 
-use crate::agent_drives::Conversation;
-use crate::to_wire::{Out, Projection};
+use crate::agent_drives::ClientThread;
+use crate::to_wire::{Effect, Projection};
 use crate::{agent_drives, editor_drives, files};
 
 /// After this long without a chunk the user's message is taken as complete.
-pub const QUIET: Duration = Duration::from_millis(800);
+pub const QUIET_TIME: Duration = Duration::from_millis(800);
 
-/// How long the engine may take for the last words.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-/// How long they may take to be written: only a client that holds the pipe open and does not read takes so long.
-const FLUSH: Duration = Duration::from_secs(2);
-/// A client that says nothing for this long is asked who drives.
-const SILENCE: Duration = Duration::from_secs(2);
+/// How long the engine may take for its last replies.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long the last messages may take to be written: only a client that does not read takes so long.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+/// A client that is silent for this long is asked for its threads, which decides the driver.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Who calls the thread methods.
+/// The side that calls the thread methods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Driver {
-    /// The editor lists and opens threads and sends the user's message; we stream the answer.
+    /// The editor lists and opens threads and sends the user's message; the agent streams the answer.
     Editor,
-    /// As the headings of the document have it: the client streams the user's message, we call its thread methods.
+    /// As the headings of the document have it: the client streams the user's message, the agent calls its thread methods.
     Agent,
 }
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServeOptions {
     /// `None`: seen from the first calls.
     pub driver: Option<Driver>,
     /// An absolute path.
     pub workspace: PathBuf,
-    /// What is allowed without asking: the protocol cannot ask.
+    /// Grants without a question: the protocol cannot ask.
     pub grants: Grants,
-    /// See [`QUIET`].
+    /// See [`QUIET_TIME`].
     pub quiet: Duration,
 }
 
 /// Serves until the input ends.
-pub async fn serve(engine: Engine, transport: Transport, options: Options) -> std::io::Result<()> {
+pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) -> std::io::Result<()> {
     let settings = PeerOptions { version_member: false, ..PeerOptions::newline() };
     let (peer, inbox) = rpc::inbox(settings, transport)?;
     let abilities = Abilities {
@@ -72,23 +72,23 @@ pub async fn serve(engine: Engine, transport: Transport, options: Options) -> st
         driver: options.driver,
         options,
         threads: HashMap::new(),
-        conversations: HashMap::new(),
+        client_threads: HashMap::new(),
         chunks: Chunks::Unknown,
         refused: HashSet::new(),
         reads: files::Reads::default(),
     };
     server.begin().await;
     server.run(inbox, peer.ended()).await;
-    let _ = tokio::time::timeout(LAST_WORDS, server.last_words()).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, server.finish_pending()).await;
     drop(server);
-    let _ = tokio::time::timeout(LAST_WORDS, peer.answered()).await;
-    peer.close(FLUSH).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, peer.answered()).await;
+    peer.close(FLUSH_TIMEOUT).await;
     Ok(())
 }
 
 /// A chat of this connection.
 #[derive(Default)]
-pub struct Thread {
+pub(crate) struct Thread {
     pub projection: Projection,
     /// `sendMessage` requests, answered by the end of their turns.
     pub waiting: HashMap<TurnId, Responder>,
@@ -98,21 +98,21 @@ pub struct Thread {
 
 /// Whether the client takes chunks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Chunks {
+pub(crate) enum Chunks {
     Unknown,
     Taken,
     Refused,
 }
 
-pub struct Server {
+pub(crate) struct Server {
     pub outgoing: Outgoing,
     pub commands: Commands,
     pub engine: FrontendLink<Server>,
-    pub options: Options,
+    pub options: ServeOptions,
     pub driver: Option<Driver>,
     pub threads: HashMap<SessionId, Thread>,
-    /// Threads of a client that lets us drive, by its ids.
-    pub conversations: HashMap<String, Conversation>,
+    /// Threads of a client that lets the agent drive, by its ids.
+    pub client_threads: HashMap<String, ClientThread>,
     pub chunks: Chunks,
     /// File methods that the client does not have.
     pub refused: HashSet<&'static str>,
@@ -133,11 +133,11 @@ impl Server {
             )
             .await;
         match self.driver {
-            Some(Driver::Agent) => agent_drives::look_around(self),
+            Some(Driver::Agent) => agent_drives::request_threads(self),
             Some(Driver::Editor) => {}
-            None => self.engine.later(tokio::time::sleep(SILENCE), |server, ()| {
+            None => self.engine.later(tokio::time::sleep(SILENCE_TIMEOUT), |server, ()| {
                 if server.driver.is_none() {
-                    agent_drives::look_around(server);
+                    agent_drives::request_threads(server);
                 }
             }),
         }
@@ -150,7 +150,7 @@ impl Server {
             match self.engine.next(&mut inbox, full, &mut ended).await {
                 FrontendEvent::Reply(then) => then(self),
                 FrontendEvent::Message(message) => crate::dispatch::handle_message(self, message).await,
-                FrontendEvent::Host(request) => files::ask_client(self, request),
+                FrontendEvent::Host(request) => files::handle_host_request(self, request),
                 FrontendEvent::Event(event) => self.show(&event),
                 FrontendEvent::Room => {}
                 FrontendEvent::End => break,
@@ -158,21 +158,21 @@ impl Server {
         }
     }
 
-    /// Who closed its side may still wait for what the engine is about to answer.
-    async fn last_words(&mut self) {
+    /// A client that closed its side may still wait for pending replies.
+    async fn finish_pending(&mut self) {
         self.engine.post(Command::Detach).await;
         self.threads.clear();
         while self.outgoing.queued() > 0 || !self.engine.pending.is_empty() {
-            match tokio::time::timeout(LAST_WORDS / 4, self.engine.pending.next()).await {
+            match tokio::time::timeout(CLOSE_TIMEOUT / 4, self.engine.pending.next()).await {
                 Ok(Some(then)) => then(self),
-                // What is left waits for the client, who is gone.
+                // The rest waits for the client, which is gone.
                 Ok(None) | Err(_) => return,
             }
         }
     }
 
     /// Shows what happens in a chat after fact `after`, unless it is shown already.
-    pub fn follow(&mut self, session: &SessionId, after: u64) {
+    pub(crate) fn follow(&mut self, session: &SessionId, after: u64) {
         if !self.threads.contains_key(session) {
             self.threads.insert(session.clone(), Thread::default());
             self.engine.follow(session.clone(), after);
@@ -184,16 +184,16 @@ impl Server {
         let outs = self.threads.get_mut(session).map(|thread| thread.projection.project(event));
         for out in outs.unwrap_or_default() {
             match out {
-                Out::Text { turn, item, text } => {
-                    if !agent_drives::answered(self, session, turn, item, &text) {
+                Effect::Text { turn, item, text } => {
+                    if !agent_drives::collect_answer(self, session, turn, item, &text) {
                         editor_drives::stream(self, session, item, text);
                     }
                 }
-                Out::Ended(turn, outcome) => {
+                Effect::Ended(turn, outcome) => {
                     editor_drives::ended(self, session, turn, outcome.clone());
                     agent_drives::ended(self, session, turn, outcome);
                 }
-                Out::Lost(failure) => {
+                Effect::Lost(failure) => {
                     editor_drives::lost(self, session, &failure);
                     agent_drives::lost(self, session, failure);
                 }
@@ -203,6 +203,6 @@ impl Server {
 }
 
 /// The peer does not have the method.
-pub fn is_unknown_method(error: &RequestError) -> bool {
+pub(crate) fn is_unknown_method(error: &RequestError) -> bool {
     matches!(error, RequestError::Fault(fault) if fault.code == rpc::Fault::METHOD_NOT_FOUND)
 }

@@ -1,4 +1,4 @@
-//! From events to text and entries: the projection. No IO; what is streamed and what is listed say the same.
+//! From events to text and entries: the projection. No IO; streamed and listed answers are the same.
 //!
 //! The protocol knows text of the user and of the assistant, and files that were read; reasoning, tool calls and the
 //! like have no place in it. Invariant: each byte of an answer is streamed once.
@@ -14,9 +14,9 @@ use domain::{Event, Failure, ItemId, Outcome, Recorded, TurnId};
 
 use crate::wire::{Message, Role, ThreadEntry, ThreadMetadata};
 
-/// What an event becomes.
+/// The effect of an event on the connection.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Out {
+pub(crate) enum Effect {
     /// More of an answer. Text of another item begins another paragraph.
     Text {
         turn: TurnId,
@@ -28,9 +28,9 @@ pub enum Out {
     Lost(Failure),
 }
 
-/// What of a thread's turns was streamed.
+/// The streamed part of a thread's turns.
 #[derive(Default)]
-pub struct Projection {
+pub(crate) struct Projection {
     /// Turns that this connection began; others are not streamed.
     own: HashSet<TurnId>,
     turn: Option<TurnId>,
@@ -38,17 +38,17 @@ pub struct Projection {
 }
 
 impl Projection {
-    pub fn began(&mut self, turn: TurnId) {
+    pub(crate) fn mark_own_turn(&mut self, turn: TurnId) {
         self.own.insert(turn);
     }
 
-    pub fn project(&mut self, event: &Event) -> Vec<Out> {
+    pub(crate) fn project(&mut self, event: &Event) -> Vec<Effect> {
         match &event.body {
             EventBody::Delta(delta) if delta.channel == Channel::Text => {
-                self.grow(delta.item, delta.offset, &delta.text).into_iter().collect()
+                self.append_text(delta.item, delta.offset, &delta.text).into_iter().collect()
             }
             EventBody::Fact(recorded) => self.fact(&recorded.fact),
-            EventBody::Lost { failure } => vec![Out::Lost(failure.clone())],
+            EventBody::Lost { failure } => vec![Effect::Lost(failure.clone())],
             EventBody::Delta(_)
             | EventBody::Progress { .. }
             | EventBody::Catalog(_)
@@ -56,7 +56,7 @@ impl Projection {
         }
     }
 
-    fn fact(&mut self, fact: &Fact) -> Vec<Out> {
+    fn fact(&mut self, fact: &Fact) -> Vec<Effect> {
         match fact {
             Fact::TurnStarted { turn, .. } => {
                 self.turn = Some(*turn);
@@ -66,7 +66,7 @@ impl Projection {
             Fact::ItemStarted { item } | Fact::ItemChanged { item } => self.item(item, false),
             Fact::ItemEnded { item } => self.item(item, true),
             Fact::ItemGrew { item, channel: Channel::Text, offset, text } => {
-                self.grow(*item, *offset, text).into_iter().collect()
+                self.append_text(*item, *offset, text).into_iter().collect()
             }
             Fact::ItemGrew { .. }
             | Fact::SessionOpened(_)
@@ -80,33 +80,33 @@ impl Projection {
         }
     }
 
-    fn item(&mut self, item: &Item, ended: bool) -> Vec<Out> {
+    fn item(&mut self, item: &Item, ended: bool) -> Vec<Effect> {
         let whole = ended || matches!(item.kind, ItemKind::AgentMessage { .. });
-        match said(&item.kind).filter(|_| whole) {
-            Some((Role::Assistant, text)) => self.grow(item.id, 0, &text).into_iter().collect(),
+        match role_and_text(&item.kind).filter(|_| whole) {
+            Some((Role::Assistant, text)) => self.append_text(item.id, 0, &text).into_iter().collect(),
             _ => Vec::new(),
         }
     }
 
     /// `text` stands at byte `offset` of the item's text; sends what was not sent.
-    fn grow(&mut self, item: ItemId, offset: u64, text: &str) -> Option<Out> {
+    fn append_text(&mut self, item: ItemId, offset: u64, text: &str) -> Option<Effect> {
         let turn = self.turn.filter(|turn| self.own.contains(turn))?;
         let sent = self.sent.entry(item).or_default();
         let skip = sent.checked_sub(usize::try_from(offset).ok()?)?;
         let rest = text.get(skip..).filter(|rest| !rest.is_empty())?;
         *sent += rest.len();
-        Some(Out::Text { turn, item, text: rest.to_owned() })
+        Some(Effect::Text { turn, item, text: rest.to_owned() })
     }
 
-    fn ended(&mut self, turn: TurnId, outcome: &Outcome) -> Vec<Out> {
+    fn ended(&mut self, turn: TurnId, outcome: &Outcome) -> Vec<Effect> {
         let mut out = Vec::new();
         if self.own.remove(&turn) {
-            let text = last_words(outcome).map(str::to_owned);
-            out.extend(text.map(|text| Out::Text { turn, item: ItemId(u64::MAX), text }));
+            let text = outcome_text(outcome).map(str::to_owned);
+            out.extend(text.map(|text| Effect::Text { turn, item: ItemId(u64::MAX), text }));
         }
         self.turn = None;
         self.sent.clear();
-        out.push(Out::Ended(
+        out.push(Effect::Ended(
             turn,
             match outcome {
                 Outcome::Failed { failure } => Err(failure.clone()),
@@ -124,7 +124,7 @@ impl Projection {
     }
 }
 
-fn last_words(outcome: &Outcome) -> Option<&'static str> {
+fn outcome_text(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Stopped => Some("Stopped."),
         Outcome::MaxTokens => Some("The model reached its output limit. Ask it to continue."),
@@ -134,8 +134,8 @@ fn last_words(outcome: &Outcome) -> Option<&'static str> {
     }
 }
 
-/// What an item says, and who says it.
-fn said(kind: &ItemKind) -> Option<(Role, String)> {
+/// The text of an item and the role that it belongs to.
+fn role_and_text(kind: &ItemKind) -> Option<(Role, String)> {
     match kind {
         ItemKind::UserMessage { text, .. } | ItemKind::Command { text } => Some((Role::User, text.clone())),
         ItemKind::AgentMessage { text, .. } | ItemKind::SystemText { text } => {
@@ -153,12 +153,12 @@ fn said(kind: &ItemKind) -> Option<(Role, String)> {
 }
 
 /// A stored chat as the entries of a thread.
-pub fn entries(facts: Vec<Arc<Recorded>>) -> Vec<ThreadEntry> {
+pub(crate) fn entries(facts: Vec<Arc<Recorded>>) -> Vec<ThreadEntry> {
     entries_with(facts, Vec::new())
 }
 
 /// The same with what the client itself read in the thread, and when.
-pub fn entries_with(facts: Vec<Arc<Recorded>>, reads: Vec<(u64, ThreadEntry)>) -> Vec<ThreadEntry> {
+pub(crate) fn entries_with(facts: Vec<Arc<Recorded>>, reads: Vec<(u64, ThreadEntry)>) -> Vec<ThreadEntry> {
     let effective = domain::replay::visible_facts(facts);
     let told = effective.iter().filter_map(|recorded| match &recorded.fact {
         Fact::ItemEnded { item } => Some((recorded.at, entry(&item.kind)?)),
@@ -174,7 +174,7 @@ fn entry(kind: &ItemKind) -> Option<ThreadEntry> {
     match kind {
         ItemKind::ToolCall(call) => file_read(call),
         kind => {
-            let (role, text) = said(kind).filter(|(_, text)| !text.is_empty())?;
+            let (role, text) = role_and_text(kind).filter(|(_, text)| !text.is_empty())?;
             Some(ThreadEntry::Message(Message::text(role, text)))
         }
     }
@@ -195,7 +195,7 @@ fn file_read(call: &ToolCall) -> Option<ThreadEntry> {
     Some(ThreadEntry::ReadFile { path, content: texts.collect() })
 }
 
-pub fn metadata(chat: SessionSummary) -> ThreadMetadata {
+pub(crate) fn metadata(chat: SessionSummary) -> ThreadMetadata {
     ThreadMetadata {
         id: chat.id.to_string(),
         title: chat.title.unwrap_or_else(|| "Untitled".to_owned()),

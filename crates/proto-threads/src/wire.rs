@@ -5,24 +5,24 @@
 
 use serde::{Deserialize, Serialize};
 
-pub mod method {
+pub(crate) mod method {
     // The document gives these to the agent as caller; an editor that drives calls them itself.
-    pub const GET_THREADS: &str = "getThreads";
-    pub const CREATE_THREAD: &str = "createThread";
-    pub const OPEN_THREAD: &str = "openThread";
-    pub const GET_THREAD_ENTRIES: &str = "getThreadEntries";
-    pub const SEND_MESSAGE: &str = "sendMessage";
+    pub(crate) const GET_THREADS: &str = "getThreads";
+    pub(crate) const CREATE_THREAD: &str = "createThread";
+    pub(crate) const OPEN_THREAD: &str = "openThread";
+    pub(crate) const GET_THREAD_ENTRIES: &str = "getThreadEntries";
+    pub(crate) const SEND_MESSAGE: &str = "sendMessage";
     // And these to the client.
-    pub const STREAM_MESSAGE_CHUNK: &str = "streamMessageChunk";
-    pub const READ_TEXT_FILE: &str = "readTextFile";
-    pub const READ_BINARY_FILE: &str = "readBinaryFile";
-    pub const STAT: &str = "stat";
-    pub const GLOB_SEARCH: &str = "globSearch";
+    pub(crate) const STREAM_MESSAGE_CHUNK: &str = "streamMessageChunk";
+    pub(crate) const READ_TEXT_FILE: &str = "readTextFile";
+    pub(crate) const READ_BINARY_FILE: &str = "readBinaryFile";
+    pub(crate) const STAT: &str = "stat";
+    pub(crate) const GLOB_SEARCH: &str = "globSearch";
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ThreadMetadata {
+pub(crate) struct ThreadMetadata {
     pub id: String,
     pub title: String,
     /// RFC 3339.
@@ -31,74 +31,74 @@ pub struct ThreadMetadata {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
-pub enum ThreadEntry {
+pub(crate) enum ThreadEntry {
     Message(Message),
     ReadFile { path: String, content: String },
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Message {
+pub(crate) struct Message {
     pub role: Role,
     pub chunks: Vec<MessageChunk>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Role {
+pub(crate) enum Role {
     User,
     Assistant,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
-pub enum MessageChunk {
+pub(crate) enum MessageChunk {
     Text { chunk: String },
 }
 
 impl MessageChunk {
-    pub fn text(chunk: impl Into<String>) -> Self {
+    pub(crate) fn text(chunk: impl Into<String>) -> Self {
         Self::Text { chunk: chunk.into() }
     }
 }
 
 impl Message {
-    pub fn text(role: Role, text: impl Into<String>) -> Self {
+    pub(crate) fn text(role: Role, text: impl Into<String>) -> Self {
         Self { role, chunks: vec![MessageChunk::text(text)] }
     }
 
     /// All chunks, joined.
-    pub fn whole(&self) -> String {
+    pub(crate) fn whole(&self) -> String {
         self.chunks.iter().map(|MessageChunk::Text { chunk }| chunk.as_str()).collect()
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Threads {
+pub(crate) struct Threads {
     pub threads: Vec<ThreadMetadata>,
 }
 
 /// The result of `createThread`, and the parameters of `openThread` and `getThreadEntries`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Thread {
+pub(crate) struct Thread {
     pub thread_id: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Entries {
+pub(crate) struct Entries {
     pub entries: Vec<ThreadEntry>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SendMessage {
+pub(crate) struct SendMessage {
     pub thread_id: String,
     pub message: Message,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StreamMessageChunk {
+pub(crate) struct StreamMessageChunk {
     pub thread_id: String,
     pub chunk: MessageChunk,
 }
@@ -106,7 +106,7 @@ pub struct StreamMessageChunk {
 /// `lineOffset` counts lines skipped, from 0.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ReadTextFile {
+pub(crate) struct ReadTextFile {
     pub thread_id: String,
     pub path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +117,7 @@ pub struct ReadTextFile {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ReadBinaryFile {
+pub(crate) struct ReadBinaryFile {
     pub thread_id: String,
     pub path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,34 +128,34 @@ pub struct ReadBinaryFile {
 
 /// `content` is text, or base64 for binary files; `version` changes when the content changes.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct FileContent {
+pub(crate) struct FileContent {
     pub version: u64,
     pub content: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Stat {
+pub(crate) struct Stat {
     pub thread_id: String,
     pub path: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FileStat {
+pub(crate) struct FileStat {
     pub exists: bool,
     pub is_directory: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct GlobSearch {
+pub(crate) struct GlobSearch {
     pub thread_id: String,
     pub pattern: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Matches {
+pub(crate) struct Matches {
     pub matches: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
 //! Sending in order while the peer does not read: the queue of a connection refuses notifications when it is full, and
 //! then everything waits here.
 //!
-//! It must not know what is said. Invariant: nothing overtakes what was given before it. Whoever fills it takes no more
-//! events while it is [`Backlog::full`], and a peer that does not read is soon not read either: that bounds it.
+//! It must not know what messages mean. Invariant: no message overtakes an earlier one. The caller takes no more
+//! events while [`Backlog::wait_for_room`] gives a future, and a peer that does not read is soon not read either: that bounds it.
 
 use crate::{Fault, NotSent, Outgoing, Responder};
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub struct Backlog {
 enum Waiting {
     Notification(&'static str, Box<RawValue>),
     Answer(Responder, Result<Box<RawValue>, Fault>),
-    Turn(oneshot::Sender<()>),
+    Marker(oneshot::Sender<()>),
 }
 
 impl Backlog {
@@ -41,7 +41,7 @@ impl Backlog {
         if self.waiting.is_empty() {
             match self.outgoing.notify(method, params) {
                 Ok(()) | Err(NotSent::Closed) => return Ok(()),
-                Err(NotSent::Unserialisable(error)) => return Err(error),
+                Err(NotSent::Unserializable(error)) => return Err(error),
                 Err(NotSent::Full) => {}
             }
         }
@@ -61,23 +61,23 @@ impl Backlog {
         self.waiting.push_back(Waiting::Answer(responder, written));
     }
 
-    /// Resolves when all that was given before has been sent; [`NotSent::Closed`] if it will not be.
-    pub fn turn(&mut self) -> impl Future<Output = Result<(), NotSent>> + Send + use<> {
-        let turn = (!self.waiting.is_empty()).then(|| {
-            let (sender, turn) = oneshot::channel();
-            self.waiting.push_back(Waiting::Turn(sender));
-            turn
+    /// Resolves when every earlier message has been sent; [`NotSent::Closed`] if that will not happen.
+    pub fn flushed(&mut self) -> impl Future<Output = Result<(), NotSent>> + Send + use<> {
+        let marker = (!self.waiting.is_empty()).then(|| {
+            let (sender, marker) = oneshot::channel();
+            self.waiting.push_back(Waiting::Marker(sender));
+            marker
         });
         async move {
-            match turn {
-                Some(turn) => turn.await.map_err(|_| NotSent::Closed),
+            match marker {
+                Some(marker) => marker.await.map_err(|_| NotSent::Closed),
                 None => Ok(()),
             }
         }
     }
 
     /// While the peer does not read: resolves when it is time to [`Backlog::drain`].
-    pub fn full(&self) -> Option<impl Future<Output = Result<(), NotSent>>> {
+    pub fn wait_for_room(&self) -> Option<impl Future<Output = Result<(), NotSent>>> {
         let is_full = !self.waiting.is_empty() || !self.outgoing.has_room();
         is_full.then(|| self.outgoing.ready())
     }
@@ -87,8 +87,8 @@ impl Backlog {
         while let Some(waiting) = self.waiting.pop_front() {
             match waiting {
                 Waiting::Answer(responder, outcome) => responder.respond(outcome),
-                // Who waited for it may be gone.
-                Waiting::Turn(turn) => drop(turn.send(())),
+                // The receiver may have been dropped.
+                Waiting::Marker(marker) => drop(marker.send(())),
                 Waiting::Notification(method, params) => {
                     if let Err(NotSent::Full) = self.outgoing.notify_raw(method, &params) {
                         self.waiting.push_front(Waiting::Notification(method, params));

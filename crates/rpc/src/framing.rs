@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-/// How messages are told apart on the stream.
+/// How messages are separated on the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// `Content-Length: N`, a blank line, N bytes.
@@ -38,7 +38,7 @@ pub enum Refusal {
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,
-    state: State,
+    state: DecoderState,
     /// Initialized throughout; `start..end` is what was read and not yet taken.
     buffer: Vec<u8>,
     start: usize,
@@ -48,10 +48,10 @@ pub struct Decoder {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum DecoderState {
     Line,
     SkipLine,
-    Header(Header),
+    Header(HeaderBlock),
     Body(usize),
     Refuse(Refusal, u64),
     Skip(u64),
@@ -60,7 +60,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Header {
+struct HeaderBlock {
     length: Option<u64>,
     broken: bool,
     foreign_charset: bool,
@@ -88,8 +88,8 @@ const LENGTH_VALUE: usize = 64;
 impl Decoder {
     pub fn new(framing: Framing, limit: usize) -> Decoder {
         let state = match framing {
-            Framing::Header => State::Header(Header::default()),
-            Framing::Newline => State::Line,
+            Framing::Header => DecoderState::Header(HeaderBlock::default()),
+            Framing::Newline => DecoderState::Line,
         };
         Decoder { limit, state, buffer: Vec::new(), start: 0, end: 0, scanned: 0 }
     }
@@ -103,8 +103,8 @@ impl Decoder {
             (self.start, self.end) = (0, held);
         }
         let expected = match self.state {
-            State::Body(length) => length,
-            State::Line => self.limit,
+            DecoderState::Body(length) => length,
+            DecoderState::Line => self.limit,
             _ => 0,
         };
         // Doubles while a message grows, but never reaches further than its known or allowed size.
@@ -143,7 +143,8 @@ impl Decoder {
     pub fn finish(&mut self) -> Option<Frame<'_>> {
         let rest = self.start..self.end;
         self.start = self.end;
-        let line = matches!(self.state, State::Line) && !self.buffer[rest.clone()].trim_ascii().is_empty();
+        let line =
+            matches!(self.state, DecoderState::Line) && !self.buffer[rest.clone()].trim_ascii().is_empty();
         line.then(|| Frame::Message(&self.buffer[rest]))
     }
 
@@ -155,33 +156,33 @@ impl Decoder {
     fn step(&mut self) -> Step {
         let held = self.end - self.start;
         match self.state {
-            State::Line => self.step_line(),
-            State::SkipLine => match self.take_line() {
-                Some(_) => self.enter(State::Line),
+            DecoderState::Line => self.step_line(),
+            DecoderState::SkipLine => match self.take_line() {
+                Some(_) => self.enter(DecoderState::Line),
                 None => self.discard(held),
             },
-            State::Header(header) => self.step_header(header),
-            State::Body(length) if held < length => Step::NeedBytes,
-            State::Body(length) => {
+            DecoderState::Header(header) => self.step_header(header),
+            DecoderState::Body(length) if held < length => Step::NeedBytes,
+            DecoderState::Body(length) => {
                 let body = self.take(length);
-                self.state = State::Header(Header::default());
+                self.state = DecoderState::Header(HeaderBlock::default());
                 Step::Message(body)
             }
-            State::Refuse(refusal, length) => {
+            DecoderState::Refuse(refusal, length) => {
                 let head = length.min(HEAD as u64) as usize;
                 if held < head {
                     return Step::NeedBytes;
                 }
-                self.state = State::Skip(length - head as u64);
+                self.state = DecoderState::Skip(length - head as u64);
                 Step::Refused(refusal, self.take(head))
             }
-            State::Skip(0) => self.enter(State::Header(Header::default())),
-            State::Skip(left) => {
+            DecoderState::Skip(0) => self.enter(DecoderState::Header(HeaderBlock::default())),
+            DecoderState::Skip(left) => {
                 let skipped = left.min(held as u64);
-                self.state = State::Skip(left - skipped);
+                self.state = DecoderState::Skip(left - skipped);
                 if skipped == 0 { Step::NeedBytes } else { self.skip(skipped as usize) }
             }
-            State::Search => self.step_search(),
+            DecoderState::Search => self.step_search(),
         }
     }
 
@@ -192,7 +193,7 @@ impl Decoder {
             Some(line) => line,
             None if self.end - self.start - half_end <= self.limit => return Step::NeedBytes,
             None => {
-                self.state = State::SkipLine;
+                self.state = DecoderState::SkipLine;
                 self.take(self.end - self.start)
             }
         };
@@ -202,7 +203,7 @@ impl Decoder {
         if self.buffer[line.clone()].trim_ascii().is_empty() { Step::Again } else { Step::Message(line) }
     }
 
-    fn step_header(&mut self, mut header: Header) -> Step {
+    fn step_header(&mut self, mut header: HeaderBlock) -> Step {
         let Some(line) = self.take_line() else {
             return if header.size + self.end - self.start > HEADER_BLOCK_LIMIT {
                 self.lose_track()
@@ -224,24 +225,24 @@ impl Decoder {
             self.start = line_start;
             return self.lose_track();
         }
-        self.enter(State::Header(header))
+        self.enter(DecoderState::Header(header))
     }
 
-    fn enter_body(&mut self, header: Header) -> Step {
+    fn enter_body(&mut self, header: HeaderBlock) -> Step {
         match header.length {
             Some(length) if !header.broken => self.enter(if length > self.limit as u64 {
-                State::Refuse(Refusal::TooLarge, length)
+                DecoderState::Refuse(Refusal::TooLarge, length)
             } else if header.foreign_charset {
-                State::Refuse(Refusal::Charset, length)
+                DecoderState::Refuse(Refusal::Charset, length)
             } else {
-                State::Body(length as usize)
+                DecoderState::Body(length as usize)
             }),
             _ => self.lose_track(),
         }
     }
 
     fn lose_track(&mut self) -> Step {
-        self.state = State::Search;
+        self.state = DecoderState::Search;
         Step::Refused(Refusal::Header, 0..0)
     }
 
@@ -255,7 +256,7 @@ impl Decoder {
         let value = &held[at + LENGTH_NAME.len()..];
         match value.iter().position(|byte| *byte == b'\n') {
             Some(end) if end <= LENGTH_VALUE && parse_length(&value[..end]).is_some() => {
-                self.state = State::Header(Header::default());
+                self.state = DecoderState::Header(HeaderBlock::default());
                 self.skip(at)
             }
             None if value.len() <= LENGTH_VALUE => self.discard(at),
@@ -298,13 +299,13 @@ impl Decoder {
         Step::NeedBytes
     }
 
-    fn enter(&mut self, state: State) -> Step {
+    fn enter(&mut self, state: DecoderState) -> Step {
         self.state = state;
         Step::Again
     }
 }
 
-impl Header {
+impl HeaderBlock {
     fn read_line(&mut self, line: &[u8]) {
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let Some(colon) = line.iter().position(|byte| *byte == b':') else {

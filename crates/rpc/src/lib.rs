@@ -1,7 +1,7 @@
 //! A JSON-RPC 2.0 peer over any byte stream, calling and being called.
 //!
 //! It owns framing, ids, the pending tables, cancellation, limits and the one outgoing queue of a connection. It must
-//! not know any method name, nor any other crate of ours. The invariants it keeps:
+//! not know any method name, nor any other crate of this repository. The invariants it keeps:
 //!
 //! * **Order in.** Every message is handed to the [`Handler`] in arrival order from one place; only answers are
 //!   concurrent. A stop never overtakes the prompt it stops.
@@ -46,10 +46,10 @@
 //! }
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! let (ours, theirs) = tokio::io::duplex(4096);
-//! let (input, output) = tokio::io::split(ours);
+//! let (near, far) = tokio::io::duplex(4096);
+//! let (input, output) = tokio::io::split(near);
 //! let server = Peer::start(PeerOptions::header(), Transport::stream(input, output), |out| Echo(out.clone())).unwrap();
-//! let (input, output) = tokio::io::split(theirs);
+//! let (input, output) = tokio::io::split(far);
 //! let client = Peer::start(PeerOptions::header(), Transport::stream(input, output), |_| Caller).unwrap();
 //!
 //! let reply = client.outgoing().request("echo", &["hello"], Duration::from_secs(5));
@@ -58,11 +58,12 @@
 //! # });
 //! ```
 //!
-//! Chosen where the specification leaves room: batch arrays are answered with one -32600 (no protocol of ours has them);
+//! Chosen where the specification leaves room: batch arrays are answered with one -32600 (no supported protocol has them);
 //! `params: null` and absent params are the same; a response to an unknown id is ignored; a response with neither
-//! `result` nor `error` to a request of ours counts as `result: null` (JavaScript drops undefined members).
+//! `result` nor `error` to an outgoing request counts as `result: null` (JavaScript drops undefined members).
 
 mod backlog;
+mod connection;
 pub mod framing;
 mod inbox;
 mod message;
@@ -71,10 +72,10 @@ mod outgoing;
 mod peer;
 mod queue;
 mod responder;
-mod shared;
 mod transport;
 
 pub use backlog::Backlog;
+pub use connection::End;
 pub use framing::Framing;
 pub use inbox::{Inbound, inbox};
 pub use message::{Fault, Id, Params};
@@ -82,5 +83,4 @@ pub use options::{CancelMethod, PeerOptions};
 pub use outgoing::{NotSent, Outgoing, Request, RequestError};
 pub use peer::{Handler, Peer};
 pub use responder::{Cancellation, Responder};
-pub use shared::End;
 pub use transport::{Transport, stdio};

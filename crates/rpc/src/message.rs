@@ -36,9 +36,8 @@ impl Id {
 
     fn read(raw: &RawValue) -> Option<Id> {
         let text = raw.get();
-        let fitting =
-            text.len() <= Id::LIMIT && text.starts_with(|first: char| "-0123456789\"".contains(first));
-        fitting.then(|| Id(text.into()))
+        let fits = text.len() <= Id::LIMIT && text.starts_with(|first: char| "-0123456789\"".contains(first));
+        fits.then(|| Id(text.into()))
     }
 
     /// Ids are kept while a request runs, so their size is bounded.
@@ -186,7 +185,7 @@ pub(crate) fn read(body: &[u8], version_member: bool) -> Incoming<'_> {
     }
 }
 
-/// The fault for an object that is neither a call nor an answer to one of ours.
+/// The fault for an object that is neither a call nor an answer to an outgoing request.
 pub(crate) fn without_method() -> Fault {
     Fault::invalid_request("the member 'method' is missing")
 }
@@ -245,26 +244,26 @@ pub(crate) fn read_cancelled(params: Params<'_>, parameter: &str) -> Option<Id> 
     members.get(parameter).and_then(|raw| Id::read(raw))
 }
 
-/// What the first bytes of a message that is not read show of it.
+/// The members that the first bytes of an unread message show.
 #[derive(Default)]
-pub(crate) struct Glimpse {
+pub(crate) struct MessageHead {
     pub id: Option<Id>,
     pub is_call: bool,
     pub is_response: bool,
 }
 
-impl Glimpse {
-    pub fn of(head: &[u8]) -> Glimpse {
-        let mut glimpse = Glimpse::default();
+impl MessageHead {
+    pub(crate) fn of(head: &[u8]) -> MessageHead {
+        let mut seen = MessageHead::default();
         // It ends in an error where the bytes end; what was seen before counts.
-        let _ = serde_json::Deserializer::from_slice(head).deserialize_map(GlimpseVisitor(&mut glimpse));
-        glimpse
+        let _ = serde_json::Deserializer::from_slice(head).deserialize_map(MessageHeadVisitor(&mut seen));
+        seen
     }
 }
 
-struct GlimpseVisitor<'g>(&'g mut Glimpse);
+struct MessageHeadVisitor<'g>(&'g mut MessageHead);
 
-impl<'de> Visitor<'de> for GlimpseVisitor<'_> {
+impl<'de> Visitor<'de> for MessageHeadVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! What a protocol chooses about its connection. Plain data with defaults; the invariant: every limit is finite.
+//! The options that a protocol chooses for its connection. Plain data with defaults; the invariant: every limit is finite.
 
 use crate::{Fault, Framing};
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub struct PeerOptions {
     pub in_flight_limit: usize,
     /// The answer to a request beyond that.
     pub too_many: Fault,
-    /// Notifications are refused as full from this many queued messages on; requests of ours from twice as many. The
+    /// Notifications are refused as full from this many queued messages on; outgoing requests from twice as many. The
     /// peer is not read while twice as many wait.
     pub queue_messages: usize,
     /// The same in bytes.

@@ -1,11 +1,11 @@
-//! The sending half that front-ends hold: notifications and requests of ours.
+//! The sending half that front-ends hold: notifications and outgoing requests.
 //!
 //! It must not know streams. Invariants: sending never waits; a request settles exactly once, by its answer, its
-//! deadline or the end of the connection, and is cancelled at the peer when nobody wants its answer any more.
+//! deadline or the end of the connection, and is cancelled at the peer when its future is dropped.
 
+use crate::connection::{Connection, Reply};
 use crate::message::Fault;
 use crate::queue::Class;
-use crate::shared::{Reply, Shared};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -20,7 +20,7 @@ use tokio::time::Sleep;
 /// Sends to the peer. Cheap to clone; all clones share one queue.
 #[derive(Clone)]
 pub struct Outgoing {
-    shared: Arc<Shared>,
+    connection: Arc<Connection>,
 }
 
 /// Why a message was not queued.
@@ -31,18 +31,18 @@ pub enum NotSent {
     /// The connection has ended.
     Closed,
     /// The params cannot be written as JSON.
-    Unserialisable(serde_json::Error),
+    Unserializable(serde_json::Error),
 }
 
-/// A request of ours under way; a future of its result. Dropping it cancels the request at the peer.
+/// An outgoing request under way; a future of its result. Dropping it cancels the request at the peer.
 #[must_use = "dropping a request cancels it"]
 pub struct Request {
-    shared: Arc<Shared>,
+    connection: Arc<Connection>,
     id: u64,
-    state: State,
+    state: RequestState,
 }
 
-enum State {
+enum RequestState {
     Refused(Option<RequestError>),
     Waiting(oneshot::Receiver<Reply>, Pin<Box<Sleep>>),
 }
@@ -61,24 +61,25 @@ pub enum RequestError {
     /// The answer was over the message limit.
     TooLarge,
     /// The params cannot be written as JSON.
-    Unserialisable(serde_json::Error),
+    Unserializable(serde_json::Error),
     /// The result is not of the expected shape.
     Unexpected(serde_json::Error),
 }
 
 impl Outgoing {
-    pub(crate) fn new(shared: Arc<Shared>) -> Outgoing {
-        Outgoing { shared }
+    pub(crate) fn new(connection: Arc<Connection>) -> Outgoing {
+        Outgoing { connection }
     }
 
     /// Queues a notification.
     pub fn notify<P: Serialize + ?Sized>(&self, method: &str, params: &P) -> Result<(), NotSent> {
-        self.shared.call(Class::Notification, None, method, |buffer| serde_json::to_writer(buffer, params))
+        self.connection
+            .call(Class::Notification, None, method, |buffer| serde_json::to_writer(buffer, params))
     }
 
     /// Queues a notification whose params are JSON already.
     pub fn notify_raw(&self, method: &str, params: &RawValue) -> Result<(), NotSent> {
-        self.shared.call(Class::Notification, None, method, |buffer| {
+        self.connection.call(Class::Notification, None, method, |buffer| {
             buffer.extend_from_slice(params.get().as_bytes());
             Ok(())
         })
@@ -87,34 +88,34 @@ impl Outgoing {
     /// Queues a request at once and returns the future of its result. It is accepted even while notifications are
     /// refused as full, up to twice the limit. Call it within a tokio runtime.
     pub fn request<P: Serialize + ?Sized>(&self, method: &str, params: &P, deadline: Duration) -> Request {
-        let shared = self.shared.clone();
-        let Some((id, receiver)) = shared.expect_reply() else {
-            return Request { shared, id: 0, state: State::Refused(Some(RequestError::Closed)) };
+        let connection = self.connection.clone();
+        let Some((id, receiver)) = connection.register_request() else {
+            return Request { connection, id: 0, state: RequestState::Refused(Some(RequestError::Closed)) };
         };
         let write = |buffer: &mut Vec<u8>| serde_json::to_writer(buffer, params);
-        let state = match shared.call(Class::Request, Some(id), method, write) {
-            Ok(()) => State::Waiting(receiver, Box::pin(tokio::time::sleep(deadline))),
+        let state = match connection.call(Class::Request, Some(id), method, write) {
+            Ok(()) => RequestState::Waiting(receiver, Box::pin(tokio::time::sleep(deadline))),
             Err(error) => {
-                shared.forget_reply(id);
-                State::Refused(Some(error.into()))
+                connection.remove_request(id);
+                RequestState::Refused(Some(error.into()))
             }
         };
-        Request { shared, id, state }
+        Request { connection, id, state }
     }
 
     /// Whether a notification would be accepted now.
     pub fn has_room(&self) -> bool {
-        self.shared.queue.has_room()
+        self.connection.queue.has_room()
     }
 
     /// How many messages wait to be written: more than a few mean that the peer is behind.
     pub fn queued(&self) -> usize {
-        self.shared.queue.load().messages
+        self.connection.queue.load().messages
     }
 
     /// Resolves when at least half of the queue is free; [`NotSent::Closed`] if the connection ends.
     pub async fn ready(&self) -> Result<(), NotSent> {
-        self.shared.queue.ready().await
+        self.connection.queue.ready().await
     }
 }
 
@@ -135,14 +136,14 @@ impl Request {
         serde_json::from_str(self.await?.get()).map_err(RequestError::Unexpected)
     }
 
-    fn give_up(&self) {
-        let (State::Waiting(..), Some(cancel)) = (&self.state, self.shared.settings.cancel) else {
-            self.shared.forget_reply(self.id);
+    fn cancel_at_peer(&self) {
+        let (RequestState::Waiting(..), Some(cancel)) = (&self.state, self.connection.options.cancel) else {
+            self.connection.remove_request(self.id);
             return;
         };
-        if self.shared.forget_reply(self.id) {
+        if self.connection.remove_request(self.id) {
             // If even this is refused the peer is hopelessly behind, and its answer is ignored anyway.
-            let _ = self.shared.call(Class::Request, None, cancel.method, |buffer| {
+            let _ = self.connection.call(Class::Request, None, cancel.method, |buffer| {
                 serde_json::to_writer(
                     buffer,
                     &std::collections::BTreeMap::from([(cancel.parameter, self.id)]),
@@ -157,16 +158,16 @@ impl Future for Request {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reply> {
         match &mut self.state {
-            State::Refused(error) => Poll::Ready(Err(error.take().unwrap_or(RequestError::Closed))),
-            State::Waiting(receiver, deadline) => {
+            RequestState::Refused(error) => Poll::Ready(Err(error.take().unwrap_or(RequestError::Closed))),
+            RequestState::Waiting(receiver, deadline) => {
                 if let Poll::Ready(reply) = Pin::new(receiver).poll(context) {
-                    self.state = State::Refused(None);
+                    self.state = RequestState::Refused(None);
                     return Poll::Ready(reply.unwrap_or(Err(RequestError::Closed)));
                 }
                 if deadline.as_mut().poll(context).is_pending() {
                     return Poll::Pending;
                 }
-                self.give_up();
+                self.cancel_at_peer();
                 Poll::Ready(Err(RequestError::Deadline))
             }
         }
@@ -175,7 +176,7 @@ impl Future for Request {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        self.give_up();
+        self.cancel_at_peer();
     }
 }
 
@@ -184,7 +185,7 @@ impl From<NotSent> for RequestError {
         match error {
             NotSent::Full => RequestError::Full,
             NotSent::Closed => RequestError::Closed,
-            NotSent::Unserialisable(error) => RequestError::Unserialisable(error),
+            NotSent::Unserializable(error) => RequestError::Unserializable(error),
         }
     }
 }
@@ -194,7 +195,7 @@ impl fmt::Display for NotSent {
         match self {
             NotSent::Full => formatter.write_str("the peer does not read fast enough"),
             NotSent::Closed => formatter.write_str("the connection has ended"),
-            NotSent::Unserialisable(error) => {
+            NotSent::Unserializable(error) => {
                 write!(formatter, "the params cannot be written as JSON: {error}")
             }
         }
@@ -211,7 +212,7 @@ impl fmt::Display for RequestError {
             RequestError::Closed => formatter.write_str("the connection has ended"),
             RequestError::Full => formatter.write_str("the peer does not read fast enough"),
             RequestError::TooLarge => formatter.write_str("the peer's answer is over the message limit"),
-            RequestError::Unserialisable(error) => {
+            RequestError::Unserializable(error) => {
                 write!(formatter, "the params cannot be written as JSON: {error}")
             }
             RequestError::Unexpected(error) => {

@@ -3,11 +3,11 @@
 //! It must not know method names. Invariants: the handler is called from one place, in arrival order; a panic of the
 //! handler costs one request, not the connection; each message leaves in one write.
 
+use crate::connection::{Connection, End, Reply};
 use crate::framing::{Decoder, Frame, Refusal};
-use crate::message::{self, Fault, Glimpse, Id, Incoming, Outcome, Params};
+use crate::message::{self, Fault, Id, Incoming, MessageHead, Outcome, Params};
 use crate::outgoing::{Outgoing, RequestError};
 use crate::queue::{Batch, Load};
-use crate::shared::{End, Reply, Shared};
 use crate::{PeerOptions, Responder, Transport};
 use serde_json::value::RawValue;
 use std::future::poll_fn;
@@ -38,30 +38,30 @@ pub trait Handler: Send + 'static {
 
 /// A running connection. Dropping it ends the connection at once; [`close`](Peer::close) writes what is queued first.
 pub struct Peer {
-    shared: Arc<Shared>,
+    connection: Arc<Connection>,
     written: oneshot::Receiver<()>,
 }
 
 impl Peer {
     /// Starts reading and writing. `handler` is made with the sending half, before the first message is read.
     pub fn start<H: Handler>(
-        settings: PeerOptions,
+        options: PeerOptions,
         transport: Transport,
         handler: impl FnOnce(&Outgoing) -> H,
     ) -> io::Result<Peer> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
-        let shared = Arc::new(Shared::new(settings));
-        let handler = Box::new(handler(&Outgoing::new(shared.clone())));
+        let connection = Arc::new(Connection::new(options));
+        let handler = Box::new(handler(&Outgoing::new(connection.clone())));
         let (done, written) = oneshot::channel::<()>();
-        let reading = read(Intake { shared: shared.clone(), handler }, transport.input);
+        let reading = read(Reader { connection: connection.clone(), handler }, transport.input);
         let writing = {
-            let shared = shared.clone();
+            let connection = connection.clone();
             async move {
-                write(&shared, transport.output).await;
+                write(&connection, transport.output).await;
                 drop(done);
             }
         };
-        let peer = Peer { shared, written };
+        let peer = Peer { connection, written };
         if transport.blocks {
             let read_runtime = runtime.clone();
             thread::Builder::new().name("rpc-read".into()).spawn(move || read_runtime.block_on(reading))?;
@@ -74,47 +74,47 @@ impl Peer {
     }
 
     pub fn outgoing(&self) -> Outgoing {
-        Outgoing::new(self.shared.clone())
+        Outgoing::new(self.connection.clone())
     }
 
     /// Resolves when the input has ended or the connection broke.
     pub fn ended(&self) -> impl Future<Output = End> + Send + use<> {
-        let mut ended = self.shared.ended.subscribe();
+        let mut ended = self.connection.ended.subscribe();
         async move { ended.wait_for(Option::is_some).await.ok().and_then(|end| *end).unwrap_or(End::Closed) }
     }
 
     /// Resolves when every request received so far is answered, as a peer that closed its side may still expect.
     pub fn answered(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut unanswered = self.shared.unanswered.subscribe();
+        let mut unanswered = self.connection.unanswered.subscribe();
         async move { drop(unanswered.wait_for(|count| *count == 0).await) }
     }
 
     /// Takes no more messages, writes what is queued, for at most `deadline`, and ends the connection. Whether all of
     /// it was written.
     pub async fn close(mut self, deadline: Duration) -> bool {
-        self.shared.queue.close();
+        self.connection.queue.close();
         let written = tokio::time::timeout(deadline, &mut self.written).await.is_ok();
         // The writer also stops when the stream is broken.
-        written && !matches!(*self.shared.ended.borrow(), Some(End::Broken(_) | End::Stalled))
+        written && !matches!(*self.connection.ended.borrow(), Some(End::Broken(_) | End::Stalled))
     }
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        self.shared.end(End::Closed);
+        self.connection.end(End::Closed);
     }
 }
 
-/// What the reader does with a frame.
-struct Intake {
-    shared: Arc<Shared>,
+/// Hands each frame to the handler or to the request it answers.
+struct Reader {
+    connection: Arc<Connection>,
     handler: Box<dyn Handler>,
 }
 
-async fn read(mut intake: Intake, mut input: impl AsyncRead + Unpin) {
-    let shared = intake.shared.clone();
-    let mut decoder = Decoder::new(shared.settings.framing, shared.settings.message_limit);
-    let mut stopped = pin!(shared.stopped());
+async fn read(mut reader: Reader, mut input: impl AsyncRead + Unpin) {
+    let connection = reader.connection.clone();
+    let mut decoder = Decoder::new(connection.options.framing, connection.options.message_limit);
+    let mut stopped = pin!(connection.stopped());
     let end = loop {
         let count = tokio::select! {
             biased;
@@ -131,22 +131,22 @@ async fn read(mut intake: Intake, mut input: impl AsyncRead + Unpin) {
             tokio::select! {
                 biased;
                 () = &mut stopped => return,
-                () = intake.ready() => {}
+                () = reader.ready() => {}
             }
-            intake.take(frame);
+            reader.handle_frame(frame);
         }
     };
     if let Some(frame) = decoder.finish() {
-        intake.take(frame);
+        reader.handle_frame(frame);
     }
-    shared.end(end);
+    connection.end(end);
 }
 
-async fn write(shared: &Shared, mut output: impl AsyncWrite + Unpin) {
+async fn write(connection: &Connection, mut output: impl AsyncWrite + Unpin) {
     let writing = async {
         let mut batch = Batch::default();
-        while poll_fn(|context| shared.queue.poll_take(context, &mut batch)).await {
-            write_batch(shared, &batch, &mut output).await?;
+        while poll_fn(|context| connection.queue.poll_batch(context, &mut batch)).await {
+            write_batch(connection, &batch, &mut output).await?;
             batch.clear();
             output.flush().await?;
         }
@@ -154,15 +154,15 @@ async fn write(shared: &Shared, mut output: impl AsyncWrite + Unpin) {
     };
     tokio::select! {
         biased;
-        () = shared.stopped() => {}
+        () = connection.stopped() => {}
         outcome = writing => if let Err(error) = outcome {
-            shared.end(End::Broken(error.kind()));
+            connection.end(End::Broken(error.kind()));
         }
     }
 }
 
 async fn write_batch(
-    shared: &Shared,
+    connection: &Connection,
     batch: &Batch,
     output: &mut (impl AsyncWrite + Unpin),
 ) -> io::Result<()> {
@@ -173,14 +173,14 @@ async fn write_batch(
         written.bytes += frame.len();
         // Not for each small one: that would take the lock as often as the senders do.
         if written.messages == 32 || written.bytes > 64 << 10 {
-            shared.queue.written(std::mem::take(&mut written));
+            connection.queue.written(std::mem::take(&mut written));
         }
     }
-    shared.queue.written(written);
+    connection.queue.written(written);
     Ok(())
 }
 
-impl Intake {
+impl Reader {
     /// Resolves when the next message may be taken.
     async fn ready(&mut self) {
         let handler = &mut self.handler;
@@ -189,48 +189,54 @@ impl Intake {
             catch_unwind(AssertUnwindSafe(|| handler.poll_ready(context))).unwrap_or(Poll::Ready(()))
         })
         .await;
-        if self.shared.queue.is_choked() {
-            let shared = self.shared.clone();
+        if self.connection.queue.is_overloaded() {
+            let connection = self.connection.clone();
             let watch = tokio::spawn(async move {
-                if tokio::time::timeout(shared.settings.stall_limit, shared.queue.unchoked()).await.is_err() {
-                    shared.end(End::Stalled);
+                if tokio::time::timeout(
+                    connection.options.stall_limit,
+                    connection.queue.until_not_overloaded(),
+                )
+                .await
+                .is_err()
+                {
+                    connection.end(End::Stalled);
                 }
             });
-            self.shared.queue.unchoked().await;
+            self.connection.queue.until_not_overloaded().await;
             watch.abort();
         }
     }
 
-    fn take(&mut self, frame: Frame<'_>) {
+    fn handle_frame(&mut self, frame: Frame<'_>) {
         match frame {
-            Frame::Message(body) => self.take_message(body),
+            Frame::Message(body) => self.handle_message(body),
             Frame::Refused { refusal, head } => self.refuse_frame(refusal, head),
         }
     }
 
-    fn take_message(&mut self, body: &[u8]) {
-        match message::read(body, self.shared.settings.version_member) {
-            Incoming::Request { id, method, params } => self.take_request(id, &method, params),
-            Incoming::Notification { method, params } => self.take_notification(&method, params),
-            Incoming::Response { id, outcome } => self.take_response(id, outcome),
-            Incoming::Invalid { id, fault } => self.shared.refuse(id.as_ref(), &fault),
+    fn handle_message(&mut self, body: &[u8]) {
+        match message::read(body, self.connection.options.version_member) {
+            Incoming::Request { id, method, params } => self.handle_request(id, &method, params),
+            Incoming::Notification { method, params } => self.handle_notification(&method, params),
+            Incoming::Response { id, outcome } => self.handle_response(id, outcome),
+            Incoming::Invalid { id, fault } => self.connection.answer_error(id.as_ref(), &fault),
         }
     }
 
-    fn take_request(&mut self, id: Id, method: &str, params: Params<'_>) {
-        if *self.shared.unanswered.borrow() >= self.shared.settings.in_flight_limit {
-            return self.shared.refuse(Some(&id), &self.shared.settings.too_many);
+    fn handle_request(&mut self, id: Id, method: &str, params: Params<'_>) {
+        if *self.connection.unanswered.borrow() >= self.connection.options.in_flight_limit {
+            return self.connection.answer_error(Some(&id), &self.connection.options.too_many);
         }
-        let responder = Responder::new(self.shared.clone(), id);
+        let responder = Responder::new(self.connection.clone(), id);
         // Unwinding drops the responder, and that answers.
         let _ = catch_unwind(AssertUnwindSafe(|| self.handler.on_request(method, params, responder)));
     }
 
-    fn take_notification(&mut self, method: &str, params: Params<'_>) {
-        match self.shared.settings.cancel {
+    fn handle_notification(&mut self, method: &str, params: Params<'_>) {
+        match self.connection.options.cancel {
             Some(cancel) if cancel.method == method => {
                 if let Some(id) = message::read_cancelled(params, cancel.parameter) {
-                    self.shared.cancel(&id);
+                    self.connection.cancel(&id);
                 }
             }
             _ => {
@@ -239,7 +245,7 @@ impl Intake {
         }
     }
 
-    fn take_response(&self, id: Option<Id>, outcome: Outcome<'_>) {
+    fn handle_response(&self, id: Option<Id>, outcome: Outcome<'_>) {
         let is_answer = !matches!(outcome, Outcome::Missing);
         let reply = || -> Reply {
             match outcome {
@@ -248,27 +254,27 @@ impl Intake {
                 Outcome::Missing => Ok(RawValue::NULL.to_owned()),
             }
         };
-        let settled = id.as_ref().is_some_and(|id| self.shared.settle(id, reply));
+        let settled = id.as_ref().is_some_and(|id| self.connection.complete_request(id, reply));
         if !settled && !is_answer {
-            self.shared.refuse(id.as_ref(), &message::without_method());
+            self.connection.answer_error(id.as_ref(), &message::without_method());
         }
     }
 
     fn refuse_frame(&self, refusal: Refusal, head: &[u8]) {
-        let glimpse = Glimpse::of(head);
-        if let (true, false, Some(id)) = (glimpse.is_response, glimpse.is_call, &glimpse.id) {
-            self.shared.settle(id, || Err(RequestError::TooLarge));
+        let head_seen = MessageHead::of(head);
+        if let (true, false, Some(id)) = (head_seen.is_response, head_seen.is_call, &head_seen.id) {
+            self.connection.complete_request(id, || Err(RequestError::TooLarge));
             return;
         }
-        let id = glimpse.id.filter(|_| glimpse.is_call);
-        let settings = &self.shared.settings;
+        let id = head_seen.id.filter(|_| head_seen.is_call);
+        let options = &self.connection.options;
         match refusal {
-            Refusal::TooLarge => self.shared.refuse(id.as_ref(), &settings.too_large),
-            Refusal::Charset => self.shared.refuse(
+            Refusal::TooLarge => self.connection.answer_error(id.as_ref(), &options.too_large),
+            Refusal::Charset => self.connection.answer_error(
                 id.as_ref(),
                 &Fault::new(Fault::INVALID_REQUEST, "Only the charset utf-8 is understood; send messages in it."),
             ),
-            Refusal::Header => self.shared.refuse(
+            Refusal::Header => self.connection.answer_error(
                 None,
                 &Fault::new(
                     Fault::PARSE_ERROR,

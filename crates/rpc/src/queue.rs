@@ -1,6 +1,6 @@
 //! The one outgoing queue of a connection: frames in call order, bounded in messages and bytes, one writer.
 //!
-//! It must not know what a frame says. Invariants: a push never waits; what was handed to the writer counts until it is
+//! It must not know what a frame means. Invariants: a push never waits; what was handed to the writer counts until it is
 //! written; small frames lie one after another in two buffers that are swapped, so that sending allocates nothing.
 
 use crate::outgoing::NotSent;
@@ -10,9 +10,9 @@ use tokio::sync::Notify;
 
 pub(crate) struct Queue {
     limit: Load,
-    state: Mutex<State>,
-    /// Told when the load falls under a mark, and at the end.
-    lighter: Notify,
+    state: Mutex<QueueState>,
+    /// Notified when the load falls under a mark, and at the end.
+    load_fell: Notify,
 }
 
 /// How firmly a frame is refused.
@@ -33,7 +33,7 @@ pub(crate) struct Load {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     waiting: Batch,
     /// Waiting frames and those with the writer.
     load: Load,
@@ -73,13 +73,13 @@ impl Load {
 }
 
 impl Queue {
-    pub fn new(messages: usize, bytes: usize) -> Queue {
+    pub(crate) fn new(messages: usize, bytes: usize) -> Queue {
         let limit = Load { messages: messages.max(1), bytes: bytes.max(1) };
-        Queue { limit, state: Mutex::default(), lighter: Notify::new() }
+        Queue { limit, state: Mutex::default(), load_fell: Notify::new() }
     }
 
     /// Queues the frame that lies in `buffer` from `start` on. A large one takes the buffer with it.
-    pub fn push(&self, class: Class, buffer: &mut Vec<u8>, start: usize) -> Result<(), NotSent> {
+    pub(crate) fn push(&self, class: Class, buffer: &mut Vec<u8>, start: usize) -> Result<(), NotSent> {
         let length = buffer.len() - start;
         if length > LARGE {
             buffer.shrink_to_fit();
@@ -113,7 +113,7 @@ impl Queue {
     }
 
     /// For the writer: swaps everything that waits into the empty `batch`. `false`: closed and nothing is left.
-    pub fn poll_take(&self, context: &mut Context<'_>, batch: &mut Batch) -> Poll<bool> {
+    pub(crate) fn poll_batch(&self, context: &mut Context<'_>, batch: &mut Batch) -> Poll<bool> {
         let mut state = self.state();
         if !state.waiting.frames.is_empty() {
             std::mem::swap(&mut state.waiting, batch);
@@ -127,7 +127,7 @@ impl Queue {
     }
 
     /// For the writer: these frames are out.
-    pub fn written(&self, written: Load) {
+    pub(crate) fn written(&self, written: Load) {
         let mut state = self.state();
         let before = state.load;
         state.load.messages = before.messages.saturating_sub(written.messages);
@@ -136,54 +136,54 @@ impl Queue {
         drop(state);
         let crossed = |mark: Load| !before.fits(mark) && after.fits(mark);
         if crossed(self.limit.half()) || crossed(self.limit.twice()) {
-            self.lighter.notify_waiters();
+            self.load_fell.notify_waiters();
         }
     }
 
-    pub fn load(&self) -> Load {
+    pub(crate) fn load(&self) -> Load {
         self.state().load
     }
 
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.load().fits(self.limit)
     }
 
-    pub fn is_choked(&self) -> bool {
+    pub(crate) fn is_overloaded(&self) -> bool {
         !self.load().fits(self.limit.twice())
     }
 
     /// Resolves when half of the queue is free again; `Err` once it is closed.
-    pub async fn ready(&self) -> Result<(), NotSent> {
+    pub(crate) async fn ready(&self) -> Result<(), NotSent> {
         self.until(self.limit.half()).await
     }
 
     /// Resolves when the peer may be read again, or at the end.
-    pub async fn unchoked(&self) {
+    pub(crate) async fn until_not_overloaded(&self) {
         let _ = self.until(self.limit.twice()).await;
     }
 
     /// Takes nothing more; what waits is still written.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
         let writer = state.writer.take();
         drop(state);
-        self.lighter.notify_waiters();
+        self.load_fell.notify_waiters();
         if let Some(writer) = writer {
             writer.wake();
         }
     }
 
     /// Closes and forgets what waits.
-    pub fn abandon(&self) {
+    pub(crate) fn discard(&self) {
         self.state().waiting = Batch::default();
         self.close();
     }
 
     async fn until(&self, mark: Load) -> Result<(), NotSent> {
         loop {
-            let mut lighter = std::pin::pin!(self.lighter.notified());
-            lighter.as_mut().enable();
+            let mut load_fell = std::pin::pin!(self.load_fell.notified());
+            load_fell.as_mut().enable();
             {
                 let state = self.state();
                 if state.closed {
@@ -193,18 +193,18 @@ impl Queue {
                     return Ok(());
                 }
             }
-            lighter.await;
+            load_fell.await;
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Batch {
     /// The frames in order.
-    pub fn frames(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &[u8]> {
         let mut at = 0;
         self.frames.iter().map(move |frame| match frame {
             Queued::Small(length) => {
@@ -216,7 +216,7 @@ impl Batch {
     }
 
     /// Empties it, keeping only a modest buffer.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.frames.clear();
         self.small.clear();
         self.small.shrink_to(KEPT);

@@ -2,8 +2,8 @@
 //!
 //! Invariant: exactly one answer per request, also when a task is aborted or panics.
 
+use crate::connection::Connection;
 use crate::message::{Fault, Id};
-use crate::shared::Shared;
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 /// Answers one request, once, from anywhere. Dropped unanswered it answers -32603.
 #[must_use = "a dropped responder answers with an internal error"]
 pub struct Responder {
-    shared: Arc<Shared>,
+    connection: Arc<Connection>,
     id: Id,
     cancellation: Cancellation,
     answered: bool,
@@ -23,9 +23,9 @@ pub struct Responder {
 pub struct Cancellation(Arc<watch::Sender<bool>>);
 
 impl Responder {
-    pub(crate) fn new(shared: Arc<Shared>, id: Id) -> Responder {
-        let cancellation = shared.begin(&id);
-        Responder { shared, id, cancellation, answered: false }
+    pub(crate) fn new(connection: Arc<Connection>, id: Id) -> Responder {
+        let cancellation = connection.begin_request(&id);
+        Responder { connection, id, cancellation, answered: false }
     }
 
     pub fn id(&self) -> &Id {
@@ -54,13 +54,13 @@ impl Responder {
         self.cancellation.cancelled().await;
     }
 
-    /// The same to hand to whoever does the work.
+    /// The same as a value, for the task that does the work.
     pub fn cancellation(&self) -> Cancellation {
         self.cancellation.clone()
     }
 
     fn answer<T: Serialize + ?Sized>(mut self, outcome: Result<&T, &Fault>) {
-        self.shared.answer(Some(&self.id), outcome);
+        self.connection.answer(Some(&self.id), outcome);
         // After it is queued: should serializing panic, the drop still answers.
         self.answered = true;
     }
@@ -75,9 +75,10 @@ impl fmt::Debug for Responder {
 impl Drop for Responder {
     fn drop(&mut self) {
         if !self.answered {
-            self.shared.refuse(Some(&self.id), &Fault::internal("The request ended without an answer."));
+            self.connection
+                .answer_error(Some(&self.id), &Fault::internal("The request ended without an answer."));
         }
-        self.shared.finish(&self.id, &self.cancellation);
+        self.connection.finish_request(&self.id, &self.cancellation);
     }
 }
 

@@ -56,8 +56,8 @@ struct Blocking<S>(S);
 // Nothing is ever pinned inside it.
 impl<S> Unpin for Blocking<S> {}
 
-/// A parent may have left the descriptor non-blocking; then it is asked again until it can go on.
-fn insist<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+/// A parent may have left the descriptor non-blocking; then the call is repeated until it succeeds.
+fn retry<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -75,7 +75,7 @@ impl<R: Read> AsyncRead for Blocking<R> {
         _context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let count = insist(|| self.0.read(buffer.initialize_unfilled()));
+        let count = retry(|| self.0.read(buffer.initialize_unfilled()));
         Poll::Ready(count.map(|count| buffer.advance(count)))
     }
 }
@@ -86,11 +86,11 @@ impl<W: Write> AsyncWrite for Blocking<W> {
         _context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Poll::Ready(insist(|| self.0.write(bytes)))
+        Poll::Ready(retry(|| self.0.write(bytes)))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(insist(|| self.0.flush()))
+        Poll::Ready(retry(|| self.0.flush()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use domain::Failure;
-use proto_threads::{Driver, Options, QUIET};
+use proto_threads::{Driver, QUIET_TIME, ServeOptions};
 
 use crate::cli::{Level, Role, ThreadsArguments};
 use crate::commands::failed;
@@ -22,14 +22,14 @@ pub(crate) fn run(arguments: ThreadsArguments, level: Option<Level>) -> ExitCode
             return ExitCode::from(2);
         }
     };
-    let options = Options {
+    let options = ServeOptions {
         driver: arguments.role.map(|role| match role {
             Role::Editor => Driver::Editor,
             Role::Agent => Driver::Agent,
         }),
         workspace,
         grants: arguments.approve.into(),
-        quiet: arguments.quiet.map_or(QUIET, Duration::from_millis),
+        quiet: arguments.quiet.map_or(QUIET_TIME, Duration::from_millis),
     };
     on_stdio(level, |engine, transport, _| proto_threads::serve(engine, transport, options))
 }

@@ -72,7 +72,7 @@ async fn a_stop_is_heard_in_every_state_of_a_call() {
     check_results(&fake.last_request().body, 4);
 }
 
-/// The second diagram of seed 002, as clients see it today.
+/// The second diagram of the published protocol, as clients see it today.
 #[tokio::test]
 async fn a_tool_turn_has_the_order_of_the_diagram() {
     let (home, fake) = (Home::new(), FakeModel::start().await);

@@ -1,4 +1,4 @@
-//! The draft protocol (seed 000): one client that speaks it, from hello to a proposed change.
+//! The draft protocol (2025): one client that speaks it, from hello to a proposed change.
 
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};

@@ -1,4 +1,4 @@
-//! Methods of today's plugins beyond the draft protocol, and limits of a repository's settings.
+//! Methods of today's plugins beyond the published protocol, and limits of a repository's settings.
 
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use testkit::{FakeEngine, Lines, Seen};
 use tokio::task::JoinHandle;
 
-pub struct Client {
+pub(crate) struct Client {
     lines: Lines,
-    pub serving: JoinHandle<std::io::Result<()>>,
+    pub(crate) serving: JoinHandle<std::io::Result<()>>,
 }
 
 impl Deref for Client {
@@ -28,7 +28,7 @@ impl DerefMut for Client {
     }
 }
 
-pub fn catalog() -> Catalog {
+pub(crate) fn catalog() -> Catalog {
     let model = |id: &str, variants: &[&str]| ModelInfo {
         id: id.into(),
         variants: variants.iter().map(|name| (*name).to_owned()).collect(),
@@ -45,14 +45,14 @@ pub fn catalog() -> Catalog {
 
 impl Client {
     /// A connection that nobody has spoken on.
-    pub fn connect(engine: &FakeEngine, buffer: usize) -> Self {
+    pub(crate) fn connect(engine: &FakeEngine, buffer: usize) -> Self {
         let (lines, input, output) = Lines::piped(buffer, true, crate::schema::check_message);
         let serving = tokio::spawn(proto_acp::serve(engine.engine(), rpc::Transport::stream(input, output)));
         Self { lines, serving }
     }
 
     /// An initialized connection.
-    pub async fn start(capabilities: Value) -> (Self, FakeEngine) {
+    pub(crate) async fn start(capabilities: Value) -> (Self, FakeEngine) {
         let engine = FakeEngine::start(catalog());
         let mut client = Self::connect(&engine, 1 << 20);
         let params = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
@@ -61,7 +61,7 @@ impl Client {
     }
 
     /// The same with a session in it.
-    pub async fn session(capabilities: Value) -> (Self, FakeEngine, SessionId) {
+    pub(crate) async fn session(capabilities: Value) -> (Self, FakeEngine, SessionId) {
         let (mut client, mut engine) = Self::start(capabilities).await;
         let opened = client.request("session/new", json!({"cwd": "/w", "mcpServers": []})).await;
         let session = SessionId::new(opened["sessionId"].as_str().unwrap());
@@ -70,17 +70,17 @@ impl Client {
         (client, engine, session)
     }
 
-    pub async fn prompt(&mut self, session: &SessionId, text: &str) -> u64 {
+    pub(crate) async fn prompt(&mut self, session: &SessionId, text: &str) -> u64 {
         let blocks = json!([{"type": "text", "text": text}]);
         self.call("session/prompt", json!({"sessionId": session, "prompt": blocks})).await
     }
 
     /// The next update of a session.
-    pub async fn update(&mut self) -> Value {
+    pub(crate) async fn update(&mut self) -> Value {
         self.next_where(|message| message["method"] == "session/update").await["params"]["update"].clone()
     }
 
-    pub async fn updates(&mut self, count: usize) -> Vec<Value> {
+    pub(crate) async fn updates(&mut self, count: usize) -> Vec<Value> {
         let mut updates = Vec::new();
         for _ in 0..count {
             updates.push(self.update().await);
@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// Updates that came and were not read.
-    pub fn unread(&self) -> Vec<&Value> {
+    pub(crate) fn unread(&self) -> Vec<&Value> {
         self.held
             .iter()
             .filter(|it| it["method"] == "session/update")
@@ -98,7 +98,7 @@ impl Client {
     }
 }
 
-pub fn tool_call(name: &str, input: Value) -> domain::ToolCall {
+pub(crate) fn tool_call(name: &str, input: Value) -> domain::ToolCall {
     domain::ToolCall {
         call_id: "c".into(),
         name: name.into(),

@@ -6,14 +6,14 @@ use std::sync::{Mutex, OnceLock};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-pub struct Schema {
+pub(crate) struct Schema {
     definitions: Value,
     /// By side and method: the type of its parameters and of its result.
     types: HashMap<(String, String), (Option<String>, Option<String>)>,
     validators: Mutex<HashMap<String, &'static Validator>>,
 }
 
-pub fn schema() -> &'static Schema {
+pub(crate) fn schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     SCHEMA.get_or_init(|| {
         let text = std::fs::read_to_string(crate::sdk::package().join("schema/v1/schema.json")).unwrap();
@@ -23,7 +23,7 @@ pub fn schema() -> &'static Schema {
 }
 
 /// Every message of ours; an answer with the method that it answers.
-pub fn check_message(message: &Value, called: Option<&str>) {
+pub(crate) fn check_message(message: &Value, called: Option<&str>) {
     assert_eq!(message["jsonrpc"], "2.0");
     if let Some(method) = message["method"].as_str() {
         return schema().check_call(method, &message["params"]);
@@ -54,19 +54,19 @@ impl Schema {
     }
 
     /// A request or notification of ours.
-    pub fn check_call(&self, method: &str, params: &Value) {
+    pub(crate) fn check_call(&self, method: &str, params: &Value) {
         let side = if method.starts_with("$/") { "protocol" } else { "client" };
         let (params_type, _) = self.of(side, method);
         self.check(params_type.as_deref().unwrap(), params);
     }
 
     /// A result of ours.
-    pub fn check_result(&self, method: &str, result: &Value) {
+    pub(crate) fn check_result(&self, method: &str, result: &Value) {
         let (_, result_type) = self.of("agent", method);
         self.check(result_type.as_deref().unwrap(), result);
     }
 
-    pub fn check_error(&self, error: &Value) {
+    pub(crate) fn check_error(&self, error: &Value) {
         self.check("Error", error);
     }
 

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Where the package `@agentclientprotocol/sdk` is. Nothing is fetched when the lock file has not changed.
-pub fn package() -> PathBuf {
+pub(crate) fn package() -> PathBuf {
     home().join("node_modules/@agentclientprotocol/sdk")
 }
 
 /// A folder with the packages in its `node_modules`.
-pub fn home() -> PathBuf {
+pub(crate) fn home() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto-acp/tests/sdk");
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("acp-sdk");
     fs::create_dir_all(&home).unwrap();

@@ -15,22 +15,22 @@ use testkit::Lines;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-pub use crate::talk::two_tables;
+pub(crate) use crate::talk::two_tables;
 use crate::talk::{Talk, check_message};
 
 /// What the scripted engine does with a call to a model.
 #[derive(Clone)]
-pub enum Say {
+pub(crate) enum Say {
     Text(String),
     Fail(Failure),
     /// Never answers.
     Hang,
 }
 
-pub struct Host {
+pub(crate) struct Host {
     talk: Talk,
-    pub asked: Arc<Mutex<Vec<Completion>>>,
-    pub served: JoinHandle<std::io::Result<()>>,
+    pub(crate) asked: Arc<Mutex<Vec<Completion>>>,
+    pub(crate) served: JoinHandle<std::io::Result<()>>,
 }
 
 impl Deref for Host {
@@ -50,7 +50,7 @@ impl DerefMut for Host {
 impl Host {
     /// A connection whose model answers each call with the next of `says`, the last one again and again; without any
     /// there is no model.
-    pub async fn with(says: Vec<Say>, limits: Limits) -> Host {
+    pub(crate) async fn with(says: Vec<Say>, limits: Limits) -> Host {
         let (link, port, commands) = Link::memory(Abilities::default()).await;
         let asked = Arc::new(Mutex::new(Vec::new()));
         tokio::spawn(play(commands, says.into(), asked.clone(), port));
@@ -58,13 +58,13 @@ impl Host {
     }
 
     /// A connection whose engine is gone.
-    pub async fn without_engine() -> Host {
+    pub(crate) async fn without_engine() -> Host {
         let (link, _port, commands) = Link::memory(Abilities::default()).await;
         drop(commands);
         Self::over(link, Limits::default(), Arc::default())
     }
 
-    pub async fn new() -> Host {
+    pub(crate) async fn new() -> Host {
         Self::with(Vec::new(), Limits::default()).await
     }
 
@@ -79,15 +79,15 @@ impl Host {
         Host { talk: Talk::new(lines), asked, served }
     }
 
-    pub async fn send_line(&mut self, line: &str) {
+    pub(crate) async fn send_line(&mut self, line: &str) {
         self.lines.send_line(line).await;
     }
 
-    pub async fn close_input(&mut self) {
+    pub(crate) async fn close_input(&mut self) {
         self.lines.hang_up().await;
     }
 
-    pub fn calls(&self) -> Vec<Completion> {
+    pub(crate) fn calls(&self) -> Vec<Completion> {
         self.asked.lock().expect("no panic").clone()
     }
 }
@@ -125,7 +125,7 @@ async fn play(
 }
 
 /// As hosts send it.
-pub fn normalized() -> Value {
+pub(crate) fn normalized() -> Value {
     let model = json!({"name": "Pet", "type": "object", "properties": {
         "id": {"name": "id", "type": "integer"}, "name": {"name": "name", "type": "string"}}});
     json!({
@@ -136,5 +136,5 @@ pub fn normalized() -> Value {
     })
 }
 
-pub const YAML: &str = "openapi: 3.0.3\ninfo: {title: Pets, version: '1'}\npaths:\n  /pets:\n    get:\n      responses:\n        '200': {description: all}\n";
-pub const SDL: &str = "type Query { pets: [Pet] }\ntype Pet { id: ID! name: String }\n";
+pub(crate) const YAML: &str = "openapi: 3.0.3\ninfo: {title: Pets, version: '1'}\npaths:\n  /pets:\n    get:\n      responses:\n        '200': {description: all}\n";
+pub(crate) const SDL: &str = "type Query { pets: [Pet] }\ntype Pet { id: ID! name: String }\n";

@@ -3,28 +3,28 @@
 use serde_json::{Value, json};
 use testkit::Lines;
 
-pub struct Talk {
-    pub lines: Lines,
+pub(crate) struct Talk {
+    pub(crate) lines: Lines,
     /// Answers that came while another was awaited.
     early: Vec<Value>,
 }
 
 impl Talk {
-    pub fn new(lines: Lines) -> Self {
+    pub(crate) fn new(lines: Lines) -> Self {
         Self { lines, early: Vec::new() }
     }
 
-    pub async fn send(&mut self, id: u64, method: &str, params: Value) {
+    pub(crate) async fn send(&mut self, id: u64, method: &str, params: Value) {
         self.lines.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
     }
 
     /// The next line.
-    pub async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         self.lines.receive().await.expect("the output goes on")
     }
 
     /// The answer to a request, and the chunks before it.
-    pub async fn answer(&mut self, id: u64) -> (Value, Vec<Value>) {
+    pub(crate) async fn answer(&mut self, id: u64) -> (Value, Vec<Value>) {
         if let Some(at) = self.early.iter().position(|message| message["id"] == id) {
             return (self.early.remove(at), Vec::new());
         }
@@ -41,25 +41,25 @@ impl Talk {
         }
     }
 
-    pub async fn call(&mut self, id: u64, method: &str, params: Value) -> Value {
+    pub(crate) async fn call(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.send(id, method, params).await;
         self.answer(id).await.0
     }
 
     /// The code of the interface for a specification.
-    pub async fn generated(&mut self, spec: impl serde::Serialize) -> String {
+    pub(crate) async fn generated(&mut self, spec: impl serde::Serialize) -> String {
         let answer = self.call(900, "generate", json!({"spec": spec, "format": "react"})).await;
         answer["result"]["code"].as_str().unwrap_or_else(|| panic!("no code: {answer}")).to_owned()
     }
 }
 
 /// Every line is a message of JSON-RPC, whatever it says.
-pub fn check_message(message: &Value, _called: Option<&str>) {
+pub(crate) fn check_message(message: &Value, _called: Option<&str>) {
     assert_eq!(message["jsonrpc"], "2.0", "{message}");
 }
 
 /// Two tables, `Users` and `Orders`, each with a name.
-pub fn two_tables() -> Value {
+pub(crate) fn two_tables() -> Value {
     let list = |name: &str| {
         json!({"get": {"responses": {"200": {"description": "all", "content": {"application/json": {"schema": {
             "type": "array", "items": {"$ref": format!("#/components/schemas/{name}")}}}}}}}})

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use domain::command::Catalog;
 use domain::host::Grants;
-use proto_threads::{Driver, Options};
+use proto_threads::{Driver, ServeOptions};
 use serde_json::Value;
 use testkit::{FakeEngine, Lines};
 use tokio::task::JoinHandle;
 
 /// Long enough that no test waits for it unless it means to.
-pub const NEVER: Duration = Duration::from_secs(3600);
+pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
-pub struct Client {
+pub(crate) struct Client {
     lines: Lines,
-    pub serving: JoinHandle<std::io::Result<()>>,
+    pub(crate) serving: JoinHandle<std::io::Result<()>>,
 }
 
 impl Deref for Client {
@@ -33,9 +33,9 @@ impl DerefMut for Client {
 }
 
 impl Client {
-    pub fn start(driver: Option<Driver>, quiet: Duration) -> (Self, FakeEngine) {
+    pub(crate) fn start(driver: Option<Driver>, quiet: Duration) -> (Self, FakeEngine) {
         let engine = FakeEngine::start(Catalog::default());
-        let options = Options { driver, workspace: "/w".into(), grants: Grants::Read, quiet };
+        let options = ServeOptions { driver, workspace: "/w".into(), grants: Grants::Read, quiet };
         let (lines, input, output) = Lines::piped(1 << 16, false, crate::shape::check_message);
         let transport = rpc::Transport::stream(input, output);
         let serving = tokio::spawn(proto_threads::serve(engine.engine(), transport, options));
@@ -43,12 +43,12 @@ impl Client {
     }
 
     /// The code of the error that a call must get.
-    pub async fn refused(&mut self, method: &str, params: Value) -> i64 {
+    pub(crate) async fn refused(&mut self, method: &str, params: Value) -> i64 {
         self.lines.refused(method, params).await.0
     }
 
     /// The text of the chunks that came so far, and forgets them.
-    pub fn chunks(&mut self) -> String {
+    pub(crate) fn chunks(&mut self) -> String {
         let is_chunk = |it: &Value| it["method"] == "streamMessageChunk";
         let text = self
             .held

@@ -1,13 +1,13 @@
 //! Stored chats as entries of a thread.
 
-use std::sync::Arc;
-
+use domain::command::SessionSettings;
 use domain::item::{ItemKind, Part};
 use domain::tool_call::{Location, Origin, ToolCall, ToolState};
-use domain::{Fact, ItemId, Recorded, TurnId};
-use proto_threads::to_wire::entries;
-use serde_json::{Value, json};
+use domain::{Fact, ItemId, SessionId, TurnId};
+use serde_json::json;
 use testkit::fake_engine::item;
+
+use crate::client::{Client, NEVER};
 
 fn read(name: &str, state: ToolState, error: bool) -> ItemKind {
     ItemKind::ToolCall(Box::new(ToolCall {
@@ -30,8 +30,8 @@ fn read(name: &str, state: ToolState, error: bool) -> ItemKind {
     }))
 }
 
-#[test]
-fn messages_and_files_are_entries_and_the_rest_is_not() {
+#[tokio::test]
+async fn messages_and_files_are_entries_and_the_rest_is_not() {
     let said = |text: &str| ItemKind::AgentMessage { text: text.into(), interrupted: false, provider: None };
     let asked = |text: &str| ItemKind::UserMessage { text: text.into(), parts: vec![Part::text("more")] };
     let kinds = vec![
@@ -50,11 +50,12 @@ fn messages_and_files_are_entries_and_the_rest_is_not() {
     let mut facts: Vec<Fact> =
         (1..).zip(kinds).map(|(id, kind)| Fact::ItemEnded { item: item(id, TurnId(1), kind) }).collect();
     facts.push(Fact::HistoryReplaced { keep: Some(ItemId(10)) });
-    let recorded = (1..).zip(facts).map(|(number, fact)| Arc::new(Recorded { number, at: 0, fact }));
+    let (mut client, engine) = Client::start(None, NEVER);
+    engine.store(&SessionId::new("a"), SessionSettings::default(), "/w", facts);
     let message = |role: &str, text: &str| json!({"type": "message", "role": role, "chunks": [{"type": "text", "chunk": text}]});
-    let shown: Value = serde_json::to_value(entries(recorded.collect())).unwrap();
+    let shown = client.request("getThreadEntries", json!({"threadId": "a"})).await;
     assert_eq!(
-        shown,
+        shown["entries"],
         json!([
             message("user", "Hello"),
             message("assistant", "Let me look."),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-pub fn check_message(message: &Value, _called: Option<&str>) {
+pub(crate) fn check_message(message: &Value, _called: Option<&str>) {
     let mut members: Vec<&str> = message.as_object().expect("an object").keys().map(String::as_str).collect();
     members.sort_unstable();
     assert!(message["id"].is_u64(), "{message}");

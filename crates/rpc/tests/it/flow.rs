@@ -94,22 +94,22 @@ async fn through_a_backlog_nothing_overtakes() {
         (seen.held.remove(0), seen.held.remove(0))
     };
     let mut backlog = Backlog::new(client.outgoing());
-    patiently(backlog.turn()).await.unwrap();
+    patiently(backlog.flushed()).await.unwrap();
     let mut sent = 0;
-    while backlog.full().is_none() || sent < 60 {
+    while backlog.wait_for_room().is_none() || sent < 60 {
         backlog.notify("event", &json!({ "number": sent })).unwrap();
         sent += 1;
         tokio::task::yield_now().await;
     }
     backlog.respond(first, Ok("in its turn"));
-    let mut turn = Box::pin(backlog.turn());
+    let mut turn = Box::pin(backlog.flushed());
     backlog.notify("event", &json!({ "number": sent })).unwrap();
     backlog.respond::<()>(second, Err(Fault::cancelled()));
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut turn).await.is_err(), "nobody reads");
 
     let drained = async {
         loop {
-            let Some(room) = backlog.full() else { return };
+            let Some(room) = backlog.wait_for_room() else { return };
             room.await.unwrap();
             backlog.drain();
         }

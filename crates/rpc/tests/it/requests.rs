@@ -137,9 +137,9 @@ async fn the_end_of_the_connection_settles_requests() {
 async fn params_that_are_no_json_are_told_to_the_caller() {
     let client = Client::start(PeerOptions::newline());
     let bad = BTreeMap::from([((1, 2), 3)]);
-    assert!(matches!(client.outgoing().notify("x", &bad), Err(NotSent::Unserialisable(_))));
+    assert!(matches!(client.outgoing().notify("x", &bad), Err(NotSent::Unserializable(_))));
     let request = client.outgoing().request("x", &bad, PATIENCE);
-    assert!(matches!(patiently(request).await, Err(RequestError::Unserialisable(_))));
+    assert!(matches!(patiently(request).await, Err(RequestError::Unserializable(_))));
 }
 
 #[tokio::test]

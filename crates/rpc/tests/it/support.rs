@@ -11,29 +11,29 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 
 /// 1 by default, 10 for the full figures.
-pub fn scale() -> usize {
+pub(crate) fn scale() -> usize {
     std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1)
 }
 
 /// No test waits longer than this for anything.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-pub async fn patiently<T>(future: impl Future<Output = T>) -> T {
+pub(crate) async fn patiently<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it hangs")
 }
 
 /// What the handler saw, in order, and the responders it keeps.
 #[derive(Default)]
-pub struct Seen {
-    pub messages: Vec<String>,
-    pub held: Vec<Responder>,
+pub(crate) struct Seen {
+    pub(crate) messages: Vec<String>,
+    pub(crate) held: Vec<Responder>,
 }
 
-pub type Shared = Arc<Mutex<Seen>>;
+pub(crate) type Shared = Arc<Mutex<Seen>>;
 
-pub struct Scripted {
-    pub outgoing: Outgoing,
-    pub seen: Shared,
+pub(crate) struct Scripted {
+    pub(crate) outgoing: Outgoing,
+    pub(crate) seen: Shared,
 }
 
 #[derive(Deserialize)]
@@ -86,21 +86,21 @@ impl Handler for Scripted {
 }
 
 /// The other end of a peer under test.
-pub struct Client {
-    pub peer: Option<Peer>,
-    pub seen: Shared,
-    pub framing: Framing,
-    pub output: WriteHalf<DuplexStream>,
+pub(crate) struct Client {
+    pub(crate) peer: Option<Peer>,
+    pub(crate) seen: Shared,
+    pub(crate) framing: Framing,
+    pub(crate) output: WriteHalf<DuplexStream>,
     input: ReadHalf<DuplexStream>,
     decoder: Decoder,
 }
 
 impl Client {
-    pub fn start(settings: PeerOptions) -> Client {
+    pub(crate) fn start(settings: PeerOptions) -> Client {
         Client::with_pipe(settings, 64 << 10)
     }
 
-    pub fn with_pipe(settings: PeerOptions, pipe: usize) -> Client {
+    pub(crate) fn with_pipe(settings: PeerOptions, pipe: usize) -> Client {
         let (ours, theirs) = tokio::io::duplex(pipe);
         let (input, output) = tokio::io::split(theirs);
         let framing = settings.framing;
@@ -115,26 +115,26 @@ impl Client {
         Client { peer: Some(peer.unwrap()), seen, framing, output, input, decoder }
     }
 
-    pub fn outgoing(&self) -> Outgoing {
+    pub(crate) fn outgoing(&self) -> Outgoing {
         self.peer.as_ref().unwrap().outgoing()
     }
 
-    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
         patiently(self.output.write_all(bytes)).await.unwrap();
     }
 
-    pub async fn send(&mut self, body: &str) {
+    pub(crate) async fn send(&mut self, body: &str) {
         self.send_bytes(&frame(self.framing, body.as_bytes())).await;
     }
 
     /// The next message, or `None` at the end of the stream.
-    pub async fn try_receive(&mut self) -> Option<Value> {
+    pub(crate) async fn try_receive(&mut self) -> Option<Value> {
         let body = next(&mut self.input, &mut self.decoder).await?;
         Some(serde_json::from_str(&body).expect("the peer wrote broken JSON"))
     }
 
     /// Sends all of it, and its end if `shut`, reading answers meanwhile until one `is_last` or `end` resolves.
-    pub async fn exchange<E>(
+    pub(crate) async fn exchange<E>(
         &mut self,
         stream: &[u8],
         shut: bool,
@@ -159,24 +159,24 @@ impl Client {
         .await
     }
 
-    pub async fn receive(&mut self) -> Value {
+    pub(crate) async fn receive(&mut self) -> Value {
         self.try_receive().await.expect("the stream ended")
     }
 
     /// Exactly the next bytes.
-    pub async fn receive_bytes(&mut self, count: usize) -> String {
+    pub(crate) async fn receive_bytes(&mut self, count: usize) -> String {
         let mut bytes = vec![0; count];
         patiently(self.input.read_exact(&mut bytes)).await.unwrap();
         String::from_utf8(bytes).unwrap()
     }
 
-    pub async fn answer_to(&mut self, body: &str) -> Value {
+    pub(crate) async fn answer_to(&mut self, body: &str) -> Value {
         self.send(body).await;
         self.receive().await
     }
 
     /// Shows that the connection goes on, and that nothing else was answered before.
-    pub async fn assert_alive(&mut self, context: &str) {
+    pub(crate) async fn assert_alive(&mut self, context: &str) {
         let answer = self.answer_to(r#"{"jsonrpc":"2.0","id":"alive","method":"nothing"}"#).await;
         assert_eq!(
             (&answer["id"], answer.get("result")),
@@ -200,13 +200,13 @@ async fn next(input: &mut ReadHalf<DuplexStream>, decoder: &mut Decoder) -> Opti
     }
 }
 
-pub fn frame(framing: Framing, body: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(framing: Framing, body: &[u8]) -> Vec<u8> {
     match framing {
         Framing::Header => [format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat(),
         Framing::Newline => [body, b"\n"].concat(),
     }
 }
 
-pub fn threads() -> PeerOptions {
+pub(crate) fn threads() -> PeerOptions {
     PeerOptions { version_member: false, ..PeerOptions::newline() }
 }

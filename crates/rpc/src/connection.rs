@@ -1,4 +1,4 @@
-//! What the reader, the writer, every `Outgoing` and every `Responder` of one connection share.
+//! The state that the reader, the writer, every `Outgoing` and every `Responder` of one connection share.
 //!
 //! It must not read or write streams. Invariants: no lock is held while another is taken or while foreign code runs;
 //! the first reason of an end stays, except that a mere end of input may be followed by a final one.
@@ -24,20 +24,20 @@ pub enum End {
     Broken(std::io::ErrorKind),
     /// The peer sent requests and did not read the answers for the stall limit.
     Stalled,
-    /// We closed it.
+    /// This side closed it.
     Closed,
 }
 
 pub(crate) type Reply = Result<Box<RawValue>, RequestError>;
 
-pub(crate) struct Shared {
-    pub settings: PeerOptions,
+pub(crate) struct Connection {
+    pub options: PeerOptions,
     pub queue: Queue,
     pub ended: watch::Sender<Option<End>>,
     /// How many requests of the peer are unanswered.
     pub unanswered: watch::Sender<usize>,
     running: Mutex<HashMap<Id, Cancellation>>,
-    /// Requests of ours; `None` once no answer can come.
+    /// Outgoing requests; `None` once no answer can come.
     pending: Mutex<Option<HashMap<u64, oneshot::Sender<Reply>>>>,
     last_request: AtomicU64,
 }
@@ -49,11 +49,11 @@ thread_local! {
 
 const SCRATCH_KEPT: usize = 64 << 10;
 
-impl Shared {
-    pub fn new(settings: PeerOptions) -> Shared {
-        Shared {
-            queue: Queue::new(settings.queue_messages, settings.queue_bytes),
-            settings,
+impl Connection {
+    pub(crate) fn new(options: PeerOptions) -> Connection {
+        Connection {
+            queue: Queue::new(options.queue_messages, options.queue_bytes),
+            options,
             ended: watch::Sender::new(None),
             unanswered: watch::Sender::new(0),
             running: Mutex::default(),
@@ -63,7 +63,7 @@ impl Shared {
     }
 
     /// Queues a notification, or a request if there is an id. `params` writes their JSON.
-    pub fn call(
+    pub(crate) fn call(
         &self,
         class: Class,
         id: Option<u64>,
@@ -83,7 +83,7 @@ impl Shared {
             let start = buffer.len();
             params(buffer)?;
             // JSON-RPC 2.0 has no null params; the protocol without a version member always writes them.
-            if self.settings.version_member && &buffer[start..] == b"null" {
+            if self.options.version_member && &buffer[start..] == b"null" {
                 buffer.truncate(before);
             }
             Ok(())
@@ -91,7 +91,7 @@ impl Shared {
     }
 
     /// Queues an answer. One that cannot be serialized becomes -32603.
-    pub fn answer<T: Serialize + ?Sized>(&self, id: Option<&Id>, outcome: Result<&T, &Fault>) {
+    pub(crate) fn answer<T: Serialize + ?Sized>(&self, id: Option<&Id>, outcome: Result<&T, &Fault>) {
         let sent = self.send(Class::Answer, |buffer| {
             buffer.extend_from_slice(b"\"id\":");
             buffer.extend_from_slice(id.map_or("null", Id::as_json).as_bytes());
@@ -106,12 +106,15 @@ impl Shared {
                 }
             }
         });
-        if let (Err(NotSent::Unserialisable(error)), Ok(_)) = (sent, outcome) {
-            self.refuse(id, &Fault::internal(format!("The result could not be written as JSON: {error}")));
+        if let (Err(NotSent::Unserializable(error)), Ok(_)) = (sent, outcome) {
+            self.answer_error(
+                id,
+                &Fault::internal(format!("The result could not be written as JSON: {error}")),
+            );
         }
     }
 
-    pub fn refuse(&self, id: Option<&Id>, fault: &Fault) {
+    pub(crate) fn answer_error(&self, id: Option<&Id>, fault: &Fault) {
         self.answer::<()>(id, Err(fault));
     }
 
@@ -122,10 +125,10 @@ impl Shared {
     ) -> Result<(), NotSent> {
         // Taken, not borrowed: a Serialize implementation may itself send.
         let mut buffer = SCRATCH.take();
-        let framing = self.settings.framing;
+        let framing = self.options.framing;
         framing.open(&mut buffer);
-        buffer.extend_from_slice(if self.settings.version_member { b"{\"jsonrpc\":\"2.0\"," } else { b"{" });
-        let sent = members(&mut buffer).map_err(NotSent::Unserialisable).and_then(|()| {
+        buffer.extend_from_slice(if self.options.version_member { b"{\"jsonrpc\":\"2.0\"," } else { b"{" });
+        let sent = members(&mut buffer).map_err(NotSent::Unserializable).and_then(|()| {
             buffer.push(b'}');
             let start = framing.close(&mut buffer);
             self.queue.push(class, &mut buffer, start)
@@ -136,28 +139,28 @@ impl Shared {
         sent
     }
 
-    /// A new request of ours and where its reply will arrive; `None` if no reply can come any more.
-    pub fn expect_reply(&self) -> Option<(u64, oneshot::Receiver<Reply>)> {
+    /// Registers an outgoing request and gives the receiver of its reply; `None` if no reply can come any more.
+    pub(crate) fn register_request(&self) -> Option<(u64, oneshot::Receiver<Reply>)> {
         let (sender, receiver) = oneshot::channel();
         let id = self.last_request.fetch_add(1, Ordering::Relaxed) + 1;
         lock(&self.pending).as_mut()?.insert(id, sender);
         Some((id, receiver))
     }
 
-    /// Forgets a request of ours; whether it was still pending.
-    pub fn forget_reply(&self, id: u64) -> bool {
+    /// Removes an outgoing request; whether it was still pending.
+    pub(crate) fn remove_request(&self, id: u64) -> bool {
         lock(&self.pending).as_mut().is_some_and(|pending| pending.remove(&id).is_some())
     }
 
-    /// Settles the request of ours with this id; whether there was one. Ids that came back as strings count too.
-    pub fn settle(&self, id: &Id, reply: impl FnOnce() -> Reply) -> bool {
+    /// Completes the outgoing request with this id; whether there was one. Ids that came back as strings count too.
+    pub(crate) fn complete_request(&self, id: &Id, reply: impl FnOnce() -> Reply) -> bool {
         let number = id.as_json().trim_matches('"').parse::<u64>();
         let sender = number.ok().and_then(|number| lock(&self.pending).as_mut()?.remove(&number));
-        // The receiver may be gone; then nobody wants it.
+        // The receiver may have been dropped.
         sender.map(|sender| sender.send(reply())).is_some()
     }
 
-    pub fn begin(&self, id: &Id) -> Cancellation {
+    pub(crate) fn begin_request(&self, id: &Id) -> Cancellation {
         let cancellation = Cancellation::new();
         self.unanswered.send_modify(|count| *count += 1);
         lock(&self.running).insert(id.clone(), cancellation.clone());
@@ -165,7 +168,7 @@ impl Shared {
     }
 
     /// Called once for each `begin`.
-    pub fn finish(&self, id: &Id, cancellation: &Cancellation) {
+    pub(crate) fn finish_request(&self, id: &Id, cancellation: &Cancellation) {
         {
             let mut running = lock(&self.running);
             // A careless peer may have used the id twice; the other one is still running then.
@@ -176,7 +179,7 @@ impl Shared {
         self.unanswered.send_modify(|count| *count = count.saturating_sub(1));
     }
 
-    pub fn cancel(&self, id: &Id) {
+    pub(crate) fn cancel(&self, id: &Id) {
         let cancellation = lock(&self.running).get(id).cloned();
         if let Some(cancellation) = cancellation {
             cancellation.cancel();
@@ -184,7 +187,7 @@ impl Shared {
     }
 
     /// Records the end. After anything but an end of input nothing is read or written any more.
-    pub fn end(&self, end: End) {
+    pub(crate) fn end(&self, end: End) {
         let changed = self.ended.send_if_modified(|current| {
             let changes = current.is_none_or(|current| current == End::Input && end != End::Input);
             if changes {
@@ -197,14 +200,14 @@ impl Shared {
         }
         drop(lock(&self.pending).take());
         if end != End::Input {
-            self.queue.abandon();
+            self.queue.discard();
             let running = std::mem::take(&mut *lock(&self.running));
             running.values().for_each(Cancellation::cancel);
         }
     }
 
     /// Resolves when nothing is to be read or written any more.
-    pub async fn stopped(&self) {
+    pub(crate) async fn stopped(&self) {
         let mut ended = self.ended.subscribe();
         // It fails only if the sender is gone, and `self` holds it.
         let _ = ended.wait_for(|end| end.is_some_and(|end| end != End::Input)).await;
