@@ -177,7 +177,7 @@ impl Connection {
             | RequestError::Closed
             | RequestError::Full
             | RequestError::TooLarge
-            | RequestError::Unserialisable(_)
+            | RequestError::Unserializable(_)
             | RequestError::Unexpected(_) => None,
         };
         let message = match newer {

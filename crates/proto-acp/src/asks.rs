@@ -88,14 +88,14 @@ pub(crate) fn permission(response: Option<acp::RequestPermissionResponse>) -> An
         let reason = "The editor could not ask the user, so the call was not run.".to_owned();
         return Answer::Deny { remember: false, reason: Some(reason) };
     };
-    match response.outcome {
-        acp::RequestPermissionOutcome::Selected(selected) => match selected.option_id.0.as_ref() {
-            ALLOW_ONCE => Answer::Allow { remember: false },
-            ALLOW_ALWAYS => Answer::Allow { remember: true },
-            REJECT_ALWAYS => Answer::Deny { remember: true, reason: None },
-            _ => Answer::Deny { remember: false, reason: None },
-        },
-        _ => Answer::Cancelled,
+    let acp::RequestPermissionOutcome::Selected(selected) = response.outcome else {
+        return Answer::Cancelled;
+    };
+    match selected.option_id.0.as_ref() {
+        ALLOW_ONCE => Answer::Allow { remember: false },
+        ALLOW_ALWAYS => Answer::Allow { remember: true },
+        REJECT_ALWAYS => Answer::Deny { remember: true, reason: None },
+        _ => Answer::Deny { remember: false, reason: None },
     }
 }
 

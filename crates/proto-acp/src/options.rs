@@ -147,13 +147,12 @@ fn choices(names: &[&str]) -> Vec<acp::SessionConfigSelectOption> {
 }
 
 fn values(option: &acp::SessionConfigOption) -> impl Iterator<Item = &str> {
-    let ungrouped = match &option.kind {
-        acp::SessionConfigKind::Select(select) => match &select.options {
-            acp::SessionConfigSelectOptions::Ungrouped(choices) => choices.as_slice(),
-            _ => &[],
-        },
-        _ => &[],
-    };
+    let mut ungrouped: &[acp::SessionConfigSelectOption] = &[];
+    if let acp::SessionConfigKind::Select(select) = &option.kind
+        && let acp::SessionConfigSelectOptions::Ungrouped(choices) = &select.options
+    {
+        ungrouped = choices;
+    }
     ungrouped.iter().map(|choice| choice.value.0.as_ref())
 }
 

@@ -126,7 +126,9 @@ pub(crate) fn replay(server: &mut Server, info: &SessionInfo, facts: Vec<Arc<Rec
                 Effect::Ask(id, question) => open.push((id, question)),
                 Effect::Settled(id) => open.retain(|(asked, _)| *asked != id),
                 Effect::Ended(..) => open.clear(),
-                out => server.apply_effect(session, out),
+                out @ (Effect::Update(_) | Effect::Decline(_) | Effect::Lost(_)) => {
+                    server.apply_effect(session, out);
+                }
             }
         }
     }

@@ -56,10 +56,10 @@ pub(crate) fn rate_limited() -> Fault {
 
 /// A failure of the engine or of the model while customizing.
 pub(crate) fn failure(failure: &Failure) -> Fault {
-    match failure.kind {
-        FailureKind::Internal => Fault::internal(failure.to_string()),
-        _ => customization_failed(format!("{failure} Nothing was changed.")),
+    if failure.kind == FailureKind::Internal {
+        return Fault::internal(failure.to_string());
     }
+    customization_failed(format!("{failure} Nothing was changed."))
 }
 
 fn with_data(code: i64, message: String, data: &impl Serialize) -> Fault {

@@ -160,24 +160,22 @@ pub(crate) fn entries(facts: Vec<Arc<Recorded>>) -> Vec<ThreadEntry> {
 /// The same with what the client itself read in the thread, and when.
 pub(crate) fn entries_with(facts: Vec<Arc<Recorded>>, reads: Vec<(u64, ThreadEntry)>) -> Vec<ThreadEntry> {
     let effective = domain::replay::visible_facts(facts);
-    let told = effective.iter().filter_map(|recorded| match &recorded.fact {
-        Fact::ItemEnded { item } => Some((recorded.at, entry(&item.kind)?)),
-        _ => None,
+    let stored = effective.iter().filter_map(|recorded| {
+        let Fact::ItemEnded { item } = &recorded.fact else { return None };
+        Some((recorded.at, entry(&item.kind)?))
     });
-    let mut all: Vec<(u64, ThreadEntry)> = told.chain(reads).collect();
+    let mut all: Vec<(u64, ThreadEntry)> = stored.chain(reads).collect();
     // Stable: what the journal has in order stays in order.
     all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, entry)| entry).collect()
 }
 
 fn entry(kind: &ItemKind) -> Option<ThreadEntry> {
-    match kind {
-        ItemKind::ToolCall(call) => file_read(call),
-        kind => {
-            let (role, text) = role_and_text(kind).filter(|(_, text)| !text.is_empty())?;
-            Some(ThreadEntry::Message(Message::text(role, text)))
-        }
+    if let ItemKind::ToolCall(call) = kind {
+        return file_read(call);
     }
+    let (role, text) = role_and_text(kind).filter(|(_, text)| !text.is_empty())?;
+    Some(ThreadEntry::Message(Message::text(role, text)))
 }
 
 /// A file that was read in the thread.

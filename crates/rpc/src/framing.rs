@@ -105,7 +105,11 @@ impl Decoder {
         let expected = match self.state {
             DecoderState::Body(length) => length,
             DecoderState::Line => self.limit,
-            _ => 0,
+            DecoderState::SkipLine
+            | DecoderState::Header(_)
+            | DecoderState::Refuse(..)
+            | DecoderState::Skip(_)
+            | DecoderState::Search => 0,
         };
         // Doubles while a message grows, but never reaches further than its known or allowed size.
         let wanted = (held + held.max(CHUNK)).min(expected.saturating_add(CHUNK)).max(held + CHUNK);

@@ -204,9 +204,11 @@ fn parse(body: &[u8]) -> Result<Envelope<'_>, Fault> {
             "a message is a JSON object"
         }));
     }
-    serde_json::from_str(text).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => Fault::invalid_request(&error.to_string()),
-        _ => parse_error(error),
+    serde_json::from_str(text).map_err(|error| {
+        if error.classify() == serde_json::error::Category::Data {
+            return Fault::invalid_request(&error.to_string());
+        }
+        parse_error(error)
     })
 }
 

@@ -119,6 +119,7 @@ async fn play(
                 }
             }
             Command::Detach => {}
+            #[allow(clippy::wildcard_enum_match_arm, reason = "every other command is a mistake")]
             other => panic!("only a one-shot call may reach the engine, not {other:?}"),
         }
     }
