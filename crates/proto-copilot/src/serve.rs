@@ -107,8 +107,6 @@ pub(crate) struct Server {
 /// A running request. Its slot and its bytes are free again when the last holder is done, on any thread.
 #[derive(Clone)]
 pub(crate) struct Job {
-    /// When the request came.
-    pub since: Instant,
     /// When it must be answered.
     pub until: Instant,
     held: Arc<Permits>,
@@ -129,7 +127,7 @@ impl Server {
     ) -> Option<Job> {
         let until = since + time_limit;
         let place = tokio::time::timeout_at(until, self.running.clone().acquire_owned()).await.ok()?.ok()?;
-        Some(Job { since, until, held: Arc::new(Permits { _bytes: bytes, _place: place }) })
+        Some(Job { until, held: Arc::new(Permits { _bytes: bytes, _place: place }) })
     }
 
     pub(crate) fn streams(&self) -> bool {

@@ -317,14 +317,6 @@ pub(crate) struct InitializeResult {
     pub chat_welcome_message: String,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct PromptResult<'a> {
-    pub chat_id: &'a str,
-    pub model: &'a str,
-    pub status: &'static str,
-}
-
 /// An empty object, `{}`.
 pub(crate) fn empty() -> Value {
     Value::Object(Map::new())
