@@ -28,17 +28,22 @@ pub(crate) struct WorkspaceTexts {
 impl WorkspaceTexts {
     /// The user's own folders first, then those of trusted workspaces, then what the settings name.
     fn texts_of_kind(&self, kind: &str, named: &[PathBuf]) -> Vec<NamedText> {
-        let mut folders =
-            vec![self.environment.eca_config_dir().join(kind), self.environment.config_dir().join(kind)];
+        let own = [self.environment.eca_config_dir(), self.environment.config_dir()];
+        let mut places: Vec<TextPlace> = own.iter().map(|folder| TextPlace::Own(folder.join(kind))).collect();
         for folder in self.resolved.folders.iter().filter(|folder| folder.is_trusted()) {
-            folders.push(folder.root.join(".eca").join(kind));
-            folders.push(folder.root.join(".dragoman").join(kind));
+            let of_project =
+                |hidden: &str| TextPlace::Project(folder.root.clone(), Path::new(hidden).join(kind));
+            places.extend([of_project(".eca"), of_project(".dragoman")]);
         }
         for path in named {
-            folders.extend(self.roots.iter().map(|root| root.join(path)));
+            if path.is_absolute() {
+                places.push(TextPlace::Own(path.clone()));
+            } else {
+                places.extend(self.roots.iter().map(|root| TextPlace::Project(root.clone(), path.clone())));
+            }
         }
         let mut texts: Vec<NamedText> = Vec::new();
-        for text in folders.iter().flat_map(|folder| read_texts(folder)) {
+        for text in places.iter().flat_map(read_texts) {
             texts.retain(|known| known.name != text.name);
             texts.push(text);
         }
@@ -123,23 +128,39 @@ impl WorkspaceTexts {
     }
 }
 
-/// Reads a file, or the text files of a folder in the order of their names.
-fn read_texts(folder: &Path) -> Vec<NamedText> {
-    let mut files: Vec<PathBuf> = match std::fs::read_dir(folder) {
-        Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
-        Err(_) => vec![folder.to_owned()],
-    };
-    files.sort();
-    files.iter().filter_map(|file| read_text(file)).collect()
+/// A file or folder with texts.
+enum TextPlace {
+    /// The user's own, or named by an absolute path in trusted settings: links are followed.
+    Own(PathBuf),
+    /// A workspace folder and a path beneath it: links may not lead out of that folder.
+    Project(PathBuf, PathBuf),
 }
 
-fn read_text(file: &Path) -> Option<NamedText> {
+/// Reads a file, or the text files of a folder in the order of their names.
+fn read_texts(place: &TextPlace) -> Vec<NamedText> {
+    let path = match place {
+        TextPlace::Own(path) => path.clone(),
+        TextPlace::Project(root, path) => root.join(path),
+    };
+    let mut files: Vec<PathBuf> = match std::fs::read_dir(&path) {
+        Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
+        Err(_) => vec![path],
+    };
+    files.sort();
+    files.iter().filter_map(|file| read_text(place, file)).collect()
+}
+
+fn read_text(place: &TextPlace, file: &Path) -> Option<NamedText> {
     let kind = file.extension()?.to_str()?;
-    let metadata = std::fs::metadata(file).ok()?;
-    if !metadata.is_file() || metadata.len() > MAX_TEXT_BYTES || !matches!(kind, "md" | "mdc" | "txt") {
+    if !matches!(kind, "md" | "mdc" | "txt") {
         return None;
     }
+    let bytes = match place {
+        TextPlace::Own(_) => project_files::read_named(file, MAX_TEXT_BYTES),
+        TextPlace::Project(root, _) => {
+            project_files::read_beneath(root, file.strip_prefix(root).ok()?, MAX_TEXT_BYTES)
+        }
+    };
     let name = file.file_stem()?.to_str()?.to_owned();
-    let text = std::fs::read_to_string(file).ok()?;
-    Some(NamedText { name, text })
+    Some(NamedText { name, text: String::from_utf8(bytes.ok()?).ok()? })
 }

@@ -9,14 +9,14 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use domain::tool::{Invocation, Scope};
 use domain::{Review, SessionId};
-use rustix::fs::{CWD, Mode, OFlags};
+use project_files::{open, resolve_links};
+use rustix::fs::{Mode, OFlags};
 
-const MAX_LINKS: usize = 40;
 const MAX_REVIEWED: usize = 1_024;
 
 /// Where a path really leads.
@@ -256,100 +256,4 @@ fn locate(path: PathBuf, scope: &Scope) -> ResolvedPath {
     let short = short.filter(|short| !short.as_os_str().is_empty());
     let shown = short.unwrap_or(&path).display().to_string();
     ResolvedPath { inside: root.is_some(), path, shown }
-}
-
-/// Opens without following any symlink, wherever it stands in the path.
-pub fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::ResolveFlags;
-        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
-            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {}
-            Err(rustix::io::Errno::LOOP) => {
-                return Err(io::Error::other("a symbolic link has come into its path"));
-            }
-            other => return other.map_err(io::Error::from),
-        }
-    }
-    open_checked(path, flags)
-}
-
-/// For systems that cannot promise it: looked at right before.
-fn open_checked(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    if resolve_links(path)? != path {
-        return Err(io::Error::other("a symbolic link has come into its path"));
-    }
-    Ok(rustix::fs::openat(CWD, path, flags | OFlags::NOFOLLOW, Mode::empty())?)
-}
-
-/// Follows every symlink and `..` as the system would; what does not exist is kept as it is written.
-pub fn resolve_links(path: &Path) -> io::Result<PathBuf> {
-    let mut out = PathBuf::from("/");
-    let mut todo: Vec<OsString> = Vec::new();
-    push_reversed(&mut todo, path);
-    let mut links = 0;
-    while let Some(name) = todo.pop() {
-        if name == ".." {
-            out.pop();
-            continue;
-        }
-        let next = out.join(&name);
-        match next.symlink_metadata() {
-            Ok(metadata) if metadata.is_symlink() => {
-                links += 1;
-                if links > MAX_LINKS {
-                    return Err(io::Error::other("too many symbolic links"));
-                }
-                let target = next.read_link()?;
-                if target.is_absolute() {
-                    out = PathBuf::from("/");
-                }
-                push_reversed(&mut todo, &target);
-            }
-            Ok(_) => out = next,
-            Err(error) => match error.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => out = next,
-                _ => return Err(error),
-            },
-        }
-    }
-    Ok(out)
-}
-
-fn push_reversed(todo: &mut Vec<OsString>, path: &Path) {
-    let start = todo.len();
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => todo.push(name.to_owned()),
-            Component::ParentDir => todo.push("..".into()),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
-        }
-    }
-    todo[start..].reverse();
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    #[test]
-    fn no_way_of_opening_follows_a_link() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        std::fs::create_dir(root.join("real")).unwrap();
-        std::fs::write(root.join("real/file"), "x").unwrap();
-        symlink("real", root.join("folder")).unwrap();
-        symlink("real/file", root.join("link")).unwrap();
-        for (path, opens) in
-            [("real/file", true), ("folder/file", false), ("link", false), ("real/../real/file", false)]
-        {
-            assert_eq!(open_checked(&root.join(path), OFlags::RDONLY).is_ok(), opens, "{path}");
-            let direct = open(&root.join(path), OFlags::RDONLY).is_ok();
-            assert!(direct == opens || path.contains(".."), "{path}");
-        }
-    }
 }

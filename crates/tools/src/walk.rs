@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use domain::CancellationToken;
 use ignore::{DirEntry, WalkBuilder};
 
+const MAX_IGNORE_FILE: u64 = 1 << 20;
+
 /// A walk that can be stopped and ends by itself.
 pub struct Walk {
     inner: ignore::Walk,
@@ -52,6 +54,22 @@ impl Iterator for Walk {
 pub fn builder(from: &Path) -> WalkBuilder {
     let mut builder = WalkBuilder::new(from);
     builder.hidden(false).follow_links(false).require_git(false);
-    builder.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+    let readable = has_readable_ignore_files(from);
+    builder.git_ignore(readable).ignore(readable);
+    builder.filter_entry(|entry| {
+        entry.depth() == 0
+            || entry.file_name() != ".git"
+                && (entry.file_type().is_none_or(|kind| !kind.is_dir())
+                    || has_readable_ignore_files(entry.path()))
+    });
     builder
+}
+
+/// The walk reads these files of a folder before it enters it. A pipe, a device or a file without end in their place
+/// would stop it for ever, so such a folder is left out.
+fn has_readable_ignore_files(folder: &Path) -> bool {
+    [".gitignore", ".ignore"].iter().all(|name| match folder.join(name).metadata() {
+        Ok(metadata) => metadata.is_file() && metadata.len() <= MAX_IGNORE_FILE,
+        Err(_) => true,
+    })
 }

@@ -25,6 +25,7 @@ mod eca_text;
 mod eca_today;
 mod embedded;
 mod generate;
+mod hostile_project;
 mod lifetime;
 mod lines;
 mod logs;

@@ -24,6 +24,9 @@ const MARKS: [(&str, ToolEffect); 3] = [
 
 /// Files with instructions are cut here.
 const FILE_LIMIT: usize = 32 << 10;
+/// Larger files are left out.
+const FILE_LIMIT_BYTES: u64 = 4 * FILE_LIMIT as u64;
+const AGENTS_FILE: &str = "AGENTS.md";
 
 /// The system prompt of this chat in its present behavior.
 pub fn of(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
@@ -94,24 +97,25 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
 /// AGENTS.md of the user and of each workspace folder, outermost first.
 fn agents_files(session: &Session) -> Vec<(PathBuf, String)> {
     let parents = session.workspace.settings.include_parent_agents_files;
-    let global = session.workspace.texts.global_agents_file().into_iter();
+    let global = session.workspace.texts.global_agents_file().into_iter().filter_map(|path| {
+        let content = instructions_text(project_files::read_named(&path, FILE_LIMIT_BYTES))?;
+        Some((path, content))
+    });
     let local = session.roots.iter().flat_map(|root| {
         let mut folders: Vec<&Path> = root.ancestors().take(if parents { usize::MAX } else { 1 }).collect();
         folders.reverse();
-        folders.into_iter().map(|folder| folder.join("AGENTS.md"))
+        folders.into_iter().filter_map(|folder| {
+            let content = project_files::read_beneath(folder, Path::new(AGENTS_FILE), FILE_LIMIT_BYTES);
+            Some((folder.join(AGENTS_FILE), instructions_text(content)?))
+        })
     });
-    global.chain(local).filter_map(|path| read(&path).map(|content| (path, content))).collect()
+    global.chain(local).collect()
 }
 
-fn read(path: &Path) -> Option<String> {
-    let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    if metadata.len() > 4 * FILE_LIMIT as u64 {
-        return None;
-    }
-    let mut content = std::fs::read_to_string(path).ok()?;
+fn instructions_text(content: std::io::Result<Vec<u8>>) -> Option<String> {
+    let mut content = String::from_utf8(content.ok()?).ok()?;
     if content.len() > FILE_LIMIT {
-        let end = (0..=FILE_LIMIT).rev().find(|at| content.is_char_boundary(*at)).unwrap_or(0);
-        content.truncate(end);
+        content.truncate(content.floor_char_boundary(FILE_LIMIT));
         content.push_str("\n(cut)");
     }
     (!content.trim().is_empty()).then_some(content)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use domain::tool::Scope;
 
 use super::{ShellLine, Word, keys, repository};
-use crate::paths::resolve_links;
+use project_files::resolve_links;
 
 /// What the paths of a line come to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

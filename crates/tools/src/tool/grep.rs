@@ -10,7 +10,6 @@ use domain::{CancellationToken, Review};
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
-use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,7 +18,7 @@ use crate::edit::files::Files;
 use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
-use crate::paths::{self, ResolvedPath};
+use crate::paths::ResolvedPath;
 use crate::walk::Walk;
 
 const MAX_LINE: usize = 400;
@@ -170,7 +169,7 @@ impl Search {
 
     /// A file that cannot be read is left out.
     fn search_file(&mut self, path: &Path) {
-        let Ok(file) = paths::open(path, OFlags::RDONLY | OFlags::NONBLOCK) else { return };
+        let Ok(file) = project_files::open_regular(path) else { return };
         let mut lines = MatchLines {
             out: String::new(),
             left: if self.files_only { 1 } else { self.left },
@@ -178,7 +177,7 @@ impl Search {
             found: 0,
             last: None,
         };
-        let _ = self.searcher.search_file(&self.matcher, &std::fs::File::from(file), &mut lines);
+        let _ = self.searcher.search_file(&self.matcher, &file, &mut lines);
         if lines.found == 0 {
             return;
         }

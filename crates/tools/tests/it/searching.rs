@@ -134,3 +134,18 @@ async fn moving() {
         bench.review("move_file", go("src/main.rs", ".git/hooks/pre-commit")).unwrap().must_ask.is_some()
     );
 }
+
+#[tokio::test]
+async fn an_ignore_file_that_never_ends_does_not_stop_a_walk() {
+    let bench = Bench::new();
+    bench.write("ok/needle.txt", "needle");
+    bench.write("device/needle.txt", "needle");
+    bench.write("pipe/needle.txt", "needle");
+    std::os::unix::fs::symlink("/dev/zero", bench.root.join("device/.gitignore")).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, bench.root.join("pipe/.ignore"), mode).unwrap();
+    let found = bench.good("grep", json!({"pattern": "needle"})).await;
+    assert!(found.contains("ok/needle.txt"), "{found}");
+    std::os::unix::fs::symlink("/dev/zero", bench.root.join(".gitignore")).unwrap();
+    assert!(bench.good("glob", json!({"pattern": "*.txt"})).await.contains("ok/needle.txt"));
+}

@@ -1,0 +1,52 @@
+//! A hostile repository against the real program: links, rules and instruction files that lead out of it.
+
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
+use testkit::{Answer, FakeModel};
+
+use crate::client::{Client, Home, fake_provider};
+
+#[tokio::test]
+async fn instruction_files_never_lead_out_of_the_project() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let secret = home.write("secret.txt", "CANARY-OUTSIDE\n");
+    let config = fake_provider(fake.url(), "openai-chat");
+    home.write("work/real.md", "the project's own words\n");
+    let agents = home.workspace().join("AGENTS.md");
+    for (target, wanted) in [
+        (std::path::PathBuf::from("/proc/self/environ"), None),
+        (secret.clone(), None),
+        ("../secret.txt".into(), None),
+        ("real.md".into(), Some("the project's own words")),
+        (home.workspace().join("real.md"), Some("the project's own words")),
+    ] {
+        let _ = std::fs::remove_file(&agents);
+        symlink(&target, &agents).unwrap();
+        let mut client = Client::start(&home, &config).await;
+        fake.answer(Answer::text("ok"));
+        client.prompt(None, "hi").await;
+        let system = fake.last_request().system();
+        assert!(!system.contains("CANARY") && !system.contains("PATH="), "{target:?}: {system}");
+        assert_eq!(wanted.is_some(), system.contains("<instructions"), "{target:?}: {system}");
+        assert!(wanted.is_none_or(|wanted| system.contains(wanted)), "{target:?}: {system}");
+    }
+}
+
+#[tokio::test]
+async fn rules_of_a_trusted_project_never_lead_out_of_it() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    home.write("secret.md", "CANARY-OUTSIDE\n");
+    home.write("work/docs/inside.md", "a rule inside\n");
+    home.write("work/.dragoman/rules/plain.md", "a plain rule\n");
+    symlink("../../../secret.md", home.workspace().join(".dragoman/rules/out.md")).unwrap();
+    symlink("../../docs/inside.md", home.workspace().join(".dragoman/rules/in.md")).unwrap();
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["rules"] = json!([".dragoman/rules"]);
+    let mut client = Client::start(&home, &config).await;
+    fake.answer(Answer::text("ok"));
+    client.prompt(None, "hi").await;
+    let system = fake.last_request().system();
+    assert!(system.contains("a plain rule") && system.contains("a rule inside"), "{system}");
+    assert!(!system.contains("CANARY"), "{system}");
+}
