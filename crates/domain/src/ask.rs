@@ -2,52 +2,41 @@
 //!
 //! Invariant: an ask is settled exactly once; the first answer wins and later ones change nothing.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{AskId, ItemId, TurnId};
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Ask {
     pub id: AskId,
     pub turn: TurnId,
     /// The item that waits for the answer, a tool call for instance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemId>,
     pub kind: AskKind,
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Debug)]
 pub enum AskKind {
     /// May this tool call run? The call itself is the item the ask names.
     Approval {
         /// Why policy asks, as a sentence.
         reason: String,
         /// What "remember for this session" would remember; empty when it cannot be remembered.
-        #[serde(default)]
         keys: Vec<String>,
     },
     /// A question of the model or of a command to the user.
-    Question {
-        text: String,
-        #[serde(default)]
-        options: Vec<Choice>,
-        freeform: bool,
-    },
+    Question { text: String, options: Vec<Choice>, freeform: bool },
     /// A form described by a JSON schema (MCP elicitation).
     Form { text: String, schema: Value },
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
     pub label: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Answer {
     /// `remember`: for the rest of this session.
     Allow {
@@ -56,7 +45,6 @@ pub enum Answer {
     Deny {
         remember: bool,
         /// What the user said, told to the model.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     Text {

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -174,21 +173,15 @@ pub struct WorkspaceSpec {
 }
 
 /// What can be set for a chat. Only what is set changes.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct SessionSettings {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// `provider/name`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// `agent` or `plan`, or one of the user's own. `code` means `agent`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub behavior: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
     /// Asks are answered yes by themselves; deny rules hold all the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<bool>,
 }
 

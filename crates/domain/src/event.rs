@@ -6,8 +6,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::ask::{Answer, Ask};
 use crate::command::SessionSettings;
 use crate::failure::Failure;
@@ -34,8 +32,6 @@ pub enum EventBody {
     },
     /// A list that clients show has changed; they ask for it anew.
     Catalog(CatalogKind),
-    /// Something about the process that a person should read.
-    Notice(Notice),
     /// The session's journal cannot be written: the running turn is over and nothing of it will come any more.
     Lost {
         failure: Failure,
@@ -43,7 +39,7 @@ pub enum EventBody {
 }
 
 /// A fact with its place in the journal.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Recorded {
     /// From 1, without gaps, per session.
     pub number: u64,
@@ -52,15 +48,13 @@ pub struct Recorded {
     pub fact: Fact,
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(tag = "fact", rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Fact {
     SessionOpened(SessionOpened),
     /// Only what changed is set.
     SessionChanged {
         change: SessionSettings,
     },
-    SessionClosed,
     TurnStarted {
         turn: TurnId,
         model: String,
@@ -106,21 +100,18 @@ pub enum Fact {
     },
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct SessionOpened {
     /// Absolute paths of the workspace folders.
     pub workspace: Vec<std::path::PathBuf>,
     pub settings: SessionSettings,
     /// The chat this one was forked from or is a subagent of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
     /// Which client opened it, for people: `emacs`, `zed`, `terminal`.
-    #[serde(default)]
     pub client: String,
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
     Done,
     /// The user stopped it.
@@ -140,8 +131,7 @@ pub enum Outcome {
     Interrupted,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Channel {
     Text,
     Reasoning,
@@ -159,62 +149,50 @@ pub struct ItemDelta {
 }
 
 /// What a chat has used so far. Costs are US dollars; `None` where no price is known.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct SessionUsage {
     /// Tokens of the last call: what the context window holds now.
     pub last: Tokens,
     /// Tokens of all calls.
     pub total: Tokens,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_cost: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_cost: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context_limit: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_limit: Option<u64>,
     /// What was spent on what, in the order of first use.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spent: Vec<Spent>,
     /// Where the provider's cache could not be used on, oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub breaks: Vec<PrefixBreak>,
 }
 
 /// The calls of one model for one purpose.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Spent {
     /// `answers`, `title`, `compact`.
     pub purpose: String,
     pub model: String,
     pub calls: u64,
     pub tokens: Tokens,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
 /// A call whose beginning was not that of the call before it.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct PrefixBreak {
     pub reason: String,
     /// Tokens that were read anew instead of from the cache.
     pub tokens: u64,
     /// What that cost more.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notice {
     pub level: Level,
     pub text: String,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
     Info,
     Warning,
@@ -225,9 +203,6 @@ pub enum Level {
 pub enum CatalogKind {
     Models,
     ToolServers,
-    Commands,
-    Jobs,
-    Sessions,
 }
 
 impl Event {

@@ -5,11 +5,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 /// Whose turn it is to do something about a failure.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailureKind {
     /// The request itself is wrong: unknown session, bad parameter.
     User,
@@ -29,16 +26,14 @@ pub enum FailureKind {
     Internal,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     pub kind: FailureKind,
     /// What happened, as a sentence.
     pub message: String,
     /// What to do next, as a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// When trying again makes sense.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
 }
 

@@ -5,7 +5,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
@@ -121,7 +120,7 @@ pub enum HostReply {
 }
 
 /// 1-based line and character.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position {
     pub line: u32,
     pub character: u32,

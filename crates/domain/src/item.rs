@@ -2,26 +2,22 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::{ItemId, SessionId, TurnId};
+use crate::ids::{ItemId, TurnId};
 use crate::tool_call::ToolCall;
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Item {
     pub id: ItemId,
     pub turn: TurnId,
     /// Which model answer of the turn made it, from 0; calls of one answer share it.
-    #[serde(default)]
     pub step: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ItemId>,
     pub kind: ItemKind,
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Debug)]
 pub enum ItemKind {
     /// `text` is what the user typed and sees again; `parts` is what the model is sent, contexts included.
     UserMessage {
@@ -31,16 +27,12 @@ pub enum ItemKind {
     AgentMessage {
         text: String,
         /// The answer was cut off: by a stop, a crash or a broken stream.
-        #[serde(default)]
         interrupted: bool,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<ProviderBlock>,
     },
     Reasoning {
         text: String,
-        #[serde(default)]
         millis: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<ProviderBlock>,
     },
     ToolCall(Box<ToolCall>),
@@ -49,31 +41,11 @@ pub enum ItemKind {
         title: String,
         url: String,
     },
-    Plan {
-        entries: Vec<PlanEntry>,
-    },
     /// Everything before it is represented to the model by `summary`; the journal keeps the whole.
     Compaction {
         summary: String,
         /// Verbatim parts that code kept: instructions, the last request, files touched.
-        #[serde(default)]
         kept: Vec<Part>,
-    },
-    Subagent {
-        session: SessionId,
-        name: String,
-    },
-    Hook {
-        name: String,
-        kind: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        status: Option<i32>,
-        #[serde(default)]
-        output: String,
-    },
-    /// A mark a user put on another item (`parent`).
-    Flag {
-        text: String,
     },
     /// A slash command as the user typed it: shown like a message, never sent to a model.
     Command {
@@ -86,8 +58,7 @@ pub enum ItemKind {
 }
 
 /// A piece of a message to a model.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Part {
     Text {
         text: String,
@@ -107,7 +78,7 @@ impl Part {
 
 /// What a provider gave that must go back to it unchanged (a signature, an encrypted reasoning item, …).
 /// Another format ignores it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ProviderBlock {
     /// The API format that understands `data`, e.g. `anthropic`.
     pub format: String,
@@ -116,16 +87,14 @@ pub struct ProviderBlock {
     pub data: Value,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanEntry {
     pub text: String,
     pub status: PlanStatus,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PlanStatus {
     Pending,
     InProgress,

@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::Stream;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -42,8 +41,7 @@ pub trait Models: Send + Sync {
     fn small_model(&self, main: &str) -> Option<String>;
 }
 
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct ModelInfo {
     /// `provider/name`.
     pub id: String,
@@ -58,8 +56,7 @@ pub struct ModelInfo {
 }
 
 /// US dollars per million tokens.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Price {
     pub input: f64,
     pub output: f64,
@@ -163,8 +160,7 @@ pub enum StopReason {
 }
 
 /// Token counts of calls. The four input kinds do not overlap; `reasoning` is a part of `output`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tokens {
     pub input: u64,
     pub cache_read: u64,

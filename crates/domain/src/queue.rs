@@ -174,7 +174,6 @@ fn weight(event: &Event) -> usize {
         EventBody::Delta(delta) => delta.text.len(),
         EventBody::Fact(recorded) => fact_weight(recorded),
         EventBody::Progress { text } => text.len(),
-        EventBody::Notice(notice) => notice.text.len(),
         EventBody::Catalog(_) | EventBody::Lost { .. } => 0,
     }
 }

@@ -5,8 +5,6 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
 use crate::BoxFuture;
 use crate::event::{Fact, Recorded};
 use crate::failure::Failure;
@@ -70,8 +68,7 @@ pub struct ListFilter {
     pub offset: usize,
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Debug)]
 pub struct SessionSummary {
     pub id: SessionId,
     pub title: Option<String>,

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ask::{Answer, AskKind};
@@ -27,7 +26,7 @@ pub trait Tool: Send + Sync {
 }
 
 /// A tool as it is offered to a model.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ToolSpec {
     /// The bare name.
     pub name: String,
@@ -41,8 +40,7 @@ pub struct ToolSpec {
 }
 
 /// What runs of a tool can do, as the tool declares it. Policy depends on this alone, never on a tool's name.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ToolEffect {
     /// Changes nothing; several calls may run at once.
     Reads,

@@ -4,13 +4,12 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{AskId, SessionId};
 use crate::item::{Part, PlanEntry, ProviderBlock};
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ToolCall {
     /// The provider's id, sent back with the result. May be empty or repeated; the item's id is ours.
     pub call_id: String,
@@ -20,55 +19,41 @@ pub struct ToolCall {
     pub server: String,
     pub origin: Origin,
     /// The arguments as the model streamed them.
-    #[serde(default)]
     pub input_text: String,
     /// The arguments once they are whole; always an object. `None` while preparing or when they are not JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     pub state: ToolState,
-    #[serde(default)]
     pub summary: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
     /// A person was asked (or is being asked) before it ran.
-    #[serde(default)]
     pub manual_approval: bool,
     /// Output streamed while it ran, for people; bounded.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub live_output: String,
     /// What the model is told.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub result: Vec<Part>,
     /// The result is an error.
-    #[serde(default)]
     pub error: bool,
-    #[serde(default)]
     pub millis: u64,
     /// Files the call names, for clients that follow along.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderBlock>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     Native,
     Mcp,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Location {
     pub path: PathBuf,
     /// 1-based.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
 }
 
 /// More about a call, for clients that show it in a form of its own.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Details {
     FileChange(FileChange),
     /// The commands of a shell line and whether each is remembered for this session.
@@ -90,7 +75,7 @@ pub enum Details {
     },
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileChange {
     pub path: PathBuf,
     /// Unified diff.
@@ -98,20 +83,17 @@ pub struct FileChange {
     pub lines_added: u32,
     pub lines_removed: u32,
     /// `None`: the file did not exist before. Left out of what is stored beyond 256 KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_text: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_text: Option<String>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShellPart {
     pub key: String,
     pub remembered: bool,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ToolState {
     /// The model is still writing the arguments.
     Preparing,
@@ -131,8 +113,7 @@ pub enum ToolState {
     },
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RejectedBy {
     User,
     Policy,

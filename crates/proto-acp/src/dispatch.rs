@@ -465,7 +465,7 @@ fn session_not_open(session: &SessionId) -> Fault {
 }
 
 fn not_found(session: &SessionId, sentence: &str) -> Fault {
-    let data = to_raw_value(&json!({"sessionId": session})).ok();
+    let data = to_raw_value(&json!({"sessionId": session.as_str()})).ok();
     Fault { data, ..Fault::new(NOT_FOUND, sentence) }
 }
 

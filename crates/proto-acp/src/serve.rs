@@ -122,7 +122,6 @@ impl Server {
                     self.apply_effect(session, out);
                 }
             }
-            (None, EventBody::Notice(notice)) => self.show_notice(notice),
             (None, _) => {}
         }
     }
@@ -203,12 +202,11 @@ impl Server {
                 },
             ),
             // Servers bring commands of their own.
-            CatalogKind::ToolServers | CatalogKind::Commands => {
+            CatalogKind::ToolServers => {
                 for session in self.sessions.keys().cloned().collect::<Vec<_>>() {
                     crate::sessions::send_commands(self, session);
                 }
             }
-            CatalogKind::Jobs | CatalogKind::Sessions => {}
         }
     }
 

@@ -97,7 +97,6 @@ impl Projection {
                 self.append_text(delta.item, delta.channel, delta.offset, &delta.text, &mut out);
             }
             EventBody::Fact(recorded) => self.fact(recorded, &mut out),
-            EventBody::Notice(it) => out.extend(notice(it, self.features)),
             EventBody::Lost { failure } => out.push(Effect::Lost(failure.clone())),
             // The protocol has no status line; `serve` asks for changed lists.
             EventBody::Progress { .. } | EventBody::Catalog(_) => {}
@@ -131,7 +130,7 @@ impl Projection {
                 let text = "Another window removed earlier messages of this chat.\n".to_owned();
                 out.push(agent_text(format!("fact-{}", recorded.number), text));
             }
-            Fact::SessionOpened(_) | Fact::SessionClosed | Fact::TurnStarted { .. } => {}
+            Fact::SessionOpened(_) | Fact::TurnStarted { .. } => {}
         }
     }
 
@@ -172,12 +171,8 @@ impl Projection {
             ItemKind::Citation { title, url } if ended => {
                 out.push(agent_text(id.to_string(), format!("\n[{title}]({url})\n")));
             }
-            ItemKind::Plan { entries } => self.plan(tool_calls::plan(entries), out),
             ItemKind::Compaction { summary, .. } => {
                 out.extend(compaction(id, summary, ended, self.features));
-            }
-            ItemKind::Hook { name, status, output, .. } if ended => {
-                out.push(hook_call(id, name, *status, output))
             }
             ItemKind::SystemText { text } if ended => {
                 out.push(agent_text(id.to_string(), format!("{text}\n")))
@@ -185,10 +180,7 @@ impl Projection {
             ItemKind::UserMessage { .. }
             | ItemKind::Command { .. }
             | ItemKind::Citation { .. }
-            | ItemKind::Hook { .. }
-            | ItemKind::SystemText { .. }
-            | ItemKind::Subagent { .. }
-            | ItemKind::Flag { .. } => {}
+            | ItemKind::SystemText { .. } => {}
         }
     }
 
@@ -396,15 +388,6 @@ fn compaction(id: ItemId, summary: &str, ended: bool, features: ClientFeatures) 
         it = it.summary(vec![text_block(summary.to_owned())]);
     }
     Some(update(acp::SessionUpdate::CompactionUpdate(it)))
-}
-
-fn hook_call(id: ItemId, name: &str, status: Option<i32>, output: &str) -> Effect {
-    let good = status.unwrap_or(0) == 0;
-    let call = acp::ToolCall::new(id.to_string(), format!("Hook {name}"))
-        .kind(acp::ToolKind::Execute)
-        .status(if good { acp::ToolCallStatus::Completed } else { acp::ToolCallStatus::Failed })
-        .content(if output.is_empty() { Vec::new() } else { tool_calls::live_content(output) });
-    update(acp::SessionUpdate::ToolCall(call))
 }
 
 /// The text that an outcome adds to the chat; a failure is in the response.

@@ -69,7 +69,6 @@ impl DraftProjection {
                 self.grow(chat, delta.item, delta.offset, &delta.text)
             }
             EventBody::Fact(recorded) => self.fact(chat, &recorded.fact),
-            EventBody::Notice(notice) => vec![crate::to_wire::message(notice)],
             EventBody::Lost { failure } => {
                 vec![text(chat, format!("{failure}").into(), Vec::new(), Some(self.tokens))]
             }
@@ -95,7 +94,6 @@ impl DraftProjection {
             Fact::Notice { notice } => vec![crate::to_wire::message(notice)],
             Fact::SessionOpened(_)
             | Fact::SessionChanged { .. }
-            | Fact::SessionClosed
             | Fact::TurnStarted { .. }
             | Fact::ItemGrew { .. }
             | Fact::HistoryReplaced { .. }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::dispatch::session_of;
 use crate::from_wire;
 use crate::serve::Server;
+use crate::to_wire::position;
 use crate::wire::ChatParams;
 
 pub(crate) async fn contexts(
@@ -61,7 +62,7 @@ fn context(context: &Context) -> Value {
         Context::Web { url } => json!({"type": "web", "url": url}),
         Context::RepoMap => json!({"type": "repoMap"}),
         Context::Cursor { path, start, end } => {
-            json!({"type": "cursor", "path": path, "position": {"start": start, "end": end}})
+            json!({"type": "cursor", "path": path, "position": {"start": position(start), "end": position(end)}})
         }
         Context::McpResource(it) => json!({
             "type": "mcpResource", "server": it.server, "uri": it.uri, "name": it.name,

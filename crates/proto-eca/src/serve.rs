@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use crate::draft::DraftProjection;
 use crate::from_wire;
 use crate::pending_logins::{self, PendingLogins};
-use crate::to_wire::Projection;
+use crate::to_wire::{self, Projection};
 use crate::wire::{self, Out, method};
 
 /// How long the last words may take to be written.
@@ -243,7 +243,6 @@ impl Server {
                 async move { commands.call(|reply| Command::Servers { reply }).await },
                 |server, servers| crate::catalog::tell_servers(server, &servers.unwrap_or_default()),
             ),
-            CatalogKind::Commands | CatalogKind::Jobs | CatalogKind::Sessions => {}
         }
     }
 
@@ -252,7 +251,7 @@ impl Server {
         let AskKind::Question { text, options, freeform } = &ask.kind else { return };
         let Some(commands) = self.engine.commands() else { return };
         let params = json!({
-            "chatId": session, "question": text, "options": options, "allowFreeform": freeform,
+            "chatId": session, "question": text, "options": to_wire::choices(options), "allowFreeform": freeform,
             "toolCallId": ask.item.map(|item| item.to_string()),
         });
         let request = self.client.outgoing().request(method::ASK_QUESTION, &params, QUESTION_TIMEOUT);
@@ -306,12 +305,12 @@ async fn ask_editor(outgoing: &Outgoing, call: HostCall, deadline: Duration) -> 
             }
         }
         HostCall::Definition { path, position } => {
-            let params = json!({"uri": format!("file://{}", path.display()), "position": position});
+            let params = json!({"uri": format!("file://{}", path.display()), "position": to_wire::position(&position)});
             locations(outgoing.request(method::GET_DEFINITION, &params, deadline)).await
         }
         HostCall::References { path, position, include_declaration } => {
             let params = json!({
-                "uri": format!("file://{}", path.display()), "position": position,
+                "uri": format!("file://{}", path.display()), "position": to_wire::position(&position),
                 "includeDeclaration": include_declaration,
             });
             locations(outgoing.request(method::GET_REFERENCES, &params, deadline)).await

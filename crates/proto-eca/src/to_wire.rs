@@ -7,13 +7,15 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use domain::ask::Choice;
 use domain::event::{Channel, EventBody, Fact, Level, Notice, SessionUsage};
+use domain::host::Position;
 use domain::item::{Item, ItemKind, Part, PlanEntry, PlanStatus};
 use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolState};
 use domain::{AskId, AskKind, Event, ItemId, Outcome};
 use serde_json::{Value, json};
 
-use crate::wire::{Call, Content, ContentReceived, Limit, Out, Output, Role, Usage, method};
+use crate::wire::{Call, Content, ContentReceived, Limit, LinePosition, Out, Output, Role, Usage, method};
 
 /// What one chat's client has been shown.
 #[derive(Default)]
@@ -53,7 +55,6 @@ impl Projection {
             }
             EventBody::Fact(recorded) => self.fact(chat, &recorded.fact, &mut out),
             EventBody::Progress { text } => out.push(progress(chat, text)),
-            EventBody::Notice(notice) => out.push(message(notice)),
             EventBody::Lost { failure } => {
                 out.push(system(chat, format!("\n{failure}\n")));
                 finished(chat, &mut out);
@@ -93,7 +94,7 @@ impl Projection {
             }
             Fact::Notice { notice } => out.push(message(notice)),
             // The chat is shown anew by whoever serves it.
-            Fact::HistoryReplaced { .. } | Fact::SessionOpened(_) | Fact::SessionClosed => {}
+            Fact::HistoryReplaced { .. } | Fact::SessionOpened(_) => {}
         }
     }
 
@@ -121,7 +122,6 @@ impl Projection {
             ItemKind::Citation { title, url } if ended => {
                 out.push(content(chat, Role::Assistant, Content::Url { title, url }));
             }
-            ItemKind::Hook { name, status, output, .. } => hook(chat, id, name, *status, output, ended, out),
             ItemKind::SystemText { text } if ended => out.push(system(chat, format!("\n{text}\n"))),
             ItemKind::Compaction { .. } if ended => {
                 out.push(system(chat, "\nEarlier messages are now represented by a summary.\n".into()));
@@ -130,10 +130,7 @@ impl Projection {
             | ItemKind::Command { .. }
             | ItemKind::Citation { .. }
             | ItemKind::SystemText { .. }
-            | ItemKind::Compaction { .. }
-            | ItemKind::Plan { .. }
-            | ItemKind::Subagent { .. }
-            | ItemKind::Flag { .. } => {}
+            | ItemKind::Compaction { .. } => {}
         }
     }
 
@@ -309,22 +306,17 @@ fn ending(outcome: &Outcome) -> Option<String> {
     }
 }
 
-fn hook<'a>(
-    chat: &'a str,
-    id: ItemId,
-    name: &'a str,
-    status: Option<i32>,
-    output: &'a str,
-    ended: bool,
-    out: &mut Vec<Out<'a>>,
-) {
-    let (id, action_type) = (id.to_string(), "shell");
-    out.push(content(chat, Role::System, Content::HookActionStarted { id: id.clone(), name, action_type }));
-    if ended {
-        let status = status.unwrap_or(0);
-        let done = Content::HookActionFinished { id, name, action_type, status, output };
-        out.push(content(chat, Role::System, done));
-    }
+pub fn position(position: &Position) -> LinePosition {
+    LinePosition { line: position.line, character: position.character }
+}
+
+/// The options of a question.
+pub fn choices(options: &[Choice]) -> Vec<Value> {
+    let choice = |option: &Choice| match &option.description {
+        Some(description) => json!({"label": option.label, "description": description}),
+        None => json!({"label": option.label}),
+    };
+    options.iter().map(choice).collect()
 }
 
 fn head(id: ItemId, call: &ToolCall) -> Call<'_> {

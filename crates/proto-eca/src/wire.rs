@@ -225,18 +225,6 @@ pub(crate) enum Content<'a> {
     Metadata {
         title: &'a str,
     },
-    HookActionStarted {
-        id: String,
-        name: &'a str,
-        action_type: &'static str,
-    },
-    HookActionFinished {
-        id: String,
-        name: &'a str,
-        action_type: &'static str,
-        status: i32,
-        output: &'a str,
-    },
     ToolCallPrepare {
         #[serde(flatten)]
         call: Call<'a>,

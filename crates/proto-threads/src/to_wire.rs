@@ -49,10 +49,7 @@ impl Projection {
             }
             EventBody::Fact(recorded) => self.fact(&recorded.fact),
             EventBody::Lost { failure } => vec![Effect::Lost(failure.clone())],
-            EventBody::Delta(_)
-            | EventBody::Progress { .. }
-            | EventBody::Catalog(_)
-            | EventBody::Notice(_) => Vec::new(),
+            EventBody::Delta(_) | EventBody::Progress { .. } | EventBody::Catalog(_) => Vec::new(),
         }
     }
 
@@ -71,7 +68,6 @@ impl Projection {
             Fact::ItemGrew { .. }
             | Fact::SessionOpened(_)
             | Fact::SessionChanged { .. }
-            | Fact::SessionClosed
             | Fact::HistoryReplaced { .. }
             | Fact::AskRaised { .. }
             | Fact::AskSettled { .. }
@@ -142,13 +138,7 @@ fn role_and_text(kind: &ItemKind) -> Option<(Role, String)> {
             Some((Role::Assistant, text.clone()))
         }
         ItemKind::Citation { title, url } => Some((Role::Assistant, format!("[{title}]({url})"))),
-        ItemKind::Reasoning { .. }
-        | ItemKind::ToolCall(_)
-        | ItemKind::Plan { .. }
-        | ItemKind::Compaction { .. }
-        | ItemKind::Subagent { .. }
-        | ItemKind::Hook { .. }
-        | ItemKind::Flag { .. } => None,
+        ItemKind::Reasoning { .. } | ItemKind::ToolCall(_) | ItemKind::Compaction { .. } => None,
     }
 }
 

@@ -291,7 +291,6 @@ impl OutputState {
                 self.print_growth(delta.item, delta.channel, delta.offset, &delta.text, printer)
             }
             EventBody::Progress { text } => printer.progress(text),
-            EventBody::Notice(notice) => printer.notice(&notice.text),
             EventBody::Fact(recorded) => self.print_fact(&recorded.fact, printer),
             EventBody::Catalog(_) | EventBody::Lost { .. } => {}
         }

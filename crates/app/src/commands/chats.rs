@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use store::Journal;
 use terminal::text::{clean, clean_line, shorten};
 
-use super::failed;
+use super::{chats_json, failed};
 use crate::cli::ChatsTask;
 use crate::lifetime;
 
@@ -48,7 +48,10 @@ async fn list(journal: &Journal, all: bool, json: bool) -> Result<(), Failure> {
     let workspace = (!all).then(crate::workspaces::current_folder);
     let chats = journal.list(ListFilter { workspace, ..ListFilter::default() }).await?;
     if json {
-        return print(&format!("{:#}\n", json!({"chats": chats})));
+        return print(&format!(
+            "{:#}\n",
+            json!({"chats": chats.iter().map(chats_json::chat).collect::<Vec<_>>()})
+        ));
     }
     if chats.is_empty() {
         let hint = if all { "" } else { " `dragoman chats list --all` lists those of other folders." };
@@ -77,7 +80,10 @@ async fn show(journal: &Journal, id: &str, json: bool) -> Result<(), Failure> {
     let facts = domain::replay::visible_facts(read(journal, id).await?.into_iter().map(Into::into).collect());
     let items = items(&facts);
     if json {
-        return print(&format!("{:#}\n", json!({"id": id, "items": items})));
+        return print(&format!(
+            "{:#}\n",
+            json!({"id": id, "items": items.iter().map(chats_json::item).collect::<Vec<_>>()})
+        ));
     }
     let mut text = String::new();
     for item in &items {
@@ -89,13 +95,7 @@ async fn show(journal: &Journal, id: &str, json: bool) -> Result<(), Failure> {
                 let title = if call.summary.is_empty() { &call.name } else { &call.summary };
                 ("", format!("- {}{}", clean_line(title), if call.error { " (failed)" } else { "" }))
             }
-            ItemKind::Reasoning { .. }
-            | ItemKind::Citation { .. }
-            | ItemKind::Plan { .. }
-            | ItemKind::Compaction { .. }
-            | ItemKind::Subagent { .. }
-            | ItemKind::Hook { .. }
-            | ItemKind::Flag { .. } => continue,
+            ItemKind::Reasoning { .. } | ItemKind::Citation { .. } | ItemKind::Compaction { .. } => continue,
         };
         if !heading.is_empty() {
             text.push_str(&format!("\n{heading}\n\n"));
@@ -132,9 +132,7 @@ async fn export(journal: &Journal, id: &str, output: Option<&Path>) -> Result<()
     let facts = read(journal, id).await?;
     let mut text = format!("{}\n", json!({"type": FORMAT, "version": VERSION, "id": id}));
     for recorded in &facts {
-        let line = serde_json::to_string(recorded)
-            .map_err(|error| Failure::internal(format!("A fact cannot be written: {error}.")))?;
-        text.push_str(&line);
+        text.push_str(&store::export_line(recorded)?);
         text.push('\n');
     }
     let Some(output) = output else { return print(&text) };
@@ -171,7 +169,7 @@ async fn import(journal: &Journal, file: &Path, json: bool) -> Result<(), Failur
     }
     journal.release(&id).await?;
     if json {
-        return print(&format!("{}\n", json!({"id": id, "facts": facts.len()})));
+        return print(&format!("{}\n", json!({"id": id.as_str(), "facts": facts.len()})));
     }
     print(&format!("Imported. To continue it: dragoman chat --session {id}\n"))
 }
@@ -214,7 +212,7 @@ fn read_export(file: &Path) -> Result<(SessionId, Vec<Fact>), Failure> {
         if read_line(&mut reader, &mut text).map_err(read_error)? == 0 {
             break;
         }
-        let recorded: Recorded = serde_json::from_str(&text)
+        let recorded = store::import_line(&text)
             .map_err(|error| invalid(line, &format!("this is not a fact ({error})")))?;
         facts.push(strip_permissions(recorded.fact));
     }

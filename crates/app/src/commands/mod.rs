@@ -5,6 +5,7 @@
 pub(crate) mod acp;
 pub(crate) mod chat;
 pub(crate) mod chats;
+mod chats_json;
 pub(crate) mod completions;
 pub(crate) mod config;
 #[cfg(feature = "interfaces")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use config::{Environment, Inputs, Resolved};
 use domain::Failure;
 use domain::model::{ModelInfo, Models};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::ModelsTask;
 use crate::models::{self, AllModels};
@@ -38,7 +38,8 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     let _ = tokio::time::timeout(DISCOVERY_TIMEOUT, models.discover()).await;
     let (list, default) = (models.list(), models.default_model());
     if json {
-        super::print_bytes(format!("{:#}\n", json!({"default": default, "models": list})).as_bytes());
+        let shown: Vec<Value> = list.iter().map(model_json).collect();
+        super::print_bytes(format!("{:#}\n", json!({"default": default, "models": shown})).as_bytes());
         return Ok(());
     }
     if list.is_empty() {
@@ -51,6 +52,25 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     lines.extend(list.iter().map(|model| line(model, default.as_deref() == Some(model.id.as_str()))));
     super::print_bytes(format!("{}\n", lines.join("\n")).as_bytes());
     Ok(())
+}
+
+/// The members here are a promise to scripts.
+fn model_json(model: &ModelInfo) -> Value {
+    json!({
+        "id": model.id,
+        "contextLimit": model.context_limit,
+        "outputLimit": model.output_limit,
+        "price": model.price.map(|price| json!({
+            "input": price.input,
+            "output": price.output,
+            "cacheRead": price.cache_read,
+            "cacheWrite": price.cache_write,
+        })),
+        "tools": model.tools,
+        "images": model.images,
+        "reasoning": model.reasoning,
+        "variants": model.variants,
+    })
 }
 
 /// Fetches the newest public list into the cache.

@@ -73,7 +73,7 @@ impl History {
                 self.asks.remove(id);
             }
             Fact::UsageChanged { usage } => self.usage = usage.clone(),
-            Fact::SessionClosed | Fact::Notice { .. } => {}
+            Fact::Notice { .. } => {}
         }
     }
 
@@ -197,10 +197,6 @@ fn entry_of(item: &Item, entries: &mut Vec<PromptEntry>, results: &mut Vec<Promp
         }
         ItemKind::AgentMessage { .. }
         | ItemKind::Citation { .. }
-        | ItemKind::Plan { .. }
-        | ItemKind::Subagent { .. }
-        | ItemKind::Hook { .. }
-        | ItemKind::Flag { .. }
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. } => {}
     }

@@ -139,7 +139,10 @@ async fn what_a_child_left_running_does_not_hold_us_up() {
     // In the group it is ended; a daemon with a session of its own is left alone and not waited for.
     let rows = [
         ("sleep 3600 & echo $! >> $LIST", false),
-        ("setsid bash -c 'echo $$ >> $LIST; exec sleep 3600' & until [ -s $LIST ]; do sleep 0.01; done", true),
+        (
+            "setsid bash -c 'echo $$ >> $LIST; exec sleep 3600' & until [ -s $LIST ]; do sleep 0.01; done",
+            true,
+        ),
     ];
     for (line, survives) in rows {
         let directory = tempfile::tempdir().unwrap();

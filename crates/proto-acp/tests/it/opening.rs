@@ -405,10 +405,12 @@ async fn notices_reach_a_person_once() {
     {
         let (mut client, engine) = Client::start(capabilities).await;
         engine.set_catalog(Catalog { notices: told.clone(), ..catalog() });
+        let mut session = json!(null);
         for _ in 0..2 {
-            client.request("session/new", json!({"cwd": "/w", "mcpServers": []})).await;
+            session = client.request("session/new", json!({"cwd": "/w", "mcpServers": []})).await;
         }
-        engine.event(None, EventBody::Notice(notice(Level::Error, "The disk is full.")));
+        let session = SessionId::new(session["sessionId"].as_str().unwrap());
+        engine.fact(&session, Fact::Notice { notice: notice(Level::Error, "The disk is full.") });
         let mut shown = Vec::new();
         while shown.last().is_none_or(|last: &String| !last.contains("disk")) {
             let update = client.update().await;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use domain::store::ListFilter;
-use domain::{Fact, FailureKind, Store};
+use domain::{Fact, FailureKind, ItemKind, Recorded, Store};
 
 use crate::sample::{chat, user_message};
 use crate::{id, journal, read_all, sqlite};
@@ -13,7 +13,47 @@ const RECORDS: [(&str, &str, &str); 2] = [("trust", "/home/ada", "yes"), ("spent
 
 /// The facts of the chat in the fixture, as they were first written.
 fn fixture_facts() -> Vec<Fact> {
-    serde_json::from_str(include_str!("../fixtures/v1.json")).unwrap()
+    let lines: Vec<serde_json::Value> = serde_json::from_str(include_str!("../fixtures/v1.json")).unwrap();
+    lines.iter().map(|line| decode(&line.to_string())).collect()
+}
+
+fn decode(body: &str) -> Fact {
+    store::import_line(&format!("{{\"number\":1,\"at\":2,\"fact\":{body}}}")).unwrap().fact
+}
+
+fn encode(fact: Fact) -> String {
+    let line = store::export_line(&Recorded { number: 1, at: 2, fact }).unwrap();
+    line.strip_prefix("{\"number\":1,\"at\":2,\"fact\":").unwrap().strip_suffix('}').unwrap().to_owned()
+}
+
+/// The bytes of every kind of record, with and without each optional member, as the first build wrote them. A change
+/// here is a new version of the format.
+#[test]
+fn records_keep_their_bytes() {
+    for body in include_str!("../fixtures/records-v1.jsonl").lines() {
+        assert_eq!(encode(decode(body)), body);
+    }
+}
+
+/// Kinds of facts and items that nothing writes any more.
+#[test]
+fn old_words_still_open() {
+    let item = |kind: &str| {
+        let body = format!("{{\"fact\":\"itemEnded\",\"item\":{{\"id\":9,\"turn\":3,\"kind\":{kind}}}}}");
+        let Fact::ItemEnded { item } = decode(&body) else { panic!("{body}") };
+        let ItemKind::SystemText { text } = item.kind else { panic!("{:?}", item.kind) };
+        assert_eq!((item.id.0, item.turn.0), (9, 3));
+        text
+    };
+    assert_eq!(item(r#"{"type":"flag","text":"remember"}"#), "remember");
+    assert_eq!(item(r#"{"type":"subagent","session":"chat-2","name":"explorer"}"#), "Subagent: explorer");
+    assert_eq!(
+        item(r#"{"type":"hook","name":"lint","kind":"preTool","status":0,"output":"fine"}"#),
+        "Hook lint: fine"
+    );
+    let plan = r#"{"type":"plan","entries":[{"text":"Buy milk","status":"inProgress"},{"text":"Pay","status":"done"}]}"#;
+    assert_eq!(item(plan), "[.] Buy milk\n[x] Pay");
+    assert_eq!(decode(r#"{"fact":"sessionClosed"}"#), Fact::SessionChanged { change: Default::default() });
 }
 
 /// Every released format stays readable: a later one gets a fixture of its own and these stay as they are.

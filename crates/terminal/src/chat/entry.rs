@@ -80,13 +80,7 @@ impl TranscriptEntry {
     /// It can be folded to one line.
     pub(crate) fn is_foldable(&self) -> bool {
         let Body::Item(item) = &self.body else { return false };
-        matches!(
-            item.kind,
-            ItemKind::ToolCall(_)
-                | ItemKind::Reasoning { .. }
-                | ItemKind::Compaction { .. }
-                | ItemKind::Hook { .. }
-        )
+        matches!(item.kind, ItemKind::ToolCall(_) | ItemKind::Reasoning { .. } | ItemKind::Compaction { .. })
     }
 
     /// A call that waits for approval is open by default; everything else is folded.
@@ -176,20 +170,8 @@ fn item_rows(item: &Item, open: bool, ended: bool, columns: usize, theme: &Theme
             let text = format!("{} ({})", clean_line(title), clean_line(url));
             wrap::words(&[Span::styled(text, theme.link)], columns, &Indent::default())
         }
-        ItemKind::Plan { entries } => tool::plan(entries, columns, theme),
         ItemKind::Compaction { summary, .. } => {
             folded_rows("≡", "Earlier messages were summarized", summary, open, columns, theme)
-        }
-        ItemKind::Subagent { name, .. } => {
-            let text = format!("Subagent: {}", clean_line(name));
-            wrap::words(&[Span::styled(text, theme.dim)], columns, &Indent::default())
-        }
-        ItemKind::Hook { name, output, .. } => {
-            folded_rows("↪", &format!("Hook {}", clean_line(name)), output, open, columns, theme)
-        }
-        ItemKind::Flag { text } => {
-            let text = format!("⚑ {}", clean_line(text));
-            wrap::words(&[Span::styled(text, theme.warning)], columns, &Indent::default())
         }
         ItemKind::SystemText { text } => markdown::render(text, columns, theme),
     }

@@ -202,7 +202,6 @@ impl Screen {
             EventBody::Progress { text } => self.progress.clone_from(text),
             EventBody::Catalog(CatalogKind::Models) => self.push_effect(Effect::Catalog),
             EventBody::Catalog(_) => {}
-            EventBody::Notice(notice) => self.transcript.add_notice(notice.level, &notice.text),
             EventBody::Lost { failure } => {
                 self.transcript.add_notice(Level::Error, failure.to_string());
                 self.end_turn();
@@ -214,7 +213,6 @@ impl Screen {
         match fact {
             Fact::SessionOpened(opened) => self.settings.apply(&opened.settings),
             Fact::SessionChanged { change } => self.settings.apply(change),
-            Fact::SessionClosed => {}
             Fact::TurnStarted { .. } => {
                 self.busy = Some(self.now);
                 self.stopping = false;
