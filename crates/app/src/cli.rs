@@ -105,10 +105,10 @@ pub(crate) enum Task {
         #[arg(long)]
         json: bool,
     },
-    /// The settings in force.
+    /// Show and check the settings (docs/configuration.md).
     #[command(
         subcommand,
-        after_help = "Example:\n  dragoman config show   which settings are in force, and why"
+        after_help = "Example:\n  dragoman config show    which settings are in force, and why\n  dragoman config check   what is wrong with them"
     )]
     Config(ConfigTask),
     /// Trust a folder, so that its own configuration takes full effect.
@@ -401,6 +401,22 @@ pub(crate) enum ConfigTask {
         #[arg(long)]
         json: bool,
     },
+    /// Report unknown keys, wrong values, rules without a tool and keys that are not supported.
+    #[command(
+        after_help = "Exit code 1: an error or a warning was found.\n\nExample:\n  dragoman config check\n  dragoman config check --json | jq -r '.notices[].text'"
+    )]
+    Check {
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON Schema of the settings, for editors.
+    #[command(after_help = "Example:\n  dragoman config schema > ~/.config/dragoman/config.schema.json")]
+    Schema {
+        /// Print the reference page (docs/configuration.md) instead.
+        #[arg(long)]
+        markdown: bool,
+    },
 }
 
 pub(crate) fn run() -> ExitCode {
@@ -425,6 +441,8 @@ pub(crate) fn run() -> ExitCode {
         Task::Login { provider } => commands::login::login(provider.as_deref()),
         Task::Logout { provider } => commands::login::logout(&provider),
         Task::Config(ConfigTask::Show { json }) => commands::config::show(json),
+        Task::Config(ConfigTask::Check { json }) => commands::config::check(json),
+        Task::Config(ConfigTask::Schema { markdown }) => commands::config::schema(markdown),
         Task::Trust { folder, revoke, list } => commands::trust::run(folder, revoke, list),
         Task::ExplainPermission { tool, input, plan, json } => {
             commands::explain_permission::run(&tool, &input, plan, json)

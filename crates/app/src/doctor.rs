@@ -13,6 +13,8 @@ use futures_util::future::join_all;
 use llm::vendors::vendor;
 use serde_json::{Value, json};
 
+use crate::settings_review;
+
 /// How long a server may take to say anything at all.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -258,18 +260,20 @@ fn is_there(environment: &Environment, program: &str) -> bool {
 
 fn settings(context: &DoctorContext<'_>, report: &mut Report) {
     let file = context.environment.config_dir().join("config.json");
-    if file.is_file() {
-        report.add("configuration", CheckState::Good, file.display().to_string(), None);
-    } else {
+    let notices = settings_review::notices(context.resolved, &settings_review::built_in_tools());
+    let is_broken = notices.iter().any(|notice| notice.level == domain::Level::Error);
+    if !file.is_file() {
         let text = format!("There is no {}; the defaults hold.", file.display());
         report.add("configuration", CheckState::Note, text, None);
+    } else if !is_broken {
+        report.add("configuration", CheckState::Good, file.display().to_string(), None);
     }
-    for notice in &context.resolved.notices {
+    for notice in notices {
         let state = match notice.level {
             domain::Level::Error => CheckState::Broken,
             domain::Level::Info | domain::Level::Warning => CheckState::Note,
         };
-        report.add("configuration", state, notice.text.clone(), None);
+        report.add("configuration", state, notice.text, None);
     }
 }
 

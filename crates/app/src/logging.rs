@@ -6,11 +6,14 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use config::{Environment, Redactor};
+use config::{Environment, LogLevel, Redactor};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cli::Level;
 
@@ -40,8 +43,25 @@ pub(crate) fn file(environment: &Environment) -> PathBuf {
     environment.state_dir().join("dragoman.log")
 }
 
+/// Sets the level to `logLevel` of the settings, unless the command line has named a level.
+pub(crate) fn use_configured_level(level: LogLevel) {
+    let level = match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    if let Some(set_level) = SET_LEVEL.get() {
+        set_level(level);
+    }
+}
+
+/// Changes the level of the running log; absent where the command line has named a level.
+static SET_LEVEL: OnceLock<Box<dyn Fn(LevelFilter) + Send + Sync>> = OnceLock::new();
+
 fn init(environment: &Environment, level: Option<Level>, stderr: bool) {
-    let level = match level.unwrap_or(Level::Warn) {
+    let filter = match level.unwrap_or(Level::Warn) {
         Level::Error => LevelFilter::ERROR,
         Level::Warn => LevelFilter::WARN,
         Level::Info => LevelFilter::INFO,
@@ -49,10 +69,14 @@ fn init(environment: &Environment, level: Option<Level>, stderr: bool) {
         Level::Trace => LevelFilter::TRACE,
     };
     let log = Log { path: file(environment), file: Arc::default(), stderr };
-    let started =
-        tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(log).try_init();
+    let (filter, handle) = reload::Layer::new(filter);
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(log);
+    let started = tracing_subscriber::registry().with(filter).with(lines).try_init();
     if started.is_err() {
         tracing::debug!("logging was started already");
+    } else if level.is_none() {
+        // A level that cannot be set leaves the log as it was.
+        let _ = SET_LEVEL.set(Box::new(move |level| drop(handle.reload(level))));
     }
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
 }

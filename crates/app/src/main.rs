@@ -12,7 +12,9 @@ mod memory;
 mod models;
 mod network;
 mod providers;
+mod retention;
 mod servers;
+mod settings_review;
 mod texts;
 mod workspaces;
 

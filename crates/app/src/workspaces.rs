@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use config::{CredentialFile, Environment, Inputs};
@@ -12,7 +13,7 @@ use domain::command::{ServerSpec, WorkspaceSpec};
 use domain::event::{CatalogKind, Level, Notice};
 use domain::link::Engine;
 use domain::model::Models;
-use domain::tool::ToolSource;
+use domain::tool::{ToolSource, ToolSpec};
 use domain::{BoxFuture, Failure, Store};
 use engine::{Workspace, WorkspaceSource};
 use llm::{RateLimiter, RetryPolicy, SharedResets};
@@ -20,7 +21,9 @@ use llm::{RateLimiter, RetryPolicy, SharedResets};
 use crate::logging;
 use crate::models::{self, AllModels};
 use crate::providers::{self, ProviderDeps};
+use crate::retention;
 use crate::servers;
+use crate::settings_review;
 use crate::texts::WorkspaceTexts;
 
 /// Discovery starts after this delay, so that it does not slow the first answer.
@@ -34,6 +37,7 @@ pub(crate) struct Workspaces {
     deps: ProviderDeps,
     /// The user chose a model, so the notice about the default one is not needed.
     model_chosen: bool,
+    retention_started: AtomicBool,
 }
 
 impl Workspaces {
@@ -51,8 +55,13 @@ impl Workspaces {
             rate_limiter: Arc::new(RateLimiter::new(Arc::new(MachineResets(store.clone())))),
             attempts: RetryPolicy::default().attempts,
         };
-        let workspaces =
-            Arc::new(Workspaces { environment: Arc::new(environment), changes, deps, model_chosen });
+        let workspaces = Arc::new(Workspaces {
+            environment: Arc::new(environment),
+            changes,
+            deps,
+            model_chosen,
+            retention_started: AtomicBool::new(false),
+        });
         Ok(engine::start(store, workspaces, receiver))
     }
 }
@@ -72,13 +81,19 @@ impl WorkspaceSource for Workspaces {
             std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
         let models = Arc::new(AllModels::new(configured, &self.environment));
         self.start_discovery(models.clone());
-        let mut notices = resolved.notices.clone();
+        start_prompt_lookup(resolved.clone());
+        logging::use_configured_level(resolved.settings.log_level);
+        if let Some(days) = resolved.settings.chat.retention_days {
+            self.start_retention(days);
+        }
+        let built_in = Arc::new(tools::BuiltInTools::new(self.tool_options(&resolved)));
+        let files = built_in.files();
+        let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
+        let mut notices = settings_review::notices(&resolved, &specs);
         if models.uses_embedded_model() && !self.model_chosen {
             notices.push(Notice { level: Level::Info, text: models::SMALL_MODEL_NOTICE.to_owned() });
         }
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
-        let built_in = Arc::new(tools::BuiltInTools::new(self.tool_options(&resolved)));
-        let files = built_in.files();
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
         sources.extend(servers::workspace_servers(&resolved, &roots, &self.changes));
         let texts = WorkspaceTexts {
@@ -104,6 +119,26 @@ impl WorkspaceSource for Workspaces {
     fn session_servers(&self, servers: &[ServerSpec], roots: &[PathBuf]) -> Vec<Arc<dyn ToolSource>> {
         vec![servers::session_servers(servers, roots, &self.changes)]
     }
+}
+
+/// Looks up prompts that come from commands, so that the first turn does not wait for them.
+fn start_prompt_lookup(resolved: Arc<config::Resolved>) {
+    let prompts = |settings: &config::Settings| {
+        let own = settings.behaviors.values().map(|behavior| &behavior.prompts);
+        own.chain([&settings.prompts]).any(config::Prompts::needs_lookup)
+    };
+    if !prompts(&resolved.settings) {
+        return;
+    }
+    tokio::spawn(async move {
+        tokio::time::sleep(DISCOVERY_DELAY).await;
+        let own = resolved.settings.behaviors.values().map(|behavior| &behavior.prompts);
+        for text in own.chain([&resolved.settings.prompts]).flat_map(config::Prompts::all) {
+            if let Err(failure) = text.get().await {
+                tracing::warn!(%failure, "a prompt of the settings is not used");
+            }
+        }
+    });
 }
 
 /// The times at which rate limits end, shared by all processes of the machine.
@@ -136,6 +171,13 @@ impl Workspaces {
                 changes.publish(CatalogKind::Models);
             }
         });
+    }
+
+    /// Deletes old chats, once for each process.
+    fn start_retention(&self, days: u64) {
+        if !self.retention_started.swap(true, Ordering::Relaxed) {
+            tokio::spawn(retention::run(self.environment.data_dir(), days));
+        }
     }
 
     fn tool_options(&self, resolved: &config::Resolved) -> tools::Options {

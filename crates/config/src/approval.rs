@@ -7,6 +7,7 @@
 use domain::{Level, Notice};
 use serde_json::Value;
 
+use crate::hooks::BlockingHook;
 use crate::layer::{Authority, Layer, Object};
 use crate::origin::Origin;
 
@@ -39,6 +40,9 @@ pub struct ApprovalRules {
     pub deny: Vec<Rule>,
     /// Why everything asks, when part of the policy could not be read. `allow` is empty then.
     pub closed: Option<String>,
+    /// Hooks that may forbid calls and cannot run: the calls that they match ask, in trusted chats too. The rules of
+    /// a behavior have none of their own.
+    pub blocking_hooks: Vec<BlockingHook>,
 }
 
 impl ApprovalRules {

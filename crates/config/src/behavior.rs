@@ -8,10 +8,6 @@ use crate::lazy_text::LazyText;
 pub struct BehaviorSettings {
     /// Whether a user may choose it for a chat.
     pub primary: bool,
-    /// Whether another behavior may start it for a task.
-    pub subagent: bool,
-    pub description: Option<LazyText>,
-    pub system_prompt: Option<LazyText>,
     pub default_model: Option<String>,
     pub variant: Option<String>,
     pub disabled_tools: Vec<String>,
@@ -19,36 +15,32 @@ pub struct BehaviorSettings {
     pub auto_compact_percentage: Option<u64>,
     /// Beside the rules for all behaviors.
     pub approval: ApprovalRules,
+    /// With the prompts for all behaviors where it has none of its own; `chat` is its system prompt.
     pub prompts: Prompts,
 }
 
-/// The user's own texts in place of ours.
+/// The user's own texts in place of the built-in ones.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prompts {
     pub chat: Option<LazyText>,
     pub chat_title: Option<LazyText>,
     pub compact: Option<LazyText>,
     pub init: Option<LazyText>,
-    pub completion: Option<LazyText>,
-    pub rewrite: Option<LazyText>,
-    /// Descriptions of tools by their names.
+    /// Descriptions of tools by `tool` or `server__tool`.
     pub tools: Vec<(String, LazyText)>,
 }
 
 impl BehaviorSettings {
-    pub(crate) fn read(cursor: &Cursor, approval: ApprovalRules) -> Self {
-        let prompts = Prompts::read(&cursor.get("prompts"));
+    pub(crate) fn read(cursor: &Cursor, approval: ApprovalRules, for_all: &Prompts) -> Self {
+        let mut prompts = Prompts::read(&cursor.get("prompts")).or(for_all);
+        prompts.chat = cursor.get("systemPrompt").prompt().or(prompts.chat);
         let roles = match cursor.get("mode").value() {
             None => None,
             Some(serde_json::Value::String(mode)) => Some(vec![mode]),
             Some(_) => Some(cursor.get("mode").texts()),
         };
-        let plays = |role: &str| roles.as_ref().is_none_or(|roles| roles.iter().any(|name| name == role));
         Self {
-            primary: plays("primary"),
-            subagent: plays("subagent"),
-            description: cursor.get("description").prompt(),
-            system_prompt: cursor.get("systemPrompt").prompt().or_else(|| prompts.chat.clone()),
+            primary: roles.is_none_or(|roles| roles.iter().any(|role| role == "primary")),
             default_model: cursor.get("defaultModel").text(),
             variant: cursor.get("variant").text(),
             disabled_tools: cursor.get("disabledTools").texts(),
@@ -62,15 +54,43 @@ impl BehaviorSettings {
 
 impl Prompts {
     pub(crate) fn read(cursor: &Cursor) -> Self {
-        let named = |entry: &Cursor| Some((entry.name().to_owned(), entry.prompt()?));
+        let entry = |entry: &Cursor| Some((entry.name().to_owned(), entry.prompt()?));
         Self {
             chat: cursor.get("chat").prompt(),
             chat_title: cursor.get("chatTitle").prompt(),
             compact: cursor.get("compact").prompt(),
             init: cursor.get("init").prompt(),
-            completion: cursor.get("completion").prompt(),
-            rewrite: cursor.get("rewrite").prompt(),
-            tools: cursor.get("tools").entries().iter().filter_map(named).collect(),
+            tools: cursor.get("tools").entries().iter().filter_map(entry).collect(),
+        }
+    }
+
+    /// Every text.
+    pub fn all(&self) -> impl Iterator<Item = &LazyText> {
+        let Self { chat, chat_title, compact, init, tools } = self;
+        let texts = [chat, chat_title, compact, init].into_iter().flatten();
+        texts.chain(tools.iter().map(|(_, text)| text))
+    }
+
+    /// Whether a text has to be looked up in a file or by a command.
+    pub fn needs_lookup(&self) -> bool {
+        self.all().any(|text| text.known().is_none())
+    }
+
+    /// The description of a tool that the user wrote.
+    pub fn tool(&self, name: &str, offered_name: &str) -> Option<&LazyText> {
+        // The last one goes before those for all behaviors.
+        let mut entries = self.tools.iter().rev();
+        entries.find(|(tool, _)| tool == name || tool == offered_name).map(|(_, text)| text)
+    }
+
+    /// These prompts, and the others where there is none.
+    fn or(self, others: &Self) -> Self {
+        Self {
+            chat: self.chat.or_else(|| others.chat.clone()),
+            chat_title: self.chat_title.or_else(|| others.chat_title.clone()),
+            compact: self.compact.or_else(|| others.compact.clone()),
+            init: self.init.or_else(|| others.init.clone()),
+            tools: others.tools.iter().cloned().chain(self.tools).collect(),
         }
     }
 }

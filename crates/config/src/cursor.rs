@@ -15,6 +15,12 @@ use crate::origin::Origin;
 use crate::secret::Redactor;
 use crate::tree::{LayerIndex, Node, dotted};
 
+#[cfg(test)]
+thread_local! {
+    /// Every path that this thread has read, for the test that compares readers and schema.
+    pub(crate) static READS: RefCell<std::collections::BTreeSet<String>> = RefCell::default();
+}
+
 /// What all reading shares.
 pub(crate) struct Scope<'a> {
     pub(crate) environment: &'a Environment,
@@ -61,6 +67,8 @@ impl<'a> Cursor<'a> {
         let below = |node: Option<&'a Node>| node.and_then(|node| node.get(key));
         let mut path = self.path.clone();
         path.push(key);
+        #[cfg(test)]
+        READS.with_borrow_mut(|reads| reads.insert(path.join(".")));
         Self { scope: self.scope, node: below(self.node), default: below(self.default), path }
     }
 
@@ -108,7 +116,7 @@ impl<'a> Cursor<'a> {
 
     /// What has to be known before anything else can go on.
     pub(crate) fn now(&self, text: &LazyText) -> Option<String> {
-        match text.get_now() {
+        match text.get_blocking() {
             Ok(text) => Some(text).filter(|text| !text.is_empty()),
             Err(failure) => {
                 self.report(Level::Warning, &format!("is left out. {failure}"));
@@ -200,11 +208,6 @@ impl<'a> Cursor<'a> {
     /// Where the value here, or its first part, came from.
     pub(crate) fn origin(&self) -> Origin {
         self.layer().map_or(Origin::Default, |layer| layer.origin.clone())
-    }
-
-    /// The directory that relative paths here start from.
-    pub(crate) fn base(&self) -> &'a Path {
-        self.layer().map_or(self.scope.directory, |layer| &layer.base)
     }
 
     pub(crate) fn dotted(&self) -> String {

@@ -45,8 +45,7 @@ fn defaults() -> Value {
                 },
             },
             "readFile": {"maxLines": 2000},
-            "shellCommand": {"summaryMaxLength": 30},
-            "outputTruncation": {"lines": 2000, "sizeKb": 50},
+            "outputTruncation": {"sizeKb": 50},
         },
         "chat": {"title": true, "defaultTrust": false},
         "autoCompactPercentage": 85,
@@ -55,9 +54,7 @@ fn defaults() -> Value {
         "mcpTimeoutSeconds": 60,
         "editorTimeoutSeconds": 10,
         "concurrency": 256,
-        "logLevel": "info",
+        "logLevel": "warn",
         "includeParentAgentsFiles": false,
-        "index": {"repoMap": {"maxTotalEntries": 800, "maxEntriesPerDir": 50}},
-        "rewrite": {"fullFileMaxLines": 2000},
     })
 }

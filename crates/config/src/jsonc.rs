@@ -13,6 +13,9 @@ use serde_json::{Map, Number, Value};
 /// A settings file is written by hand; more than this is a mistake or an attack.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
+/// So many keys and list entries take well under a second to read.
+const MAX_VALUES: usize = 20_000;
+
 /// Why a text cannot be used, e.g. `line 3, column 14: expected comma`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SourceError(pub(crate) String);
@@ -48,7 +51,7 @@ pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, SourceError> {
     let text = strip_byte_order_mark(text);
     match ast(text)? {
         None => Ok(Map::new()),
-        Some(Ast::Object(object)) => match convert(Ast::Object(object), text)? {
+        Some(Ast::Object(object)) => match convert(Ast::Object(object), text, &mut 0)? {
             Value::Object(map) => Ok(map),
             _ => Ok(Map::new()),
         },
@@ -91,7 +94,12 @@ fn ast(text: &str) -> Result<Option<Ast<'_>>, SourceError> {
     Ok(parsed.value)
 }
 
-fn convert(ast: Ast, text: &str) -> Result<Value, SourceError> {
+/// `count` is the number of values so far.
+fn convert(ast: Ast, text: &str, count: &mut usize) -> Result<Value, SourceError> {
+    *count += 1;
+    if *count > MAX_VALUES {
+        return Err(error_at(text, ast.start(), &format!("there are more than {MAX_VALUES} values")));
+    }
     Ok(match ast {
         Ast::NullKeyword(_) => Value::Null,
         Ast::BooleanLit(literal) => Value::Bool(literal.value),
@@ -101,7 +109,7 @@ fn convert(ast: Ast, text: &str) -> Result<Value, SourceError> {
             Value::Number(number.map_err(|_| error_at(text, literal.range.start, "this is no number"))?)
         }
         Ast::Array(array) => {
-            let elements = array.elements.into_iter().map(|element| convert(element, text));
+            let elements = array.elements.into_iter().map(|element| convert(element, text, count));
             Value::Array(elements.collect::<Result<_, _>>()?)
         }
         Ast::Object(object) => {
@@ -112,7 +120,7 @@ fn convert(ast: Ast, text: &str) -> Result<Value, SourceError> {
                     ObjectPropName::String(literal) => literal.value.into_owned(),
                     ObjectPropName::Word(literal) => literal.value.to_owned(),
                 };
-                let value = convert(property.value, text)?;
+                let value = convert(property.value, text, count)?;
                 // The second would silently replace the first: a deny rule could vanish.
                 if map.contains_key(&name) {
                     return Err(error_at(text, at, &format!("the key “{name}” stands here a second time")));

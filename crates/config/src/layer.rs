@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
-use domain::{Level, Notice};
+use domain::{Level, Notice, visible_line};
 use serde_json::{Map, Value};
 
 use crate::jsonc::{self, SourceError};
 use crate::origin::Origin;
 use crate::tree::dotted;
+
+/// In characters.
+const MAX_NOTICE_LENGTH: usize = 2000;
 
 pub(crate) type Object = Map<String, Value>;
 
@@ -74,11 +77,10 @@ impl Layer {
     }
 }
 
-/// A notice. Names in it may be a stranger's text, so nothing of it can steer a terminal or flood it.
+/// A notice. Names in it may come from a repository, so every character is visible and the length is limited.
 pub(crate) fn notice(level: Level, text: impl AsRef<str>) -> Notice {
-    let text =
-        text.as_ref().chars().take(2000).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    Notice { level, text }
+    let text: String = text.as_ref().chars().take(MAX_NOTICE_LENGTH).collect();
+    Notice { level, text: visible_line(&text).into_owned() }
 }
 
 fn unusable(origin: &Origin, broken: &SourceError) -> Notice {

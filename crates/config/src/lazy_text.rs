@@ -93,8 +93,8 @@ impl LazyText {
         self.0.value.get().map(String::as_str)
     }
 
-    /// The value, now: for settings that are needed before anything else can go on. Waits for commands.
-    pub(crate) fn get_now(&self) -> Result<String, Failure> {
+    /// The value for a caller that cannot await. Waits for commands, at most their time limit.
+    pub fn get_blocking(&self) -> Result<String, Failure> {
         if let Some(known) = self.known() {
             return Ok(known.to_owned());
         }

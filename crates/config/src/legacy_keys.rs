@@ -34,9 +34,28 @@ const WRAPPED: &[(&str, &[&str], &str)] = &[
     ("keyRc", &["key"], "netrc"),
 ];
 
+/// Keys of one behavior that were renamed.
+const BEHAVIOR_RENAMED: &[(&str, &str)] =
+    &[("prompt", "systemPrompt"), ("steps", "maxSteps"), ("model", "defaultModel")];
+
 /// `code` is the name that today's clients have for the behavior `agent`.
 pub(crate) fn canonical_behavior(name: &str) -> &str {
     if name == "code" { "agent" } else { name }
+}
+
+/// Every other spelling of a key beside the one it is read as, for people.
+pub(crate) fn spellings() -> Vec<(String, String)> {
+    let renamed = RENAMED.iter().map(|(old, new)| (old.join("."), new.join(".")));
+    let wrapped = WRAPPED.iter().map(|(old, new, kind)| {
+        let place = if matches!(*kind, "file") { "" } else { "providers.*." };
+        (format!("{place}{old}"), format!("{place}{} with ${{{kind}:…}}", new.join(".")))
+    });
+    let behavior =
+        BEHAVIOR_RENAMED.iter().map(|(old, new)| (format!("agent.*.{old}"), format!("agent.*.{new}")));
+    let others =
+        [("ollama.host", "providers.ollama.url"), ("toolCall.manualApproval", "toolCall.approval.byDefault")];
+    let others = others.map(|(old, new)| (old.to_owned(), new.to_owned()));
+    renamed.chain(wrapped).chain(behavior).chain(others).collect()
 }
 
 /// Rewrites one layer.
@@ -59,9 +78,9 @@ pub(crate) fn modernize(values: &mut Object) {
 }
 
 fn modernize_behavior(behavior: &mut Object) {
-    for (old, new) in [("prompt", "systemPrompt"), ("steps", "maxSteps"), ("model", "defaultModel")] {
-        if let Some(value) = behavior.shift_remove(old) {
-            insert_missing(behavior, &[new], value);
+    for (old, new) in BEHAVIOR_RENAMED {
+        if let Some(value) = behavior.shift_remove(*old) {
+            insert_missing(behavior, &[*new], value);
         }
     }
     wrap(behavior);

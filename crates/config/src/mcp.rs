@@ -13,19 +13,8 @@ pub struct McpServer {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum McpTransport {
-    Stdio {
-        command: LazyText,
-        args: Vec<LazyText>,
-        env: Vec<(String, SecretSource)>,
-    },
-    Http {
-        url: LazyText,
-        headers: Vec<(String, SecretSource)>,
-        client_id: Option<String>,
-        client_secret: Option<SecretSource>,
-        client_name: Option<String>,
-        oauth_port: Option<u64>,
-    },
+    Stdio { command: LazyText, args: Vec<LazyText>, env: Vec<(String, SecretSource)> },
+    Http { url: LazyText, headers: Vec<(String, SecretSource)> },
 }
 
 impl McpServer {
@@ -36,14 +25,7 @@ impl McpServer {
                 args: cursor.get("args").lazy_texts(),
                 env: cursor.get("env").secrets(),
             },
-            (None, Some(url)) => McpTransport::Http {
-                url,
-                headers: cursor.get("headers").secrets(),
-                client_id: cursor.get("clientId").text(),
-                client_secret: cursor.get("clientSecret").secret(),
-                client_name: cursor.get("clientName").text(),
-                oauth_port: cursor.get("oauthPort").number(1..=65535),
-            },
+            (None, Some(url)) => McpTransport::Http { url, headers: cursor.get("headers").secrets() },
             (None, None) => {
                 cursor
                     .report(domain::Level::Warning, "needs a `command` or a `url`; the server is left out.");

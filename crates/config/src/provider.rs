@@ -24,19 +24,13 @@ pub struct ProviderSettings {
     pub extra_payload: Map<String, Value>,
     /// Whether the vendor is asked for its list of models.
     pub fetch_models: Option<bool>,
-    pub requires_auth: Option<bool>,
     /// Instead of the path that belongs to the API format.
     pub completion_path: Option<String>,
-    pub think_tags: Option<(String, String)>,
-    /// `short` or `long`.
-    pub cache_retention: Option<String>,
     /// Another server for a device login.
     pub auth_url: Option<String>,
     pub auth_client_id: Option<String>,
     /// Requests at once.
     pub concurrency: Option<u64>,
-    /// Keys that only some vendors have, such as `region` or `apiVersion`.
-    pub rest: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,8 +39,6 @@ pub struct ModelSettings {
     pub model_name: Option<String>,
     pub extra_payload: Map<String, Value>,
     pub extra_headers: Vec<(String, SecretSource)>,
-    /// `all`, `turn` or `off`.
-    pub reasoning_history: Option<String>,
     pub context_limit: Option<u64>,
     pub output_limit: Option<u64>,
     /// Dollars for a million tokens: input, output, cache read, cache write.
@@ -58,29 +50,9 @@ pub struct ModelSettings {
     pub variants: IndexMap<String, Map<String, Value>>,
 }
 
-/// Keys that have a field above.
-const KNOWN: &[&str] = &[
-    "api",
-    "url",
-    "key",
-    "models",
-    "extraHeaders",
-    "extraPayload",
-    "fetchModels",
-    "requiresAuth",
-    "completionUrlRelativePath",
-    "thinkTagStart",
-    "thinkTagEnd",
-    "cacheRetention",
-    "auth",
-    "concurrency",
-];
-
 impl ProviderSettings {
     pub(crate) fn read(cursor: &Cursor) -> Self {
         let models = cursor.get("models").entries();
-        let rest = cursor.entries().into_iter().filter(|entry| !KNOWN.contains(&entry.name()));
-        let think_tags = cursor.get("thinkTagStart").text().zip(cursor.get("thinkTagEnd").text());
         let (url, url_problem) = url(&cursor.get("url")).unzip();
         Self {
             api: cursor.get("api").text(),
@@ -94,14 +66,10 @@ impl ProviderSettings {
             extra_headers: cursor.get("extraHeaders").secrets(),
             extra_payload: object(&cursor.get("extraPayload")),
             fetch_models: cursor.get("fetchModels").flag(),
-            requires_auth: cursor.get("requiresAuth").flag(),
             completion_path: cursor.get("completionUrlRelativePath").text(),
-            think_tags,
-            cache_retention: cursor.get("cacheRetention").text(),
             auth_url: cursor.get("auth").get("url").text(),
             auth_client_id: cursor.get("auth").get("clientId").text(),
             concurrency: cursor.get("concurrency").number(1..=1000),
-            rest: rest.filter_map(|entry| Some((entry.name().to_owned(), entry.value()?))).collect(),
         }
     }
 }
@@ -110,7 +78,7 @@ impl ProviderSettings {
 /// problem: without it the vendor's own url would get what was meant for another.
 fn url(cursor: &Cursor) -> Option<(LazyText, Option<Failure>)> {
     let url = cursor.url_text()?;
-    let found = url.get_now().and_then(|known| match known.is_empty() {
+    let found = url.get_blocking().and_then(|known| match known.is_empty() {
         true => Err(Failure::config(format!("`{}` is written, but is empty.", cursor.dotted()))
             .hint("Set what it refers to, or take it out of your settings.")),
         false => Ok(known),
@@ -138,7 +106,6 @@ impl ModelSettings {
             model_name: cursor.get("modelName").text(),
             extra_payload: object(&cursor.get("extraPayload")),
             extra_headers: cursor.get("extraHeaders").secrets(),
-            reasoning_history: cursor.get("reasoningHistory").text(),
             context_limit: cursor.get("limit").get("context").number(1..=u64::MAX),
             output_limit: cursor.get("limit").get("output").number(1..=u64::MAX),
             input_cost: cost("input"),

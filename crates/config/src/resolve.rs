@@ -11,6 +11,7 @@ use crate::approval::{self, Approval, ApprovalRules};
 use crate::cursor::{Cursor, Scope};
 use crate::defaults;
 use crate::environment::Environment;
+use crate::ignored_keys::{self, IgnoredKey};
 use crate::layer::{Authority, Layer, Object, notice};
 use crate::legacy_keys::modernize;
 use crate::origin::Origin;
@@ -44,6 +45,8 @@ pub struct Resolved {
     pub redactor: Redactor,
     /// Variables that hold secrets of ours, to be withheld from programs that a model starts.
     pub secret_variables: Vec<String>,
+    /// Keys that are set and have no effect.
+    pub ignored_keys: Vec<IgnoredKey>,
     pub(crate) tree: Node,
     pub(crate) layers: Vec<Layer>,
 }
@@ -54,6 +57,7 @@ pub fn resolve(environment: &Environment, inputs: &Inputs) -> Resolved {
     let mut resolver = Resolver::new(environment, inputs);
     resolver.gather();
     resolver.merge();
+    resolver.report_keys();
     resolver.finish()
 }
 
@@ -64,6 +68,7 @@ struct Resolver<'a> {
     tree: Node,
     folders: Vec<Folder>,
     notices: Vec<Notice>,
+    ignored_keys: Vec<IgnoredKey>,
     /// Set when a text that may hold approval rules could not be used.
     closed: Option<String>,
 }
@@ -78,6 +83,7 @@ impl<'a> Resolver<'a> {
             tree: Node::default(),
             folders: Vec::new(),
             notices: Vec::new(),
+            ignored_keys: Vec::new(),
             closed: None,
         }
     }
@@ -208,6 +214,16 @@ impl<'a> Resolver<'a> {
         variables::fill_from_environment(self.environment, &mut self.tree, &mut self.layers);
     }
 
+    /// Reports the keys of each layer that have no effect.
+    fn report_keys(&mut self) {
+        let read = self.layers.iter().filter(|layer| layer.authority == Authority::Full);
+        for layer in read.filter(|layer| layer.origin != Origin::Default) {
+            let (keys, mut notices) = ignored_keys::find(layer);
+            self.ignored_keys.extend(keys);
+            self.notices.append(&mut notices);
+        }
+    }
+
     fn finish(mut self) -> Resolved {
         let redactor = self.inputs.redactor.clone();
         let secret_variables = variables::secret_names(self.environment, &self.tree);
@@ -234,8 +250,8 @@ impl<'a> Resolver<'a> {
                 notices.push(notice);
             }
         }
-        let (folders, tree, layers) = (self.folders, self.tree, self.layers);
-        Resolved { settings, notices, folders, redactor, secret_variables, tree, layers }
+        let (folders, tree, layers, ignored_keys) = (self.folders, self.tree, self.layers, self.ignored_keys);
+        Resolved { settings, notices, folders, redactor, secret_variables, ignored_keys, tree, layers }
     }
 
     /// The rules for all behaviors.

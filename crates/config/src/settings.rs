@@ -1,22 +1,22 @@
-//! The resolved settings as types. Every field has its value here or none at all; what a missing model,
-//! prompt or vendor fact means is known by those who use it.
+//! The resolved settings as types. A field exists only where some crate acts on it; keys without effect stand in the
+//! schema as `x-unsupported`. This module does not know the defaults of models, prompts and vendors.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::approval::{self, Approval, ApprovalRules};
 use crate::aws::AwsSettings;
 use crate::behavior::{BehaviorSettings, Prompts};
 use crate::cursor::Cursor;
-use crate::hooks::{CustomTool, HookSettings};
+use crate::hooks::blocking_hooks;
 use crate::legacy_keys::canonical_behavior;
 use crate::mcp::McpServer;
 use crate::network::NetworkSettings;
 use crate::origin::Origin;
-use crate::provider::{ProviderSettings, object};
+use crate::provider::ProviderSettings;
 use crate::tree::Node;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Settings {
     /// By name, `agent` and `plan` among them.
     pub behaviors: IndexMap<String, BehaviorSettings>,
     pub providers: IndexMap<String, ProviderSettings>,
-    /// Models to go on with when one fails, in order.
+    /// Models that take over when one fails, in order.
     pub failover: Vec<String>,
     pub budget: Budget,
     pub aws: AwsSettings,
@@ -37,28 +37,18 @@ pub struct Settings {
     pub tools: ToolSettings,
     pub mcp_servers: IndexMap<String, McpServer>,
     pub mcp_timeout: Duration,
-    /// Run in the order of their names.
-    pub hooks: IndexMap<String, HookSettings>,
-    pub custom_tools: IndexMap<String, CustomTool>,
 
-    /// Files and directories; relative ones start from each workspace folder.
+    /// Files and folders; relative ones start from each workspace folder.
     pub rules: Vec<PathBuf>,
     pub commands: Vec<PathBuf>,
-    pub skills: Vec<PathBuf>,
     pub prompts: Prompts,
     pub include_parent_agents_files: bool,
-    pub index: IndexSettings,
 
     pub chat: ChatSettings,
-    pub completion_model: Option<String>,
-    pub rewrite_model: Option<String>,
-    pub rewrite_full_file_max_lines: u64,
-    /// As ECA has it: pattern → `{variants, excludeProviders, api}`.
-    pub variants_by_model: Map<String, Value>,
 
     /// A stream that stays silent for so long is an error.
     pub stream_silence: Duration,
-    /// Requests at once to one provider.
+    /// Requests at the same time to one provider.
     pub concurrency: u64,
     pub log_level: LogLevel,
 }
@@ -66,18 +56,18 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatSettings {
     pub welcome_message: String,
-    /// Whether the model gives a new chat its title.
+    /// Whether a model gives a new chat its title.
     pub title: bool,
     pub title_model: Option<String>,
-    /// Whether new chats answer asks with yes by themselves.
+    /// Whether new chats start trusted.
     pub default_trust: bool,
     pub auto_compact_percentage: u64,
     pub max_steps: u64,
-    /// Days; zero keeps chats for ever, nothing said too.
+    /// Days; `None` keeps chats.
     pub retention_days: Option<u64>,
 }
 
-/// Spending caps in dollars.
+/// Spending limits in dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Budget {
     pub chat: Option<f64>,
@@ -90,7 +80,6 @@ pub struct ToolSettings {
     pub approval: ApprovalRules,
     pub disabled: Vec<String>,
     pub read_file_max_lines: u64,
-    pub output_max_lines: u64,
     pub output_max_bytes: u64,
     pub shell: ShellSettings,
     /// How long the editor may take to answer a tool.
@@ -101,17 +90,10 @@ pub struct ToolSettings {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShellSettings {
-    /// Another shell and what stands before the line, e.g. `-c`.
+    /// The shell in place of bash.
     pub program: Option<String>,
+    /// The arguments before the line, for example `-c`.
     pub args: Vec<String>,
-    pub summary_max_length: u64,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct IndexSettings {
-    pub ignore_files: Vec<String>,
-    pub repo_map_max_entries: u64,
-    pub repo_map_max_entries_per_directory: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,64 +105,17 @@ pub enum LogLevel {
     Trace,
 }
 
-/// Top-level keys that mean something, to us or to ECA. Others are reported as unknown.
-const KNOWN: &[&str] = &[
-    "$schema",
-    "agent",
-    "autoCompactPercentage",
-    "budget",
-    "chat",
-    "chatRetentionDays",
-    "commands",
-    "completion",
-    "concurrency",
-    "customTools",
-    "defaultAgent",
-    "defaultModel",
-    "disabledTools",
-    "editorTimeoutSeconds",
-    "extraConfigs",
-    "failover",
-    "hooks",
-    "includeParentAgentsFiles",
-    "index",
-    "logLevel",
-    "lspTimeoutSeconds",
-    "maxSteps",
-    "mcpServers",
-    "mcpTimeoutSeconds",
-    "netrcFile",
-    "network",
-    "otlp",
-    "plugins",
-    "prompts",
-    "providers",
-    "pureConfig",
-    "remote",
-    "rewrite",
-    "rules",
-    "skills",
-    "streamSilenceSeconds",
-    "toolCall",
-    "variantsByModel",
-    "welcomeMessage",
-];
-
-const MAX_COUNT: u64 = 1_000_000;
+/// The ceilings of sizes: neither a project nor the user can go above them.
+const MAX_READ_LINES: u64 = 100_000;
+const MAX_OUTPUT_KIB: u64 = 4096;
+const MAX_DAYS: u64 = 1_000_000;
 
 impl Settings {
     /// Reads the whole tree.
     pub(crate) fn read(root: &Cursor, approval: ApprovalRules) -> Self {
-        let unknown = root.entries().into_iter().filter(|entry| !KNOWN.contains(&entry.name()));
-        // Clients send options of their own beside settings.
-        for entry in unknown.filter(|entry| entry.origin() != Origin::InitializationOptions) {
-            entry.report(domain::Level::Info, "is no setting that Dragoman knows; it is ignored.");
-        }
         let seconds = |name| Duration::from_secs(root.get(name).number(1..=86_400).unwrap_or_default());
-        let rewrite = root.get("rewrite");
-        let behaviors = behaviors(root, approval.by_default);
-        let mut hooks: IndexMap<_, _> = read_entries(&root.get("hooks"), HookSettings::read);
-        hooks.sort_keys();
+        let prompts = Prompts::read(&root.get("prompts"));
+        let behaviors = behaviors(root, approval.by_default, &prompts);
         Self {
             default_model: root.get("defaultModel").text(),
             default_behavior: default_behavior(&root.get("defaultAgent"), &behaviors),
@@ -195,26 +130,44 @@ impl Settings {
             tools: ToolSettings::read(root, approval),
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),
-            hooks,
-            custom_tools: read_entries(&root.get("customTools"), CustomTool::read),
             rules: paths(&root.get("rules")),
             commands: paths(&root.get("commands")),
-            skills: paths(&root.get("skills")),
-            prompts: Prompts::read(&root.get("prompts")),
+            prompts,
             include_parent_agents_files: root.get("includeParentAgentsFiles").flag().unwrap_or_default(),
-            index: IndexSettings::read(&root.get("index")),
             chat: ChatSettings::read(root),
-            completion_model: root.get("completion").get("model").text(),
-            rewrite_model: rewrite.get("model").text(),
-            rewrite_full_file_max_lines: rewrite
-                .get("fullFileMaxLines")
-                .number(1..=MAX_COUNT)
-                .unwrap_or_default(),
-            variants_by_model: object(&root.get("variantsByModel")),
             stream_silence: seconds("streamSilenceSeconds"),
             concurrency: root.get("concurrency").number(1..=1000).unwrap_or_default(),
             log_level: LogLevel::read(&root.get("logLevel")),
         }
+    }
+
+    /// The model of chats with this behavior that have chosen none.
+    pub fn behavior_model(&self, behavior: &str) -> Option<&str> {
+        self.behavior(behavior)?.default_model.as_deref()
+    }
+
+    /// The variant of chats with this behavior that have chosen none.
+    pub fn behavior_variant(&self, behavior: &str) -> Option<&str> {
+        self.behavior(behavior)?.variant.as_deref()
+    }
+
+    /// How many answers of the model one prompt may take.
+    pub fn max_steps(&self, behavior: &str) -> u64 {
+        self.behavior(behavior).and_then(|own| own.max_steps).unwrap_or(self.chat.max_steps)
+    }
+
+    pub fn auto_compact_percentage(&self, behavior: &str) -> u64 {
+        let own = self.behavior(behavior).and_then(|own| own.auto_compact_percentage);
+        own.unwrap_or(self.chat.auto_compact_percentage)
+    }
+
+    /// The user's own prompts for this behavior.
+    pub fn prompts(&self, behavior: &str) -> &Prompts {
+        self.behavior(behavior).map_or(&self.prompts, |own| &own.prompts)
+    }
+
+    fn behavior(&self, name: &str) -> Option<&BehaviorSettings> {
+        self.behaviors.get(canonical_behavior(name))
     }
 }
 
@@ -229,7 +182,7 @@ impl ChatSettings {
             default_trust: chat.get("defaultTrust").flag().unwrap_or_default(),
             auto_compact_percentage: root.get("autoCompactPercentage").number(1..=100).unwrap_or_default(),
             max_steps: root.get("maxSteps").number(1..=100_000).unwrap_or_default(),
-            retention_days: root.get("chatRetentionDays").number(0..=MAX_COUNT),
+            retention_days: retention_days(&root.get("chatRetentionDays")),
         }
     }
 }
@@ -239,31 +192,27 @@ impl Budget {
         if cursor.node().is_some_and(|node| node.entries().is_none()) {
             cursor.report(
                 domain::Level::Error,
-                "must be {chat, day, run} in dollars. Nothing is spent until that is mended.",
+                "must be {chat, day, run} in dollars. Nothing is spent until it is corrected.",
             );
             return Self { chat: Some(0.0), day: Some(0.0), run: Some(0.0) };
         }
-        let cap = |name| cursor.get(name).dollars();
-        Self { chat: cap("chat"), day: cap("day"), run: cap("run") }
+        let limit = |name| cursor.get(name).dollars();
+        Self { chat: limit("chat"), day: limit("day"), run: limit("run") }
     }
 }
 
 impl ToolSettings {
-    fn read(root: &Cursor, approval: ApprovalRules) -> Self {
+    fn read(root: &Cursor, mut approval: ApprovalRules) -> Self {
         let cursor = root.get("toolCall");
-        let number = |group, name| cursor.get(group).get(name).number(1..=MAX_COUNT).unwrap_or_default();
+        let number = |group, name, most| cursor.get(group).get(name).number(1..=most).unwrap_or_default();
         let shell = cursor.get("shellCommand");
+        approval.blocking_hooks = blocking_hooks(&root.get("hooks"));
         Self {
             approval,
             disabled: root.get("disabledTools").texts(),
-            read_file_max_lines: number("readFile", "maxLines"),
-            output_max_lines: number("outputTruncation", "lines"),
-            output_max_bytes: number("outputTruncation", "sizeKb") * 1024,
-            shell: ShellSettings {
-                program: shell.get("path").text(),
-                args: shell.get("args").texts(),
-                summary_max_length: number("shellCommand", "summaryMaxLength"),
-            },
+            read_file_max_lines: number("readFile", "maxLines", MAX_READ_LINES),
+            output_max_bytes: number("outputTruncation", "sizeKb", MAX_OUTPUT_KIB) * 1024,
+            shell: ShellSettings { program: shell.get("path").text(), args: shell.get("args").texts() },
             editor_timeout: Duration::from_secs(
                 root.get("editorTimeoutSeconds").number(1..=600).unwrap_or_default(),
             ),
@@ -272,30 +221,17 @@ impl ToolSettings {
     }
 }
 
-impl IndexSettings {
-    fn read(cursor: &Cursor) -> Self {
-        let number = |name| cursor.get("repoMap").get(name).number(1..=MAX_COUNT).unwrap_or_default();
-        let kinds = cursor.get("ignoreFiles").value();
-        let kinds = kinds.as_ref().and_then(Value::as_array).into_iter().flatten();
-        Self {
-            ignore_files: kinds.filter_map(|kind| Some(kind.get("type")?.as_str()?.to_owned())).collect(),
-            repo_map_max_entries: number("maxTotalEntries"),
-            repo_map_max_entries_per_directory: number("maxEntriesPerDir"),
-        }
-    }
-}
-
 impl LogLevel {
     fn read(cursor: &Cursor) -> Self {
         match cursor.text().as_deref() {
             Some("error") => Self::Error,
-            Some("warn" | "warning") => Self::Warn,
+            Some("warn" | "warning") | None => Self::Warn,
+            Some("info") => Self::Info,
             Some("debug") => Self::Debug,
             Some("trace") => Self::Trace,
-            Some("info") | None => Self::Info,
             Some(_) => {
                 cursor.report_invalid("must be error, warn, info, debug or trace");
-                Self::Info
+                Self::Warn
             }
         }
     }
@@ -304,6 +240,15 @@ impl LogLevel {
 /// Every entry of an object that can be read.
 fn read_entries<'a, T>(cursor: &Cursor<'a>, read: impl Fn(&Cursor<'a>) -> Option<T>) -> IndexMap<String, T> {
     cursor.entries().iter().filter_map(|entry| Some((entry.name().to_owned(), read(entry)?))).collect()
+}
+
+/// Zero keeps chats. A project does not decide about the chats of other projects.
+fn retention_days(cursor: &Cursor) -> Option<u64> {
+    if let Origin::ProjectFile { .. } = cursor.origin() {
+        cursor.report(domain::Level::Warning, "is ignored: only your own settings may delete chats.");
+        return None;
+    }
+    cursor.number(0..=MAX_DAYS).filter(|days| *days > 0)
 }
 
 /// A list of `{"path": …}`.
@@ -332,21 +277,25 @@ fn default_behavior(cursor: &Cursor, behaviors: &IndexMap<String, BehaviorSettin
     "agent".to_owned()
 }
 
-/// Each behavior with what it inherits.
-fn behaviors(root: &Cursor, otherwise: Option<Approval>) -> IndexMap<String, BehaviorSettings> {
+/// Each behavior with the settings that it inherits.
+fn behaviors(
+    root: &Cursor,
+    otherwise: Option<Approval>,
+    prompts: &Prompts,
+) -> IndexMap<String, BehaviorSettings> {
     let cursor = root.get("agent");
     let mut behaviors = IndexMap::new();
     for entry in cursor.entries() {
         let name = entry.name();
         let (node, approval) = inherit(root, name, otherwise, 0);
         // The merged node lives only as long as it is read.
-        let settings = BehaviorSettings::read(&entry.with_node(&node), approval);
+        let settings = BehaviorSettings::read(&entry.with_node(&node), approval, prompts);
         behaviors.insert(name.to_owned(), settings);
     }
     behaviors
 }
 
-/// A chain of heirs longer than this is a circle.
+/// A longer chain of behaviors that inherit from each other is a circle.
 const MAX_INHERITANCE_DEPTH: usize = 8;
 
 fn inherit(root: &Cursor, name: &str, otherwise: Option<Approval>, depth: usize) -> (Node, ApprovalRules) {
@@ -354,7 +303,7 @@ fn inherit(root: &Cursor, name: &str, otherwise: Option<Approval>, depth: usize)
     let own = root.node().and_then(|tree| tree.get("agent")?.get(name)).cloned().unwrap_or_default();
     let path = ["agent", name, "toolCall", "approval"];
     let rules = approval::collect(scope.layers, &path, otherwise, &mut scope.notices.borrow_mut());
-    let ancestor = own.get("inherit").and_then(Node::leaf).and_then(|(value, _)| value.as_str());
+    let ancestor = own.get("inherit").and_then(Node::leaf).and_then(|(value, _)| Value::as_str(value));
     let Some(ancestor) = ancestor
         .map(canonical_behavior)
         .filter(|ancestor| depth < MAX_INHERITANCE_DEPTH && *ancestor != name)

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use domain::visible_line;
 use serde_json::{Map, Value, json};
 
 use crate::address;
@@ -24,35 +25,53 @@ impl Resolved {
             .map(|leaf| leaf.origin)
     }
 
-    /// One line for each setting: `key = value    (origin)`.
+    /// One line for each setting: `key = value    (origin)`. Every character is visible.
     pub fn show_text(&self) -> String {
         let mut text = String::new();
         for leaf in self.leaves() {
             let key = dotted(leaf.path.iter().copied());
-            let _ = writeln!(text, "{key} = {}    ({})", mask(&leaf.path, &leaf.value), leaf.origin);
+            let ignored = self.ignored_suffix(&leaf.path, leaf.origin);
+            let line = format!("{key} = {}    ({}{ignored})", mask(&leaf.path, &leaf.value), leaf.origin);
+            let _ = writeln!(text, "{}", visible_line(&line));
+        }
+        for hook in &self.settings.tools.approval.blocking_hooks {
+            let line = format!(
+                "hooks.{}: it cannot run, so the calls that it matches are asked    ({})",
+                hook.name, hook.origin
+            );
+            let _ = writeln!(text, "{}", visible_line(&line));
         }
         for (name, rules) in self.rules() {
             let default = rules.by_default.map(word).unwrap_or("(as for all behaviors)");
             let _ = writeln!(text, "{name}.byDefault = \"{default}\"");
             for (list, rules) in lists(rules) {
                 for rule in rules {
-                    let _ = writeln!(
-                        text,
-                        "{name}.{list}.{} = {}    ({})",
-                        rule.target.escape_debug(),
-                        show_rule(rule),
-                        rule.origin
-                    );
+                    let line =
+                        format!("{name}.{list}.{} = {}    ({})", rule.target, show_rule(rule), rule.origin);
+                    let _ = writeln!(text, "{}", visible_line(&line));
                 }
             }
         }
         for notice in &self.notices {
-            let _ = writeln!(text, "# {}", notice.text);
+            let _ = writeln!(text, "# {}", visible_line(&notice.text));
         }
         self.redactor.redact(&text).into_owned()
     }
 
-    /// `{settings, origins, approval, notices}`.
+    /// `; not supported, ignored` where the setting has no effect.
+    fn ignored_suffix(&self, path: &[&str], origin: &Origin) -> &'static str {
+        let is_under =
+            |ignored: &str| (1..=path.len()).any(|length| dotted(path[..length].iter().copied()) == ignored);
+        let ignored =
+            self.ignored_keys.iter().find(|ignored| ignored.origin == *origin && is_under(&ignored.key));
+        match ignored {
+            Some(ignored) if ignored.unknown => "; unknown, ignored",
+            Some(_) => "; not supported, ignored",
+            None => "",
+        }
+    }
+
+    /// `{settings, origins, approval, ignored, notices}`.
     pub fn show_json(&self) -> Value {
         let origins = self.leaves().into_iter();
         let origins: Map<String, Value> =
@@ -60,10 +79,14 @@ impl Resolved {
         let approval: Map<String, Value> =
             self.rules().into_iter().map(|(name, rules)| (name, show_rules(rules))).collect();
         let notices: Vec<&str> = self.notices.iter().map(|notice| notice.text.as_str()).collect();
+        let ignored: Vec<Value> = self.ignored_keys.iter().map(|ignored| {
+            json!({"key": ignored.key, "origin": ignored.origin.to_string(), "unknown": ignored.unknown})
+        }).collect();
         let shown = json!({
             "settings": masked(&self.tree, &mut Vec::new()),
             "origins": origins,
             "approval": approval,
+            "ignored": ignored,
             "notices": notices,
         });
         redact(&self.redactor, shown)
@@ -166,7 +189,7 @@ fn mask(path: &[&str], value: &Value) -> Value {
     }
 }
 
-/// References are shown, what stands context them and a variable's default are not.
+/// References are shown; the text around them and the default of a variable are masked.
 fn mask_secret(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;

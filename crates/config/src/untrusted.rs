@@ -37,8 +37,9 @@ const ALLOWED_KEYS: &[(&str, UntrustedRule)] = &[
     ("disabledTools", UntrustedRule::Adds),
     ("maxSteps", UntrustedRule::Lowers),
     ("budget.*", UntrustedRule::Lowers),
-    ("toolCall.readFile", UntrustedRule::Harmless),
-    ("toolCall.outputTruncation", UntrustedRule::Harmless),
+    ("toolCall.readFile.maxLines", UntrustedRule::Lowers),
+    ("toolCall.outputTruncation.sizeKb", UntrustedRule::Lowers),
+    ("toolCall.outputTruncation.lines", UntrustedRule::Harmless),
     ("toolCall.shellCommand.summaryMaxLength", UntrustedRule::Harmless),
     ("toolCall.approval.deny", UntrustedRule::Rules),
     ("toolCall.approval.ask", UntrustedRule::Rules),
@@ -54,20 +55,17 @@ const ALLOWED_KEYS: &[(&str, UntrustedRule)] = &[
 /// What takes effect of an untrusted layer over the settings below it, and the keys that were left out.
 pub(crate) fn without_trust(values: &Object, below: &Node) -> (Object, Vec<String>) {
     let mut applied = Object::new();
-    let mut left_out = Vec::new();
+    let mut left_out = indexmap::IndexSet::new();
     visit(values, &mut Vec::new(), &mut |path, rule, value| match rule
         .and_then(|rule| applied_value(rule, path, value, below))
     {
         Some(Value::Null) => {}
         Some(value) => insert(&mut applied, path, value),
         None => {
-            let name = display(path);
-            if !left_out.contains(&name) {
-                left_out.push(name);
-            }
+            left_out.insert(display(path));
         }
     });
-    (applied, left_out)
+    (applied, left_out.into_iter().collect())
 }
 
 /// The part of a layer whose effect hangs on trust: what the user says yes to.
@@ -89,8 +87,13 @@ fn applied_value(rule: UntrustedRule, path: &[&str], value: &Value, below: &Node
     {
         return None;
     }
-    let there = path.iter().try_fold(below, |node, key| node.get(key));
-    let there = there.and_then(Node::leaf).map(|(value, _)| value);
+    let leaf = |path: &[&str]| path.iter().try_fold(below, |node, key| node.get(key)).and_then(Node::leaf);
+    let there = match (leaf(path), path) {
+        // A behavior without a limit of its own has the one for all.
+        (None, ["agent", _, rest @ ..]) if rule == UntrustedRule::Lowers => leaf(rest),
+        (there, _) => there,
+    };
+    let there = there.map(|(value, _)| value);
     match rule {
         UntrustedRule::Harmless => (!has_reference(value)).then(|| value.clone()),
         UntrustedRule::OnlyFalse => (value.as_bool() == Some(false)).then(|| value.clone()),

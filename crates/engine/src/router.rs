@@ -194,6 +194,10 @@ impl Router {
         let (client, mut all) = (front.abilities.client.clone(), front.defaults.clone());
         all.apply(settings);
         all.behavior.get_or_insert_with(|| crate::behavior::default_name(&workspace.settings));
+        // Where nobody can be asked, the user says on the command line how far a chat may go.
+        if workspace.settings.chat.default_trust && front.abilities.approvals {
+            all.trust.get_or_insert(true);
+        }
         let workspace = workspace.roots.clone();
         Ok(Create { workspace, settings: all, parent: None, client, facts: Vec::new() })
     }

@@ -1,13 +1,64 @@
-//! `dragoman config show`.
+//! `dragoman config`: shows the settings in force, checks them, and prints their schema.
 
 use std::process::ExitCode;
 
-use config::{Environment, Inputs};
+use config::{Environment, Inputs, Resolved};
+use domain::{Level, Notice, visible_line};
+use serde_json::json;
+
+use crate::providers::{self, ProviderDeps};
+use crate::settings_review;
 
 pub(crate) fn show(json: bool) -> ExitCode {
-    let environment = Environment::from_process();
-    let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
-    let resolved = config::resolve(&environment, &inputs);
+    let mut resolved = resolve(&Environment::from_process());
+    resolved.notices = settings_review::notices(&resolved, &settings_review::built_in_tools());
     let text = if json { format!("{:#}\n", resolved.show_json()) } else { resolved.show_text() };
     super::print_bytes(text.as_bytes())
+}
+
+/// Exit code 1 where an error or a warning was found.
+pub(crate) fn check(json: bool) -> ExitCode {
+    let environment = Environment::from_process();
+    let resolved = resolve(&environment);
+    let mut notices = settings_review::notices(&resolved, &settings_review::built_in_tools());
+    let problems = providers::configured(&resolved, &ProviderDeps::new(&environment)).problems;
+    notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.to_string() }));
+    let is_problem = |notice: &Notice| matches!(notice.level, Level::Error | Level::Warning);
+    let found = notices.iter().filter(|notice| is_problem(notice)).count();
+    let text = if json {
+        let entries: Vec<_> =
+            notices.iter().map(|notice| json!({"level": word(notice.level), "text": notice.text})).collect();
+        format!("{:#}\n", json!({"ok": found == 0, "notices": entries}))
+    } else {
+        let mut lines: Vec<String> = notices
+            .iter()
+            .map(|notice| format!("{}: {}", word(notice.level), visible_line(&notice.text)))
+            .collect();
+        lines.push(match found {
+            0 => "The settings have no problems.".to_owned(),
+            1 => "The settings have 1 problem.".to_owned(),
+            found => format!("The settings have {found} problems."),
+        });
+        format!("{}\n", lines.join("\n"))
+    };
+    let printed = super::print_bytes(resolved.redactor.redact(&text).as_bytes());
+    if found == 0 { printed } else { ExitCode::FAILURE }
+}
+
+pub(crate) fn schema(markdown: bool) -> ExitCode {
+    let text = if markdown { config::configuration_page() } else { format!("{:#}\n", config::json_schema()) };
+    super::print_bytes(text.as_bytes())
+}
+
+fn resolve(environment: &Environment) -> Resolved {
+    let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
+    config::resolve(environment, &inputs)
+}
+
+fn word(level: Level) -> &'static str {
+    match level {
+        Level::Error => "error",
+        Level::Warning => "warning",
+        Level::Info => "note",
+    }
 }

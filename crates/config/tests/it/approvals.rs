@@ -79,14 +79,7 @@ const MALFORMED: &[Row] = &[
         &[],
         false,
     ),
-    (
-        r#"{"deny": {"a": {"argsMatchers": {"command": ["(?!x)y"]}}}}"#,
-        "look-context",
-        &["a"],
-        &[],
-        &[],
-        false,
-    ),
+    (r#"{"deny": {"a": {"argsMatchers": {"command": ["(?!x)y"]}}}}"#, "look-around", &["a"], &[], &[], false),
     (
         r#"{"ask": {"a": {"argMatchers": {"command": ["x"]}}}}"#,
         "has the unknown key “argMatchers”; only `argsMatchers` is known; the tool is asked about whatever its",

@@ -140,7 +140,7 @@ async fn settings_that_are_needed_at_once_are_looked_up_at_once() {
             "defaultModel": "${file:~/model.txt}",
             "welcomeMessage": "${cmd:echo hello}\n",
             "failover": ["${cmd:echo b/c}"],
-            "completion": {"model": "${cmd:exit 1}"},
+            "chat": {"titleModel": "${cmd:exit 1}"},
             "providers": {"x": {"url": "${cmd:echo http://x}/v1"}, "y": {"url": "${file:~/none.txt}"}},
         }),
     );
@@ -153,8 +153,8 @@ async fn settings_that_are_needed_at_once_are_looked_up_at_once() {
     let urls = ["x", "y"].map(|name| resolved.settings.providers[name].url.as_ref()?.known());
     assert_eq!(urls, [Some("http://x/v1"), None]);
     assert!(notices(&world, &resolved).contains("`providers.y.url` cannot be used"));
-    assert_eq!(resolved.settings.completion_model, None);
-    assert!(notices(&world, &resolved).contains("`completion.model` is left out."));
+    assert_eq!(resolved.settings.chat.title_model, None);
+    assert!(notices(&world, &resolved).contains("`chat.titleModel` is left out."));
 }
 
 #[tokio::test]

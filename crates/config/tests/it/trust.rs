@@ -29,22 +29,24 @@ const DANGEROUS: &[Row] = &[
     ),
     (r#"{"openaiApiKey": "evil-key"}"#, "providers.openai.key", |r| !r.settings.providers.is_empty()),
     (r#"{"failover": ["evil/m"]}"#, "failover", |r| !r.settings.failover.is_empty()),
-    (r#"{"completion": {"model": "evil/m"}}"#, "completion.model", |r| r.settings.completion_model.is_some()),
+    (r#"{"completion": {"model": "evil/m"}}"#, "completion.model", |r| {
+        r.origin("completion.model").is_some()
+    }),
     (
         r#"{"hooks": {"h": {"type": "chatStart", "actions": [{"type": "shell", "shell": "evil"}]}}}"#,
         "hooks.h",
-        |r| !r.settings.hooks.is_empty(),
+        |r| r.origin("hooks.h.type").is_some(),
     ),
     (r#"{"mcpServers": {"m": {"command": "evil"}}}"#, "mcpServers.m", |r| !r.settings.mcp_servers.is_empty()),
     (r#"{"mcpServers": {"m": {"url": "http://evil"}}}"#, "mcpServers.m", |r| {
         !r.settings.mcp_servers.is_empty()
     }),
     (r#"{"customTools": {"t": {"description": "d", "command": "evil"}}}"#, "customTools.t", |r| {
-        !r.settings.custom_tools.is_empty()
+        r.origin("customTools.t.command").is_some()
     }),
     (r#"{"commands": [{"path": "/etc/passwd"}]}"#, "commands", |r| !r.settings.commands.is_empty()),
     (r#"{"rules": [{"path": "/etc/passwd"}]}"#, "rules", |r| !r.settings.rules.is_empty()),
-    (r#"{"skills": [{"path": "/etc"}]}"#, "skills", |r| !r.settings.skills.is_empty()),
+    (r#"{"skills": [{"path": "/etc"}]}"#, "skills", |r| r.origin("skills").is_some()),
     (r#"{"prompts": {"chat": "${file:/etc/passwd}"}}"#, "prompts.chat", |r| {
         r.settings.prompts.chat.is_some()
     }),
@@ -53,7 +55,7 @@ const DANGEROUS: &[Row] = &[
         !r.settings.chat.welcome_message.starts_with("Welcome")
     }),
     (r#"{"agent": {"code": {"systemPrompt": "evil"}}}"#, "agent.agent", |r| {
-        r.settings.behaviors["agent"].system_prompt.is_some()
+        r.settings.behaviors["agent"].prompts.chat.is_some()
     }),
     (r#"{"behavior": {"mine": {"defaultModel": "evil/m"}}}"#, "agent.mine", |r| {
         r.settings.behaviors.len() > 2
@@ -93,8 +95,15 @@ const DANGEROUS: &[Row] = &[
     (r#"{"maxSteps": 9999}"#, "maxSteps", |r| r.settings.chat.max_steps == 9999),
     (r#"{"streamSilenceSeconds": 9}"#, "streamSilenceSeconds", |r| r.settings.stream_silence.as_secs() == 9),
     (r#"{"concurrency": 99}"#, "concurrency", |r| r.settings.concurrency == 99),
+    (r#"{"agent": {"agent": {"maxSteps": 9999}}}"#, "agent.agent", |r| r.settings.max_steps("agent") == 9999),
+    (r#"{"toolCall": {"outputTruncation": {"sizeKb": 4000}}}"#, "toolCall.outputTruncation.sizeKb", |r| {
+        r.settings.tools.output_max_bytes > 50 * 1024
+    }),
+    (r#"{"toolCall": {"readFile": {"maxLines": 90000}}}"#, "toolCall.readFile.maxLines", |r| {
+        r.settings.tools.read_file_max_lines > 2000
+    }),
     (r#"{"logLevel": "trace"}"#, "logLevel", |r| r.settings.log_level == config::LogLevel::Trace),
-    (r#"{"variantsByModel": {"x": {}}}"#, "variantsByModel.x", |r| !r.settings.variants_by_model.is_empty()),
+    (r#"{"variantsByModel": {"x": {}}}"#, "variantsByModel.x", |r| r.origin("variantsByModel.x").is_some()),
     (r#"{"disabledTools": ["${cmd:id}"]}"#, "disabledTools", |r| !r.settings.tools.disabled.is_empty()),
     (r#"{"providers": {"mine": {}}}"#, "providers.mine", |r| !r.settings.providers.is_empty()),
     (r#"{"unheardOf": 1}"#, "unheardOf", |r| r.origin("unheardOf").is_some()),
@@ -175,7 +184,7 @@ fn harmless_and_stricter_settings_need_no_trust() {
         (10, false, false)
     );
     assert_eq!((settings.budget.day, settings.budget.chat), (Some(1.0), Some(2.0)));
-    assert_eq!((settings.tools.read_file_max_lines, settings.index.repo_map_max_entries), (5, 7));
+    assert_eq!(settings.tools.read_file_max_lines, 5);
     let approval = &settings.tools.approval;
     assert_eq!((approval.deny.len(), approval.ask.len(), approval.by_default), (1, 1, Some(Approval::Deny)));
     assert_eq!(settings.behaviors["agent"].approval.deny[0].target, "edit_file");

@@ -9,9 +9,14 @@ use domain::event::Fact;
 use crate::completion;
 use crate::session::Session;
 use crate::spending;
+use crate::turn::instructions;
 
 const LONGEST: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How a title is asked for, unless the settings say it otherwise.
+const REQUEST: &str = "Answer with a title of at most six words for a chat that begins with this message. No quotes, no \
+    full stop.";
 
 /// Never delays the answer.
 pub fn start(session: &Arc<Session>, text: &str, model: &str) {
@@ -24,13 +29,13 @@ pub fn start(session: &Arc<Session>, text: &str, model: &str) {
         name(session, rule);
         return;
     };
+    let behavior = session.state().settings.behavior.clone().unwrap_or_default();
+    let own = instructions::own_text(session.workspace.settings.prompts(&behavior).chat_title.as_ref());
     let (session, text) = (session.clone(), text.to_owned());
     tokio::spawn(async move {
         let completion = Completion {
             purpose: "title".into(),
-            system: "Answer with a title of at most six words for a chat that begins with this message. \
-                     No quotes, no full stop."
-                .into(),
+            system: own.unwrap_or_else(|| REQUEST.to_owned()),
             messages: vec![text.chars().take(2000).collect()],
             output_schema: None,
             model: Some(small),

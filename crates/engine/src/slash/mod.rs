@@ -146,7 +146,13 @@ fn ask_model(
             let session = actor.session.clone();
             prompting::launch_after(actor, launched, text, async move { mcp_prompt(&session, &slash).await });
         }
-        Kind::Native => prompting::launch(actor, launched, text, vec![Part::text(INIT)]),
+        Kind::Native => {
+            let behavior = actor.session.state().settings.behavior.clone().unwrap_or_default();
+            let own =
+                instructions::own_text(actor.session.workspace.settings.prompts(&behavior).init.as_ref());
+            let request = own.unwrap_or_else(|| INIT.to_owned());
+            prompting::launch(actor, launched, text, vec![Part::text(request)]);
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The one place that decides whether a tool call runs. Pure: rules, call and review in, verdict out.
 //!
-//! Order: deny · plan · broken policy · outside the workspace · ask by argument · remembered · allow by argument · ask ·
-//! allow · default. Invariants: a deny rule is absolute, whichever layer it stands in; broken policy asks, trust or not;
+//! Order: deny · plan · broken policy · hooks that cannot run · outside the workspace · ask by argument · remembered ·
+//! allow by argument · ask · allow · default. Invariants: a deny rule is absolute, whichever layer it stands in; broken policy asks, trust or not;
 //! a path is what it leads to, however it is written; what cannot be asked is refused.
 
-use config::{Approval, ApprovalRules, Rule, Settings};
+use config::{Approval, ApprovalRules, BlockingHook, HookMatcher, Rule, Settings};
 use domain::host::Grants;
 use domain::tool::{Review, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
@@ -110,8 +110,8 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
     if verdict.decision != Decision::Ask {
         return verdict;
     }
-    // A rule that could not be read may have been one that forbids.
-    let readable = case.rules.closed.is_none();
+    // A rule that could not be read, or a hook that cannot run, may be one that forbids.
+    let readable = case.rules.closed.is_none() && blocking_hook(case).is_none();
     if readable && case.trust {
         return ApprovalDecision::new(Decision::Allow, "This chat is trusted.");
     }
@@ -155,6 +155,13 @@ fn by_rules(case: &Case<'_>) -> ApprovalDecision {
             format!("The approval rules are broken ({problem}), so everything is asked."),
         );
     }
+    if let Some(hook) = blocking_hook(case) {
+        let reason = format!(
+            "The hook {} ({}) would decide about this call, but hooks are not supported.",
+            hook.name, hook.origin
+        );
+        return ApprovalDecision::new(Decision::Ask, reason);
+    }
     if let Some(path) = review.outside.first() {
         let why = review.must_ask.clone().filter(|_| review.keys.is_empty());
         let why = why.unwrap_or_else(|| format!("{} is outside the workspace.", path.display()));
@@ -180,6 +187,18 @@ fn by_rules(case: &Case<'_>) -> ApprovalDecision {
         return ApprovalDecision::new(Decision::Allow, format!("Allowed by {rule}."));
     }
     by_default(case)
+}
+
+/// A hook that may forbid this call and cannot run.
+fn blocking_hook<'a>(case: &Case<'a>) -> Option<&'a BlockingHook> {
+    case.rules.blocking_hooks.iter().find(|hook| match &hook.matcher {
+        HookMatcher::All => true,
+        // A pattern that cannot be compared is about every call.
+        HookMatcher::Pattern(pattern) => RegexBuilder::new(pattern)
+            .build()
+            .map_or(true, |pattern| pattern.is_match(&format!("{}__{}", case.spec.server, case.spec.name))),
+        HookMatcher::Rules(rules) => rules.iter().any(|rule| matches(rule, case, Reach::Any)),
+    })
 }
 
 fn by_default(case: &Case<'_>) -> ApprovalDecision {

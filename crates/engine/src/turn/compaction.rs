@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use config::Settings;
 use domain::Failure;
 use domain::command::{Completed, Completion};
 use domain::event::Fact;
@@ -15,13 +14,19 @@ use crate::completion;
 use crate::session::state::History;
 use crate::spending;
 use crate::turn::Turn;
+use crate::turn::instructions;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The newest part of the history that goes into the summary's prompt, in bytes.
 const TRANSCRIPT: usize = 200_000;
 
+/// How a summary is asked for, unless the settings say it otherwise.
+const REQUEST: &str = "Summarize this conversation between a user and a coding assistant so that the assistant can go \
+    on from your summary alone: what the user wants, what was decided and why, what was done in which files, what is \
+    left. Be exact with names and paths. Leave out pleasantries.";
+
 /// The context window is nearly full.
-pub fn is_due(history: &History, model: &ModelInfo, settings: &Settings) -> bool {
+pub fn is_due(history: &History, model: &ModelInfo, percentage: u64) -> bool {
     let Some(limit) = model.context_limit.filter(|limit| *limit > 0) else { return false };
     let used = history.usage.last.all();
     let enough = history
@@ -31,18 +36,16 @@ pub fn is_due(history: &History, model: &ModelInfo, settings: &Settings) -> bool
         .take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. }))
         .count()
         > 2;
-    enough && used * 100 >= limit * settings.chat.auto_compact_percentage
+    enough && used * 100 >= limit * percentage
 }
 
 /// Asks the model for a summary and puts it in the place of the history.
 pub async fn run(turn: &mut Turn, _step: u32, wish: Option<&str>) -> Result<(), Failure> {
     turn.session.progress("Compacting the chat".into());
     let transcript = transcript(&turn.history.entries());
-    let mut request = String::from(
-        "Summarize this conversation between a user and a coding assistant so that the assistant can go on from your \
-         summary alone: what the user wants, what was decided and why, what was done in which files, what is left. \
-         Be exact with names and paths. Leave out pleasantries.",
-    );
+    let behavior = turn.session.state().settings.behavior.clone().unwrap_or_default();
+    let own = instructions::own_text(turn.session.workspace.settings.prompts(&behavior).compact.as_ref());
+    let mut request = own.unwrap_or_else(|| REQUEST.to_owned());
     if let Some(wish) = wish {
         request.push_str("\nThe user adds: ");
         request.push_str(wish);

@@ -44,16 +44,11 @@ pub fn of(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
 }
 
 pub fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
-    if model.id.starts_with("local/") {
-        return vec![SMALL.trim().into()];
-    }
     let settings = &session.workspace.settings;
-    let own = settings
-        .behaviors
-        .get(behavior)
-        .and_then(|own| own.system_prompt.as_ref())
-        .or(settings.prompts.chat.as_ref());
-    let own = own.and_then(|own| own.known()).map(str::to_owned);
+    let own = own_text(settings.prompts(behavior).chat.as_ref());
+    if model.id.starts_with("local/") {
+        return vec![own.as_deref().unwrap_or(SMALL).trim().into()];
+    }
     let tools = crate::behavior::tools(session, Some(behavior), model);
     let base = own.unwrap_or_else(|| filled(crate::behavior::system_prompt(behavior), &tools));
     let mut text = base.trim().to_owned();
@@ -76,6 +71,17 @@ pub fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str
         text.push_str(instructions.trim());
     }
     vec![text.into()]
+}
+
+/// A prompt of the user's. One that cannot be looked up is logged, and the built-in text takes its place.
+pub fn own_text(text: Option<&config::LazyText>) -> Option<String> {
+    match text?.get_blocking() {
+        Ok(text) => Some(text),
+        Err(failure) => {
+            tracing::warn!(%failure, "a prompt of the settings is not used");
+            None
+        }
+    }
 }
 
 /// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered.

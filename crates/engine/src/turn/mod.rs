@@ -152,8 +152,16 @@ impl Turn {
     }
 
     fn prompt(&self, tools: &[Arc<dyn Tool>]) -> Prompt {
-        let SessionSettings { variant, .. } = self.session.state().settings.clone();
-        let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
+        let SessionSettings { variant, behavior, .. } = self.session.state().settings.clone();
+        let behavior = behavior.unwrap_or_default();
+        let settings = &self.session.workspace.settings;
+        let of_behavior = || {
+            let variant = settings.behavior_variant(&behavior)?.to_owned();
+            self.model.info().variants.contains(&variant).then_some(variant)
+        };
+        let variant = variant.or_else(of_behavior);
+        let prompts = settings.prompts(&behavior);
+        let specs: Vec<ToolSpec> = tools.iter().map(|tool| described(tool.spec(), prompts)).collect();
         Prompt {
             session: Some(self.session.id.clone()),
             system: self.system.clone(),
@@ -194,7 +202,9 @@ impl Turn {
     }
 
     async fn compact_if_needed(&mut self, step: u32) -> Result<(), Failure> {
-        if compaction::is_due(&self.history, &self.model.info(), &self.session.workspace.settings) {
+        let behavior = self.session.state().settings.behavior.clone().unwrap_or_default();
+        let percentage = self.session.workspace.settings.auto_compact_percentage(&behavior);
+        if compaction::is_due(&self.history, &self.model.info(), percentage) {
             compaction::run(self, step, None).await?;
         }
         Ok(())
@@ -233,4 +243,12 @@ fn named(tools: &[Arc<dyn Tool>], offered: &str) -> (String, String, Origin) {
         Some((_, name)) => ("eca".into(), name.into(), Origin::Native),
         None => ("eca".into(), offered.into(), Origin::Native),
     }
+}
+
+/// The tool with the description that the user wrote for it.
+fn described(spec: &ToolSpec, prompts: &config::Prompts) -> ToolSpec {
+    let own = instructions::own_text(prompts.tool(&spec.name, &spec.offered_name()));
+    let mut spec = spec.clone();
+    spec.description = own.unwrap_or(spec.description);
+    spec
 }

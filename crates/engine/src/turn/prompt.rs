@@ -127,7 +127,9 @@ fn turn(actor: &mut Actor, launch: Launch) -> Turn {
     let mut history = actor.history.take().unwrap_or_default();
     history.open_turn = Some(id);
     let system = instructions::of(actor, &model.info());
-    let most = u32::try_from(actor.session.workspace.settings.chat.max_steps).unwrap_or(u32::MAX);
+    let behavior = actor.session.state().settings.behavior.clone().unwrap_or_default();
+    let most = actor.session.workspace.settings.max_steps(&behavior);
+    let most = u32::try_from(most).unwrap_or(u32::MAX);
     let max_steps = limits.max_steps.map_or(most, |own| own.min(most));
     let cost_before = actor.session.state().usage.session_cost.unwrap_or(0.0);
     Turn {
@@ -147,7 +149,12 @@ fn turn(actor: &mut Actor, launch: Launch) -> Turn {
 
 pub fn choose_model(actor: &Actor) -> Result<Arc<dyn Model>, Failure> {
     let models = &actor.session.workspace.models;
-    let chosen = actor.session.state().settings.model.clone();
+    let settings = actor.session.state().settings.clone();
+    let of_behavior = || {
+        let behavior = settings.behavior.as_deref().unwrap_or_default();
+        actor.session.workspace.settings.behavior_model(behavior).map(str::to_owned)
+    };
+    let chosen = settings.model.clone().or_else(of_behavior);
     let name = chosen.or_else(|| models.default_model()).ok_or_else(|| {
         Failure::auth("No model is configured.").hint(
             "Run `dragoman login anthropic`, set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or fetch a small \

@@ -1,0 +1,89 @@
+//! The shape of `agent.<name>` and `prompts`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+
+use super::tool_call::AgentToolCallSection;
+
+/// One behavior.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Agent {
+    /// Another behavior whose settings hold where this one sets nothing.
+    #[schemars(extend("examples" = ["plan"]))]
+    inherit: String,
+    /// `primary`: it can be chosen for a chat. `subagent`: it cannot, because subagents are not supported. A list may
+    /// name both; without it a behavior is both.
+    #[schemars(extend("examples" = ["primary"]))]
+    mode: AgentMode,
+    /// The system prompt, in place of the built-in one.
+    #[schemars(extend("examples" = ["${file:review.md}"]))]
+    system_prompt: String,
+    /// The model of chats with this behavior that have chosen none.
+    #[schemars(extend("examples" = ["anthropic/claude-opus-4-5"]))]
+    default_model: String,
+    /// The variant of the model for chats with this behavior that have chosen none.
+    #[schemars(extend("examples" = ["high"]))]
+    variant: String,
+    /// Tools that are not offered with this behavior, beside those that are never offered.
+    #[schemars(extend("examples" = [["shell_command"]]))]
+    disabled_tools: Vec<String>,
+    /// How many answers of the model one prompt may take with this behavior.
+    #[schemars(range(min = 1, max = 100_000), extend("examples" = [25]))]
+    max_steps: u64,
+    /// How full the context window may get, in percent, before a chat with this behavior is summarized.
+    #[schemars(range(min = 1, max = 100), extend("examples" = [60]))]
+    auto_compact_percentage: u64,
+    /// Approval rules for this behavior, beside those for all.
+    tool_call: AgentToolCallSection,
+    /// Texts for this behavior. `chat` is its system prompt.
+    prompts: PromptTexts,
+    /// What the behavior is for.
+    #[schemars(extend("x-unsupported" = true))]
+    description: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum AgentMode {
+    One(AgentRole),
+    Several(Vec<AgentRole>),
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+enum AgentRole {
+    Primary,
+    Subagent,
+}
+
+/// Prompts. Each may be a text or hold references such as `${file:prompt.md}`.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct PromptTexts {
+    /// The system prompt of chats.
+    #[schemars(extend("examples" = ["${file:~/prompts/chat.md}"]))]
+    chat: String,
+    /// How a title is asked for.
+    #[schemars(extend("examples" = ["Answer with a title of three words."]))]
+    chat_title: String,
+    /// How a summary is asked for when a chat is compacted.
+    #[schemars(extend("examples" = ["Summarize the chat in ten lines."]))]
+    compact: String,
+    /// What `/init` asks.
+    #[schemars(extend("examples" = ["Write AGENTS.md for this project."]))]
+    init: String,
+    /// Descriptions of tools in place of the built-in ones, by `tool` or `server__tool`.
+    #[schemars(extend("examples" = [{"grep": "Search the files of the project."}]))]
+    tools: BTreeMap<String, String>,
+    /// The prompt for making a skill.
+    #[schemars(extend("x-unsupported" = true))]
+    skill_create: String,
+    /// The prompt of inline completion.
+    #[schemars(extend("x-unsupported" = true))]
+    completion: String,
+    /// The prompt for rewriting a selection.
+    #[schemars(extend("x-unsupported" = true))]
+    rewrite: String,
+}
