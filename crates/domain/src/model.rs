@@ -110,6 +110,10 @@ pub enum ModelEvent {
     Waiting {
         text: String,
     },
+    /// The answer holds something that cannot be shown, as a sentence for the user.
+    Warning {
+        text: String,
+    },
     BlockStarted {
         block: u32,
         kind: BlockKind,

@@ -31,6 +31,9 @@ const SETTLED_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_FACTOR: u32 = 10;
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
+/// Content types of JSON lines, which some servers send where server-sent events are asked for.
+const LINE_TYPES: [&str; 4] =
+    ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json"];
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Starts a call when the stream is first polled.
@@ -45,6 +48,7 @@ pub(crate) fn stream(connection: Arc<Connection>, prompt: Prompt) -> ModelStream
         headers: Vec::new(),
         ready: Events::new(),
         began: false,
+        answered: 0,
         permit: None,
         state: CallState::Idle,
     });
@@ -66,6 +70,8 @@ struct Call {
     ready: Events,
     /// The answer has begun: events are emitted as they come, and no other attempt is made.
     began: bool,
+    /// Bytes of text and arguments that were emitted.
+    answered: usize,
     /// The right to use the provider now; given back when the call is over.
     permit: Option<OwnedSemaphorePermit>,
     state: CallState,
@@ -105,7 +111,7 @@ impl Call {
             if self.began
                 && let Some(event) = self.ready.pop_front()
             {
-                return Some(Ok(event));
+                return Some(Ok(self.bounded(event)));
             }
             let problem = match &mut self.state {
                 CallState::Done => {
@@ -144,6 +150,23 @@ impl Call {
                 return Some(event);
             }
         }
+    }
+
+    /// The event, or the end of an answer that has become too large.
+    fn bounded(&mut self, event: ModelEvent) -> ModelEvent {
+        let ModelEvent::BlockDelta { text, .. } = &event else { return event };
+        self.answered += text.len();
+        let (name, policy) = (&self.connection.endpoint.name, &self.connection.endpoint.retry_policy);
+        if self.answered <= policy.max_answer_bytes {
+            return event;
+        }
+        tracing::warn!(model = self.connection.id, bytes = self.answered, "the answer is too large");
+        let limit = policy.max_answer_bytes / 1024;
+        let message = format!("The answer of {name} is larger than {limit} KiB, so the rest was not read.");
+        self.ready.clear();
+        self.permit = None;
+        self.state = CallState::Done;
+        ModelEvent::Ended { reason: StopReason::Cut { message } }
     }
 
     async fn wait_for_permit(&mut self) {
@@ -338,6 +361,8 @@ impl Reading {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
         let framing = if kind.starts_with("application/json") {
             Framing::document()
+        } else if LINE_TYPES.iter().any(|line_type| kind.starts_with(line_type)) {
+            Framing::Lines(Default::default())
         } else if kind.starts_with("text/html") {
             return Err(Fault::new(
                 FaultKind::Malformed,

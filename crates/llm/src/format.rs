@@ -11,6 +11,7 @@ pub mod names;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
+mod unread;
 
 use std::collections::VecDeque;
 
@@ -81,9 +82,10 @@ impl Api {
     pub fn decoder(self, prompt: &Prompt, target: &Target) -> Box<dyn Decode> {
         let names = Names::of(&prompt.tools);
         let origin = Origin { format: self.name(), model: target.id.to_owned() };
-        let repair = target.dialect.text_tool_calls && matches!(self, Self::OpenAiChat | Self::Ollama);
         let decoder = self.plain_decoder(origin.clone(), names);
-        if repair { Box::new(TextToolCalls::new(decoder, &prompt.tools, origin)) } else { decoder }
+        let scans = target.dialect.text_tool_calls && matches!(self, Self::OpenAiChat | Self::Ollama);
+        let tools = if scans { prompt.tools.as_ref() } else { &[] };
+        Box::new(TextToolCalls::new(decoder, tools, origin))
     }
 
     fn plain_decoder(self, origin: Origin, names: Names) -> Box<dyn Decode> {
@@ -216,6 +218,10 @@ impl Origin {
     }
 }
 
+/// Of the kinds of content in one answer that the user is warned of.
+const MAX_WARNINGS: usize = 16;
+const MAX_KIND_LENGTH: usize = 80;
+
 /// Numbers the blocks of a stream and remembers what must be known when it ends.
 #[derive(Default, Debug)]
 pub struct Blocks {
@@ -223,6 +229,8 @@ pub struct Blocks {
     open: Vec<u32>,
     calls: u32,
     ended: bool,
+    /// Kinds of content that the user was warned of.
+    warned: Vec<String>,
 }
 
 impl Blocks {
@@ -246,6 +254,27 @@ impl Blocks {
     pub fn stop(&mut self, block: u32, provider: Option<ProviderBlock>, out: &mut Events) {
         self.open.retain(|open| *open != block);
         out.push_back(ModelEvent::BlockEnded { block, provider });
+    }
+
+    /// Warns, once for each kind, of content that cannot be shown.
+    pub fn warn(&mut self, kind: &str, out: &mut Events) {
+        let kind: String = kind.chars().filter(|c| !c.is_control()).take(MAX_KIND_LENGTH).collect();
+        if self.warned.len() < MAX_WARNINGS && !self.warned.contains(&kind) {
+            tracing::warn!(kind, "the answer holds content that cannot be shown");
+            let text = format!("The answer holds `{kind}`, which Dragoman cannot show.");
+            self.warned.push(kind);
+            out.push_back(ModelEvent::Warning { text });
+        }
+    }
+
+    /// The same for an event, if it holds text at all. Its type names it, or else `fallback`.
+    pub fn warn_unread(&mut self, json: &str, fallback: &str, out: &mut Events) {
+        let Ok(value) = serde_json::from_str::<Value>(json) else { return };
+        if unread::holds_text(&value) {
+            let inner =
+                ["delta", "content_block", "item"].iter().find_map(|key| value[*key]["type"].as_str());
+            self.warn(inner.or_else(|| value["type"].as_str()).unwrap_or(fallback), out);
+        }
     }
 
     pub fn has_calls(&self) -> bool {

@@ -143,7 +143,7 @@ impl fmt::Debug for KeySource {
     }
 }
 
-/// Times of one call, the same for all providers unless a provider says otherwise.
+/// Limits of one call, the same for all providers unless a provider has its own.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryPolicy {
     /// How long a stream may stay silent.
@@ -155,6 +155,8 @@ pub struct RetryPolicy {
     pub longest_wait: Duration,
     /// Requests at once to one provider.
     pub concurrency: usize,
+    /// An answer that is larger ends with a notice.
+    pub max_answer_bytes: usize,
 }
 
 impl Default for RetryPolicy {
@@ -165,6 +167,7 @@ impl Default for RetryPolicy {
             first_wait: Duration::from_secs(1),
             longest_wait: Duration::from_secs(600),
             concurrency: 256,
+            max_answer_bytes: 16 << 20,
         }
     }
 }

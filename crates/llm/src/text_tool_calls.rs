@@ -1,8 +1,9 @@
-//! Calls that a local model wrote into its text, and thinking in tags, made into real blocks.
+//! Turns calls that a local model wrote into its text, and thinking in tags, into real blocks.
 //!
-//! Wraps the decoder of a server that may not recognize its model's own markup. Invariants: a call is made only when
-//! the whole rest of the answer is call markup, every name in it is an offered tool's and every input is complete;
-//! everything else is shown as the text it is. Nothing is lost: what was held back is shown in the end.
+//! Wraps the decoder of every format, because any server may not recognize its model's own markup; calls are looked for
+//! only where tools are given. Invariants: a call is made only when the whole rest of the answer is call markup, every
+//! name in it is an offered tool's and every input is complete; everything else is shown as the text it is. Nothing is
+//! lost: held text is shown in the end. Once nothing can follow, events pass without being looked at.
 
 mod json;
 mod markup;
@@ -11,10 +12,11 @@ mod scan;
 use std::collections::HashMap;
 
 use domain::ToolSpec;
+use domain::item::ProviderBlock;
 use domain::model::{BlockKind, ModelEvent};
 
 use crate::fault::Fault;
-use crate::format::{Blocks, Decode, Events, Origin, generate_call_id};
+use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, ollama, openai_chat};
 use markup::Offered;
 use scan::{Scanner, Segment};
 use sse::SseEvent;
@@ -29,8 +31,10 @@ pub(crate) struct TextToolCalls {
     text: Option<Text>,
     scratch: Events,
     segments: Vec<Segment>,
-    /// The server recognizes calls: what stands in its text is text.
+    /// The server recognizes calls, so its text holds none.
     recognized: bool,
+    /// The answer begins without a tag and no calls are looked for: events pass unchanged.
+    passes: bool,
 }
 
 /// The inner text block that is being read, and what it has become.
@@ -52,6 +56,7 @@ impl TextToolCalls {
             scratch: Events::new(),
             segments: Vec::new(),
             recognized: false,
+            passes: false,
         }
     }
 
@@ -59,6 +64,7 @@ impl TextToolCalls {
         while let Some(event) = self.scratch.pop_front() {
             match event {
                 ModelEvent::BlockStarted { block, kind: BlockKind::Text } => {
+                    self.release_text(out);
                     let scanner = Scanner::new(!self.offered.is_empty() && !self.recognized);
                     self.text = Some(Text { inner: block, scanner, open: None });
                 }
@@ -70,16 +76,18 @@ impl TextToolCalls {
                 ModelEvent::BlockDelta { block, text } => self.delta(block, text, out),
                 ModelEvent::BlockEnded { block, provider } => {
                     if self.text.as_ref().is_some_and(|text| text.inner == block) {
-                        self.end_text(out);
+                        self.end_text(provider, out);
                     } else if let Some(number) = self.numbers.remove(&block) {
                         self.blocks.stop(number, provider, out);
                     }
                 }
                 ModelEvent::Ended { reason } => {
-                    self.end_text(out);
+                    self.end_text(None, out);
                     self.blocks.end(reason, out);
                 }
-                other @ (ModelEvent::Waiting { .. } | ModelEvent::Usage(_)) => out.push_back(other),
+                other @ (ModelEvent::Waiting { .. } | ModelEvent::Warning { .. } | ModelEvent::Usage(_)) => {
+                    out.push_back(other)
+                }
             }
         }
     }
@@ -88,7 +96,11 @@ impl TextToolCalls {
         match &mut self.text {
             Some(reading) if reading.inner == block => {
                 reading.scanner.push(text, &mut self.segments);
+                let is_plain = reading.scanner.is_plain();
                 self.emit_segments(out);
+                if is_plain {
+                    self.pass_on();
+                }
             }
             _ => {
                 if let Some(number) = self.numbers.get(&block) {
@@ -107,7 +119,7 @@ impl TextToolCalls {
                 Segment::Reasoning(text) => (text, true),
             };
             if let Some((block, _)) = reading.open.filter(|(_, open_thought)| *open_thought != thought) {
-                let provider = (!thought).then(|| self.origin.block(think_tags())).flatten();
+                let provider = (!thought).then(|| think_tags(&self.origin)).flatten();
                 self.blocks.stop(block, provider, out);
                 reading.open = None;
             }
@@ -119,7 +131,29 @@ impl TextToolCalls {
         }
     }
 
-    fn end_text(&mut self, out: &mut Events) {
+    /// From here on the blocks of the inner decoder are the blocks of this one, if their numbers are the same.
+    fn pass_on(&mut self) {
+        let Some(Text { inner, open: Some((block, false)), .. }) = &self.text else { return };
+        let same = inner == block && self.numbers.iter().all(|(inner, number)| inner == number);
+        self.passes = same && self.scratch.is_empty();
+    }
+
+    /// Another text block starts before this one has ended: the rest of this one passes as it is.
+    fn release_text(&mut self, out: &mut Events) {
+        self.flush_held_text(out);
+        let Some(Text { inner, open, .. }) = self.text.take() else { return };
+        let number = match open {
+            Some((block, false)) => block,
+            Some((block, true)) => {
+                self.blocks.stop(block, think_tags(&self.origin), out);
+                self.blocks.start(BlockKind::Text, out)
+            }
+            None => self.blocks.start(BlockKind::Text, out),
+        };
+        self.numbers.insert(inner, number);
+    }
+
+    fn end_text(&mut self, provider: Option<ProviderBlock>, out: &mut Events) {
         let Some(reading) = &mut self.text else { return };
         let held = reading.scanner.finish(&mut self.segments);
         let calls = held.as_deref().and_then(|held| markup::calls(held, &self.offered));
@@ -127,9 +161,15 @@ impl TextToolCalls {
             self.segments.push(Segment::Text(held));
         }
         self.emit_segments(out);
-        if let Some(Text { open: Some((block, thought)), .. }) = self.text.take() {
-            let provider = thought.then(|| self.origin.block(think_tags())).flatten();
-            self.blocks.stop(block, provider, out);
+        match self.text.take().and_then(|text| text.open) {
+            Some((block, true)) => self.blocks.stop(block, think_tags(&self.origin), out),
+            Some((block, false)) => self.blocks.stop(block, provider, out),
+            // Data of the provider that came with an empty text must go back.
+            None if provider.is_some() => {
+                let block = self.blocks.start(BlockKind::Text, out);
+                self.blocks.stop(block, provider, out);
+            }
+            None => {}
         }
         for call in calls.into_iter().flatten() {
             tracing::info!(tool = call.name, "a call in the model's text was made a real one");
@@ -141,13 +181,17 @@ impl TextToolCalls {
     }
 }
 
-/// How thinking in tags is marked, so that it goes back the way it came.
-fn think_tags() -> serde_json::Value {
-    serde_json::json!({ "field": "reasoning_content" })
+/// The mark of thinking in tags. Only formats with a field for reasoning get it back.
+fn think_tags(origin: &Origin) -> Option<ProviderBlock> {
+    let has_field = [openai_chat::FORMAT, ollama::FORMAT].contains(&origin.format);
+    has_field.then(|| origin.block(serde_json::json!({ "field": "reasoning_content" }))).flatten()
 }
 
 impl Decode for TextToolCalls {
     fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
+        if self.passes {
+            return self.inner.push(event, out);
+        }
         let pushed = self.inner.push(event, &mut self.scratch);
         self.forward(out);
         if pushed.is_err() {
@@ -157,6 +201,9 @@ impl Decode for TextToolCalls {
     }
 
     fn finish(&mut self, out: &mut Events) -> bool {
+        if self.passes {
+            return self.inner.finish(out);
+        }
         let whole = self.inner.finish(&mut self.scratch);
         self.forward(out);
         if !whole {

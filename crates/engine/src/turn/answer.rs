@@ -140,6 +140,11 @@ impl<'a> Answer<'a> {
                 self.generating = false;
                 self.session.progress(text);
             }
+            ModelEvent::Warning { text } => {
+                let item = self.new_item(ItemKind::SystemText { text });
+                self.session.journal.note(Fact::ItemEnded { item: item.clone() });
+                self.done.push(item);
+            }
             ModelEvent::Ended { .. } => {}
         }
         Ok(())

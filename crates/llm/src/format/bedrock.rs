@@ -180,12 +180,12 @@ pub struct Decoder {
     origin: Origin,
     names: Names,
     blocks: Blocks,
-    open: Vec<Open>,
+    open: Vec<OpenBlock>,
     tokens: Tokens,
     reason: Option<StopReason>,
 }
 
-struct Open {
+struct OpenBlock {
     index: u32,
     block: u32,
     kind: OpenKind,
@@ -193,8 +193,19 @@ struct Open {
 
 enum OpenKind {
     Text,
-    Call { empty: bool },
+    Call { id: String, empty: bool },
     Reasoning { text: String, signature: String, redacted: String },
+}
+
+impl OpenKind {
+    /// Whether a start or a delta of the other kind belongs to this block.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text, Self::Text) | (Self::Reasoning { .. }, Self::Reasoning { .. }) => true,
+            (Self::Call { id, .. }, Self::Call { id: again, .. }) => id == again,
+            _ => false,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -263,19 +274,22 @@ impl Decoder {
         }
     }
 
-    /// Text and reasoning begin without a start of their own.
+    /// The block at an index. Text and reasoning begin without a start of their own; a block of another kind at the
+    /// same index ends the one before.
     fn open(
         &mut self,
         index: u32,
-        begin: impl FnOnce() -> (BlockKind, OpenKind),
+        block_kind: BlockKind,
+        kind: OpenKind,
         out: &mut Events,
-    ) -> &mut Open {
-        let at = match self.open.iter().position(|open| open.index == index) {
+    ) -> &mut OpenBlock {
+        let at = self.open.iter().position(|open| open.index == index);
+        let at = match at.filter(|at| self.open[*at].kind.is_like(&kind)) {
             Some(at) => at,
             None => {
-                let (block_kind, kind) = begin();
+                self.stop(index, out);
                 let block = self.blocks.start(block_kind, out);
-                self.open.push(Open { index, block, kind });
+                self.open.push(OpenBlock { index, block, kind });
                 self.open.len() - 1
             }
         };
@@ -284,48 +298,53 @@ impl Decoder {
 
     fn start(&mut self, index: u32, tool: ToolUse, out: &mut Events) {
         let name = self.names.original(tool.name.unwrap_or_default());
-        let kind =
-            BlockKind::ToolCall { call_id: tool.tool_use_id.unwrap_or_else(super::generate_call_id), name };
-        self.open(index, || (kind, OpenKind::Call { empty: true }), out);
+        let id = tool.tool_use_id.unwrap_or_else(super::generate_call_id);
+        let kind = BlockKind::ToolCall { call_id: id.clone(), name };
+        self.open(index, kind, OpenKind::Call { id, empty: true }, out);
     }
 
-    fn delta(&mut self, index: u32, delta: Delta, out: &mut Events) {
-        let mut said = None;
-        let open = if let Some(text) = delta.text {
-            said = Some(text);
-            self.open(index, || (BlockKind::Text, OpenKind::Text), out)
+    fn delta(&mut self, index: u32, delta: Delta, data: &str, out: &mut Events) {
+        let (block, text) = if let Some(text) = delta.text {
+            (self.open(index, BlockKind::Text, OpenKind::Text, out).block, Some(text))
         } else if let Some(reasoning) = delta.reasoning_content {
-            let begin = || {
-                let (text, signature, redacted) = Default::default();
-                (BlockKind::Reasoning, OpenKind::Reasoning { text, signature, redacted })
-            };
-            let open = self.open(index, begin, out);
+            let (text, signature, redacted) = Default::default();
+            let kind = OpenKind::Reasoning { text, signature, redacted };
+            let open = self.open(index, BlockKind::Reasoning, kind, out);
             if let OpenKind::Reasoning { text, signature, redacted } = &mut open.kind {
                 text.push_str(reasoning.text.as_deref().unwrap_or_default());
                 signature.push_str(reasoning.signature.as_deref().unwrap_or_default());
                 redacted.push_str(reasoning.redacted_content.as_deref().unwrap_or_default());
             }
-            said = reasoning.text;
-            open
-        } else {
-            let Some(open) = self.open.iter_mut().find(|open| open.index == index) else { return };
-            if let (OpenKind::Call { empty }, Some(tool)) = (&mut open.kind, delta.tool_use) {
-                said = tool.input.filter(|input| !input.is_empty());
-                *empty &= said.is_none();
+            (open.block, reasoning.text)
+        } else if let Some(tool) = delta.tool_use {
+            let input = tool.input.filter(|input| !input.is_empty());
+            let is_call = |open: &OpenBlock| matches!(open.kind, OpenKind::Call { .. });
+            let at = self.open.iter().position(|open| open.index == index && is_call(open));
+            let at = at.or_else(|| self.open.iter().rposition(is_call));
+            let Some(open) = at.map(|at| &mut self.open[at]) else {
+                if input.is_some() {
+                    self.blocks.warn("toolUse without a start", out);
+                }
+                return;
+            };
+            if let OpenKind::Call { empty, .. } = &mut open.kind {
+                *empty &= input.is_none();
             }
-            open
+            (open.block, input)
+        } else {
+            return self.blocks.warn_unread(data, "contentBlockDelta", out);
         };
-        if let Some(text) = said.filter(|text| !text.is_empty()) {
-            out.push_back(ModelEvent::BlockDelta { block: open.block, text });
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            out.push_back(ModelEvent::BlockDelta { block, text });
         }
     }
 
     fn stop(&mut self, index: u32, out: &mut Events) {
         let Some(at) = self.open.iter().position(|open| open.index == index) else { return };
-        let open = self.open.swap_remove(at);
+        let open = self.open.remove(at);
         let provider = match open.kind {
             OpenKind::Text => None,
-            OpenKind::Call { empty } => {
+            OpenKind::Call { empty, .. } => {
                 if empty {
                     out.push_back(ModelEvent::BlockDelta { block: open.block, text: "{}".to_owned() });
                 }
@@ -386,14 +405,13 @@ impl Decode for Decoder {
         match event.name {
             "contentBlockDelta" => {
                 if let Some(delta) = frame.delta {
-                    self.delta(index, delta, out);
+                    self.delta(index, delta, event.data, out);
                 }
             }
-            "contentBlockStart" => {
-                if let Some(tool) = frame.start.and_then(|start| start.tool_use) {
-                    self.start(index, tool, out);
-                }
-            }
+            "contentBlockStart" => match frame.start.and_then(|start| start.tool_use) {
+                Some(tool) => self.start(index, tool, out),
+                None => self.blocks.warn_unread(event.data, "contentBlockStart", out),
+            },
             "contentBlockStop" => self.stop(index, out),
             "messageStop" => self.reason = Some(stop_reason(&frame.stop_reason.unwrap_or_default())),
             "metadata" => {
@@ -402,13 +420,17 @@ impl Decode for Decoder {
                 }
                 self.finish(out);
             }
-            _ => {}
+            "messageStart" => {}
+            name => self.blocks.warn_unread(event.data, name, out),
         }
         Ok(())
     }
 
     fn finish(&mut self, out: &mut Events) -> bool {
         if let Some(reason) = self.reason.take() {
+            for index in self.open.iter().map(|open| open.index).collect::<Vec<_>>() {
+                self.stop(index, out);
+            }
             self.blocks.end(reason, out);
         }
         self.blocks.is_ended()

@@ -12,6 +12,7 @@ use super::history::{self, Outcome, Piece, Turn};
 use super::names::{self, Names};
 use super::{
     Blocks, Decode, Events, NO_IMAGES, Origin, Target, Thinking, generate_call_id, input_schema, push_usage,
+    unread,
 };
 use crate::fault::{Fault, FaultKind};
 use sse::SseEvent;
@@ -164,12 +165,12 @@ pub struct Decoder {
     origin: Origin,
     names: Names,
     blocks: Blocks,
-    open: Option<Open>,
+    open: Option<OpenPart>,
     tokens: Tokens,
     reason: Option<StopReason>,
 }
 
-struct Open {
+struct OpenPart {
     block: u32,
     thought: bool,
     signature: Option<String>,
@@ -180,7 +181,7 @@ struct Open {
 struct Chunk<'a> {
     #[serde(borrow, default)]
     candidates: Option<Vec<Candidate<'a>>>,
-    #[serde(default)]
+    #[serde(default, alias = "usage_metadata")]
     usage_metadata: Option<Usage>,
     #[serde(default)]
     prompt_feedback: Option<Feedback>,
@@ -193,6 +194,7 @@ struct Chunk<'a> {
 struct Candidate<'a> {
     #[serde(borrow, default)]
     content: Option<Content<'a>>,
+    #[serde(alias = "finish_reason")]
     finish_reason: Option<String>,
     finish_message: Option<String>,
     #[serde(default)]
@@ -202,7 +204,7 @@ struct Candidate<'a> {
 #[derive(Deserialize)]
 struct Content<'a> {
     #[serde(borrow, default)]
-    parts: Option<Vec<WirePart<'a>>>,
+    parts: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -211,8 +213,9 @@ struct WirePart<'a> {
     text: Option<String>,
     #[serde(default)]
     thought: Option<bool>,
+    #[serde(alias = "thought_signature")]
     thought_signature: Option<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, alias = "function_call")]
     function_call: Option<FunctionCall<'a>>,
 }
 
@@ -262,9 +265,15 @@ impl Decoder {
         Self { origin, names, blocks: Blocks::default(), open: None, tokens: Tokens::default(), reason: None }
     }
 
-    fn part(&mut self, part: WirePart, out: &mut Events) {
+    fn part(&mut self, raw: &RawValue, out: &mut Events) {
+        let Ok(part) = serde_json::from_str::<WirePart>(raw.get()) else {
+            return self.warn_part(raw, out);
+        };
         if let Some(call) = part.function_call {
             return self.call(call, part.thought_signature, out);
+        }
+        if part.text.is_none() && part.thought_signature.is_none() {
+            return self.warn_part(raw, out);
         }
         let thought = part.thought.unwrap_or(false);
         let text = part.text.unwrap_or_default();
@@ -276,13 +285,21 @@ impl Decoder {
         }
         let open = self.open.get_or_insert_with(|| {
             let kind = if thought { BlockKind::Reasoning } else { BlockKind::Text };
-            Open { block: self.blocks.start(kind, out), thought, signature: None }
+            OpenPart { block: self.blocks.start(kind, out), thought, signature: None }
         });
         if part.thought_signature.is_some() {
             open.signature = part.thought_signature;
         }
         if !text.is_empty() {
             out.push_back(ModelEvent::BlockDelta { block: open.block, text });
+        }
+    }
+
+    /// Code, files and other parts that are not shown.
+    fn warn_part(&mut self, raw: &RawValue, out: &mut Events) {
+        let Ok(Value::Object(part)) = serde_json::from_str(raw.get()) else { return };
+        if let Some((kind, _)) = part.iter().find(|(key, value)| unread::member_holds_text(key, value)) {
+            self.blocks.warn(kind, out);
         }
     }
 
@@ -349,12 +366,44 @@ fn refused(code: &str) -> String {
 
 impl Decode for Decoder {
     fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
-        let chunk: Chunk = serde_json::from_str(event.data).map_err(|error| {
+        let data = event.data.trim();
+        if matches!(data, "" | "[DONE]") {
+            return Ok(());
+        }
+        let unreadable = |error: serde_json::Error| {
             tracing::debug!(%error, "an event of the stream could not be read");
-            Fault::malformed("an event that is not of the Gemini API", event.data)
-        })?;
+            Fault::malformed("an event that is not of the Gemini API", data)
+        };
+        // Without server-sent events the API answers with a list of chunks.
+        if data.starts_with('[') {
+            let chunks: Vec<&RawValue> = serde_json::from_str(data).map_err(unreadable)?;
+            return chunks.into_iter().try_for_each(|chunk| {
+                self.chunk(serde_json::from_str(chunk.get()).map_err(unreadable)?, chunk.get(), out)
+            });
+        }
+        self.chunk(serde_json::from_str(data).map_err(unreadable)?, data, out)
+    }
+
+    fn finish(&mut self, out: &mut Events) -> bool {
+        if let Some(reason) = self.reason.take() {
+            self.close(out);
+            self.blocks.end(reason, out);
+        }
+        self.blocks.is_ended()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.reason.is_some()
+    }
+}
+
+impl Decoder {
+    fn chunk(&mut self, chunk: Chunk, data: &str, out: &mut Events) -> Result<(), Fault> {
         if let Some(error) = chunk.error {
             return Err(Fault::from_stream(error.get()));
+        }
+        if chunk.candidates.is_none() && chunk.usage_metadata.is_none() && chunk.prompt_feedback.is_none() {
+            self.blocks.warn_unread(data, "an unknown event", out);
         }
         if let Some(usage) = chunk.usage_metadata {
             self.usage(usage, out);
@@ -377,16 +426,5 @@ impl Decode for Decoder {
             }
         }
         Ok(())
-    }
-
-    fn finish(&mut self, out: &mut Events) -> bool {
-        if let Some(reason) = self.reason.take() {
-            self.blocks.end(reason, out);
-        }
-        self.blocks.is_ended()
-    }
-
-    fn is_settled(&self) -> bool {
-        self.reason.is_some()
     }
 }

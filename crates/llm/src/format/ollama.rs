@@ -12,7 +12,7 @@ use super::{Blocks, Decode, Events, Origin, Target, Thinking, function, generate
 use crate::fault::Fault;
 use sse::SseEvent;
 
-const FORMAT: &str = "ollama";
+pub(crate) const FORMAT: &str = "ollama";
 
 pub fn encode(prompt: &Prompt, target: &Target) -> Value {
     let mut body = Map::new();
@@ -122,6 +122,9 @@ pub struct Decoder {
 struct Line<'a> {
     #[serde(borrow, default)]
     message: Option<Message<'a>>,
+    /// In place of a message in the API that completes a text.
+    #[serde(default)]
+    response: Option<String>,
     #[serde(default)]
     done: bool,
     done_reason: Option<String>,
@@ -142,8 +145,8 @@ struct Message<'a> {
 #[derive(Deserialize)]
 struct Call<'a> {
     id: Option<String>,
-    #[serde(borrow)]
-    function: Function<'a>,
+    #[serde(borrow, default)]
+    function: Option<Function<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -187,13 +190,15 @@ impl Decoder {
     }
 
     fn call(&mut self, call: Call, out: &mut Events) {
-        let Some(name) = call.function.name else { return };
+        let Some(Function { name: Some(name), arguments }) = call.function else {
+            return self.blocks.warn("tool_calls without a name", out);
+        };
         self.end_thinking(out);
         self.end_text(out);
         let call_id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(generate_call_id);
         let kind = BlockKind::ToolCall { call_id, name: self.names.original(name) };
         let block = self.blocks.start(kind, out);
-        let text = match call.function.arguments.map(RawValue::get) {
+        let text = match arguments.map(RawValue::get) {
             None | Some("null") => "{}".to_owned(),
             // An object, or one written as a string.
             Some(text) => serde_json::from_str::<String>(text).unwrap_or_else(|_| text.to_owned()),
@@ -209,6 +214,13 @@ impl Decoder {
         }
     }
 
+    fn end(&mut self, reason: Option<&str>, out: &mut Events) {
+        self.end_thinking(out);
+        self.end_text(out);
+        let reason = if reason == Some("length") { StopReason::MaxTokens } else { StopReason::Done };
+        self.blocks.end(reason, out);
+    }
+
     fn end_text(&mut self, out: &mut Events) {
         if let Some(block) = self.text.take() {
             self.blocks.stop(block, None, out);
@@ -218,6 +230,10 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
+        if event.data == "[DONE]" {
+            self.end(None, out);
+            return Ok(());
+        }
         let line: Line = serde_json::from_str(event.data).map_err(|error| {
             tracing::debug!(%error, "a line of the stream could not be read");
             Fault::malformed("a line that is not of the Ollama API", event.data)
@@ -225,23 +241,25 @@ impl Decode for Decoder {
         if let Some(error) = line.error {
             return Err(Fault::from_stream(error.get()));
         }
-        if let Some(message) = line.message {
-            self.message(message, out);
+        let done_reason = line.done_reason.filter(|reason| !reason.is_empty());
+        let done = line.done || done_reason.is_some();
+        match (line.message, line.response) {
+            (Some(message), _) => self.message(message, out),
+            (None, Some(response)) => {
+                let message = Message { content: Some(response), thinking: None, tool_calls: None };
+                self.message(message, out);
+            }
+            (None, None) if !done => self.blocks.warn_unread(event.data, "an unknown line", out),
+            (None, None) => {}
         }
-        if line.done {
-            self.end_thinking(out);
-            self.end_text(out);
+        if done {
             let new = Tokens {
                 input: line.prompt_eval_count.unwrap_or(0),
                 output: line.eval_count.unwrap_or(0),
                 ..Tokens::default()
             };
             push_usage(&mut self.tokens, new, out);
-            let reason = match line.done_reason.as_deref() {
-                Some("length") => StopReason::MaxTokens,
-                _ => StopReason::Done,
-            };
-            self.blocks.end(reason, out);
+            self.end(done_reason.as_deref(), out);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 mod decode;
 mod encode;
+mod wire;
 
 pub use decode::Decoder;
 pub use encode::encode;

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod wire;
 
 pub use decode::Decoder;
 pub use encode::encode;

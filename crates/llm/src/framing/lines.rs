@@ -1,9 +1,14 @@
 //! JSON lines: one event per line, empty lines between them mean nothing.
+//!
+//! Some servers write them as server-sent events, so `data:` before a line is cut off and other fields are skipped.
 
 use std::borrow::Cow;
 
 use super::LIMIT;
 use sse::{EventTooLarge, SseEvent};
+
+/// The other fields of server-sent events, and their comments.
+const SKIPPED_FIELDS: [&[u8]; 4] = [b"event:", b"id:", b"retry:", b":"];
 
 #[derive(Debug, Default)]
 pub struct Lines {
@@ -39,9 +44,15 @@ impl Lines {
                 self.searched = self.buffer.len();
                 return None;
             };
-            let (start, end) = (self.start, self.searched + offset);
+            let (mut start, end) = (self.start, self.searched + offset);
             self.start = end + 1;
             self.searched = self.start;
+            let line = &self.buffer[start..end];
+            if line.starts_with(b"data:") {
+                start += b"data:".len();
+            } else if SKIPPED_FIELDS.iter().any(|field| line.starts_with(field)) {
+                continue;
+            }
             if self.buffer[start..end].iter().all(u8::is_ascii_whitespace) {
                 continue;
             }

@@ -35,8 +35,15 @@ const OPENINGS: [&str; 22] = [
     "[TOOL_REQUEST]",
 ];
 
-const THINK: [(&str, &str); 3] =
-    [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>")];
+const THINK: [(&str, &str); 4] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+];
+
+/// Held text that is longer is no call and is shown, so that an endless answer fills no memory.
+const MAX_HELD_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct Scanner {
@@ -95,7 +102,12 @@ impl Scanner {
         while self.step(out) {}
     }
 
-    /// The text is over: what is returned began like a call.
+    /// Whether all text that follows passes unchanged.
+    pub(super) fn is_plain(&self) -> bool {
+        self.mode == Mode::Text && !self.calls && self.pending.is_empty() && !self.trim
+    }
+
+    /// The text is over: the returned text began like a call.
     pub(super) fn finish(&mut self, out: &mut Vec<Segment>) -> Option<String> {
         let rest = std::mem::take(&mut self.pending);
         match self.mode {
@@ -125,6 +137,11 @@ impl Scanner {
         }
         match self.mode {
             _ if self.trim => false,
+            Mode::Held if self.pending.len() > MAX_HELD_BYTES => {
+                self.calls = false;
+                self.mode = Mode::Text;
+                true
+            }
             Mode::Held => false,
             Mode::Start => self.start(),
             Mode::Thinking(close) => self.think(close, out),

@@ -23,6 +23,7 @@ fn retry_policy() -> RetryPolicy {
         first_wait: Duration::from_millis(20),
         longest_wait: Duration::from_secs(5),
         concurrency: 8,
+        ..RetryPolicy::default()
     }
 }
 
@@ -89,6 +90,7 @@ async fn every_format_streams_text_reasoning_calls_and_usage() {
         let told = events.iter().rev().find_map(|event| match event {
             ModelEvent::Usage(tokens) => Some(*tokens),
             ModelEvent::Waiting { .. }
+            | ModelEvent::Warning { .. }
             | ModelEvent::BlockStarted { .. }
             | ModelEvent::BlockDelta { .. }
             | ModelEvent::BlockEnded { .. }

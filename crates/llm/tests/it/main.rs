@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the variables that say how much to test")]
 
 mod calls;
+mod lossless;
 mod matrix;
 mod network;
 mod rate_limiter;

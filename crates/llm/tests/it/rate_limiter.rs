@@ -103,7 +103,7 @@ async fn a_limit_is_told_once_and_honoured_by_all() {
         .collect();
     for other in others {
         let (waits, ended) = other.await.unwrap();
-        assert!(ended && waits.iter().any(|it| it.contains("limited")), "{waits:?}");
+        assert!(ended && waits.iter().any(|it| it.contains("limits the rate")), "{waits:?}");
         assert!(since.elapsed() >= Duration::from_secs(1), "nobody asks before the reset");
     }
     assert!(refused.await.unwrap().1);

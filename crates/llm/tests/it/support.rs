@@ -64,6 +64,7 @@ pub(crate) fn with_target<T>(api: Api, id: &str, run: impl FnOnce(&Target) -> T)
 pub(crate) fn line(event: &ModelEvent) -> String {
     match event {
         ModelEvent::Waiting { text } => format!("waiting {text}"),
+        ModelEvent::Warning { text } => format!("warning {text}"),
         ModelEvent::BlockStarted { block, kind } => match kind {
             BlockKind::Text => format!("start {block} text"),
             BlockKind::Reasoning => format!("start {block} reasoning"),
@@ -100,6 +101,7 @@ pub(crate) fn text_of(events: &[ModelEvent]) -> String {
         .filter_map(|event| match event {
             ModelEvent::BlockDelta { text, .. } => Some(text.as_str()),
             ModelEvent::Waiting { .. }
+            | ModelEvent::Warning { .. }
             | ModelEvent::BlockStarted { .. }
             | ModelEvent::BlockEnded { .. }
             | ModelEvent::Usage(_)
@@ -122,7 +124,10 @@ pub(crate) fn entries(events: &[ModelEvent]) -> Vec<PromptEntry> {
             ModelEvent::BlockEnded { block, provider } => {
                 open.iter_mut().find(|(known, ..)| known == block).unwrap().3 = provider.clone();
             }
-            ModelEvent::Waiting { .. } | ModelEvent::Usage(_) | ModelEvent::Ended { .. } => {}
+            ModelEvent::Waiting { .. }
+            | ModelEvent::Warning { .. }
+            | ModelEvent::Usage(_)
+            | ModelEvent::Ended { .. } => {}
         }
     }
     open.into_iter()

@@ -1,4 +1,7 @@
-//! Streams of the Messages API, with signed thinking.
+//! Streams of the Messages API, with signed thinking, from Anthropic and from servers that are less exact.
+//!
+//! Invariants: a delta reaches a block of its own kind, also when the server did not announce or number it; no text is
+//! dropped without a warning.
 
 use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
 use serde::Deserialize;
@@ -8,20 +11,22 @@ use sse::SseEvent;
 
 use crate::fault::Fault;
 use crate::format::names::Names;
-use crate::format::{Blocks, Decode, Events, Origin, push_usage};
+use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, push_usage};
 
 pub struct Decoder {
     origin: Origin,
     names: Names,
     blocks: Blocks,
-    open: Vec<Open>,
+    open: Vec<OpenBlock>,
+    /// Blocks of unknown types that have started: their index and type.
+    unknown: Vec<(Option<u32>, String)>,
     tokens: Tokens,
     reason: Option<StopReason>,
 }
 
 /// A content block between its start and its stop.
-struct Open {
-    index: u32,
+struct OpenBlock {
+    index: Option<u32>,
     block: u32,
     kind: OpenKind,
 }
@@ -30,7 +35,14 @@ enum OpenKind {
     Text,
     Thinking { text: String, signature: String },
     Redacted { data: Value },
-    Call { empty: bool },
+    Call { id: String, empty: bool },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DeltaKind {
+    Text,
+    Thinking,
+    Call,
 }
 
 #[derive(Deserialize)]
@@ -38,20 +50,20 @@ struct Frame<'a> {
     #[serde(rename = "type", default)]
     kind: FrameKind,
     #[serde(default)]
-    index: u32,
+    index: Option<u32>,
     #[serde(default)]
     delta: Option<Delta>,
     #[serde(borrow, default)]
     content_block: Option<&'a RawValue>,
-    #[serde(default)]
-    message: Option<Message>,
+    #[serde(borrow, default)]
+    message: Option<Message<'a>>,
     #[serde(default)]
     usage: Option<Usage>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize, Default, PartialEq, Eq)]
+#[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum FrameKind {
     MessageStart,
@@ -60,6 +72,9 @@ enum FrameKind {
     ContentBlockStop,
     MessageDelta,
     MessageStop,
+    /// A whole answer: the server does not stream.
+    Message,
+    Ping,
     Error,
     #[default]
     #[serde(other)]
@@ -89,8 +104,11 @@ struct Citation {
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct Message<'a> {
     usage: Option<Usage>,
+    #[serde(borrow, default)]
+    content: Option<Vec<&'a RawValue>>,
+    stop_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -114,6 +132,27 @@ struct ContentBlock<'a> {
     input: Option<&'a RawValue>,
 }
 
+impl OpenKind {
+    fn takes(&self, kind: DeltaKind) -> bool {
+        match self {
+            Self::Text => kind == DeltaKind::Text,
+            Self::Thinking { .. } => kind == DeltaKind::Thinking,
+            Self::Call { .. } => kind == DeltaKind::Call,
+            Self::Redacted { .. } => false,
+        }
+    }
+
+    /// Whether a second start at the same index only repeats the first.
+    fn is_repeated_by(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text, Self::Text) | (Self::Thinking { .. }, Self::Thinking { .. }) => true,
+            (Self::Redacted { data }, Self::Redacted { data: again }) => data == again,
+            (Self::Call { id, .. }, Self::Call { id: again, .. }) => id == again,
+            _ => false,
+        }
+    }
+}
+
 impl Decoder {
     pub fn new(origin: Origin, names: Names) -> Self {
         Self {
@@ -121,19 +160,21 @@ impl Decoder {
             names,
             blocks: Blocks::default(),
             open: Vec::new(),
+            unknown: Vec::new(),
             tokens: Tokens::default(),
             reason: None,
         }
     }
 
-    fn start(&mut self, index: u32, raw: &RawValue, out: &mut Events) {
-        let Ok(content) = serde_json::from_str::<ContentBlock>(raw.get()) else { return };
+    fn start(&mut self, index: Option<u32>, raw: &RawValue, out: &mut Events) {
+        let Ok(content) = serde_json::from_str::<ContentBlock>(raw.get()) else {
+            return self.blocks.warn_unread(raw.get(), "content_block", out);
+        };
         let (kind, text, state) = match content.kind.as_str() {
             "text" => (BlockKind::Text, content.text, OpenKind::Text),
             "thinking" => {
-                let text = content.thinking.unwrap_or_default();
-                let signature = content.signature.unwrap_or_default();
-                (BlockKind::Reasoning, Some(text.clone()), OpenKind::Thinking { text, signature })
+                let (text, signature) = (String::new(), content.signature.unwrap_or_default());
+                (BlockKind::Reasoning, content.thinking, OpenKind::Thinking { text, signature })
             }
             "redacted_thinking" => {
                 let data = serde_json::from_str(raw.get()).unwrap_or_default();
@@ -141,51 +182,104 @@ impl Decoder {
             }
             "tool_use" => {
                 let name = self.names.original(content.name.unwrap_or_default());
-                let kind = BlockKind::ToolCall { call_id: content.id.unwrap_or_default(), name };
+                let id = content.id.filter(|id| !id.is_empty()).unwrap_or_else(generate_call_id);
+                let kind = BlockKind::ToolCall { call_id: id.clone(), name };
                 // The input is streamed later; a server that does not stream puts it here.
                 let input =
                     content.input.map(|raw| raw.get().trim()).filter(|text| *text != "{}" && *text != "null");
-                (kind, input.map(str::to_owned), OpenKind::Call { empty: input.is_none() })
+                (kind, input.map(str::to_owned), OpenKind::Call { id, empty: true })
             }
-            _ => return,
+            _ => {
+                self.blocks.warn_unread(raw.get(), "content_block", out);
+                self.unknown.push((index, content.kind));
+                return;
+            }
         };
-        let block = self.blocks.start(kind, out);
-        self.open.push(Open { index, block, kind: state });
-        if let Some(text) = text.filter(|text| !text.is_empty()) {
-            out.push_back(ModelEvent::BlockDelta { block, text });
-        }
+        let at = self.open_at(index, state, kind, out);
+        self.append(at, text, out);
     }
 
-    fn delta(&mut self, index: u32, delta: Delta, out: &mut Events) {
+    /// The block at an index: the one that is open there, when the start is repeated, or a new one.
+    fn open_at(&mut self, index: Option<u32>, state: OpenKind, kind: BlockKind, out: &mut Events) -> usize {
+        if let Some(at) = self.open.iter().rposition(|open| open.index == index) {
+            if self.open[at].kind.is_repeated_by(&state) {
+                return at;
+            }
+            self.close(at, out);
+        }
+        let block = self.blocks.start(kind, out);
+        self.open.push(OpenBlock { index, block, kind: state });
+        self.open.len() - 1
+    }
+
+    fn append(&mut self, at: usize, text: Option<String>, out: &mut Events) {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return };
+        let open = &mut self.open[at];
+        match &mut open.kind {
+            OpenKind::Thinking { text: known, .. } => known.push_str(&text),
+            OpenKind::Call { empty, .. } => *empty = false,
+            OpenKind::Text | OpenKind::Redacted { .. } => {}
+        }
+        out.push_back(ModelEvent::BlockDelta { block: open.block, text });
+    }
+
+    fn delta(&mut self, index: Option<u32>, delta: Delta, data: &str, out: &mut Events) {
         if let Some(Citation { title, url: Some(url) }) = delta.citation {
             self.blocks.citation(title.unwrap_or_else(|| url.clone()), url, out);
             return;
         }
-        let Some(open) = self.open.iter_mut().rev().find(|open| open.index == index) else { return };
-        let text = match &mut open.kind {
-            OpenKind::Text => delta.text,
-            OpenKind::Thinking { text, signature } => {
-                signature.push_str(delta.signature.as_deref().unwrap_or_default());
-                text.push_str(delta.thinking.as_deref().unwrap_or_default());
-                delta.thinking
+        if let Some((_, kind)) = self.unknown.iter().find(|(known, _)| *known == index) {
+            let kind = kind.clone();
+            return self.blocks.warn(&kind, out);
+        }
+        if let Some(signature) = delta.signature
+            && let Some(at) = self.block_for(index, DeltaKind::Thinking, out)
+            && let OpenKind::Thinking { signature: known, .. } = &mut self.open[at].kind
+        {
+            known.push_str(&signature);
+        } else if delta.text.is_none() && delta.thinking.is_none() && delta.partial_json.is_none() {
+            self.blocks.warn_unread(data, "content_block_delta", out);
+        }
+        for (kind, text) in [
+            (DeltaKind::Text, delta.text),
+            (DeltaKind::Thinking, delta.thinking),
+            (DeltaKind::Call, delta.partial_json),
+        ] {
+            let Some(text) = text.filter(|text| !text.is_empty()) else { continue };
+            match self.block_for(index, kind, out) {
+                Some(at) => self.append(at, Some(text), out),
+                None => self.blocks.warn("input_json_delta without a tool call", out),
             }
-            OpenKind::Redacted { .. } => None,
-            OpenKind::Call { empty } => {
-                let json = delta.partial_json.filter(|json| !json.is_empty());
-                *empty &= json.is_none();
-                json
-            }
-        };
-        if let Some(text) = text.filter(|text| !text.is_empty()) {
-            out.push_back(ModelEvent::BlockDelta { block: open.block, text });
         }
     }
 
-    fn stop(&mut self, index: u32, out: &mut Events) {
-        let Some(at) = self.open.iter().rposition(|open| open.index == index) else { return };
-        let open = self.open.swap_remove(at);
-        let block = open.block;
-        let provider = match open.kind {
+    /// The open block for a delta; a server that announces no blocks gets one opened. A call needs its name.
+    fn block_for(&mut self, index: Option<u32>, kind: DeltaKind, out: &mut Events) -> Option<usize> {
+        let same = |open: &OpenBlock| index.is_none() || open.index.is_none() || open.index == index;
+        if let Some(at) = self.open.iter().rposition(|open| same(open) && open.kind.takes(kind)) {
+            return Some(at);
+        }
+        let (block_kind, state) = match kind {
+            DeltaKind::Text => (BlockKind::Text, OpenKind::Text),
+            DeltaKind::Thinking => {
+                let (text, signature) = Default::default();
+                (BlockKind::Reasoning, OpenKind::Thinking { text, signature })
+            }
+            DeltaKind::Call => return self.open.iter().rposition(|open| open.kind.takes(kind)),
+        };
+        Some(self.open_at(index, state, block_kind, out))
+    }
+
+    fn stop(&mut self, index: Option<u32>, out: &mut Events) {
+        self.unknown.retain(|(known, _)| *known != index);
+        if let Some(at) = self.open.iter().rposition(|open| open.index == index) {
+            self.close(at, out);
+        }
+    }
+
+    fn close(&mut self, at: usize, out: &mut Events) {
+        let OpenBlock { block, kind, .. } = self.open.remove(at);
+        let provider = match kind {
             OpenKind::Text => None,
             OpenKind::Thinking { text, signature } => {
                 let mut data = json!({ "type": "thinking", "thinking": text });
@@ -196,7 +290,7 @@ impl Decoder {
                 self.origin.block(data)
             }
             OpenKind::Redacted { data } => self.origin.block(data),
-            OpenKind::Call { empty } => {
+            OpenKind::Call { empty, .. } => {
                 if empty {
                     out.push_back(ModelEvent::BlockDelta { block, text: "{}".to_owned() });
                 }
@@ -204,6 +298,24 @@ impl Decoder {
             }
         };
         self.blocks.stop(block, provider, out);
+    }
+
+    /// Content that comes whole, in the first event or in an answer that is not streamed.
+    fn whole(&mut self, message: Message, out: &mut Events) {
+        for raw in message.content.into_iter().flatten() {
+            let before = self.open.len();
+            self.start(None, raw, out);
+            if self.open.len() > before {
+                self.close(before, out);
+            }
+        }
+        self.unknown.clear();
+        if let Some(usage) = message.usage {
+            self.usage(usage, out);
+        }
+        if let Some(reason) = message.stop_reason {
+            self.stop_reason(&reason, None);
+        }
     }
 
     fn usage(&mut self, usage: Usage, out: &mut Events) {
@@ -218,13 +330,11 @@ impl Decoder {
         push_usage(&mut self.tokens, new, out);
     }
 
-    fn message_delta(&mut self, delta: Delta) {
-        let Some(reason) = delta.stop_reason else { return };
-        self.reason = Some(match reason.as_str() {
+    fn stop_reason(&mut self, reason: &str, details: Option<StopDetails>) {
+        self.reason = Some(match reason {
             "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
             "refusal" => StopReason::Refused {
-                reason: delta
-                    .stop_details
+                reason: details
                     .and_then(|details| details.explanation)
                     .unwrap_or_else(|| "The model declined to answer.".to_owned()),
             },
@@ -232,57 +342,89 @@ impl Decoder {
             _ => StopReason::Done,
         });
     }
-}
 
-impl Decode for Decoder {
-    fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
-        let frame: Frame = match serde_json::from_str(event.data) {
-            Ok(frame) => frame,
-            Err(_) if event.data == "[DONE]" => return Ok(()),
-            Err(error) => {
-                tracing::debug!(%error, "an event of the stream could not be read");
-                return Err(Fault::malformed("an event that is not of the Messages API", event.data));
-            }
-        };
-        match frame.kind {
-            FrameKind::ContentBlockDelta => {
-                if let Some(delta) = frame.delta {
-                    self.delta(frame.index, delta, out);
-                }
-            }
-            FrameKind::ContentBlockStart => {
-                if let Some(raw) = frame.content_block {
-                    self.start(frame.index, raw, out);
-                }
-            }
+    fn end(&mut self, out: &mut Events) {
+        while !self.open.is_empty() {
+            self.close(0, out);
+        }
+        let reason = self.reason.take().unwrap_or(StopReason::Done);
+        self.blocks.end(reason, out);
+    }
+
+    fn frame(&mut self, kind: FrameKind, frame: Frame, data: &str, out: &mut Events) -> Result<(), Fault> {
+        match kind {
+            FrameKind::ContentBlockDelta => match frame.delta {
+                Some(delta) => self.delta(frame.index, delta, data, out),
+                None => self.blocks.warn_unread(data, "content_block_delta", out),
+            },
+            FrameKind::ContentBlockStart => match frame.content_block {
+                Some(raw) => self.start(frame.index, raw, out),
+                None => self.blocks.warn_unread(data, "content_block_start", out),
+            },
             FrameKind::ContentBlockStop => self.stop(frame.index, out),
             FrameKind::MessageStart => {
-                if let Some(usage) = frame.message.and_then(|message| message.usage) {
-                    self.usage(usage, out);
+                if let Some(message) = frame.message {
+                    self.whole(message, out);
                 }
             }
             FrameKind::MessageDelta => {
                 if let Some(usage) = frame.usage {
                     self.usage(usage, out);
                 }
-                if let Some(delta) = frame.delta {
-                    self.message_delta(delta);
+                if let Some(Delta { stop_reason: Some(reason), stop_details, .. }) = frame.delta {
+                    self.stop_reason(&reason, stop_details);
                 }
             }
-            FrameKind::MessageStop => {
-                let reason = self.reason.take().unwrap_or(StopReason::Done);
-                self.blocks.end(reason, out);
+            FrameKind::MessageStop => self.end(out),
+            FrameKind::Message => {
+                if let Ok(message) = serde_json::from_str(data) {
+                    self.whole(message, out);
+                }
+                self.end(out);
             }
-            FrameKind::Error => return Err(Fault::from_stream(event.data)),
-            FrameKind::Unknown if frame.error.is_some() => return Err(Fault::from_stream(event.data)),
-            FrameKind::Unknown => {}
+            FrameKind::Error => return Err(Fault::from_stream(data)),
+            FrameKind::Unknown if frame.error.is_some() => return Err(Fault::from_stream(data)),
+            FrameKind::Unknown => self.blocks.warn_unread(data, "an unknown event", out),
+            FrameKind::Ping => {}
         }
         Ok(())
     }
+}
+
+/// The kind by the name of the event, for servers that leave it out of the data.
+fn kind_of_name(name: &str) -> FrameKind {
+    match name {
+        "message_start" => FrameKind::MessageStart,
+        "content_block_start" => FrameKind::ContentBlockStart,
+        "content_block_delta" => FrameKind::ContentBlockDelta,
+        "content_block_stop" => FrameKind::ContentBlockStop,
+        "message_delta" => FrameKind::MessageDelta,
+        "message_stop" => FrameKind::MessageStop,
+        "error" => FrameKind::Error,
+        _ => FrameKind::Unknown,
+    }
+}
+
+impl Decode for Decoder {
+    fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
+        let frame: Frame = match serde_json::from_str(event.data) {
+            Ok(frame) => frame,
+            Err(_) if matches!(event.data.trim(), "[DONE]" | "") => return Ok(()),
+            Err(error) => {
+                tracing::debug!(%error, "an event of the stream could not be read");
+                return Err(Fault::malformed("an event that is not of the Messages API", event.data));
+            }
+        };
+        let kind = match frame.kind {
+            FrameKind::Unknown => kind_of_name(event.name),
+            known => known,
+        };
+        self.frame(kind, frame, event.data, out)
+    }
 
     fn finish(&mut self, out: &mut Events) -> bool {
-        if let Some(reason) = self.reason.take() {
-            self.blocks.end(reason, out);
+        if self.reason.is_some() {
+            self.end(out);
         }
         self.blocks.is_ended()
     }

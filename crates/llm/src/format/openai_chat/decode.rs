@@ -4,13 +4,13 @@
 //! sends them whole.
 
 use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::wire::{CallDelta, Chunk, Delta, Usage};
 use crate::fault::Fault;
 use crate::format::names::Names;
-use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, push_usage};
+use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, push_usage, unread};
 use sse::SseEvent;
 
 pub struct Decoder {
@@ -20,6 +20,7 @@ pub struct Decoder {
     text: Option<u32>,
     reasoning: Option<Reasoning>,
     calls: Vec<Call>,
+    nameless: Vec<NamelessCall>,
     tokens: Tokens,
     refusal: String,
     reason: Option<StopReason>,
@@ -40,101 +41,11 @@ struct Call {
     streamed: bool,
 }
 
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow, default)]
-    choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
-    usage: Option<Usage>,
-    #[serde(default)]
-    x_groq: Option<Groq>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Groq {
-    usage: Option<Usage>,
-}
-
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
-    /// In place of `delta` where the server does not stream.
-    #[serde(borrow, default)]
-    message: Option<Delta<'a>>,
-    finish_reason: Option<String>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Delta<'a> {
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
-    #[serde(default)]
-    reasoning_content: Option<String>,
-    #[serde(borrow, default)]
-    reasoning: Option<&'a RawValue>,
-    #[serde(default)]
-    reasoning_details: Option<Vec<Value>>,
-    #[serde(default)]
-    refusal: Option<String>,
-    #[serde(borrow, default)]
-    tool_calls: Option<Vec<CallDelta<'a>>>,
-    #[serde(default)]
-    annotations: Option<Vec<Annotation>>,
-}
-
-#[derive(Deserialize)]
-struct CallDelta<'a> {
+/// Arguments of a call whose name has not come.
+struct NamelessCall {
     index: Option<u32>,
     id: Option<String>,
-    #[serde(borrow, default)]
-    function: Option<Function<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Function<'a> {
-    name: Option<String>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Annotation {
-    url_citation: Option<UrlCitation>,
-}
-
-#[derive(Deserialize)]
-struct UrlCitation {
-    title: Option<String>,
-    url: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Usage {
-    #[serde(default)]
-    prompt_tokens: Option<u64>,
-    #[serde(default)]
-    completion_tokens: Option<u64>,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
-    /// DeepSeek's and Moonshot's names for cached input.
-    prompt_cache_hit_tokens: Option<u64>,
-    cached_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct PromptDetails {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct CompletionDetails {
-    reasoning_tokens: Option<u64>,
+    arguments: String,
 }
 
 impl Decoder {
@@ -146,6 +57,7 @@ impl Decoder {
             text: None,
             reasoning: None,
             calls: Vec::new(),
+            nameless: Vec::new(),
             tokens: Tokens::default(),
             refusal: String::new(),
             reason: None,
@@ -155,8 +67,13 @@ impl Decoder {
     fn delta(&mut self, delta: Delta, out: &mut Events) {
         if let Some(text) = delta.reasoning_content {
             self.push_reasoning("reasoning_content", text, out);
-        } else if let Some(text) = delta.reasoning.and_then(string) {
-            self.push_reasoning("reasoning", text, out);
+        } else if let Some(text) = delta.reasoning_text {
+            self.push_reasoning("reasoning_text", text, out);
+        } else if let Some(raw) = delta.reasoning {
+            match string(raw) {
+                Some(text) => self.push_reasoning("reasoning", text, out),
+                None => self.blocks.warn_unread(raw.get(), "reasoning", out),
+            }
         }
         if let Some(details) = delta.reasoning_details.filter(|details| !details.is_empty()) {
             self.details(details, out);
@@ -170,6 +87,9 @@ impl Decoder {
         for call in delta.tool_calls.into_iter().flatten() {
             self.call(call, out);
         }
+        if let Some(function) = delta.function_call {
+            self.call(CallDelta { index: None, id: None, function: Some(function) }, out);
+        }
         for cited in delta.annotations.into_iter().flatten().filter_map(|note| note.url_citation) {
             if let Some(url) = cited.url {
                 self.blocks.citation(cited.title.unwrap_or_else(|| url.clone()), url, out);
@@ -182,7 +102,9 @@ impl Decoder {
         if let Some(text) = string(raw) {
             return self.push_text(text, out);
         }
-        let Ok(Value::Array(parts)) = serde_json::from_str::<Value>(raw.get()) else { return };
+        let Ok(Value::Array(parts)) = serde_json::from_str::<Value>(raw.get()) else {
+            return self.blocks.warn_unread(raw.get(), "content", out);
+        };
         for part in parts {
             match part["type"].as_str() {
                 Some("text") => self.push_text(part["text"].as_str().unwrap_or_default().to_owned(), out),
@@ -191,7 +113,7 @@ impl Decoder {
                     let text: String = texts.filter_map(|inner| inner["text"].as_str()).collect();
                     self.push_reasoning("reasoning_content", text, out);
                 }
-                _ => {}
+                _ => self.blocks.warn_unread(&part.to_string(), "content", out),
             }
         }
     }
@@ -251,24 +173,46 @@ impl Decoder {
             call.function.map(|function| (function.name, function.arguments)).unwrap_or_default();
         let id = call.id.filter(|id| !id.is_empty());
         let name = name.filter(|name| !name.is_empty());
-        let at = match self.find_call(call.index, id.as_deref(), name.is_some()) {
-            Some(at) => at,
-            None => {
-                let Some(name) = name else { return };
-                self.start_call(call.index, id, name, out)
+        let mut text = match arguments.map(|raw| (string(raw), raw.get())) {
+            None | Some((None, "null")) => String::new(),
+            Some((Some(text), _)) => text,
+            Some((None, object)) => object.to_owned(),
+        };
+        let at = match (self.find_call(call.index, id.as_deref(), name.is_some()), name) {
+            (Some(at), _) => at,
+            (None, Some(name)) => {
+                let (held, held_id) = self.take_nameless(call.index, id.as_deref());
+                text.insert_str(0, &held);
+                self.start_call(call.index, id.or(held_id), name, out)
             }
+            (None, None) => return self.hold_nameless(call.index, id, &text),
         };
         let call = &mut self.calls[at];
-        let text = match arguments {
-            None => return,
-            Some(raw) => string(raw).unwrap_or_else(|| match raw.get() {
-                "null" => String::new(),
-                object => object.to_owned(),
-            }),
-        };
         if !text.is_empty() {
             call.streamed = true;
             out.push_back(ModelEvent::BlockDelta { block: call.block, text });
+        }
+    }
+
+    /// Keeps the id and the arguments of a call until its name comes.
+    fn hold_nameless(&mut self, index: Option<u32>, id: Option<String>, text: &str) {
+        let same = |call: &&mut NamelessCall| call.index == index && (id.is_none() || call.id == id);
+        match self.nameless.iter_mut().find(same) {
+            Some(call) => call.arguments.push_str(text),
+            None => self.nameless.push(NamelessCall { index, id, arguments: text.to_owned() }),
+        }
+    }
+
+    fn take_nameless(&mut self, index: Option<u32>, id: Option<&str>) -> (String, Option<String>) {
+        let same = |call: &NamelessCall| {
+            call.index == index && (id.is_none() || call.id.is_none() || call.id.as_deref() == id)
+        };
+        match self.nameless.iter().position(same) {
+            Some(at) => {
+                let call = self.nameless.swap_remove(at);
+                (call.arguments, call.id)
+            }
+            None => Default::default(),
         }
     }
 
@@ -353,6 +297,31 @@ impl Decoder {
         }
     }
 
+    /// A chunk without known content may have text under another name.
+    fn warn_unknown_members(&mut self, data: &str, out: &mut Events) {
+        let Ok(chunk) = serde_json::from_str::<Value>(data) else { return };
+        for choice in chunk["choices"].as_array().into_iter().flatten() {
+            for delta in [&choice["delta"], &choice["message"]] {
+                let members = delta.as_object().into_iter().flatten();
+                for (key, value) in members.filter(|(key, _)| !KNOWN_MEMBERS.contains(&key.as_str())) {
+                    if unread::member_holds_text(key, value) {
+                        self.blocks.warn(key, out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// An event that is no chunk: an error as vLLM writes it, or something else.
+    fn unknown(&mut self, data: &str, out: &mut Events) -> Result<(), Fault> {
+        let event = serde_json::from_str::<Value>(data).unwrap_or_default();
+        if event["object"] == "error" || event["type"] == "error" {
+            return Err(Fault::from_stream(data));
+        }
+        self.blocks.warn_unread(data, "an unknown event", out);
+        Ok(())
+    }
+
     fn finish_reason(&mut self, reason: &str, out: &mut Events) {
         self.end_reasoning(out);
         self.end_text(out);
@@ -368,6 +337,9 @@ impl Decoder {
     }
 
     fn end(&mut self, out: &mut Events) {
+        if self.nameless.drain(..).any(|call| !call.arguments.is_empty()) {
+            self.blocks.warn("tool_calls without a name", out);
+        }
         let mut reason = self.reason.take().unwrap_or(StopReason::Done);
         if !self.refusal.is_empty() {
             reason = StopReason::Refused { reason: std::mem::take(&mut self.refusal) };
@@ -396,19 +368,28 @@ impl Decode for Decoder {
         if let Some(error) = chunk.error.filter(|error| error.get() != "null") {
             return Err(Fault::from_stream(error.get()));
         }
+        let before = out.len();
+        let has_choices = chunk.choices.is_some();
         for choice in chunk.choices.into_iter().flatten() {
             if let Some(error) = choice.error.filter(|error| error.get() != "null") {
                 return Err(Fault::from_stream(error.get()));
             }
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.delta(delta, out);
+            } else if let Some(text) = choice.text {
+                self.push_text(text, out);
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 self.finish_reason(&reason, out);
             }
         }
-        if let Some(usage) = chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage)) {
-            self.usage(usage, out);
+        if out.len() == before && self.reason.is_none() {
+            self.warn_unknown_members(data, out);
+        }
+        match chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage)) {
+            Some(usage) => self.usage(usage, out),
+            None if !has_choices => return self.unknown(data, out),
+            None => {}
         }
         Ok(())
     }
@@ -424,6 +405,19 @@ impl Decode for Decoder {
         self.reason.is_some()
     }
 }
+
+/// Members of a delta that are read.
+const KNOWN_MEMBERS: [&str; 9] = [
+    "content",
+    "reasoning_content",
+    "reasoning_text",
+    "reasoning",
+    "reasoning_details",
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "annotations",
+];
 
 fn string(raw: &RawValue) -> Option<String> {
     raw.get().starts_with('"').then(|| serde_json::from_str(raw.get()).ok()).flatten()

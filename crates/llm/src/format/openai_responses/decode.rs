@@ -1,31 +1,41 @@
-//! Streams of the Responses API.
+//! Streams of the Responses API, from OpenAI and from servers that are less exact.
+//!
+//! Invariants: an item is shown once, whether it is streamed, finished or only listed in the last event; items are
+//! matched by index, id or kind, as far as the server gives them; no text is dropped without a warning.
 
 use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sse::SseEvent;
 
+use super::wire::{Annotation, Frame, FrameKind, Item, Response, Usage};
 use crate::fault::Fault;
 use crate::format::names::Names;
-use crate::format::{Blocks, Decode, Events, Origin, push_usage};
+use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, push_usage};
 
 pub struct Decoder {
     origin: Origin,
     names: Names,
     blocks: Blocks,
-    open: Vec<Open>,
+    /// Every item that has started, in order.
+    items: Vec<StreamItem>,
     tokens: Tokens,
     refusal: String,
+    /// Arguments came for a call that has not started.
+    orphaned_arguments: bool,
 }
 
-/// An output item between its start and its end.
-struct Open {
-    index: u32,
-    block: u32,
+struct StreamItem {
+    index: Option<u32>,
+    id: Option<String>,
+    call_id: Option<String>,
     kind: ItemKind,
+    block: u32,
+    is_open: bool,
     /// Whether anything was streamed of it.
     streamed: bool,
+    /// The streamed text of a reasoning item, which the finished item may lack.
+    reasoning: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,112 +45,11 @@ enum ItemKind {
     Call,
 }
 
-#[derive(Deserialize)]
-struct Frame<'a> {
-    #[serde(rename = "type", default)]
-    kind: FrameKind,
-    #[serde(default)]
-    output_index: u32,
-    #[serde(default)]
-    summary_index: u32,
-    #[serde(default)]
-    delta: Option<String>,
-    #[serde(borrow, default)]
-    item: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    annotation: Option<&'a RawValue>,
-    #[serde(default)]
-    response: Option<Response<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-enum FrameKind {
-    #[serde(rename = "response.output_text.delta")]
-    TextDelta,
-    #[serde(rename = "response.reasoning_summary_text.delta", alias = "response.reasoning_text.delta")]
-    ReasoningDelta,
-    #[serde(rename = "response.function_call_arguments.delta")]
-    ArgumentsDelta,
-    #[serde(rename = "response.refusal.delta")]
-    RefusalDelta,
-    #[serde(rename = "response.reasoning_summary_part.added")]
-    SummaryPart,
-    #[serde(rename = "response.output_item.added")]
-    ItemAdded,
-    #[serde(rename = "response.output_item.done")]
-    ItemDone,
-    #[serde(rename = "response.output_text.annotation.added")]
-    Annotation,
-    #[serde(rename = "response.completed", alias = "response.done")]
-    Completed,
-    #[serde(rename = "response.incomplete")]
-    Incomplete,
-    #[serde(rename = "response.failed")]
-    Failed,
-    #[serde(rename = "error")]
-    Error,
-    #[default]
-    #[serde(other)]
-    Unknown,
-}
-
-#[derive(Deserialize)]
-struct Response<'a> {
-    usage: Option<Usage>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-    incomplete_details: Option<IncompleteDetails>,
-}
-
-#[derive(Deserialize)]
-struct IncompleteDetails {
-    reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Usage {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    output_tokens: u64,
-    input_tokens_details: Option<InputDetails>,
-    output_tokens_details: Option<OutputDetails>,
-}
-
-#[derive(Deserialize)]
-struct InputDetails {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct OutputDetails {
-    reasoning_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    #[serde(rename = "type", default)]
-    kind: String,
-    call_id: Option<String>,
-    id: Option<String>,
-    name: Option<String>,
-    arguments: Option<String>,
-    phase: Option<Value>,
-    content: Option<Vec<Content>>,
-    summary: Option<Vec<Content>>,
-}
-
-#[derive(Deserialize)]
-struct Content {
-    text: Option<String>,
-    refusal: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Annotation {
-    title: Option<String>,
-    url: Option<String>,
+/// The index and the id that an event gives for its item.
+#[derive(Clone, Copy)]
+struct ItemRef<'a> {
+    index: Option<u32>,
+    id: Option<&'a str>,
 }
 
 impl Decoder {
@@ -149,79 +58,182 @@ impl Decoder {
             origin,
             names,
             blocks: Blocks::default(),
-            open: Vec::new(),
+            items: Vec::new(),
             tokens: Tokens::default(),
             refusal: String::new(),
+            orphaned_arguments: false,
         }
     }
 
-    fn delta(&mut self, index: u32, kind: ItemKind, text: String, out: &mut Events) {
-        if text.is_empty() {
-            return;
-        }
-        let at = match self.open.iter().position(|open| open.index == index && open.kind == kind) {
-            Some(at) => at,
-            // A server that does not announce its items; a call without a name cannot be one.
-            None if kind != ItemKind::Call => self.open(index, kind, None, out),
-            None => return,
+    /// The open item of a kind: by index unless another has the id, else by id, else the last one.
+    fn find(&self, item: ItemRef, kind: ItemKind) -> Option<usize> {
+        let open = |known: &StreamItem| known.is_open && known.kind == kind;
+        let by_id = || {
+            let id = item.id?;
+            self.items.iter().rposition(|known| open(known) && known.id.as_deref() == Some(id))
         };
-        let open = &mut self.open[at];
-        open.streamed = true;
-        out.push_back(ModelEvent::BlockDelta { block: open.block, text });
+        let Some(index) = item.index else {
+            return by_id().or_else(|| self.items.iter().rposition(open));
+        };
+        let at = self.items.iter().rposition(|known| open(known) && known.index == Some(index));
+        match at {
+            // Some servers number every item 0; others give each event of an item another id.
+            Some(at) if item.id.is_some() && self.items[at].id.as_deref() != item.id => by_id().or(Some(at)),
+            Some(at) => Some(at),
+            None => {
+                by_id().or_else(|| self.items.iter().rposition(|known| open(known) && known.index.is_none()))
+            }
+        }
     }
 
-    fn open(&mut self, index: u32, kind: ItemKind, item: Option<Item>, out: &mut Events) -> usize {
+    fn delta(&mut self, item: ItemRef, kind: ItemKind, text: Option<String>, out: &mut Events) {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return };
+        let at = match self.find(item, kind) {
+            Some(at) => at,
+            // A server that does not announce its items. A call without a name may still be finished with one.
+            None if kind == ItemKind::Call => {
+                self.orphaned_arguments = true;
+                return;
+            }
+            None => self.open(item, kind, None, out),
+        };
+        let known = &mut self.items[at];
+        known.streamed = true;
+        if kind == ItemKind::Reasoning {
+            known.reasoning.push_str(&text);
+        }
+        out.push_back(ModelEvent::BlockDelta { block: known.block, text });
+    }
+
+    /// The whole text of an item or of a part, for servers that send no deltas.
+    fn whole(&mut self, item: ItemRef, kind: ItemKind, text: Option<String>, out: &mut Events) {
+        match self.find(item, kind) {
+            Some(at) if self.items[at].streamed => {}
+            Some(_) => self.delta(item, kind, text, out),
+            None if self
+                .items
+                .iter()
+                .any(|known| known.kind == kind && known.streamed && known.is_at(item)) => {}
+            None => self.delta(item, kind, text, out),
+        }
+    }
+
+    fn open(&mut self, place: ItemRef, kind: ItemKind, item: Option<Item>, out: &mut Events) -> usize {
+        let mut call_id = None;
+        let mut id = place.id.map(str::to_owned);
         let block_kind = match kind {
             ItemKind::Text => BlockKind::Text,
             ItemKind::Reasoning => BlockKind::Reasoning,
             ItemKind::Call => {
-                let (call_id, name) =
-                    item.map(|item| (item.call_id.or(item.id), item.name)).unwrap_or_default();
-                BlockKind::ToolCall {
-                    call_id: call_id.unwrap_or_else(|| format!("call_{index}")),
-                    name: self.names.original(name.unwrap_or_default()),
-                }
+                let (given, name) =
+                    item.as_ref().map(|item| (item.call_id.clone(), item.name.clone())).unwrap_or_default();
+                let given = given.or_else(|| item.as_ref().and_then(|item| item.id.clone()));
+                let given = given.filter(|id| !id.is_empty()).unwrap_or_else(generate_call_id);
+                call_id = Some(given.clone());
+                BlockKind::ToolCall { call_id: given, name: self.names.original(name.unwrap_or_default()) }
             }
         };
+        if let Some(item) = item {
+            id = item.id.or(id);
+        }
         let block = self.blocks.start(block_kind, out);
-        self.open.push(Open { index, block, kind, streamed: false });
-        self.open.len() - 1
+        let (index, reasoning) = (place.index, String::new());
+        self.items.push(StreamItem {
+            index,
+            id,
+            call_id,
+            kind,
+            block,
+            is_open: true,
+            streamed: false,
+            reasoning,
+        });
+        self.items.len() - 1
     }
 
-    fn added(&mut self, index: u32, raw: &RawValue, out: &mut Events) {
+    fn added(&mut self, place: ItemRef, raw: &RawValue, out: &mut Events) {
         let Ok(item) = serde_json::from_str::<Item>(raw.get()) else { return };
         if let Some(kind) = kind_of(&item.kind)
-            && !self.open.iter().any(|open| open.index == index)
+            && !self.items.iter().any(|known| known.is_repeated_by(place, kind, &item))
         {
-            self.open(index, kind, Some(item), out);
+            self.open(place, kind, Some(item), out);
         }
     }
 
-    fn done(&mut self, index: u32, raw: &RawValue, out: &mut Events) {
-        let Ok(item) = serde_json::from_str::<Item>(raw.get()) else { return };
-        let Some(kind) = kind_of(&item.kind) else { return };
-        if let Some(parts) = &item.content {
-            let said: String = parts.iter().filter_map(|part| part.refusal.as_deref()).collect();
-            if self.refusal.is_empty() {
-                self.refusal = said;
-            }
-        }
-        let whole = final_text(kind, &item);
-        let phase = item.phase.clone().filter(|phase| !phase.is_null());
-        let at = match self.open.iter().position(|open| open.index == index && open.kind == kind) {
-            Some(at) => at,
-            None => self.open(index, kind, Some(item), out),
+    fn done(&mut self, place: ItemRef, raw: &RawValue, out: &mut Events) {
+        let Ok(item) = serde_json::from_str::<Item>(raw.get()) else {
+            return self.blocks.warn_unread(raw.get(), "response.output_item.done", out);
         };
-        let open = self.open.swap_remove(at);
-        if !open.streamed && !whole.is_empty() {
-            out.push_back(ModelEvent::BlockDelta { block: open.block, text: whole });
+        let Some(kind) = kind_of(&item.kind) else {
+            return self.blocks.warn_unread(raw.get(), "response.output_item.done", out);
+        };
+        let place = ItemRef { id: place.id.or(item.id.as_deref()), ..place };
+        let at = match self.find(place, kind) {
+            Some(at) => at,
+            None if self.items.iter().any(|known| known.is_repeated_by(place, kind, &item)) => return,
+            None => self.open(place, kind, Some(item.clone()), out),
+        };
+        self.close(at, &item, raw, out);
+    }
+
+    fn close(&mut self, at: usize, item: &Item, raw: &RawValue, out: &mut Events) {
+        if self.refusal.is_empty() {
+            let parts = item.content.iter().flatten();
+            self.refusal = parts.filter_map(|part| part.refusal.as_deref()).collect();
+        }
+        let known = &mut self.items[at];
+        known.is_open = false;
+        let (block, kind) = (known.block, known.kind);
+        let text = final_text(kind, item);
+        if !known.streamed && !text.is_empty() {
+            known.streamed = true;
+            out.push_back(ModelEvent::BlockDelta { block, text });
         }
         let provider = match kind {
-            ItemKind::Text => phase.and_then(|phase| self.origin.block(json!({ "phase": phase }))),
-            ItemKind::Reasoning => self.origin.block(reasoning_item(raw)),
-            ItemKind::Call => None,
+            ItemKind::Text => {
+                let phase = item.phase.clone().filter(|phase| !phase.is_null());
+                phase.and_then(|phase| self.origin.block(json!({ "phase": phase })))
+            }
+            ItemKind::Reasoning => {
+                let streamed = std::mem::take(&mut known.reasoning);
+                self.origin.block(reasoning_item(raw, &streamed))
+            }
+            ItemKind::Call => {
+                self.orphaned_arguments = false;
+                None
+            }
         };
-        self.blocks.stop(open.block, provider, out);
+        self.blocks.stop(block, provider, out);
+    }
+
+    /// Items that the last event lists and the stream did not finish or did not have.
+    fn output(&mut self, output: Vec<&RawValue>, out: &mut Events) {
+        let mut claimed = vec![false; self.items.len()];
+        for (index, raw) in output.into_iter().enumerate() {
+            let Ok(item) = serde_json::from_str::<Item>(raw.get()) else { continue };
+            let Some(kind) = kind_of(&item.kind) else { continue };
+            let index = u32::try_from(index).ok();
+            let free = |at: usize| !claimed[at] && self.items[at].kind == kind;
+            let same = |known: &StreamItem| {
+                let ids = [(&known.id, &item.id), (&known.call_id, &item.call_id)];
+                ids.iter().any(|(known, given)| given.is_some() && known == given)
+            };
+            let at = (0..claimed.len())
+                .find(|at| free(*at) && same(&self.items[*at]))
+                .or_else(|| (0..claimed.len()).find(|at| free(*at) && self.items[*at].index == index))
+                .or_else(|| (0..claimed.len()).find(|at| free(*at)));
+            let at = match at {
+                Some(at) => {
+                    claimed[at] = true;
+                    if !self.items[at].is_open {
+                        continue;
+                    }
+                    at
+                }
+                None => self.open(ItemRef { index, id: None }, kind, Some(item.clone()), out),
+            };
+            self.close(at, &item, raw, out);
+        }
     }
 
     fn cite(&mut self, raw: Option<&RawValue>, out: &mut Events) {
@@ -246,9 +258,10 @@ impl Decoder {
         push_usage(&mut self.tokens, new, out);
     }
 
-    fn end(&mut self, response: Option<Response>, whole: bool, out: &mut Events) {
-        let mut reason = if whole { StopReason::Done } else { StopReason::MaxTokens };
+    fn end(&mut self, response: Option<Response>, complete: bool, out: &mut Events) {
+        let mut reason = if complete { StopReason::Done } else { StopReason::MaxTokens };
         if let Some(response) = response {
+            self.output(response.output.unwrap_or_default(), out);
             if let Some(usage) = response.usage {
                 self.usage(usage, out);
             }
@@ -259,10 +272,95 @@ impl Decoder {
                 };
             }
         }
+        if self.orphaned_arguments {
+            self.blocks.warn("response.function_call_arguments.delta without a tool call", out);
+        }
+        for item in self.items.iter().filter(|item| item.is_open && item.kind == ItemKind::Call) {
+            if !item.streamed {
+                out.push_back(ModelEvent::BlockDelta { block: item.block, text: "{}".to_owned() });
+            }
+        }
         if !self.refusal.is_empty() {
             reason = StopReason::Refused { reason: std::mem::take(&mut self.refusal) };
         }
         self.blocks.end(reason, out);
+    }
+
+    fn frame(&mut self, frame: Frame, data: &str, out: &mut Events) -> Result<(), Fault> {
+        let place = ItemRef { index: frame.output_index, id: frame.item_id.as_deref() };
+        match frame.kind {
+            FrameKind::TextDelta => self.delta(place, ItemKind::Text, frame.delta, out),
+            FrameKind::ReasoningDelta => self.delta(place, ItemKind::Reasoning, frame.delta, out),
+            FrameKind::ArgumentsDelta => self.delta(place, ItemKind::Call, frame.delta, out),
+            FrameKind::RefusalDelta => self.refusal.push_str(frame.delta.as_deref().unwrap_or_default()),
+            FrameKind::SummaryPart if frame.summary_index > 0 => {
+                self.delta(place, ItemKind::Reasoning, Some("\n\n".to_owned()), out);
+            }
+            FrameKind::TextDone => self.whole(place, ItemKind::Text, frame.text, out),
+            FrameKind::ReasoningDone => self.whole(place, ItemKind::Reasoning, frame.text, out),
+            FrameKind::ArgumentsDone => self.whole(place, ItemKind::Call, frame.arguments, out),
+            FrameKind::ItemAdded => {
+                if let Some(raw) = frame.item {
+                    self.added(place, raw, out);
+                }
+            }
+            FrameKind::ItemDone => {
+                if let Some(raw) = frame.item {
+                    self.done(place, raw, out);
+                }
+            }
+            FrameKind::Annotation => self.cite(frame.annotation, out),
+            FrameKind::Completed => self.end(frame.response, true, out),
+            FrameKind::Incomplete => self.end(frame.response, false, out),
+            FrameKind::Failed => {
+                let error = frame.response.and_then(|response| response.error);
+                return Err(Fault::from_stream(error.map_or(data, RawValue::get)));
+            }
+            FrameKind::Error => return Err(Fault::from_stream(data)),
+            FrameKind::SummaryPart | FrameKind::Known => {}
+            FrameKind::Unknown => return self.unknown(data, out),
+        }
+        Ok(())
+    }
+
+    /// An error, an answer that is not streamed, or an event that is not known.
+    fn unknown(&mut self, data: &str, out: &mut Events) -> Result<(), Fault> {
+        if data.starts_with("{\"error\"") {
+            return Err(Fault::from_stream(data));
+        }
+        match serde_json::from_str::<Response>(data) {
+            Ok(response) if response.output.is_some() => {
+                if let Some(error) = response.error.filter(|error| error.get() != "null") {
+                    return Err(Fault::from_stream(error.get()));
+                }
+                let complete = response.status.as_deref() != Some("incomplete");
+                self.end(Some(response), complete, out);
+            }
+            _ => self.blocks.warn_unread(data, "an unknown event", out),
+        }
+        Ok(())
+    }
+}
+
+impl StreamItem {
+    /// Whether an event may belong to this item, as far as its index and id tell.
+    fn is_at(&self, place: ItemRef) -> bool {
+        match (self.index, place.index, self.id.as_deref(), place.id) {
+            (Some(known), Some(given), ..) => known == given,
+            (_, _, Some(known), Some(given)) => known == given,
+            _ => true,
+        }
+    }
+
+    /// Whether an announced or finished item is this one once more.
+    fn is_repeated_by(&self, place: ItemRef, kind: ItemKind, item: &Item) -> bool {
+        if self.kind != kind {
+            return false;
+        }
+        match (&self.call_id, &item.call_id, &self.id, &item.id) {
+            (Some(known), Some(given), ..) | (_, _, Some(known), Some(given)) => known == given,
+            _ => place.index.is_some() && self.index == place.index,
+        }
     }
 }
 
@@ -277,13 +375,12 @@ fn kind_of(item: &str) -> Option<ItemKind> {
 
 /// The text of a finished item, for servers that did not stream it.
 fn final_text(kind: ItemKind, item: &Item) -> String {
-    let join = |parts: &Option<Vec<Content>>, between: &str| {
-        let texts: Vec<_> = parts.iter().flatten().filter_map(|part| part.text.as_deref()).collect();
-        texts.join(between)
-    };
     match kind {
-        ItemKind::Text => join(&item.content, ""),
-        ItemKind::Reasoning => join(&item.summary, "\n\n"),
+        ItemKind::Text => Item::join(&item.content, ""),
+        ItemKind::Reasoning => {
+            let summary = Item::join(&item.summary, "\n\n");
+            if summary.is_empty() { Item::join(&item.content, "") } else { summary }
+        }
         ItemKind::Call => match item.arguments.as_deref() {
             None | Some("") => "{}".to_owned(),
             Some(arguments) => arguments.to_owned(),
@@ -291,68 +388,35 @@ fn final_text(kind: ItemKind, item: &Item) -> String {
     }
 }
 
-/// The item as it is sent back: without its id, which names nothing where nothing is stored.
-fn reasoning_item(raw: &RawValue) -> Value {
+/// The item as it is sent back: without its id, which names nothing where nothing is stored, and with the summary that
+/// was streamed where the finished item has none.
+fn reasoning_item(raw: &RawValue, streamed: &str) -> Value {
     let mut item: Value = serde_json::from_str(raw.get()).unwrap_or_default();
     if let Some(map) = item.as_object_mut() {
         map.shift_remove("id");
         map.shift_remove("status");
-        map.entry("summary").or_insert_with(|| json!([]));
         if map.get("content").is_some_and(Value::is_null) {
             map.shift_remove("content");
         }
+        let has = |key: &str| map.get(key).and_then(Value::as_array).is_some_and(|parts| !parts.is_empty());
+        if !has("summary") && !has("content") && !streamed.is_empty() {
+            map.insert("summary".into(), json!([{ "type": "summary_text", "text": streamed }]));
+        }
+        map.entry("summary").or_insert_with(|| json!([]));
     }
     item
 }
 
 impl Decode for Decoder {
     fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
-        let frame: Frame = match serde_json::from_str(event.data) {
-            Ok(frame) => frame,
-            Err(_) if event.data == "[DONE]" => return Ok(()),
+        match serde_json::from_str::<Frame>(event.data) {
+            Ok(frame) => self.frame(frame, event.data, out),
+            Err(_) if matches!(event.data.trim(), "[DONE]" | "") => Ok(()),
             Err(error) => {
                 tracing::debug!(%error, "an event of the stream could not be read");
-                return Err(Fault::malformed("an event that is not of the Responses API", event.data));
-            }
-        };
-        let index = frame.output_index;
-        match frame.kind {
-            FrameKind::TextDelta => self.delta(index, ItemKind::Text, frame.delta.unwrap_or_default(), out),
-            FrameKind::ReasoningDelta => {
-                self.delta(index, ItemKind::Reasoning, frame.delta.unwrap_or_default(), out)
-            }
-            FrameKind::ArgumentsDelta => {
-                self.delta(index, ItemKind::Call, frame.delta.unwrap_or_default(), out)
-            }
-            FrameKind::RefusalDelta => self.refusal.push_str(frame.delta.as_deref().unwrap_or_default()),
-            FrameKind::SummaryPart if frame.summary_index > 0 => {
-                self.delta(index, ItemKind::Reasoning, "\n\n".to_owned(), out);
-            }
-            FrameKind::ItemAdded => {
-                if let Some(raw) = frame.item {
-                    self.added(index, raw, out);
-                }
-            }
-            FrameKind::ItemDone => {
-                if let Some(raw) = frame.item {
-                    self.done(index, raw, out);
-                }
-            }
-            FrameKind::Annotation => self.cite(frame.annotation, out),
-            FrameKind::Completed => self.end(frame.response, true, out),
-            FrameKind::Incomplete => self.end(frame.response, false, out),
-            FrameKind::Failed => {
-                let error = frame.response.and_then(|response| response.error);
-                return Err(Fault::from_stream(error.map_or(event.data, RawValue::get)));
-            }
-            FrameKind::Error => return Err(Fault::from_stream(event.data)),
-            FrameKind::SummaryPart | FrameKind::Unknown => {
-                if event.data.starts_with("{\"error\"") {
-                    return Err(Fault::from_stream(event.data));
-                }
+                Err(Fault::malformed("an event that is not of the Responses API", event.data))
             }
         }
-        Ok(())
     }
 
     fn finish(&mut self, _out: &mut Events) -> bool {
