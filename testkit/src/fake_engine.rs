@@ -17,6 +17,7 @@ use domain::host::{HostReply, HostRequest};
 use domain::item::{Item, ItemKind, Part};
 use domain::link::{Engine, Envelope, FrontendPort};
 use domain::store::SessionSummary;
+use domain::tool::{ServerAction, ToolServer};
 use domain::{
     Abilities, Answer, AskId, Command, Event, Fact, Failure, HostCall, ItemDelta, ItemId, Outcome, Recorded,
     SessionId, TurnId,
@@ -35,6 +36,10 @@ pub enum Seen {
     Cancel { session: SessionId },
     Answer { session: SessionId, ask: AskId, answer: Answer },
     Configure { session: Option<SessionId>, change: SessionSettings },
+    Rollback { session: SessionId, from: Option<ItemId> },
+    Fork { session: SessionId, until: Option<ItemId> },
+    Steer { session: SessionId, text: Option<String> },
+    ServerAction { name: String, action: ServerAction },
     Close { session: SessionId },
     Delete { session: SessionId },
     ReadFile { session: Option<SessionId>, path: PathBuf },
@@ -49,6 +54,9 @@ struct State {
     port: Option<FrontendPort>,
     catalog: Catalog,
     commands: Vec<SlashCommand>,
+    servers: Vec<ToolServer>,
+    /// The model that prompts are accepted with; `None`: `a/plain`.
+    accepted_model: Option<String>,
     chats: HashMap<SessionId, Chat>,
     files: HashMap<PathBuf, Vec<u8>>,
     refusals: Vec<Failure>,
@@ -133,6 +141,15 @@ impl FakeEngine {
 
     pub fn set_commands(&self, commands: Vec<SlashCommand>) {
         self.with(|state| state.commands = commands);
+    }
+
+    pub fn set_servers(&self, servers: Vec<ToolServer>) {
+        self.with(|state| state.servers = servers);
+    }
+
+    /// Prompts are accepted with this model; empty: as slash commands are.
+    pub fn set_accepted_model(&self, model: &str) {
+        self.with(|state| state.accepted_model = Some(model.to_owned()));
     }
 
     pub fn set_catalog(&self, catalog: Catalog) {
@@ -291,6 +308,9 @@ impl State {
             Command::Enter { reply, .. } | Command::Catalog { reply } => {
                 let _ = reply.send(Ok(self.catalog.clone()));
             }
+            Command::Servers { reply } => drop(reply.send(Ok(self.servers.clone()))),
+            Command::Contexts { reply, .. } => drop(reply.send(Ok(Vec::new()))),
+            Command::Shutdown { reply } => drop(reply.send(Ok(()))),
             Command::SlashCommands { reply, .. } => drop(reply.send(Ok(self.commands.clone()))),
             Command::Read { session, after, limit, reply } => {
                 let facts = self.chats.get(&session).map(|chat| chat.facts.iter());
@@ -325,7 +345,8 @@ impl State {
                 let chat = self.chats.entry(session.clone()).or_default();
                 chat.turns += 1;
                 let turn = TurnId(chat.turns);
-                let accepted = Accepted { turn, model: "a/plain".into(), status: AcceptedStatus::Prompting };
+                let model = self.accepted_model.clone().unwrap_or_else(|| "a/plain".into());
+                let accepted = Accepted { turn, model, status: AcceptedStatus::Prompting };
                 let _ = reply.send(refused().map(|()| accepted));
                 Some(Seen::Prompt { session, turn, prompt })
             }
@@ -354,8 +375,46 @@ impl State {
                 let _ = reply.send(refused().and(known));
                 Some(Seen::Delete { session })
             }
+            other => self.take_history(other),
+        }
+    }
+
+    fn take_history(&mut self, command: Command) -> Option<Seen> {
+        match command {
+            Command::Rollback { session, from, reply } => {
+                let keep = from.and_then(|from| self.item_before(&session, from));
+                let recorded = self.record(&session, Fact::HistoryReplaced { keep });
+                let _ = reply.send(Ok(()));
+                self.tell(Event::fact(session.clone(), recorded));
+                Some(Seen::Rollback { session, from })
+            }
+            Command::Fork { session, until, reply } => {
+                let facts = self.chats.get(&session).map(|chat| chat.facts.clone()).unwrap_or_default();
+                let fork = SessionId::new(format!("{session}-fork"));
+                let settings = self.chats.get(&session).map(|chat| chat.settings.clone()).unwrap_or_default();
+                self.chats.insert(fork.clone(), Chat { facts, settings, ..Chat::default() });
+                let _ = reply.send(self.info(&fork));
+                Some(Seen::Fork { session, until })
+            }
+            Command::Steer { session, text, reply } => {
+                let _ = reply.send(Ok(()));
+                Some(Seen::Steer { session, text })
+            }
+            Command::ServerAction { name, action, reply } => {
+                let _ = reply.send(Ok(()));
+                Some(Seen::ServerAction { name, action })
+            }
             other => self.take_file(other),
         }
+    }
+
+    fn item_before(&self, session: &SessionId, item: ItemId) -> Option<ItemId> {
+        let facts = self.chats.get(session)?.facts.iter();
+        let ended = facts.filter_map(|recorded| match &recorded.fact {
+            Fact::ItemEnded { item } => Some(item.id),
+            _ => None,
+        });
+        ended.take_while(|id| *id != item).last()
     }
 
     fn take_file(&mut self, command: Command) -> Option<Seen> {

@@ -1,62 +1,144 @@
 //! What clients show beside chats: models, behaviors, defaults, tool servers.
+//!
+//! Invariants: `selectModel` names a model of `models`; a server is sent again only when something about it changed.
 
+use std::collections::HashMap;
+
+use domain::Command;
 use domain::command::Catalog;
-use domain::tool::{ServerStatus, ToolServer};
+use domain::event::CatalogKind;
+use domain::tool::{ServerAction, ServerStatus, ToolServer};
 use domain::tool_call::Origin;
-use serde_json::{Value, json};
 
+use crate::from_wire;
+use crate::reply::Reply;
 use crate::serve::Server;
-use crate::wire::method;
+use crate::settings::respond_or_show;
+use crate::wire::Empty;
+use crate::wire::notifications::{
+    BehaviorConfig, ChatConfig, ConfigUpdated, McpDetails, OfferedTool, ServerRemoved, ServerUpdated,
+};
+use crate::wire::requests::{McpStartServer, McpStopServer, Method, ServerParams};
 
-/// Models, behaviors and defaults in both vocabularies.
-pub(crate) fn tell_config(server: &mut Server, catalog: &Catalog) {
-    let models: Vec<&str> = catalog.models.iter().map(|model| model.id.as_str()).collect();
-    let agents: Vec<&str> = catalog.behaviors.iter().map(|name| agent_name(name)).collect();
-    let mut chat = json!({
-        "models": models,
-        "behaviors": catalog.behaviors,
-        "agents": agents,
-        "selectBehavior": catalog.default_behavior,
-        "selectAgent": agent_name(&catalog.default_behavior),
-        "defaultBehavior": catalog.default_behavior,
-        "defaultAgent": agent_name(&catalog.default_behavior),
-        "welcomeMessage": catalog.welcome,
-    });
-    if let (Some(model), Some(chat)) = (&catalog.default_model, chat.as_object_mut()) {
-        chat.insert("selectModel".into(), json!(model));
-        chat.insert("defaultModel".into(), json!(model));
-        if let Some(info) = catalog.models.iter().find(|info| info.id == *model) {
-            chat.insert("variants".into(), json!(info.variants));
-        }
-    }
-    server.notify(method::CONFIG_UPDATED, &json!({"chat": chat}));
+/// What the client has been sent of the lists.
+#[derive(Default)]
+pub(crate) struct SentCatalog {
+    /// The client said `initialized`: it gets changes from now on.
+    is_announced: bool,
+    /// Something changed before that.
+    is_stale: bool,
+    selected_model: Option<String>,
+    servers: HashMap<String, ServerUpdated>,
 }
 
-/// The list of models changed; what the user selected stays.
-pub(crate) fn tell_models(server: &mut Server, catalog: Catalog) {
-    let models: Vec<&str> = catalog.models.iter().map(|model| model.id.as_str()).collect();
-    let mut chat = json!({"models": models});
-    if server.catalog.default_model.is_none()
-        && let (Some(model), Some(chat)) = (&catalog.default_model, chat.as_object_mut())
-    {
-        chat.insert("selectModel".into(), json!(model));
+/// Sends everything for the first time.
+pub(crate) async fn announce(server: &mut Server) {
+    let catalog = server.catalog.clone();
+    let select_model = selectable(&catalog);
+    server.sent.selected_model = select_model.clone();
+    let behavior = catalog.default_behavior.clone();
+    let agent = agent_name(&behavior).to_owned();
+    let chat = ChatConfig {
+        models: Some(model_ids(&catalog)),
+        default_model: select_model.clone(),
+        variants: select_model.as_deref().map(|model| variants(&catalog, model)),
+        select_model,
+        behaviors: Some(BehaviorConfig {
+            agents: catalog.behaviors.iter().map(|name| agent_name(name).to_owned()).collect(),
+            behaviors: catalog.behaviors,
+            select_behavior: behavior.clone(),
+            select_agent: agent.clone(),
+            default_behavior: behavior,
+            default_agent: agent,
+        }),
+        welcome_message: Some(catalog.welcome),
+        ..ChatConfig::default()
+    };
+    server.notify(&ConfigUpdated { chat_id: None, chat });
+    server.sent.is_announced = true;
+    server
+        .engine
+        .call(
+            |reply| Command::Servers { reply },
+            |server, servers| send_servers(server, servers.unwrap_or_default()),
+        )
+        .await;
+    if std::mem::take(&mut server.sent.is_stale) {
+        handle_change(server, CatalogKind::Models);
     }
-    server.notify(method::CONFIG_UPDATED, &json!({"chat": chat}));
+}
+
+/// A list changed: asks for it and sends the difference.
+pub(crate) fn handle_change(server: &mut Server, kind: CatalogKind) {
+    if !server.sent.is_announced {
+        server.sent.is_stale = true;
+        return;
+    }
+    let Some(commands) = server.engine.commands() else { return };
+    match kind {
+        CatalogKind::Models => server.engine.later(
+            async move { commands.call(|reply| Command::Catalog { reply }).await },
+            |server, catalog| {
+                if let Ok(catalog) = catalog {
+                    send_models(server, catalog);
+                }
+            },
+        ),
+        CatalogKind::ToolServers => server.engine.later(
+            async move { commands.call(|reply| Command::Servers { reply }).await },
+            |server, servers| send_servers(server, servers.unwrap_or_default()),
+        ),
+    }
+}
+
+/// The list of models changed; the user's selection stays.
+fn send_models(server: &mut Server, catalog: Catalog) {
+    let select_model = selectable(&catalog).filter(|_| server.sent.selected_model.is_none());
+    server.sent.selected_model = select_model.clone().or(server.sent.selected_model.take());
+    let chat = ChatConfig { models: Some(model_ids(&catalog)), select_model, ..ChatConfig::default() };
+    server.notify(&ConfigUpdated { chat_id: None, chat });
     server.catalog = catalog;
 }
 
+/// The default model, where the client can show it as selected.
+fn selectable(catalog: &Catalog) -> Option<String> {
+    let default = from_wire::model(catalog, catalog.default_model.clone()?);
+    catalog.models.iter().any(|model| model.id == default).then_some(default)
+}
+
+fn model_ids(catalog: &Catalog) -> Vec<String> {
+    catalog.models.iter().map(|model| model.id.clone()).collect()
+}
+
+pub(crate) fn variants(catalog: &Catalog, model: &str) -> Vec<String> {
+    let info = catalog.models.iter().find(|info| info.id == model);
+    info.map(|info| info.variants.clone()).unwrap_or_default()
+}
+
+/// Today's clients call the behavior `agent` "code".
 pub(crate) fn agent_name(behavior: &str) -> &str {
     if behavior == "agent" { "code" } else { behavior }
 }
 
-pub(crate) fn tell_servers(server: &mut Server, servers: &[ToolServer]) {
-    for tool_server in servers {
-        let params = tool_server_params(tool_server);
-        server.notify(method::SERVER_UPDATED, &params);
+fn send_servers(server: &mut Server, servers: Vec<ToolServer>) {
+    let now: Vec<ServerUpdated> = servers.into_iter().map(server_updated).collect();
+    let gone: Vec<String> = {
+        let is_gone = |name: &&String| !now.iter().any(|it| it.name == **name);
+        server.sent.servers.keys().filter(is_gone).cloned().collect()
+    };
+    for name in gone {
+        server.sent.servers.remove(&name);
+        server.notify(&ServerRemoved { name });
+    }
+    for update in now {
+        if server.sent.servers.get(&update.name) != Some(&update) {
+            server.notify(&update);
+            server.sent.servers.insert(update.name.clone(), update);
+        }
     }
 }
 
-fn tool_server_params(server: &ToolServer) -> Value {
+fn server_updated(server: ToolServer) -> ServerUpdated {
     let status = match server.status {
         ServerStatus::Starting => "starting",
         ServerStatus::Running => "running",
@@ -66,21 +148,48 @@ fn tool_server_params(server: &ToolServer) -> Value {
         ServerStatus::Disabled => "disabled",
         ServerStatus::RequiresAuth => "requires-auth",
     };
-    let tools: Vec<Value> = server
-        .tools
-        .iter()
-        .map(|tool| json!({"name": tool.name, "description": tool.description, "parameters": tool.input_schema}))
-        .collect();
-    let native = server.origin == Origin::Native;
-    let mut params = json!({
-        "type": if native { "native" } else { "mcp" },
-        "name": server.name, "status": status, "tools": tools,
+    let is_native = server.origin == Origin::Native;
+    let tools = server.tools.into_iter().map(|tool| OfferedTool {
+        name: tool.name,
+        description: tool.description,
+        parameters: tool.input_schema,
     });
-    if let (false, Some(params)) = (native, params.as_object_mut()) {
-        params.insert("command".into(), json!(server.command));
-        params.insert("args".into(), json!(server.args));
-        params.extend(server.url.as_ref().map(|url| ("url".to_owned(), json!(url))));
-        params.extend(server.error.as_ref().map(|error| ("error".to_owned(), json!(error))));
+    ServerUpdated {
+        kind: if is_native { "native" } else { "mcp" },
+        name: server.name,
+        status,
+        tools: tools.collect(),
+        mcp: (!is_native).then_some(McpDetails {
+            command: server.command,
+            args: server.args,
+            url: server.url,
+            error: server.error,
+        }),
     }
-    params
+}
+
+pub(crate) async fn start_server(server: &mut Server, params: ServerParams, reply: Reply<McpStartServer>) {
+    act_on_server(server, params, ServerAction::Start, reply).await;
+}
+
+pub(crate) async fn stop_server(server: &mut Server, params: ServerParams, reply: Reply<McpStopServer>) {
+    act_on_server(server, params, ServerAction::Stop, reply).await;
+}
+
+async fn act_on_server<M: Method<Result = Empty> + 'static>(
+    server: &mut Server,
+    params: ServerParams,
+    action: ServerAction,
+    reply: Reply<M>,
+) {
+    let Some(name) = params.name else { return reply.missing("name") };
+    let known = server.sent.servers.keys().find(|known| from_wire::is_same_name(known, &name));
+    let name = known.cloned().unwrap_or(name);
+    server
+        .engine
+        .call(
+            |reply| Command::ServerAction { name, action, reply },
+            |server, done| respond_or_show(server, reply, done),
+        )
+        .await;
 }

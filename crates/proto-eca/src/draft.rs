@@ -6,26 +6,73 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use domain::command::{AcceptedStatus, Catalog};
 use domain::event::{Channel, EventBody, Fact};
 use domain::item::{Item, ItemKind};
 use domain::tool_call::{Details, FileChange, ToolCall, ToolState};
-use domain::{Event, ItemId, Outcome};
+use domain::{Abilities, AskId, Event, ItemId, Outcome, TextCursor};
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::wire::Out;
+use crate::dialect::{Dialect, Projection, Prompted};
+use crate::reply::Reply;
+use crate::serve::Server;
+use crate::to_wire::message;
+use crate::wire::ChatId;
+use crate::wire::notifications::{Notification, Outbound, ShowMessage};
+use crate::wire::requests::{Prompt, PromptResult};
 
-/// What a draft client has been shown.
+/// The dialect of the draft protocol.
+pub(crate) struct Draft;
+
+impl Dialect for Draft {
+    fn name(&self) -> &'static str {
+        "draft"
+    }
+
+    fn new_projection(&self) -> Box<dyn Projection> {
+        Box::new(DraftProjection::default())
+    }
+
+    /// The client cannot approve, so the engine must not wait for it.
+    fn adapt(&self, abilities: &mut Abilities) {
+        (abilities.approvals, abilities.proposes_changes) = (false, true);
+    }
+
+    fn knows(&self, notification: &str) -> bool {
+        [DraftContent::NAME, ShowMessage::NAME].contains(&notification)
+    }
+
+    /// The draft names models without their provider; an unknown model means the default.
+    fn model(&self, catalog: &Catalog, name: String) -> Option<String> {
+        let is_it =
+            |id: &str| id == name || id.split_once('/').is_some_and(|(_, bare)| bare == name.as_str());
+        catalog.models.iter().find(|model| is_it(&model.id)).map(|model| model.id.clone())
+    }
+
+    fn answer_prompt(&self, server: &mut Server, prompted: Prompted, reply: Reply<Prompt>) {
+        let (status, result_message) = match &prompted.outcome {
+            Ok(accepted) if accepted.status == AcceptedStatus::Prompting => {
+                ("success", format!("The prompt was sent to {}.", accepted.model))
+            }
+            Ok(_) => ("connection-error", "The prompt could not be sent; the chat says why.".to_owned()),
+            Err(failure) => ("connection-error", failure.to_string()),
+        };
+        let chat_id = server.chat_key(&prompted.session);
+        server.respond(reply, Ok(PromptResult::Draft { chat_id, status, result_message }));
+    }
+}
+
+/// What a draft client has been sent.
 #[derive(Default)]
-pub(crate) struct DraftProjection {
-    sent: HashMap<ItemId, usize>,
+struct DraftProjection {
+    cursors: HashMap<ItemId, TextCursor>,
     tokens: u64,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DraftContent<'a> {
-    pub chat_id: &'a str,
+    pub chat_id: ChatId<'a>,
     pub content: DraftBody<'a>,
     pub is_complete: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +97,7 @@ pub(crate) enum DraftBody<'a> {
         description: Cow<'a, str>,
         manual_approval: bool,
         file: String,
-        changes: Vec<Value>,
+        changes: Vec<Change>,
     },
 }
 
@@ -61,12 +108,27 @@ pub(crate) struct CodeBlock<'a> {
     pub language: Option<&'a str>,
 }
 
-impl DraftProjection {
-    pub(crate) fn project<'a>(&mut self, event: &'a Event) -> Vec<Out<'a>> {
-        let chat = event.session.as_ref().map_or("", |session| session.as_str());
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub(crate) enum Change {
+    Create { content: String },
+    Change { content: String, range: ChangedLines },
+    Delete { range: ChangedLines },
+}
+
+/// 1-based, inclusive.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChangedLines {
+    start_line: usize,
+    end_line: usize,
+}
+
+impl Projection for DraftProjection {
+    fn project<'a>(&mut self, chat: ChatId<'a>, event: &'a Event) -> Vec<Outbound<'a>> {
         match &event.body {
             EventBody::Delta(delta) if delta.channel == Channel::Text => {
-                self.grow(chat, delta.item, delta.offset, &delta.text)
+                self.append_text(chat, delta.item, delta.offset, &delta.text)
             }
             EventBody::Fact(recorded) => self.fact(chat, &recorded.fact),
             EventBody::Lost { failure } => {
@@ -76,10 +138,17 @@ impl DraftProjection {
         }
     }
 
-    fn fact<'a>(&mut self, chat: &'a str, fact: &'a Fact) -> Vec<Out<'a>> {
+    /// The draft has no approvals.
+    fn ask_of(&self, _call: ItemId) -> Option<AskId> {
+        None
+    }
+}
+
+impl DraftProjection {
+    fn fact<'a>(&mut self, chat: ChatId<'a>, fact: &'a Fact) -> Vec<Outbound<'a>> {
         match fact {
             Fact::ItemGrew { item, channel: Channel::Text, offset, text } => {
-                self.grow(chat, *item, *offset, text)
+                self.append_text(chat, *item, *offset, text)
             }
             Fact::ItemStarted { item } | Fact::ItemChanged { item } => self.item(chat, item, false),
             Fact::ItemEnded { item } => self.item(chat, item, true),
@@ -88,10 +157,10 @@ impl DraftProjection {
                 Vec::new()
             }
             Fact::TurnEnded { outcome, .. } => {
-                self.sent.clear();
-                vec![text(chat, said(outcome), Vec::new(), Some(self.tokens))]
+                self.cursors.clear();
+                vec![text(chat, outcome_text(outcome), Vec::new(), Some(self.tokens))]
             }
-            Fact::Notice { notice } => vec![crate::to_wire::message(notice)],
+            Fact::Notice { notice } => vec![Outbound::Message(message(notice))],
             Fact::SessionOpened(_)
             | Fact::SessionChanged { .. }
             | Fact::TurnStarted { .. }
@@ -102,24 +171,21 @@ impl DraftProjection {
         }
     }
 
-    fn grow<'a>(&mut self, chat: &'a str, id: ItemId, offset: u64, whole: &'a str) -> Vec<Out<'a>> {
-        let sent = self.sent.entry(id).or_default();
-        let Some(skip) = usize::try_from(offset).ok().and_then(|offset| sent.checked_sub(offset)) else {
-            return Vec::new();
-        };
-        match whole.get(skip..) {
-            Some(rest) if !rest.is_empty() => {
-                *sent += rest.len();
-                vec![text(chat, rest.into(), Vec::new(), None)]
-            }
-            _ => Vec::new(),
-        }
+    fn append_text<'a>(
+        &mut self,
+        chat: ChatId<'a>,
+        id: ItemId,
+        offset: u64,
+        piece: &'a str,
+    ) -> Vec<Outbound<'a>> {
+        let rest = self.cursors.entry(id).or_default().advance(offset, piece);
+        rest.map(|rest| text(chat, rest.into(), Vec::new(), None)).into_iter().collect()
     }
 
-    fn item<'a>(&mut self, chat: &'a str, item: &'a Item, ended: bool) -> Vec<Out<'a>> {
+    fn item<'a>(&mut self, chat: ChatId<'a>, item: &'a Item, ended: bool) -> Vec<Outbound<'a>> {
         match &item.kind {
             ItemKind::AgentMessage { text: whole, .. } => {
-                let mut out = self.grow(chat, item.id, 0, whole);
+                let mut out = self.append_text(chat, item.id, 0, whole);
                 let blocks = if ended { code_blocks(whole) } else { Vec::new() };
                 if !blocks.is_empty() {
                     out.push(text(chat, "".into(), blocks, None));
@@ -127,21 +193,27 @@ impl DraftProjection {
                 out
             }
             ItemKind::ToolCall(call) if ended => changed(chat, call).into_iter().collect(),
-            ItemKind::SystemText { text: said } if ended => {
-                vec![text(chat, Cow::Owned(format!("{said}\n")), Vec::new(), None)]
+            ItemKind::SystemText { text: it } if ended => {
+                vec![text(chat, Cow::Owned(format!("{it}\n")), Vec::new(), None)]
             }
-            _ => Vec::new(),
+            ItemKind::UserMessage { .. }
+            | ItemKind::Reasoning { .. }
+            | ItemKind::ToolCall(_)
+            | ItemKind::Citation { .. }
+            | ItemKind::Compaction { .. }
+            | ItemKind::Command { .. }
+            | ItemKind::SystemText { .. } => Vec::new(),
         }
     }
 }
 
 fn text<'a>(
-    chat_id: &'a str,
+    chat_id: ChatId<'a>,
     text: Cow<'a, str>,
     code_blocks: Vec<CodeBlock<'a>>,
     end: Option<u64>,
-) -> Out<'a> {
-    Out::Draft(DraftContent {
+) -> Outbound<'a> {
+    Outbound::Draft(DraftContent {
         chat_id,
         content: DraftBody::Text { text, code_blocks },
         is_complete: end.is_some(),
@@ -149,7 +221,7 @@ fn text<'a>(
     })
 }
 
-fn said(outcome: &Outcome) -> Cow<'static, str> {
+fn outcome_text(outcome: &Outcome) -> Cow<'static, str> {
     match outcome {
         Outcome::Done => "".into(),
         Outcome::Stopped | Outcome::Interrupted => "Stopped.".into(),
@@ -161,14 +233,14 @@ fn said(outcome: &Outcome) -> Cow<'static, str> {
 }
 
 /// A call that changed a file, or proposes to.
-fn changed<'a>(chat_id: &'a str, call: &'a ToolCall) -> Option<Out<'a>> {
+fn changed<'a>(chat_id: ChatId<'a>, call: &'a ToolCall) -> Option<Outbound<'a>> {
     let Some(Details::FileChange(change)) = &call.details else {
         let refused = matches!(call.state, ToolState::Rejected { .. });
-        let told = format!(
+        let sentence = format!(
             "{} was not run: it needs approval, which this client cannot give. Allow it in toolCall.approval.allow.\n",
             call.name
         );
-        return refused.then(|| text(chat_id, told.into(), Vec::new(), None));
+        return refused.then(|| text(chat_id, sentence.into(), Vec::new(), None));
     };
     if call.state != ToolState::Done || call.error {
         return None;
@@ -179,14 +251,14 @@ fn changed<'a>(chat_id: &'a str, call: &'a ToolCall) -> Option<Out<'a>> {
         file: change.path.display().to_string(),
         changes: vec![change_of(change)],
     };
-    Some(Out::Draft(DraftContent { chat_id, content, is_complete: false, metadata: None }))
+    Some(Outbound::Draft(DraftContent { chat_id, content, is_complete: false, metadata: None }))
 }
 
 /// One change: the lines between what both texts begin and end with.
-fn change_of(change: &FileChange) -> Value {
+fn change_of(change: &FileChange) -> Change {
     let new = change.new_text.as_deref().unwrap_or_default();
     let Some(old) = change.old_text.as_deref() else {
-        return json!({"kind": "create", "content": new});
+        return Change::Create { content: new.to_owned() };
     };
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
@@ -194,12 +266,8 @@ fn change_of(change: &FileChange) -> Value {
     let tail =
         old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(old, new)| old == new).count();
     let content: String = new[head..new.len() - tail].concat();
-    let range = json!({"startLine": head + 1, "endLine": (old.len() - tail).max(head)});
-    if content.is_empty() {
-        json!({"kind": "delete", "range": range})
-    } else {
-        json!({"kind": "change", "content": content, "range": range})
-    }
+    let range = ChangedLines { start_line: head + 1, end_line: (old.len() - tail).max(head) };
+    if content.is_empty() { Change::Delete { range } } else { Change::Change { content, range } }
 }
 
 /// Fenced blocks of a Markdown text.
@@ -221,6 +289,8 @@ fn code_blocks(text: &str) -> Vec<CodeBlock<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{json, to_value};
+
     use super::*;
 
     #[test]
@@ -235,14 +305,15 @@ mod tests {
     #[test]
     fn a_change_is_the_lines_that_differ() {
         let change = |old: Option<&str>, new: &str| {
-            change_of(&FileChange {
+            to_value(change_of(&FileChange {
                 path: "f".into(),
                 diff: String::new(),
                 lines_added: 0,
                 lines_removed: 0,
                 old_text: old.map(str::to_owned),
                 new_text: Some(new.to_owned()),
-            })
+            }))
+            .unwrap()
         };
         assert_eq!(change(None, "x"), json!({"kind": "create", "content": "x"}));
         assert_eq!(

@@ -5,11 +5,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use domain::command::{Context, SessionSettings};
+use domain::Abilities;
+use domain::command::{Catalog, Context};
 use domain::host::Position;
 use domain::tool::Resource;
 use serde_json::Value;
 
+use crate::wire::notifications::Diagnostic;
+use crate::wire::requests::InitializeParams;
 use crate::wire::{self, LinePosition};
 
 /// Rewrites `request-id` to `requestId`, everywhere but inside configuration.
@@ -27,7 +30,7 @@ pub(crate) fn camel_case(value: Value) -> Value {
                 .collect(),
         ),
         Value::Array(values) => Value::Array(values.into_iter().map(camel_case).collect()),
-        other => other,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
     }
 }
 
@@ -91,14 +94,42 @@ pub(crate) fn behavior(behavior: Option<String>, agent: Option<String>) -> Optio
     Some(if name == "code" { "agent".to_owned() } else { name })
 }
 
-pub(crate) fn settings(params: &wire::ChatParams) -> SessionSettings {
-    SessionSettings {
-        title: params.title.clone(),
-        model: params.model.clone(),
-        behavior: behavior(params.behavior.clone(), params.agent.clone()),
-        variant: params.variant.clone(),
-        trust: params.trust,
+/// The abilities that a client names when it connects.
+pub(crate) fn abilities(params: &InitializeParams) -> Abilities {
+    let client = params.client_info.as_ref().map_or_else(String::new, |info| {
+        let name = info.name.as_deref().unwrap_or("eca client");
+        let version = info.version.as_deref().and_then(|version| version.lines().next()).unwrap_or_default();
+        format!("{name} {version}").trim().to_owned()
+    });
+    let assistant = params.capabilities.as_ref().and_then(|all| all.code_assistant.as_ref());
+    let editor = assistant.and_then(|it| it.editor.as_ref());
+    let can = |flag: Option<bool>| flag.unwrap_or(false);
+    Abilities {
+        client,
+        questions: can(assistant.and_then(|it| it.chat_capabilities.as_ref()).and_then(|it| it.ask_question)),
+        diagnostics: can(editor.and_then(|it| it.diagnostics)),
+        definition: can(editor.and_then(|it| it.definition)),
+        references: can(editor.and_then(|it| it.references)),
+        ..Abilities::default()
     }
+}
+
+/// The model of the catalog that a client means: ECA writes the names of providers in kebab-case. Unknown names stay.
+pub(crate) fn model(catalog: &Catalog, name: String) -> String {
+    let is_known = |id: &str| catalog.models.iter().any(|model| model.id == id);
+    let Some((provider, model)) = name.split_once('/').filter(|_| !is_known(&name)) else { return name };
+    let same = catalog.models.iter().find(|known| {
+        known.id.split_once('/').is_some_and(|(it, rest)| rest == model && is_same_name(it, provider))
+    });
+    same.map_or(name.clone(), |known| known.id.clone())
+}
+
+/// `myProvider` and `my-provider` are one name.
+pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
+    let folded = |name: &str| -> String {
+        name.chars().filter(|it| !matches!(it, '-' | '_')).flat_map(char::to_lowercase).collect()
+    };
+    one == other || folded(one) == folded(other)
 }
 
 /// The draft's file may carry the cursor, which is a context of its own.
@@ -158,17 +189,14 @@ pub(crate) fn position(position: LinePosition) -> Position {
     Position { line: position.line.max(1), character: position.character }
 }
 
-pub(crate) fn diagnostic(diagnostic: wire::Diagnostic) -> domain::host::Diagnostic {
+pub(crate) fn diagnostic(diagnostic: Diagnostic) -> domain::host::Diagnostic {
     domain::host::Diagnostic {
         path: path(&diagnostic.uri),
         severity: diagnostic.severity.unwrap_or_else(|| "error".into()),
         source: diagnostic.source.unwrap_or_default(),
         start: position(diagnostic.range.start),
         end: position(diagnostic.range.end),
-        code: diagnostic.code.map(|code| match code {
-            Value::String(text) => text,
-            other => other.to_string(),
-        }),
+        code: diagnostic.code.map(|code| code.as_str().map_or_else(|| code.to_string(), str::to_owned)),
         message: diagnostic.message,
     }
 }
@@ -201,6 +229,23 @@ mod tests {
         ] {
             assert_eq!(path(uri), PathBuf::from(expected), "{uri}");
         }
+    }
+
+    #[test]
+    fn both_spellings_of_a_provider_find_its_model() {
+        let known = |id: &str| domain::model::ModelInfo { id: id.into(), ..Default::default() };
+        let models = vec![known("myProvider/big"), known("openai/gpt"), known("a/b/c")];
+        let catalog = Catalog { models, ..Catalog::default() };
+        for (written, expected) in [
+            ("my-provider/big", "myProvider/big"),
+            ("myProvider/big", "myProvider/big"),
+            ("my-provider/other", "my-provider/other"),
+            ("a/b/c", "a/b/c"),
+            ("gpt", "gpt"),
+        ] {
+            assert_eq!(model(&catalog, written.into()), expected);
+        }
+        assert!(is_same_name("test-mcp", "testMcp") && !is_same_name("test", "testMcp"));
     }
 
     #[test]

@@ -1,18 +1,26 @@
 //! The ECA protocol in its three generations (the draft of 2025, the published protocol, the plugins of today):
 //! `dragoman server`.
 //!
-//! Owns wire types, a dispatch table and a projection; everything else is the engine's. Knows no model, tool or disk.
+//! Owns wire types, a table of methods and a projection per dialect; everything else is the engine's. Knows no model,
+//! tool or disk.
 
 mod catalog;
-mod chats;
+mod dialect;
 mod dispatch;
 mod draft;
 mod from_wire;
+mod host;
+mod lifecycle;
 mod pending_logins;
 mod prompting;
 mod queries;
+mod reply;
 mod serve;
+mod sessions;
+mod settings;
 mod to_wire;
+mod tool_calls;
+mod turns;
 mod wire;
 
 pub use serve::{ServeOptions, serve};

@@ -1,8 +1,8 @@
-//! The response to a prompt whose provider has not answered on this connection yet: it waits a moment for the
-//! provider's verdict on the key, because the response is where a client learns that it must log in.
+//! Responses to prompts that wait a moment for the provider's answer about the key: the response is where a client
+//! learns that it must log in.
 //!
-//! Invariants: every response leaves, at the latest after `PATIENCE`; who does not know its chat's id yet sees nothing
-//! of the chat before the response; others see everything at once.
+//! Invariants: every response leaves, at the latest after `ANSWER_TIMEOUT`; a client that does not know its chat's id
+//! yet gets no content of the chat before the response; other clients get every content at once.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -11,63 +11,66 @@ use domain::command::Accepted;
 use domain::event::{EventBody, Outcome};
 use domain::item::ItemKind;
 use domain::{Event, Fact, FailureKind, SessionId, TurnId};
-use rpc::Responder;
-use serde_json::json;
 
+use crate::reply::Reply;
 use crate::serve::Server;
+use crate::wire::requests::{Prompt, PromptResult};
 
-/// A refusal comes at once; a model may think for minutes.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A provider refuses a key at once; a model may think for minutes.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(crate) struct PendingLogins {
     /// Providers that have answered.
     proven: HashSet<String>,
-    waiting: HashMap<SessionId, Waiting>,
+    waiting: HashMap<SessionId, PendingPrompt>,
 }
 
-struct Waiting {
+struct PendingPrompt {
     turn: TurnId,
-    /// Its turn is what happens now.
+    /// The events that come belong to its turn.
     has_begun: bool,
-    /// Another model may answer for the one that was asked.
+    /// Another model may answer instead of the requested one.
     is_warned: bool,
     model: String,
-    responder: Responder,
-    /// What the client sees after the response.
+    reply: Reply<Prompt>,
+    /// Events that the client gets after the response.
     held: Option<Vec<Event>>,
 }
 
-/// Responds now where no provider is asked or it is known to answer, else with its verdict. `hold`: nothing of the chat is
-/// shown before.
+/// Responds now where no provider is asked or the provider has answered before, else when it answers. `hold`: the
+/// client gets nothing of the chat before the response.
 pub(crate) fn respond(
     server: &mut Server,
-    chat: SessionId,
+    session: SessionId,
     accepted: Accepted,
-    responder: Option<Responder>,
+    reply: Reply<Prompt>,
     hold: bool,
 ) {
-    let Some(responder) = responder else { return };
     let Accepted { turn, model, .. } = accepted;
-    let is_known = model.is_empty() || server.pending_logins.proven.contains(provider(&model));
-    if is_known || server.pending_logins.waiting.contains_key(&chat) {
-        return answer(server, &chat, &model, "prompting", responder);
+    let is_slash_command = model.is_empty();
+    if !is_slash_command {
+        server.set_model(&session, Some(&model));
+    }
+    let is_proven = is_slash_command || server.pending_logins.proven.contains(provider(&model));
+    if !reply.is_expected() || is_proven || server.pending_logins.waiting.contains_key(&session) {
+        return answer(server, &session, "prompting", reply);
     }
     let held = hold.then(Vec::new);
-    let waiting = Waiting { turn, has_begun: false, is_warned: false, model, responder, held };
-    server.pending_logins.waiting.insert(chat.clone(), waiting);
-    server.engine.later(tokio::time::sleep(PATIENCE), move |server, ()| {
-        if server.pending_logins.waiting.get(&chat).is_some_and(|waiting| waiting.turn == turn) {
-            release(server, &chat, "prompting");
+    let pending = PendingPrompt { turn, has_begun: false, is_warned: false, model, reply, held };
+    server.pending_logins.waiting.insert(session.clone(), pending);
+    server.engine.later(tokio::time::sleep(ANSWER_TIMEOUT), move |server, ()| {
+        if server.pending_logins.waiting.get(&session).is_some_and(|pending| pending.turn == turn) {
+            release(server, &session, "prompting");
         }
     });
 }
 
-/// No verdict will come: every response leaves.
-pub(crate) fn end(server: &mut Server) {
-    let chats: Vec<SessionId> = server.pending_logins.waiting.keys().cloned().collect();
-    for chat in chats {
-        release(server, &chat, "prompting");
+/// The connection ends: every response leaves.
+pub(crate) fn release_all(server: &mut Server) {
+    let sessions: Vec<SessionId> = server.pending_logins.waiting.keys().cloned().collect();
+    for session in sessions {
+        release(server, &session, "prompting");
     }
 }
 
@@ -77,19 +80,19 @@ pub(crate) fn defers(server: &mut Server, event: &Event) -> bool {
         return false;
     }
     let Some(session) = &event.session else { return false };
-    let Some(waiting) = server.pending_logins.waiting.get_mut(session) else { return false };
-    let verdict = waiting.observe(event);
-    if verdict == Some(Verdict::Answered) && !waiting.is_warned {
-        server.pending_logins.proven.insert(provider(&waiting.model).to_owned());
+    let Some(pending) = server.pending_logins.waiting.get_mut(session) else { return false };
+    let answer = pending.observe(event);
+    if answer == Some(ProviderAnswer::Answered) && !pending.is_warned {
+        server.pending_logins.proven.insert(provider(&pending.model).to_owned());
     }
-    match (verdict, &mut waiting.held) {
+    match (answer, &mut pending.held) {
         (None, Some(held)) => {
             held.push(event.clone());
             true
         }
         (None, None) => false,
-        (Some(verdict), _) => {
-            let status = if verdict == Verdict::Refused { "login" } else { "prompting" };
+        (Some(answer), _) => {
+            let status = if answer == ProviderAnswer::Refused { "login" } else { "prompting" };
             release(server, session, status);
             false
         }
@@ -97,50 +100,51 @@ pub(crate) fn defers(server: &mut Server, event: &Event) -> bool {
 }
 
 #[derive(PartialEq, Clone, Copy)]
-enum Verdict {
+enum ProviderAnswer {
     Answered,
     Refused,
-    /// The turn ended without one.
-    Over,
+    /// The turn ended before the provider answered.
+    NoAnswer,
 }
 
-impl Waiting {
-    fn observe(&mut self, event: &Event) -> Option<Verdict> {
+impl PendingPrompt {
+    fn observe(&mut self, event: &Event) -> Option<ProviderAnswer> {
         let recorded = match &event.body {
             EventBody::Fact(recorded) => recorded,
-            EventBody::Delta(_) if self.has_begun => return Some(Verdict::Answered),
-            EventBody::Lost { .. } => return Some(Verdict::Over),
-            _ => return None,
+            EventBody::Delta(_) if self.has_begun => return Some(ProviderAnswer::Answered),
+            EventBody::Lost { .. } => return Some(ProviderAnswer::NoAnswer),
+            EventBody::Delta(_) | EventBody::Progress { .. } | EventBody::Catalog(_) => return None,
         };
-        match &recorded.fact {
-            Fact::TurnStarted { turn, .. } => self.has_begun = *turn == self.turn,
-            Fact::Notice { .. } => self.is_warned = true,
-            Fact::ItemStarted { item }
-                if item.turn == self.turn && !matches!(item.kind, ItemKind::UserMessage { .. }) =>
-            {
-                return Some(Verdict::Answered);
-            }
-            Fact::TurnEnded { turn, outcome } if *turn == self.turn => {
-                let is_refused =
-                    matches!(outcome, Outcome::Failed { failure } if failure.kind == FailureKind::Auth);
-                return Some(if is_refused { Verdict::Refused } else { Verdict::Over });
-            }
-            _ => {}
+        if let Fact::TurnStarted { turn, .. } = &recorded.fact {
+            self.has_begun = *turn == self.turn;
         }
-        None
+        if let Fact::Notice { .. } = &recorded.fact {
+            self.is_warned = true;
+        }
+        if let Fact::ItemStarted { item } = &recorded.fact
+            && item.turn == self.turn
+            && !matches!(item.kind, ItemKind::UserMessage { .. })
+        {
+            return Some(ProviderAnswer::Answered);
+        }
+        let Fact::TurnEnded { turn, outcome } = &recorded.fact else { return None };
+        let is_refused = matches!(outcome, Outcome::Failed { failure } if failure.kind == FailureKind::Auth);
+        let answer = if is_refused { ProviderAnswer::Refused } else { ProviderAnswer::NoAnswer };
+        (*turn == self.turn).then_some(answer)
     }
 }
 
-fn release(server: &mut Server, chat: &SessionId, status: &str) {
-    let Some(waiting) = server.pending_logins.waiting.remove(chat) else { return };
-    answer(server, chat, &waiting.model, status, waiting.responder);
-    for event in waiting.held.into_iter().flatten() {
+fn release(server: &mut Server, session: &SessionId, status: &'static str) {
+    let Some(pending) = server.pending_logins.waiting.remove(session) else { return };
+    answer(server, session, status, pending.reply);
+    for event in pending.held.into_iter().flatten() {
         server.show(&event);
     }
 }
 
-fn answer(server: &mut Server, chat: &SessionId, model: &str, status: &str, responder: Responder) {
-    server.respond(Some(responder), json!({"chatId": chat, "model": model, "status": status}));
+fn answer(server: &mut Server, session: &SessionId, status: &'static str, reply: Reply<Prompt>) {
+    let (chat_id, model) = (server.chat_key(session), server.model_of(session));
+    server.respond(reply, Ok(PromptResult::Published { chat_id, model, status }));
 }
 
 /// Of `provider/model`.

@@ -1,33 +1,27 @@
-//! `chat/prompt`: the chat is opened where it must be, the prompt sent, and whatever goes wrong said as contents.
+//! `chat/prompt`: opens the chat where that is needed, sends the prompt, and reports failures as contents.
 
-use domain::command::{AcceptedStatus, SessionSettings, TurnLimits, UserPrompt, known_behavior};
-use domain::{Command, Failure, FailureKind, SessionId};
-use rpc::Responder;
-use serde_json::{Value, json};
+use domain::command::{SessionSettings, TurnLimits, UserPrompt, known_behavior};
+use domain::{Command, Failure, SessionId};
 
-use crate::dispatch::{decode, fail, turn_to_draft};
+use crate::dialect::{DRAFT, Prompted};
 use crate::from_wire;
-use crate::pending_logins;
+use crate::lifecycle;
+use crate::reply::Reply;
 use crate::serve::Server;
-use crate::wire::{PromptParams, method};
+use crate::wire::ChatKey;
+use crate::wire::requests::{Prompt, PromptParams};
 
-pub(crate) async fn prompt(server: &mut Server, value: Value, responder: Option<Responder>) {
-    let is_there = |name: &str| value.get(name).is_some_and(Value::is_array);
-    let speaks_draft = is_there("context") && !is_there("contexts");
-    let params: PromptParams = match decode(value) {
-        Ok(params) => params,
-        Err(fault) => return fail(responder, fault),
-    };
-    if speaks_draft {
-        turn_to_draft(server).await;
+pub(crate) async fn prompt(server: &mut Server, params: PromptParams, reply: Reply<Prompt>) {
+    if params.context.is_some() && params.contexts.is_none() {
+        lifecycle::switch_dialect(server, &DRAFT).await;
     }
-    let given = params.chat_id.as_ref().filter(|id| !id.is_empty()).cloned();
-    let is_new = given.is_none();
-    let session = SessionId::new(given.unwrap_or_else(|| uuid::Uuid::now_v7().to_string()));
+    let is_new = !matches!(&params.chat_id, Some(key) if *key != ChatKey::Text(String::new()));
+    let session = server.session_for_prompt(params.chat_id.as_ref());
     let change = change(server, &params);
-    // Said before a chat is opened for it, which would be left behind.
-    if let Err(failure) = sensible(server, &params, &change) {
-        return prompted(server, session, is_new, Err(failure), responder);
+    // Checked before a chat is opened for the prompt, which would be left behind.
+    if let Err(failure) = check(server, &params, &change) {
+        let prompted = Prompted { session, is_new, outcome: Err(failure) };
+        return server.dialect.answer_prompt(server, prompted, reply);
     }
     let contexts = params.contexts.or(params.context).unwrap_or_default();
     let prompt = UserPrompt {
@@ -37,25 +31,27 @@ pub(crate) async fn prompt(server: &mut Server, value: Value, responder: Option<
         change: change.clone(),
         limits: TurnLimits::default(),
     };
-    if !server.knows(&session) {
-        open(server, session.clone(), change).await;
+    if !server.has_session(&session) {
+        open(server, session.clone(), change.clone()).await;
     }
+    server.set_model(&session, change.model.as_deref());
     let chat = session.clone();
     server
         .engine
         .call(
             |reply| Command::Prompt { session, prompt, reply },
-            move |server, accepted| prompted(server, chat, is_new, accepted, responder),
+            move |server, outcome| {
+                server.dialect.answer_prompt(server, Prompted { session: chat, is_new, outcome }, reply);
+            },
         )
         .await;
 }
 
-/// What the prompt changes in its chat.
+/// The settings of the chat that the prompt changes.
 fn change(server: &Server, params: &PromptParams) -> SessionSettings {
     let model = params.model.clone();
-    let model = if server.draft { draft_model(server, model) } else { model };
     SessionSettings {
-        model: model.filter(|model| !model.is_empty()),
+        model: model.and_then(|name| server.dialect.model(&server.catalog, name)),
         behavior: from_wire::behavior(params.behavior.clone(), params.agent.clone()),
         variant: params.variant.clone(),
         trust: params.trust,
@@ -63,7 +59,7 @@ fn change(server: &Server, params: &PromptParams) -> SessionSettings {
     }
 }
 
-fn sensible(server: &Server, params: &PromptParams, change: &SessionSettings) -> Result<(), Failure> {
+fn check(server: &Server, params: &PromptParams, change: &SessionSettings) -> Result<(), Failure> {
     let has_contexts = params.contexts.iter().chain(&params.context).any(|contexts| !contexts.is_empty());
     if params.message.trim().is_empty() && !has_contexts {
         return Err(Failure::user("The prompt is empty.").hint("Send a message, or contexts to look at."));
@@ -75,63 +71,6 @@ fn sensible(server: &Server, params: &PromptParams, change: &SessionSettings) ->
     }
 }
 
-/// Failures are contents: an error response leaves a client spinning. `is_new`: the client learns the chat's id from
-/// the response.
-fn prompted(
-    server: &mut Server,
-    chat: SessionId,
-    is_new: bool,
-    accepted: Result<domain::command::Accepted, Failure>,
-    responder: Option<Responder>,
-) {
-    let (status, model, failure) = match accepted {
-        Ok(accepted) if accepted.status == AcceptedStatus::Prompting && !server.draft => {
-            return pending_logins::respond(server, chat, accepted, responder, is_new);
-        }
-        Ok(accepted) => (accepted.status, accepted.model, None),
-        Err(failure) => {
-            let status =
-                if failure.kind == FailureKind::Auth { AcceptedStatus::Login } else { AcceptedStatus::Error };
-            (status, String::new(), Some(failure))
-        }
-    };
-    if server.draft {
-        let good = status == AcceptedStatus::Prompting;
-        let message = match &failure {
-            Some(failure) => failure.to_string(),
-            None if good => format!("The prompt was sent to {model}."),
-            None => "The prompt could not be sent; the chat says why.".into(),
-        };
-        let status = if good { "success" } else { "connection-error" };
-        server.respond(responder, json!({"chatId": chat, "status": status, "resultMessage": message}));
-        return;
-    }
-    let status = match status {
-        AcceptedStatus::Prompting => "prompting",
-        AcceptedStatus::Login => "login",
-        AcceptedStatus::Error => "error",
-    };
-    server.respond(responder, json!({"chatId": chat, "model": model, "status": status}));
-    if let Some(failure) = failure {
-        let text = json!({"chatId": chat, "role": "system", "content": {"type": "text", "text": format!("\n{failure}\n")}});
-        server.notify(method::CONTENT_RECEIVED, &text);
-        // A turn that runs already ends by itself; a refused prompt has no turn.
-        let done =
-            json!({"chatId": chat, "role": "system", "content": {"type": "progress", "state": "finished"}});
-        server.notify(method::CONTENT_RECEIVED, &done);
-    }
-}
-
-/// The draft names models without their provider; what is not configured means the default.
-fn draft_model(server: &Server, name: Option<String>) -> Option<String> {
-    let name = name?;
-    let known = server.catalog.models.iter().map(|model| &model.id);
-    known
-        .into_iter()
-        .find(|id| **id == name || id.split_once('/').is_some_and(|(_, bare)| bare == name))
-        .cloned()
-}
-
 /// Not awaited: the prompt follows at once, and the engine takes both in order.
 async fn open(server: &mut Server, session: SessionId, settings: SessionSettings) {
     let (id, opened) = (Some(session.clone()), session.clone());
@@ -140,11 +79,14 @@ async fn open(server: &mut Server, session: SessionId, settings: SessionSettings
         .call(
             |reply| Command::Open { id, workspace: None, settings, servers: Vec::new(), reply },
             move |server, info| match info {
-                Ok(info) => server.follow(opened, info.newest),
+                Ok(info) => {
+                    server.set_model(&opened, info.settings.model.as_deref());
+                    server.follow(opened, info.newest);
+                }
                 // The next prompt opens it again.
-                Err(_) => server.forget(&opened),
+                Err(_) => server.remove_session(&opened),
             },
         )
         .await;
-    server.learn(&session);
+    server.add_session(&session);
 }

@@ -2,109 +2,120 @@
 
 use domain::Command;
 use domain::command::{Context, ContextQuery, SlashCommand, SlashOrigin};
-use rpc::Responder;
-use serde_json::{Value, json};
 
-use crate::dispatch::session_of;
 use crate::from_wire;
+use crate::reply::Reply;
 use crate::serve::Server;
-use crate::to_wire::position;
-use crate::wire::ChatParams;
+use crate::wire::requests::{
+    CommandArgument, Method, OfferedCommand, QueryCommands, QueryCommandsParams, QueryCommandsResult,
+    QueryContext, QueryContextParams, QueryContextResult, QueryFiles, QueryFilesResult,
+};
+use crate::wire::{LinePosition, LinesRange, OfferedContext, Range};
 
-pub(crate) async fn contexts(
+pub(crate) async fn contexts(server: &mut Server, params: QueryContextParams, reply: Reply<QueryContext>) {
+    let chat_id = params.chat_id.clone();
+    find(server, params, ContextQuery::All, reply, |contexts| QueryContextResult { chat_id, contexts }).await;
+}
+
+pub(crate) async fn files(server: &mut Server, params: QueryContextParams, reply: Reply<QueryFiles>) {
+    let chat_id = params.chat_id.clone();
+    find(server, params, ContextQuery::Files, reply, |files| QueryFilesResult { chat_id, files }).await;
+}
+
+/// The contexts that fit the query, without those that the prompt has.
+async fn find<M: Method + 'static>(
     server: &mut Server,
-    method: &str,
-    params: ChatParams,
-    responder: Option<Responder>,
+    params: QueryContextParams,
+    kind: ContextQuery,
+    reply: Reply<M>,
+    result: impl FnOnce(Vec<OfferedContext>) -> M::Result + Send + 'static,
 ) {
-    let kind = if method == "chat/queryFiles" { ContextQuery::Files } else { ContextQuery::All };
-    let session = session_of(&params);
-    let chat = session.clone();
+    let session = server.session_of(params.chat_id.as_ref());
     let query = params.query.unwrap_or_default();
-    let taken: Vec<Value> = params
-        .contexts
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(from_wire::context)
-        .map(|it| context(&it))
-        .collect();
+    let present: Vec<OfferedContext> =
+        from_wire::contexts(params.contexts.unwrap_or_default()).iter().map(offered).collect();
     server
         .engine
         .call(
             |reply| Command::Contexts { session, query, kind, reply },
             move |server, found| {
-                let result = found.map(|found| {
-                    let mut found: Vec<Value> = found.iter().map(context).collect();
-                    found.retain(|context| !taken.contains(context));
-                    let member = if kind == ContextQuery::Files { "files" } else { "contexts" };
-                    let mut result = json!({member: found});
-                    if let (Some(chat), Some(result)) = (chat, result.as_object_mut()) {
-                        result.insert("chatId".into(), json!(chat));
-                    }
-                    result
+                let found = found.map(|found| {
+                    let all = found.iter().map(offered);
+                    result(all.filter(|context| !present.contains(context)).collect())
                 });
-                server.respond_with(responder, result);
+                server.respond(reply, found);
             },
         )
         .await;
 }
 
-fn context(context: &Context) -> Value {
+fn offered(context: &Context) -> OfferedContext {
+    let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+    let position = |at: &domain::host::Position| LinePosition { line: at.line, character: at.character };
     match context {
-        Context::File { path, lines } => {
-            let mut file = json!({"type": "file", "path": path});
-            if let (Some((start, end)), Some(file)) = (lines, file.as_object_mut()) {
-                file.insert("linesRange".into(), json!({"start": start, "end": end}));
-            }
-            file
-        }
-        Context::Directory { path } => json!({"type": "directory", "path": path}),
-        Context::Web { url } => json!({"type": "web", "url": url}),
-        Context::RepoMap => json!({"type": "repoMap"}),
-        Context::Cursor { path, start, end } => {
-            json!({"type": "cursor", "path": path, "position": {"start": position(start), "end": position(end)}})
-        }
-        Context::McpResource(it) => json!({
-            "type": "mcpResource", "server": it.server, "uri": it.uri, "name": it.name,
-            "description": it.description, "mimeType": it.mime,
-        }),
+        Context::File { path, lines } => OfferedContext::File {
+            path: text(path),
+            lines_range: lines.map(|(start, end)| LinesRange { start, end }),
+        },
+        Context::Directory { path } => OfferedContext::Directory { path: text(path) },
+        Context::Web { url } => OfferedContext::Web { url: url.clone() },
+        Context::RepoMap => OfferedContext::RepoMap,
+        Context::Cursor { path, start, end } => OfferedContext::Cursor {
+            path: text(path),
+            position: Range { start: position(start), end: position(end) },
+        },
+        Context::McpResource(it) => OfferedContext::McpResource {
+            server: it.server.clone(),
+            uri: it.uri.clone(),
+            name: it.name.clone(),
+            description: it.description.clone(),
+            mime_type: it.mime.clone(),
+        },
         Context::Code { content, language, .. } => {
-            json!({"type": "code", "content": content, "language": language})
+            OfferedContext::Code { content: content.clone(), language: language.clone() }
         }
-        Context::Text { name, text } => json!({"type": "text", "name": name, "text": text}),
-        Context::Image { mime, data } => json!({"type": "image", "mediaType": mime, "base64": data}),
+        Context::Text { name, text } => OfferedContext::Text { name: name.clone(), text: text.clone() },
+        Context::Image { mime, data } => {
+            OfferedContext::Image { media_type: mime.clone(), base64: data.to_string() }
+        }
     }
 }
 
-pub(crate) async fn slash_commands(server: &mut Server, params: ChatParams, responder: Option<Responder>) {
-    let session = session_of(&params);
-    let chat = session.clone();
-    let query = params.query.unwrap_or_default();
+pub(crate) async fn slash_commands(
+    server: &mut Server,
+    params: QueryCommandsParams,
+    reply: Reply<QueryCommands>,
+) {
+    let session = server.session_of(params.chat_id.as_ref());
+    let (chat_id, query) = (params.chat_id, params.query.unwrap_or_default());
     server
         .engine
         .call(
             |reply| Command::SlashCommands { session, query, reply },
             move |server, commands| {
-                let commands = commands.map(|commands| commands.iter().map(command).collect::<Vec<Value>>());
-                let result = commands.map(|commands| json!({"chatId": chat, "commands": commands}));
-                server.respond_with(responder, result);
+                let commands = commands.map(|commands| commands.into_iter().map(command).collect());
+                server.respond(reply, commands.map(|commands| QueryCommandsResult { chat_id, commands }));
             },
         )
         .await;
 }
 
-fn command(command: &SlashCommand) -> Value {
+fn command(command: SlashCommand) -> OfferedCommand {
     let kind = match command.origin {
         SlashOrigin::Native => "native",
-        SlashOrigin::McpPrompt => "mcpPrompt",
+        // The published protocol writes these with a dash; the page of today does not, and no client compares them.
+        SlashOrigin::McpPrompt => "mcp-prompt",
         SlashOrigin::Custom => "custom-prompt",
     };
-    // The published protocol writes this kind with a dash.
-    let kind = if kind == "mcpPrompt" { "mcp-prompt" } else { kind };
-    let arguments: Vec<Value> = command
-        .arguments
-        .iter()
-        .map(|it| json!({"name": it.name, "description": it.description, "required": it.required}))
-        .collect();
-    json!({"name": command.name, "description": command.description, "type": kind, "arguments": arguments})
+    let arguments = command.arguments.into_iter().map(|it| CommandArgument {
+        name: it.name,
+        description: it.description,
+        required: it.required,
+    });
+    OfferedCommand {
+        name: command.name,
+        description: command.description,
+        kind,
+        arguments: arguments.collect(),
+    }
 }

@@ -1,40 +1,45 @@
-//! From events to ECA's contents: the projection. No IO; replayed and live chats go through it alike.
+//! From events to the contents of the published protocol: the projection. No IO; replayed and live chats go through it
+//! alike.
 //!
 //! Invariants: each byte of a streamed text is sent once, whether it came as a delta, as a fact or only at the end;
-//! `toolCallPrepare` precedes `toolCallRun`, `reasonStarted` precedes `reasonText`; every turn ends with progress
-//! `finished`.
+//! `toolCallPrepare` precedes `toolCallRun`, `reasonStarted` precedes `reasonText`; a title never precedes the user's
+//! text; every turn ends with progress `finished`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use domain::ask::Choice;
 use domain::event::{Channel, EventBody, Fact, Level, Notice, SessionUsage};
-use domain::host::Position;
-use domain::item::{Item, ItemKind, Part, PlanEntry, PlanStatus};
-use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolState};
-use domain::{AskId, AskKind, Event, ItemId, Outcome};
-use serde_json::{Value, json};
+use domain::item::{Item, ItemKind, Part};
+use domain::tool_call::{ToolCall, ToolState};
+use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor};
 
-use crate::wire::{Call, Content, ContentReceived, Limit, LinePosition, Out, Output, Role, Usage, method};
+use crate::dialect::Projection;
+use crate::tool_calls::{self, CallName};
+use crate::wire::ChatId;
+use crate::wire::contents::{Content, ContentReceived, Role, TokenLimits, Usage};
+use crate::wire::notifications::{Outbound, ShowMessage, StatusChanged};
 
-/// What one chat's client has been shown.
+/// What the client of one chat has been sent.
 #[derive(Default)]
-pub(crate) struct Projection {
-    items: HashMap<ItemId, Shown>,
-    /// Asks that wait, by the call they are about.
-    pub asks: HashMap<ItemId, AskId>,
+pub(crate) struct PublishedProjection {
+    items: HashMap<ItemId, SentItem>,
+    /// Approvals that wait, by the call they are about.
+    asks: HashMap<ItemId, AskId>,
+    has_user_text: bool,
+    /// A title that waits for the user's text.
+    held_title: Option<String>,
 }
 
 #[derive(Default)]
-struct Shown {
-    /// Bytes of the streamed text that were sent.
-    sent: usize,
+struct SentItem {
+    /// Of the streamed text.
+    cursor: TextCursor,
     phase: Phase,
-    /// Name, server and origin of a tool call, for its argument deltas.
-    call: Option<(String, String, Origin)>,
+    /// For the argument deltas of a tool call.
+    call: Option<CallName>,
 }
 
-/// How far a tool call or a reasoning has been shown.
+/// How far a tool call or a reasoning has been sent.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     #[default]
@@ -45,86 +50,135 @@ enum Phase {
     Over,
 }
 
-impl Projection {
-    pub(crate) fn project<'a>(&mut self, event: &'a Event) -> Vec<Out<'a>> {
-        let mut out = Vec::new();
-        let chat = event.session.as_ref().map_or("", |session| session.as_str());
+/// The notifications of one event.
+struct Sink<'a> {
+    chat: ChatId<'a>,
+    out: Vec<Outbound<'a>>,
+}
+
+impl<'a> Sink<'a> {
+    fn push(&mut self, role: Role, content: Content<'a>) {
+        self.out.push(Outbound::Content(ContentReceived { chat_id: self.chat, role, content }));
+    }
+
+    fn system_text(&mut self, text: String) {
+        self.push(Role::System, Content::Text { text: Cow::Owned(text), content_id: None });
+    }
+
+    fn progress(&mut self, text: Cow<'a, str>) {
+        self.push(Role::System, Content::Progress { state: "running", text: Some(text) });
+    }
+
+    fn status(&mut self, status: &'static str) {
+        self.out.push(Outbound::Status(StatusChanged { chat_id: self.chat.to_key(), status }));
+    }
+
+    /// The end of every turn, in both vocabularies.
+    fn finished(&mut self) {
+        self.push(Role::System, Content::Progress { state: "finished", text: None });
+        self.status("idle");
+    }
+}
+
+impl Projection for PublishedProjection {
+    fn project<'a>(&mut self, chat: ChatId<'a>, event: &'a Event) -> Vec<Outbound<'a>> {
+        let mut sink = Sink { chat, out: Vec::new() };
         match &event.body {
             EventBody::Delta(delta) => {
-                self.grow(chat, delta.item, delta.channel, delta.offset, &delta.text, &mut out);
+                self.append_text(delta.item, delta.channel, delta.offset, &delta.text, &mut sink);
             }
-            EventBody::Fact(recorded) => self.fact(chat, &recorded.fact, &mut out),
-            EventBody::Progress { text } => out.push(progress(chat, text)),
+            EventBody::Fact(recorded) => self.project_fact(&recorded.fact, &mut sink),
+            EventBody::Progress { text } => sink.progress(Cow::Borrowed(text)),
             EventBody::Lost { failure } => {
-                out.push(system(chat, format!("\n{failure}\n")));
-                finished(chat, &mut out);
+                sink.system_text(format!("\n{failure}\n"));
+                sink.finished();
             }
             EventBody::Catalog(_) => {}
         }
-        out
+        sink.out
     }
 
-    fn fact<'a>(&mut self, chat: &'a str, fact: &'a Fact, out: &mut Vec<Out<'a>>) {
+    fn ask_of(&self, call: ItemId) -> Option<AskId> {
+        self.asks.get(&call).copied()
+    }
+}
+
+impl PublishedProjection {
+    fn project_fact<'a>(&mut self, fact: &'a Fact, sink: &mut Sink<'a>) {
         match fact {
             Fact::SessionChanged { change } => {
                 if let Some(title) = &change.title {
-                    out.push(content(chat, Role::System, Content::Metadata { title }));
+                    self.held_title = Some(title.clone());
+                }
+                if self.has_user_text {
+                    self.send_title(sink);
                 }
             }
-            Fact::TurnStarted { .. } => out.push(status(chat, "running")),
+            Fact::TurnStarted { .. } => sink.status("running"),
             Fact::TurnEnded { outcome, .. } => {
-                self.items.retain(|_, shown| shown.phase < Phase::Over);
+                self.items.retain(|_, sent| sent.phase < Phase::Over);
                 self.asks.clear();
-                out.extend(ending(outcome).map(|text| system(chat, text)));
-                finished(chat, out);
+                self.send_title(sink);
+                if let Some(text) = outcome_text(outcome) {
+                    sink.system_text(text);
+                }
+                sink.finished();
             }
-            Fact::ItemStarted { item } | Fact::ItemChanged { item } => self.item(chat, item, false, out),
-            Fact::ItemEnded { item } => self.item(chat, item, true, out),
+            Fact::ItemStarted { item } | Fact::ItemChanged { item } => self.project_item(item, false, sink),
+            Fact::ItemEnded { item } => self.project_item(item, true, sink),
             Fact::ItemGrew { item, channel, offset, text } => {
-                self.grow(chat, *item, *channel, *offset, text, out)
+                self.append_text(*item, *channel, *offset, text, sink);
             }
             Fact::AskRaised { ask } => {
                 if let (Some(item), AskKind::Approval { .. }) = (ask.item, &ask.kind) {
                     self.asks.insert(item, ask.id);
+                    sink.progress(Cow::Borrowed("Waiting for approval"));
                 }
             }
             Fact::AskSettled { id, .. } => self.asks.retain(|_, ask| ask != id),
-            Fact::UsageChanged { usage } => {
-                out.push(content(chat, Role::System, Content::Usage(used(usage))))
-            }
-            Fact::Notice { notice } => out.push(message(notice)),
-            // The chat is shown anew by whoever serves it.
+            Fact::UsageChanged { usage } => sink.push(Role::System, Content::Usage(usage_content(usage))),
+            Fact::Notice { notice } => sink.out.push(Outbound::Message(message(notice))),
+            // The server sends the chat again after a replaced history.
             Fact::HistoryReplaced { .. } | Fact::SessionOpened(_) => {}
         }
     }
 
-    fn item<'a>(&mut self, chat: &'a str, item: &'a Item, ended: bool, out: &mut Vec<Out<'a>>) {
+    fn send_title(&mut self, sink: &mut Sink<'_>) {
+        if let Some(title) = self.held_title.take() {
+            sink.push(Role::System, Content::Metadata { title: Cow::Owned(title) });
+        }
+    }
+
+    fn project_item<'a>(&mut self, item: &'a Item, ended: bool, sink: &mut Sink<'a>) {
         let id = item.id;
         match &item.kind {
             ItemKind::UserMessage { text, .. } | ItemKind::Command { text } if ended => {
                 let text = Cow::Owned(format!("{text}\n"));
-                out.push(content(chat, Role::User, Content::Text { text, content_id: Some(id.to_string()) }));
+                sink.push(Role::User, Content::Text { text, content_id: Some(id.to_string()) });
+                self.has_user_text = true;
+                self.send_title(sink);
             }
             ItemKind::AgentMessage { text, .. } => {
-                self.grow(chat, id, Channel::Text, 0, text, out);
-                self.close(id, ended);
+                self.append_text(id, Channel::Text, 0, text, sink);
+                self.mark_ended(id, ended);
             }
             ItemKind::Reasoning { text, millis, .. } => {
-                self.grow(chat, id, Channel::Reasoning, 0, text, out);
-                if ended {
-                    self.start_reason(chat, id, out);
-                    let done = Content::ReasonFinished { id: id.to_string(), total_time_ms: *millis };
-                    out.push(content(chat, Role::Assistant, done));
+                self.append_text(id, Channel::Reasoning, 0, text, sink);
+                if ended && self.phase(id) < Phase::Over {
+                    self.start_reasoning(id, sink);
+                    let total_time_ms = (*millis).max(1);
+                    let finished = Content::ReasonFinished { id: id.to_string(), total_time_ms };
+                    sink.push(Role::Assistant, finished);
                 }
-                self.close(id, ended);
+                self.mark_ended(id, ended);
             }
-            ItemKind::ToolCall(call) => self.call(chat, id, call, ended, out),
+            ItemKind::ToolCall(call) => self.project_call(id, call, ended, sink),
             ItemKind::Citation { title, url } if ended => {
-                out.push(content(chat, Role::Assistant, Content::Url { title, url }));
+                sink.push(Role::Assistant, Content::Url { title, url });
             }
-            ItemKind::SystemText { text } if ended => out.push(system(chat, format!("\n{text}\n"))),
+            ItemKind::SystemText { text } if ended => sink.system_text(format!("\n{text}\n")),
             ItemKind::Compaction { .. } if ended => {
-                out.push(system(chat, "\nEarlier messages are now represented by a summary.\n".into()));
+                sink.system_text("\nEarlier messages are now represented by a summary.\n".into());
             }
             ItemKind::UserMessage { .. }
             | ItemKind::Command { .. }
@@ -134,167 +188,127 @@ impl Projection {
         }
     }
 
-    fn close(&mut self, id: ItemId, ended: bool) {
+    fn phase(&self, id: ItemId) -> Phase {
+        self.items.get(&id).map_or(Phase::Unseen, |sent| sent.phase)
+    }
+
+    fn mark_ended(&mut self, id: ItemId, ended: bool) {
         if ended {
             self.items.entry(id).or_default().phase = Phase::Over;
         }
     }
 
-    /// `text` stands at byte `offset` of the item's channel; sends what the client does not have.
-    fn grow<'a>(
+    /// `text` stands at byte `offset` of the item's channel; sends the part that the client lacks.
+    fn append_text<'a>(
         &mut self,
-        chat: &'a str,
         id: ItemId,
         channel: Channel,
         offset: u64,
         text: &'a str,
-        out: &mut Vec<Out<'a>>,
+        sink: &mut Sink<'a>,
     ) {
-        let shown = self.items.entry(id).or_default();
-        let unseen_call = channel == Channel::ToolInput && shown.call.is_none();
+        let sent = self.items.entry(id).or_default();
         // The protocol has no place for a tool's output while it runs.
-        if shown.phase == Phase::Over || channel == Channel::ToolOutput || unseen_call {
+        if sent.phase == Phase::Over || channel == Channel::ToolOutput {
             return;
         }
-        let Some(rest) = unseen(shown.sent, offset, text) else { return };
-        shown.sent += rest.len();
+        let call = sent.call.as_ref();
+        if channel == Channel::ToolInput && call.is_none() {
+            return;
+        }
+        let Some(rest) = sent.cursor.advance(offset, text) else { return };
         let text = Cow::Borrowed(rest);
-        let grown = match (channel, &shown.call) {
-            (Channel::ToolInput, Some((name, server, origin))) => {
-                let call = Call {
-                    id: id.to_string(),
-                    name: Cow::Owned(name.clone()),
-                    server: Cow::Owned(server.clone()),
-                    origin: origin_name(*origin),
-                    summary: "",
-                    details: None,
-                };
-                Content::ToolCallPrepare { call, arguments_text: text }
+        let content = match (channel, call) {
+            (Channel::ToolInput, Some(call)) => {
+                let prepare = Content::ToolCallPrepare { call: call.head(id), arguments_text: text };
+                sent.phase = sent.phase.max(Phase::Started);
+                prepare
             }
             (Channel::Reasoning, _) => {
-                self.start_reason(chat, id, out);
+                self.start_reasoning(id, sink);
                 Content::ReasonText { id: id.to_string(), text }
             }
-            _ => Content::Text { text, content_id: None },
+            (Channel::Text | Channel::ToolInput | Channel::ToolOutput, _) => {
+                Content::Text { text, content_id: None }
+            }
         };
-        out.push(content(chat, Role::Assistant, grown));
+        sink.push(Role::Assistant, content);
     }
 
-    fn start_reason<'a>(&mut self, chat: &'a str, id: ItemId, out: &mut Vec<Out<'a>>) {
-        let shown = self.items.entry(id).or_default();
-        if shown.phase == Phase::Unseen {
-            shown.phase = Phase::Started;
-            out.push(content(chat, Role::Assistant, Content::ReasonStarted { id: id.to_string() }));
+    fn start_reasoning(&mut self, id: ItemId, sink: &mut Sink<'_>) {
+        let sent = self.items.entry(id).or_default();
+        if sent.phase == Phase::Unseen {
+            sent.phase = Phase::Started;
+            sink.push(Role::Assistant, Content::ReasonStarted { id: id.to_string() });
         }
     }
 
-    fn call<'a>(
-        &mut self,
-        chat: &'a str,
-        id: ItemId,
-        call: &'a ToolCall,
-        ended: bool,
-        out: &mut Vec<Out<'a>>,
-    ) {
-        let shown = self.items.entry(id).or_default();
-        let mut say = |phase: &mut Phase, next: Phase, content_: Content<'a>| {
-            *phase = next;
-            out.push(content(chat, Role::Assistant, content_));
-        };
-        if shown.phase == Phase::Unseen {
-            shown.call = Some((call.name.clone(), call.server.clone(), call.origin));
-            let start = Content::ToolCallPrepare { call: head(id, call), arguments_text: Cow::Borrowed("") };
-            say(&mut shown.phase, Phase::Started, start);
-        }
-        if let Some(rest) = unseen(shown.sent, 0, &call.input_text) {
-            shown.sent += rest.len();
-            let more = Content::ToolCallPrepare { call: head(id, call), arguments_text: Cow::Borrowed(rest) };
-            say(&mut shown.phase, Phase::Started, more);
-        }
-        if call.state == ToolState::Preparing {
+    /// A call is shown from its first arguments on, so that arguments that come whole make one `toolCallPrepare`.
+    fn project_call<'a>(&mut self, id: ItemId, call: &'a ToolCall, ended: bool, sink: &mut Sink<'a>) {
+        let sent = self.items.entry(id).or_default();
+        if sent.phase == Phase::Over {
             return;
         }
-        if shown.phase < Phase::Run {
-            let manual_approval = call.manual_approval;
-            let run =
-                Content::ToolCallRun { call: head(id, call), arguments: arguments(call), manual_approval };
-            say(&mut shown.phase, Phase::Run, run);
+        sent.call.get_or_insert_with(|| CallName::of(call));
+        let is_preparing = call.state == ToolState::Preparing;
+        let text = sent.cursor.advance(0, &call.input_text);
+        if sent.phase <= Phase::Started && (text.is_some() || (sent.phase == Phase::Unseen && !is_preparing))
+        {
+            sent.phase = Phase::Started;
+            let arguments_text = Cow::Borrowed(text.unwrap_or_default());
+            let call = tool_calls::preparing_head(id, call);
+            sink.push(Role::Assistant, Content::ToolCallPrepare { call, arguments_text });
         }
-        let ran = matches!(call.state, ToolState::Running | ToolState::Done);
-        if ran && shown.phase < Phase::Running {
-            let running = Content::ToolCallRunning { call: head(id, call), arguments: arguments(call) };
-            say(&mut shown.phase, Phase::Running, running);
-        }
-        if !ended || shown.phase == Phase::Over {
+        if is_preparing {
             return;
         }
-        let last = call_end(id, call, shown.phase == Phase::Running);
-        say(&mut shown.phase, Phase::Over, last);
+        let arguments = || tool_calls::arguments(call);
+        if sent.phase < Phase::Run {
+            sent.phase = Phase::Run;
+            let (call, manual_approval) = (tool_calls::head(id, call), call.manual_approval);
+            sink.push(
+                Role::Assistant,
+                Content::ToolCallRun { call, arguments: arguments(), manual_approval },
+            );
+        }
+        if matches!(call.state, ToolState::Running | ToolState::Done) && sent.phase < Phase::Running {
+            sent.phase = Phase::Running;
+            let call = tool_calls::head(id, call);
+            sink.push(Role::Assistant, Content::ToolCallRunning { call, arguments: arguments() });
+        }
+        if !ended {
+            return;
+        }
+        let was_running = sent.phase == Phase::Running;
+        sent.phase = Phase::Over;
+        sink.push(Role::Assistant, tool_calls::end(id, call, was_running));
+        for part in &call.result {
+            if let Part::Image { mime, data } = part {
+                sink.push(Role::Assistant, Content::Image { media_type: mime, base64: data });
+            }
+        }
     }
 }
 
-/// Always an object.
-fn arguments(call: &ToolCall) -> Cow<'_, Value> {
-    call.input.as_ref().map_or_else(|| Cow::Owned(json!({})), Cow::Borrowed)
+/// A prompt that was refused, as contents.
+pub(crate) fn failed<'a>(chat: ChatId<'a>, failure: &Failure) -> Vec<Outbound<'a>> {
+    let mut sink = Sink { chat, out: Vec::new() };
+    sink.system_text(format!("\n{failure}\n"));
+    sink.push(Role::System, Content::Progress { state: "finished", text: None });
+    sink.out
 }
 
-/// How a call is shown when it is over.
-fn call_end(id: ItemId, call: &ToolCall, was_running: bool) -> Content<'_> {
-    let rejected =
-        |reason| Content::ToolCallRejected { call: head(id, call), arguments: arguments(call), reason };
-    match &call.state {
-        ToolState::Rejected { by: RejectedBy::User } => rejected("user-choice"),
-        ToolState::Rejected { .. } => rejected("user-config"),
-        ToolState::Stopped { unknown: false } if !was_running => rejected("user-choice"),
-        _ => Content::ToolCalled {
-            call: head(id, call),
-            arguments: arguments(call),
-            error: call.error,
-            outputs: outputs(call),
-            total_time_ms: call.millis,
-        },
-    }
-}
-
-/// The part of `text` (at `offset`) beyond the first `sent` bytes; `None` when there is nothing new or a gap.
-fn unseen(sent: usize, offset: u64, text: &str) -> Option<&str> {
-    let skip = sent.checked_sub(usize::try_from(offset).ok()?)?;
-    text.get(skip..).filter(|rest| !rest.is_empty())
-}
-
-fn content<'a>(chat_id: &'a str, role: Role, content: Content<'a>) -> Out<'a> {
-    Out::Content(ContentReceived { chat_id, role, content })
-}
-
-fn system<'a>(chat: &'a str, text: String) -> Out<'a> {
-    content(chat, Role::System, Content::Text { text: Cow::Owned(text), content_id: None })
-}
-
-pub(crate) fn progress<'a>(chat: &'a str, text: &'a str) -> Out<'a> {
-    content(chat, Role::System, Content::Progress { state: "running", text: Some(Cow::Borrowed(text)) })
-}
-
-/// The end of every turn, in both vocabularies.
-pub(crate) fn finished<'a>(chat: &'a str, out: &mut Vec<Out<'a>>) {
-    out.push(content(chat, Role::System, Content::Progress { state: "finished", text: None }));
-    out.push(status(chat, "idle"));
-}
-
-fn status<'a>(chat: &str, status: &str) -> Out<'a> {
-    Out::Plain { method: method::STATUS_CHANGED, params: json!({"chatId": chat, "status": status}) }
-}
-
-pub(crate) fn message<'a>(notice: &Notice) -> Out<'a> {
-    let level = match notice.level {
+pub(crate) fn message(notice: &Notice) -> ShowMessage {
+    let kind = match notice.level {
         Level::Info => "info",
         Level::Warning => "warning",
         Level::Error => "error",
     };
-    Out::Plain { method: method::SHOW_MESSAGE, params: json!({"type": level, "message": notice.text}) }
+    ShowMessage { kind, message: notice.text.clone() }
 }
 
-/// What an ending says in the chat.
-fn ending(outcome: &Outcome) -> Option<String> {
+/// The text that an outcome adds to the chat.
+fn outcome_text(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Done => None,
         Outcome::Stopped => Some("\nStopped.\n".into()),
@@ -306,118 +320,8 @@ fn ending(outcome: &Outcome) -> Option<String> {
     }
 }
 
-pub fn position(position: &Position) -> LinePosition {
-    LinePosition { line: position.line, character: position.character }
-}
-
-/// The options of a question.
-pub fn choices(options: &[Choice]) -> Vec<Value> {
-    let choice = |option: &Choice| match &option.description {
-        Some(description) => json!({"label": option.label, "description": description}),
-        None => json!({"label": option.label}),
-    };
-    options.iter().map(choice).collect()
-}
-
-fn head(id: ItemId, call: &ToolCall) -> Call<'_> {
-    Call {
-        id: id.to_string(),
-        name: Cow::Borrowed(&call.name),
-        server: Cow::Borrowed(&call.server),
-        origin: origin_name(call.origin),
-        summary: &call.summary,
-        details: call.details.as_ref().map(details),
-    }
-}
-
-fn origin_name(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Native => "native",
-        Origin::Mcp => "mcp",
-    }
-}
-
-fn details(details: &Details) -> Value {
-    match details {
-        Details::FileChange(change) => json!({
-            "type": "fileChange",
-            "path": change.path,
-            "diff": change.diff,
-            "linesAdded": change.lines_added,
-            "linesRemoved": change.lines_removed,
-        }),
-        Details::Shell { commands } => {
-            let commands: Vec<Value> = commands
-                .iter()
-                .map(|part| json!({"approvalKey": part.key, "remembered": part.remembered}))
-                .collect();
-            json!({"type": "shellCommand", "commands": commands})
-        }
-        Details::Tasks { entries } => tasks(entries),
-        Details::Json { jsons } => json!({"type": "jsonOutputs", "jsons": jsons}),
-        Details::Subagent { session, name, model, step, max_steps } => json!({
-            "type": "subagent", "subagentChatId": session, "agentName": name, "model": model,
-            "step": step, "maxSteps": max_steps,
-        }),
-    }
-}
-
-fn tasks(entries: &[PlanEntry]) -> Value {
-    let count = |status| entries.iter().filter(|entry| entry.status == status).count();
-    let busy: Vec<usize> = entries
-        .iter()
-        .enumerate()
-        .filter(|(_, entry)| entry.status == PlanStatus::InProgress)
-        .map(|(at, _)| at + 1)
-        .collect();
-    let tasks: Vec<Value> = entries
-        .iter()
-        .enumerate()
-        .map(|(at, entry)| {
-            let status = match entry.status {
-                PlanStatus::Pending => "pending",
-                PlanStatus::InProgress => "in-progress",
-                PlanStatus::Done => "done",
-            };
-            json!({
-                "id": at + 1, "subject": entry.text, "description": "", "status": status,
-                "priority": entry.priority.as_deref().unwrap_or("medium"), "isBlocked": false,
-            })
-        })
-        .collect();
-    json!({
-        "type": "task", "tasks": tasks, "inProgressTaskIds": busy,
-        "summary": {
-            "done": count(PlanStatus::Done), "inProgress": count(PlanStatus::InProgress),
-            "pending": count(PlanStatus::Pending), "total": entries.len(),
-        },
-    })
-}
-
-fn outputs(call: &ToolCall) -> Vec<Output<'_>> {
-    let unknown = matches!(call.state, ToolState::Stopped { unknown: true });
-    let mut outputs: Vec<Output<'_>> = call
-        .result
-        .iter()
-        .map(|part| match part {
-            Part::Text { text } => Output { kind: "text", text: Cow::Borrowed(text) },
-            Part::Image { mime, .. } => {
-                Output { kind: "text", text: Cow::Owned(format!("(an image, {mime})")) }
-            }
-        })
-        .collect();
-    if unknown {
-        let text = "Dragoman was killed while this ran; its outcome is unknown.";
-        outputs.push(Output { kind: "text", text: Cow::Borrowed(text) });
-    }
-    if outputs.is_empty() {
-        outputs.push(Output { kind: "text", text: Cow::Borrowed("") });
-    }
-    outputs
-}
-
 /// Costs are strings: a number breaks a client's mode line.
-fn used(usage: &SessionUsage) -> Usage {
+fn usage_content(usage: &SessionUsage) -> Usage {
     let money = |cost: Option<f64>| {
         cost.map(|cost| format!("{cost:.6}").trim_end_matches('0').trim_end_matches('.').to_owned())
     };
@@ -426,6 +330,8 @@ fn used(usage: &SessionUsage) -> Usage {
         last_message_cost: money(usage.last_cost),
         message_cost: money(usage.last_cost),
         session_cost: money(usage.session_cost),
-        limit: usage.context_limit.map(|context| Limit { context, output: usage.output_limit.unwrap_or(0) }),
+        limit: usage
+            .context_limit
+            .map(|context| TokenLimits { context, output: usage.output_limit.unwrap_or(0) }),
     }
 }

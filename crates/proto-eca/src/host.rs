@@ -1,0 +1,114 @@
+//! Requests to the editor: diagnostics, definitions, references, and questions to the user.
+//!
+//! Invariant: every call of the engine is answered once; an editor that does not answer is not waited for.
+
+use std::path::Path;
+use std::time::Duration;
+
+use domain::host::{HostReply, HostRequest};
+use domain::{Answer, Ask, AskKind, Command, Failure, HostCall, SessionId};
+use rpc::Outgoing;
+
+use crate::from_wire;
+use crate::serve::Server;
+use crate::wire::LinePosition;
+use crate::wire::notifications::{
+    ASK_QUESTION, DiagnosticsParams, DiagnosticsResult, GET_DEFINITION, GET_DIAGNOSTICS, GET_REFERENCES,
+    LocationParams, LocationsResult, QuestionOption, QuestionParams, QuestionResult,
+};
+
+/// A person may take this long to answer a question in the editor.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+
+/// Asks the editor; its answer goes to the engine.
+pub(crate) fn handle_request(server: &mut Server, request: HostRequest) {
+    let HostRequest { call, deadline, reply, .. } = request;
+    let outgoing = server.outgoing().clone();
+    tokio::spawn(async move {
+        let _ = reply.send(ask_editor(&outgoing, call, deadline).await);
+    });
+}
+
+async fn ask_editor(outgoing: &Outgoing, call: HostCall, deadline: Duration) -> Result<HostReply, Failure> {
+    match call {
+        HostCall::Diagnostics { path } => diagnostics(outgoing, path.as_deref(), deadline).await,
+        HostCall::Definition { path, position } => {
+            let position = LinePosition { line: position.line, character: position.character };
+            let params = LocationParams { uri: uri(&path), position, include_declaration: None };
+            locations(outgoing.request(GET_DEFINITION, &params, deadline)).await
+        }
+        HostCall::References { path, position, include_declaration } => {
+            let position = LinePosition { line: position.line, character: position.character };
+            let include_declaration = Some(include_declaration);
+            let params = LocationParams { uri: uri(&path), position, include_declaration };
+            locations(outgoing.request(GET_REFERENCES, &params, deadline)).await
+        }
+        HostCall::ReadText { .. }
+        | HostCall::ReadBytes { .. }
+        | HostCall::WriteText { .. }
+        | HostCall::Stat { .. }
+        | HostCall::Glob { .. }
+        | HostCall::Terminal(_) => Err(Failure::user("This editor cannot do that.")),
+    }
+}
+
+fn uri(path: &Path) -> String {
+    format!("file://{}", path.display())
+}
+
+async fn diagnostics(
+    outgoing: &Outgoing,
+    path: Option<&Path>,
+    deadline: Duration,
+) -> Result<HostReply, Failure> {
+    let request = outgoing.request(GET_DIAGNOSTICS, &DiagnosticsParams { uri: path.map(uri) }, deadline);
+    let result: DiagnosticsResult = request
+        .decode()
+        .await
+        .map_err(|error| Failure::user(format!("The editor gave no answer: {error}.")))?;
+    match result.diagnostics {
+        Some(list) => Ok(HostReply::Diagnostics(list.into_iter().map(from_wire::diagnostic).collect())),
+        None => Err(Failure::user(result.message.unwrap_or_else(|| "The editor has no diagnostics.".into()))),
+    }
+}
+
+async fn locations(request: rpc::Request) -> Result<HostReply, Failure> {
+    let result: LocationsResult = request
+        .decode()
+        .await
+        .map_err(|error| Failure::user(format!("The editor gave no answer: {error}. Use grep instead.")))?;
+    let ranges = result.locations.unwrap_or_default().into_iter().map(|location| domain::host::SourceRange {
+        path: from_wire::path(&location.uri),
+        start: from_wire::position(location.range.start),
+        end: from_wire::position(location.range.end),
+    });
+    Ok(HostReply::Locations(ranges.collect()))
+}
+
+/// Sends a question of the model to the editor; its answer goes to the engine.
+pub(crate) fn ask_user(server: &mut Server, session: &SessionId, ask: &Ask) {
+    let AskKind::Question { text, options, freeform } = &ask.kind else { return };
+    let Some(commands) = server.engine.commands() else { return };
+    let options = options.iter().map(|choice| QuestionOption {
+        label: choice.label.clone(),
+        description: choice.description.clone(),
+    });
+    let params = QuestionParams {
+        chat_id: server.chat_key(session),
+        question: text.clone(),
+        options: options.collect(),
+        allow_freeform: *freeform,
+        tool_call_id: ask.item.map(|item| item.to_string()),
+    };
+    let request = server.outgoing().request(ASK_QUESTION, &params, QUESTION_TIMEOUT);
+    let (session, ask) = (session.clone(), ask.id);
+    tokio::spawn(async move {
+        let answer = match request.decode::<QuestionResult>().await {
+            Ok(QuestionResult { answer: Some(text), cancelled }) if cancelled != Some(true) => {
+                Answer::Text { text }
+            }
+            _ => Answer::Cancelled,
+        };
+        let _ = commands.send(Command::Answer { session, ask, answer }).await;
+    });
+}

@@ -1,0 +1,224 @@
+//! Stored chats: the list, opening one, a fork of one, dropping messages, deleting.
+//!
+//! Invariant: the contents that a request causes are sent before its response; Emacs drops contents that come later.
+
+use std::sync::Arc;
+
+use domain::command::SessionInfo;
+use domain::store::{ListFilter, SessionSummary};
+use domain::{Command, Failure, FailureKind, ItemId, Recorded, SessionId};
+use rpc::Fault;
+
+use crate::catalog;
+use crate::reply::Reply;
+use crate::serve::Server;
+use crate::settings::respond_or_show;
+use crate::wire::Empty;
+use crate::wire::notifications::{Cleared, Deleted, Opened, ShowMessage};
+use crate::wire::requests::{
+    ChatParams, ChatSelection, ChatSummary, Clear, ClearParams, Delete, Fork, ForkParams, List, ListParams,
+    ListResult, Method, Open, OpenResult, Rollback, RollbackParams,
+};
+
+pub(crate) async fn list(server: &mut Server, params: ListParams, reply: Reply<List>) {
+    let limit = params.limit.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
+    let filter = ListFilter { limit, ..ListFilter::default() };
+    server
+        .engine
+        .call(
+            |reply| Command::List { filter, reply },
+            |server, found| {
+                let chats = found.map(|found| found.into_iter().map(summary).collect());
+                server.respond(reply, chats.map(|chats| ListResult { chats }));
+            },
+        )
+        .await;
+}
+
+fn summary(session: SessionSummary) -> ChatSummary {
+    ChatSummary {
+        id: session.id.to_string(),
+        title: session.title,
+        status: "idle",
+        message_count: session.message_count,
+        model: session.model,
+        created_at: session.created_at,
+        updated_at: session.updated_at,
+    }
+}
+
+pub(crate) async fn open(server: &mut Server, params: ChatParams, reply: Reply<Open>) {
+    let Some(chat_id) = params.chat_id else { return reply.missing("chatId") };
+    let Some(session) = server.session_of(Some(&chat_id)) else {
+        let unknown = OpenResult { found: false, chat_id, title: None, selection: None };
+        return server.respond(reply, Ok(unknown));
+    };
+    server
+        .engine
+        .call(
+            |reply| Command::Load { session, servers: Vec::new(), reply },
+            move |server, info| match info {
+                Ok(info) => show_opened(server, info, reply),
+                Err(failure) if failure.kind == FailureKind::User => {
+                    let unknown = OpenResult { found: false, chat_id, title: None, selection: None };
+                    server.respond(reply, Ok(unknown));
+                }
+                Err(failure) => server.respond(reply, Err(failure)),
+            },
+        )
+        .await;
+}
+
+/// A new chat with the history of another one, also of one that another process writes.
+pub(crate) async fn fork(server: &mut Server, params: ForkParams, reply: Reply<Fork>) {
+    let Some(session) = server.session_of(params.chat_id.as_ref()) else { return reply.missing("chatId") };
+    let until = params.content_id.as_deref().and_then(ItemId::parse);
+    server
+        .engine
+        .call(
+            |reply| Command::Fork { session, until, reply },
+            move |server, info| match info {
+                Ok(info) => show_opened(server, info, reply),
+                Err(failure) => server.respond(reply, Err(failure)),
+            },
+        )
+        .await;
+}
+
+/// Cleared, opened, the contents, and then the response.
+fn show_opened<M: Method<Result = OpenResult> + 'static>(
+    server: &mut Server,
+    info: SessionInfo,
+    reply: Reply<M>,
+) {
+    let session = info.id.clone();
+    read_facts(server, &session, move |server, facts| {
+        let facts = match facts {
+            Ok(facts) => facts,
+            Err(failure) => return server.respond(reply, Err(failure)),
+        };
+        let (chat_id, title) = (server.chat_key(&info.id), info.settings.title.clone().unwrap_or_default());
+        server.notify(&Cleared { chat_id: chat_id.clone(), messages: true });
+        server.notify(&Opened { chat_id: chat_id.clone(), title: title.clone() });
+        server.replay(&info.id, facts);
+        server.set_model(&info.id, info.settings.model.as_deref());
+        let selection = Some(selection(server, &info));
+        server.respond(reply, Ok(OpenResult { found: true, chat_id, title: Some(title), selection }));
+    });
+}
+
+fn selection(server: &Server, info: &SessionInfo) -> ChatSelection {
+    let settings = &info.settings;
+    let model = server.model_of(&info.id);
+    ChatSelection {
+        agent: catalog::agent_name(settings.behavior.as_deref().unwrap_or("agent")).to_owned(),
+        variant: settings.variant.clone(),
+        variants: catalog::variants(&server.catalog, &model),
+        trust: settings.trust.unwrap_or(false),
+        model: Some(model).filter(|model| !model.is_empty()),
+    }
+}
+
+fn read_facts(
+    server: &mut Server,
+    session: &SessionId,
+    then: impl FnOnce(&mut Server, Result<Vec<Arc<Recorded>>, Failure>) + Send + 'static,
+) {
+    let Some(commands) = server.engine.commands() else { return };
+    let session = session.clone();
+    server.engine.later(async move { domain::replay::read(&commands, &session).await }, then);
+}
+
+/// The client clears the chat and gets the contents that are left; `then` runs after them.
+pub(crate) fn show_again(
+    server: &mut Server,
+    session: SessionId,
+    then: impl FnOnce(&mut Server, Result<(), Failure>) + Send + 'static,
+) {
+    // Events until then are part of the facts that are read now.
+    server.pause(&session);
+    let shown = session.clone();
+    read_facts(server, &session, move |server, facts| {
+        let done = facts.map(|facts| {
+            let chat_id = server.chat_key(&shown);
+            server.notify(&Cleared { chat_id, messages: true });
+            server.replay(&shown, facts);
+        });
+        then(server, done);
+    });
+}
+
+pub(crate) async fn clear(server: &mut Server, params: ClearParams, reply: Reply<Clear>) {
+    let Some(session) = server.session_of(params.chat_id.as_ref()) else { return reply.missing("chatId") };
+    if params.messages == Some(false) {
+        return server.respond(reply, Ok(Empty {}));
+    }
+    drop_messages(server, session, None, reply).await;
+}
+
+pub(crate) async fn rollback(server: &mut Server, params: RollbackParams, reply: Reply<Rollback>) {
+    let Some(session) = server.session_of(params.chat_id.as_ref()) else { return reply.missing("chatId") };
+    let Some(from) = params.content_id.as_deref().and_then(ItemId::parse) else {
+        return reply.refuse(Fault::new(Fault::INVALID_PARAMS, "contentId is not one of this chat's."));
+    };
+    let include = params.include.unwrap_or_default();
+    let asks_for = |what: &str| include.iter().any(|it| it == what);
+    if asks_for("tools") && !asks_for("messages") {
+        let sentence = "File changes cannot be undone yet, and the messages were kept as asked. \
+                        Undo the changes with version control, or roll back the messages.";
+        return reply.refuse(Fault::new(Fault::INVALID_PARAMS, sentence));
+    }
+    if asks_for("tools") {
+        let message =
+            "The messages are rolled back. File changes cannot be undone yet: the files stay as they are.";
+        server.notify(&ShowMessage { kind: "warning", message: message.to_owned() });
+    }
+    drop_messages(server, session, Some(from), reply).await;
+}
+
+/// First the notifications, then the response.
+async fn drop_messages<M: Method<Result = Empty> + 'static>(
+    server: &mut Server,
+    session: SessionId,
+    from: Option<ItemId>,
+    reply: Reply<M>,
+) {
+    let shown = session.clone();
+    server
+        .engine
+        .call(
+            |reply| Command::Rollback { session, from, reply },
+            move |server, done| match done {
+                Ok(()) => show_again(server, shown, |server, done| {
+                    server.respond(reply, done.map(|()| Empty {}));
+                }),
+                Err(failure) => server.respond(reply, Err(failure)),
+            },
+        )
+        .await;
+}
+
+pub(crate) async fn delete(server: &mut Server, params: ChatParams, reply: Reply<Delete>) {
+    let Some(session) = server.session_of(params.chat_id.as_ref()) else {
+        return server.respond(reply, Ok(Empty {}));
+    };
+    let deleted = session.clone();
+    server
+        .engine
+        .call(
+            |reply| Command::Delete { session, reply },
+            move |server, done| {
+                // A chat that does not exist counts as deleted.
+                if let Err(failure) = done
+                    && failure.kind != FailureKind::User
+                {
+                    return respond_or_show(server, reply, Err::<(), _>(failure));
+                }
+                let chat_id = server.chat_key(&deleted);
+                server.remove_session(&deleted);
+                server.notify(&Deleted { chat_id });
+                server.respond(reply, Ok(Empty {}));
+            },
+        )
+        .await;
+}

@@ -1,0 +1,195 @@
+//! The contents of `chat/contentReceived`.
+//!
+//! Knows no event. Invariant: a content carries what the protocol's page names; members that only some clients read
+//! are marked with the client.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::ChatId;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ContentReceived<'a> {
+    pub chat_id: ChatId<'a>,
+    pub role: Role,
+    pub content: Content<'a>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Role {
+    User,
+    System,
+    Assistant,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(crate) enum Content<'a> {
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content_id: Option<String>,
+    },
+    Image {
+        media_type: &'a str,
+        base64: &'a str,
+    },
+    Progress {
+        state: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<Cow<'a, str>>,
+    },
+    Usage(Usage),
+    ReasonStarted {
+        id: String,
+    },
+    ReasonText {
+        id: String,
+        text: Cow<'a, str>,
+    },
+    ReasonFinished {
+        id: String,
+        total_time_ms: u64,
+    },
+    Url {
+        title: &'a str,
+        url: &'a str,
+    },
+    Metadata {
+        title: Cow<'a, str>,
+    },
+    ToolCallPrepare {
+        #[serde(flatten)]
+        call: CallHead<'a>,
+        arguments_text: Cow<'a, str>,
+    },
+    ToolCallRun {
+        #[serde(flatten)]
+        call: CallHead<'a>,
+        arguments: Cow<'a, Value>,
+        manual_approval: bool,
+    },
+    ToolCallRunning {
+        #[serde(flatten)]
+        call: CallHead<'a>,
+        arguments: Cow<'a, Value>,
+    },
+    ToolCalled {
+        #[serde(flatten)]
+        call: CallHead<'a>,
+        arguments: Cow<'a, Value>,
+        error: bool,
+        outputs: Vec<CallOutput<'a>>,
+        total_time_ms: u64,
+    },
+    ToolCallRejected {
+        #[serde(flatten)]
+        call: CallHead<'a>,
+        arguments: Cow<'a, Value>,
+        reason: &'static str,
+    },
+}
+
+/// The members of every content about a tool call.
+#[derive(Debug, Serialize)]
+pub(crate) struct CallHead<'a> {
+    pub id: String,
+    pub name: Cow<'a, str>,
+    pub server: Cow<'a, str>,
+    pub origin: &'static str,
+    pub summary: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<CallDetails<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(crate) enum CallDetails<'a> {
+    FileChange {
+        path: Cow<'a, str>,
+        diff: &'a str,
+        lines_added: u32,
+        lines_removed: u32,
+    },
+    ShellCommand {
+        commands: Vec<ShellCommand<'a>>,
+        /// Empty; eca-nvim of 2025 reads it of every kind of details.
+        diff: &'static str,
+    },
+    Task {
+        tasks: Vec<TaskItem<'a>>,
+        in_progress_task_ids: Vec<usize>,
+        summary: TaskCounts,
+    },
+    JsonOutputs {
+        jsons: &'a [String],
+    },
+    Subagent {
+        subagent_chat_id: &'a str,
+        agent_name: &'a str,
+        model: &'a str,
+        step: u32,
+        max_steps: u32,
+    },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ShellCommand<'a> {
+    pub command: &'a str,
+    pub args: Vec<&'a str>,
+    pub approval_key: &'a str,
+    pub remembered: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TaskItem<'a> {
+    pub id: usize,
+    pub subject: &'a str,
+    pub description: &'static str,
+    pub status: &'static str,
+    pub priority: &'a str,
+    pub is_blocked: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TaskCounts {
+    pub done: usize,
+    pub in_progress: usize,
+    pub pending: usize,
+    pub total: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct CallOutput<'a> {
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub text: Cow<'a, str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Usage {
+    pub session_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_message_cost: Option<String>,
+    /// Emacs reads this name, the web view the one above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_cost: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_cost: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<TokenLimits>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct TokenLimits {
+    pub context: u64,
+    pub output: u64,
+}

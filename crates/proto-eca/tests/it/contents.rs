@@ -1,0 +1,146 @@
+//! The contents that a client gets of a turn.
+
+use domain::command::SessionSettings;
+use domain::event::{Channel, EventBody};
+use domain::item::{ItemKind, Part};
+use domain::tool_call::{Details, ShellPart, ToolCall};
+use domain::{Answer, Ask, AskId, AskKind, Fact, ItemId, Outcome, ToolState};
+use serde_json::{Value, json};
+use testkit::fake_engine::item;
+
+use crate::client::{Client, tool_call};
+
+fn kinds(contents: &[Value]) -> Vec<&str> {
+    contents.iter().map(|it| it["type"].as_str().unwrap()).collect()
+}
+
+fn call(call: ToolCall) -> ItemKind {
+    ItemKind::ToolCall(Box::new(call))
+}
+
+#[tokio::test]
+async fn arguments_that_come_whole_make_one_prepare_with_a_summary() {
+    let (mut client, engine, session, turn) = Client::in_turn().await;
+    let preparing = tool_call("read_file", ToolState::Preparing);
+    engine.fact(&session, Fact::ItemStarted { item: item(2, turn, call(preparing)) });
+    engine.delta(&session, 2, Channel::ToolInput, 0, "{\"path\":\"a\"}");
+    let mut running = tool_call("read_file", ToolState::Running);
+    running.input_text = "{\"path\":\"a\"}".into();
+    running.input = Some(json!({"path": "a"}));
+    running.summary = "Reading a".into();
+    engine.fact(&session, Fact::ItemChanged { item: item(2, turn, call(running.clone())) });
+    let mut done = running;
+    done.state = ToolState::Done;
+    done.result = vec![Part::text("x")];
+    engine.fact(&session, Fact::ItemEnded { item: item(2, turn, call(done)) });
+    engine.end(&session, turn, Outcome::Done);
+    let contents = client.contents().await;
+    assert_eq!(
+        kinds(&contents),
+        ["toolCallPrepare", "toolCallRun", "toolCallRunning", "toolCalled", "progress"]
+    );
+    assert_eq!(contents[0]["argumentsText"], "{\"path\":\"a\"}");
+    assert_eq!(contents[0]["summary"], "Preparing read_file");
+    assert_eq!(contents[1]["summary"], "Reading a");
+    // A client shows no time for 0.
+    assert_eq!(contents[3]["totalTimeMs"], 1);
+}
+
+#[tokio::test]
+async fn arguments_that_stream_are_prepared_piece_by_piece() {
+    let (mut client, engine, session, turn) = Client::in_turn().await;
+    let preparing = tool_call("grep", ToolState::Preparing);
+    engine.fact(&session, Fact::ItemStarted { item: item(2, turn, call(preparing)) });
+    engine.delta(&session, 2, Channel::ToolInput, 0, "{\"a\":");
+    engine.delta(&session, 2, Channel::ToolInput, 5, "1}");
+    let mut rejected = tool_call("grep", ToolState::Stopped { unknown: false });
+    rejected.input_text = "{\"a\":1}".into();
+    engine.fact(&session, Fact::ItemEnded { item: item(2, turn, call(rejected)) });
+    // A call without arguments is prepared too.
+    let plain = tool_call("task", ToolState::Done);
+    engine.fact(&session, Fact::ItemEnded { item: item(3, turn, call(plain)) });
+    engine.end(&session, turn, Outcome::Done);
+    let contents = client.contents().await;
+    let of = |id: &str| -> Vec<(&str, &str)> {
+        let own = contents.iter().filter(|it| it["id"] == id);
+        own.map(|it| (it["type"].as_str().unwrap(), it["argumentsText"].as_str().unwrap_or("-"))).collect()
+    };
+    let prepared: String =
+        of("item-2").iter().filter(|it| it.0 == "toolCallPrepare").map(|it| it.1).collect();
+    assert_eq!(prepared, "{\"a\":1}");
+    assert_eq!(of("item-2").last(), Some(&("toolCallRejected", "-")));
+    assert_eq!(
+        of("item-3"),
+        [("toolCallPrepare", ""), ("toolCallRun", "-"), ("toolCallRunning", "-"), ("toolCalled", "-")]
+    );
+}
+
+#[tokio::test]
+async fn a_shell_line_names_its_commands() {
+    let (mut client, engine, session, turn) = Client::in_turn().await;
+    let mut shell = tool_call("shell_command", ToolState::Running);
+    let part = |key: &str, remembered| ShellPart { key: key.into(), remembered };
+    shell.details = Some(Details::Shell { commands: vec![part("git push", false), part("ls", true)] });
+    engine.fact(&session, Fact::ItemStarted { item: item(2, turn, call(shell)) });
+    engine.end(&session, turn, Outcome::Stopped);
+    let contents = client.contents().await;
+    let run = contents.iter().find(|it| it["type"] == "toolCallRun").unwrap();
+    assert_eq!(
+        run["details"],
+        json!({"type": "shellCommand", "diff": "", "commands": [
+            {"command": "git", "args": ["push"], "approvalKey": "git push", "remembered": false},
+            {"command": "ls", "args": [], "approvalKey": "ls", "remembered": true},
+        ]})
+    );
+}
+
+#[tokio::test]
+async fn a_pending_approval_is_the_status_until_it_is_settled() {
+    let (mut client, engine, session, turn) = Client::in_turn().await;
+    engine.event(Some(&session), EventBody::Progress { text: "Generating".into() });
+    let kind = AskKind::Approval { reason: "r".into(), keys: Vec::new() };
+    let ask = Ask { id: AskId(1), turn, item: Some(ItemId(2)), kind };
+    engine.fact(&session, Fact::AskRaised { ask });
+    let mut waiting = tool_call("write_file", ToolState::Waiting { ask: AskId(1) });
+    waiting.manual_approval = true;
+    engine.fact(&session, Fact::ItemChanged { item: item(2, turn, call(waiting)) });
+    let messages = client.until(|it| it["params"]["content"]["type"] == "toolCallRun").await;
+    let progress = messages.iter().rfind(|it| it["params"]["content"]["type"] == "progress").unwrap();
+    assert_eq!(progress["params"]["content"]["text"], "Waiting for approval");
+    engine.fact(&session, Fact::AskSettled { id: AskId(1), answer: Answer::Allow { remember: false } });
+    engine.event(Some(&session), EventBody::Progress { text: "Calling tool".into() });
+    client.until(|it| it["params"]["content"]["text"] == "Calling tool").await;
+}
+
+#[tokio::test]
+async fn images_of_tools_are_contents_of_their_own() {
+    let (mut client, engine, session, turn) = Client::in_turn().await;
+    let mut shot = tool_call("screenshot", ToolState::Done);
+    shot.result = vec![Part::text("done"), Part::Image { mime: "image/png".into(), data: "AAAA".into() }];
+    engine.fact(&session, Fact::ItemEnded { item: item(2, turn, call(shot)) });
+    engine.end(&session, turn, Outcome::Done);
+    let contents = client.contents().await;
+    let called = contents.iter().position(|it| it["type"] == "toolCalled").unwrap();
+    assert_eq!(contents[called + 1], json!({"type": "image", "mediaType": "image/png", "base64": "AAAA"}));
+    assert_eq!(contents[called]["outputs"][1]["text"], "(an image, image/png)");
+}
+
+#[tokio::test]
+async fn the_title_never_precedes_the_users_text() {
+    let (mut client, mut engine) = Client::start().await;
+    client.call("chat/prompt", json!({"chatId": "c", "message": "Hello"})).await;
+    engine.next().await;
+    let (session, turn, _) = engine.prompt().await;
+    let title = |title: &str| Fact::SessionChanged {
+        change: SessionSettings { title: Some(title.into()), ..SessionSettings::default() },
+    };
+    engine.fact(&session, title("Early"));
+    engine.begin(&session, turn, 1, "Hello");
+    engine.fact(&session, title("Late"));
+    engine.end(&session, turn, Outcome::Done);
+    let contents = client.contents().await;
+    let place = |fits: &dyn Fn(&Value) -> bool| contents.iter().position(fits).unwrap();
+    let user = place(&|it| it["text"] == "Hello\n");
+    assert!(user < place(&|it| it["title"] == "Early"), "{contents:#?}");
+    assert!(place(&|it| it["title"] == "Early") < place(&|it| it["title"] == "Late"));
+}

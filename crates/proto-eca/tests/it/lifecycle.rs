@@ -1,0 +1,105 @@
+//! The beginning of a connection, and the lists beside chats.
+
+use domain::command::Catalog;
+use domain::event::{CatalogKind, EventBody};
+use domain::tool::{ServerAction, ServerStatus, ToolServer};
+use domain::tool_call::Origin;
+use serde_json::{Value, json};
+use testkit::{FakeEngine, Seen};
+
+use crate::client::{Client, catalog, frame};
+
+#[tokio::test]
+async fn two_messages_in_one_write_keep_their_meaning() {
+    let engine = FakeEngine::start(catalog());
+    let mut client = Client::connect(&engine);
+    let mut bytes = frame(&json!({"jsonrpc": "2.0", "id": 900, "method": "initialize", "params": {}}));
+    bytes.extend(frame(&json!({"jsonrpc": "2.0", "method": "initialized", "params": {}})));
+    client.send_bytes(&bytes).await;
+    let messages = client.until(|it| it["method"] == "config/updated").await;
+    assert_eq!(messages[0]["id"], 900, "the response comes first: {messages:#?}");
+    assert_eq!(messages[0]["result"]["chatWelcomeMessage"], "Welcome");
+    let chat = &messages.last().unwrap()["params"]["chat"];
+    assert_eq!(chat["models"], json!(["a/plain", "myProvider/deep"]));
+    assert_eq!(chat["behaviors"], json!(["agent", "plan"]));
+    assert_eq!(chat["agents"], json!(["code", "plan"]));
+}
+
+#[tokio::test]
+async fn the_selected_model_is_one_of_the_list() {
+    let engine = FakeEngine::start(Catalog { default_model: Some("local/later".into()), ..catalog() });
+    let mut client = Client::connect(&engine);
+    client.request("initialize", json!({})).await;
+    client.notify("initialized", Value::Null).await;
+    let first = client.until(|it| it["method"] == "config/updated").await.pop().unwrap();
+    assert!(first["params"]["chat"].get("selectModel").is_none(), "{first}");
+    let mut found = catalog();
+    found.models[0].id = "local/later".into();
+    found.default_model = Some("local/later".into());
+    engine.set_catalog(found);
+    engine.event(None, EventBody::Catalog(CatalogKind::Models));
+    let second = client.until(|it| it["method"] == "config/updated").await.pop().unwrap();
+    assert_eq!(second["params"]["chat"]["selectModel"], "local/later");
+    // The user may have chosen another one since.
+    engine.event(None, EventBody::Catalog(CatalogKind::Models));
+    let third = client.until(|it| it["method"] == "config/updated").await.pop().unwrap();
+    assert!(third["params"]["chat"].get("selectModel").is_none(), "{third}");
+}
+
+fn tool_server(name: &str, status: ServerStatus) -> ToolServer {
+    ToolServer {
+        name: name.into(),
+        origin: Origin::Mcp,
+        status,
+        command: "run".into(),
+        args: Vec::new(),
+        url: None,
+        error: None,
+        tools: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn only_servers_that_changed_are_sent_again() {
+    let engine = FakeEngine::start(catalog());
+    let set = |servers: &[(&str, ServerStatus)]| {
+        engine.set_servers(servers.iter().map(|(name, status)| tool_server(name, *status)).collect());
+    };
+    set(&[("one", ServerStatus::Running), ("two", ServerStatus::Starting)]);
+    let mut client = Client::connect(&engine);
+    client.request("initialize", json!({})).await;
+    client.notify("initialized", Value::Null).await;
+    client.until(|it| it["params"]["name"] == "two").await;
+    set(&[("one", ServerStatus::Running), ("two", ServerStatus::Running)]);
+    engine.event(None, EventBody::Catalog(CatalogKind::ToolServers));
+    let messages = client.until(|it| it["method"] == "tool/serverUpdated").await;
+    let names: Vec<&Value> = messages.iter().map(|it| &it["params"]["name"]).collect();
+    assert_eq!(names, ["two"]);
+    set(&[("one", ServerStatus::Running)]);
+    engine.event(None, EventBody::Catalog(CatalogKind::ToolServers));
+    let removed = client.until(|it| it["method"] == "tool/serverRemoved").await;
+    assert_eq!(removed.last().unwrap()["params"], json!({"name": "two"}));
+    assert_eq!(removed.len(), 1, "{removed:#?}");
+}
+
+#[tokio::test]
+async fn both_spellings_of_a_name_are_found() {
+    let (mut client, mut engine) = Client::start().await;
+    engine.set_servers(vec![tool_server("test-mcp", ServerStatus::Running)]);
+    engine.event(None, EventBody::Catalog(CatalogKind::ToolServers));
+    client.until(|it| it["params"]["name"] == "test-mcp").await;
+    client.request("mcp/stopServer", json!({"name": "testMcp"})).await;
+    assert_eq!(
+        engine.next().await,
+        Seen::ServerAction { name: "test-mcp".into(), action: ServerAction::Stop }
+    );
+    client.notify("chat/selectedModelChanged", json!({"model": "my-provider/deep", "variant": "high"})).await;
+    let Seen::Configure { change, .. } = engine.next().await else { panic!("a setting changes") };
+    assert_eq!(change.model.as_deref(), Some("myProvider/deep"));
+    let update = client.until(|it| it["method"] == "config/updated").await.pop().unwrap();
+    assert_eq!(update["params"]["chat"], json!({"variants": ["low", "high"], "selectVariant": "high"}));
+    client.call("chat/prompt", json!({"chatId": "c", "message": "x", "model": "my-provider/deep"})).await;
+    engine.next().await;
+    let (_, _, prompt) = engine.prompt().await;
+    assert_eq!(prompt.change.model.as_deref(), Some("myProvider/deep"));
+}

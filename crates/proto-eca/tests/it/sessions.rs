@@ -1,0 +1,147 @@
+//! Chats: their ids, opening them, dropping their messages.
+
+use domain::command::SessionSettings;
+use domain::item::ItemKind;
+use domain::{Fact, ItemId, Outcome, SessionId, TurnId};
+use serde_json::{Value, json};
+use testkit::fake_engine::item;
+use testkit::{FakeEngine, Seen};
+
+use crate::client::Client;
+
+/// A stored chat with two questions and answers; the questions are items 1 and 3.
+fn store(engine: &FakeEngine, id: &str, settings: SessionSettings) -> SessionId {
+    let session = SessionId::new(id);
+    let user = |id, turn, text: &str| Fact::ItemEnded {
+        item: item(id, TurnId(turn), ItemKind::UserMessage { text: text.into(), parts: Vec::new() }),
+    };
+    let said = |id, turn, text: &str| Fact::ItemEnded {
+        item: item(
+            id,
+            TurnId(turn),
+            ItemKind::AgentMessage { text: text.into(), interrupted: false, provider: None },
+        ),
+    };
+    let started = |turn| Fact::TurnStarted { turn: TurnId(turn), model: "a/plain".into() };
+    let ended = |turn| Fact::TurnEnded { turn: TurnId(turn), outcome: Outcome::Done };
+    let facts = vec![
+        started(1),
+        user(1, 1, "First"),
+        said(2, 1, "One"),
+        ended(1),
+        started(2),
+        user(3, 2, "Second"),
+        said(4, 2, "Two"),
+        ended(2),
+    ];
+    engine.store(&session, settings, "/w", facts);
+    session
+}
+
+fn is_response(id: u64) -> impl Fn(&Value) -> bool {
+    move |it| it["id"] == json!(id) && it.get("method").is_none()
+}
+
+fn texts(messages: &[Value]) -> Vec<&str> {
+    messages.iter().filter_map(|it| it["params"]["content"]["text"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_rollback_sends_its_contents_before_its_response() {
+    let (mut client, mut engine) = Client::start().await;
+    store(&engine, "c", SessionSettings::default());
+    client.request("chat/open", json!({"chatId": "c"})).await;
+    engine.next().await;
+    client.until(|it| it["params"]["content"]["text"] == "Two").await;
+    let params = json!({"chatId": "c", "contentId": "item-3", "include": ["messages"]});
+    let id = client.call("chat/rollback", params).await;
+    let messages = client.until(is_response(id)).await;
+    assert_eq!(engine.next().await, Seen::Rollback { session: SessionId::new("c"), from: Some(ItemId(3)) });
+    let cleared = messages.iter().position(|it| it["method"] == "chat/cleared").unwrap();
+    assert_eq!(texts(&messages[cleared..]), ["First\n", "One"]);
+    assert!(messages.last().unwrap().get("error").is_none());
+    // And not a second time.
+    let id = client.call("chat/clear", json!({"chatId": "c", "messages": true})).await;
+    let messages = client.until(is_response(id)).await;
+    let cleared: Vec<&Value> = messages.iter().filter(|it| it["method"] == "chat/cleared").collect();
+    assert_eq!(cleared.len(), 1, "{messages:#?}");
+    assert_eq!(texts(&messages), Vec::<&str>::new());
+}
+
+#[tokio::test]
+async fn a_rollback_does_what_include_asks_for() {
+    let (mut client, mut engine) = Client::start().await;
+    store(&engine, "c", SessionSettings::default());
+    client.request("chat/open", json!({"chatId": "c"})).await;
+    engine.next().await;
+    let rollback = |include: Value| json!({"chatId": "c", "contentId": "item-3", "include": include});
+    let refused = client.response("chat/rollback", rollback(json!(["tools"]))).await;
+    let sentence = refused["error"]["message"].as_str().unwrap();
+    assert!(sentence.contains("cannot be undone yet"), "{sentence}");
+    let id = client.call("chat/rollback", rollback(json!(["messages", "tools"]))).await;
+    let messages = client.until(is_response(id)).await;
+    let warned = messages.iter().find(|it| it["method"] == "$/showMessage").unwrap();
+    assert!(warned["params"]["message"].as_str().unwrap().contains("the files stay as they are"));
+    // The first request reached no chat.
+    assert!(matches!(engine.next().await, Seen::Rollback { .. }));
+}
+
+#[tokio::test]
+async fn a_number_names_a_chat_of_this_connection_only() {
+    let (mut client, mut engine) = Client::start().await;
+    store(&engine, "1", SessionSettings::default());
+    let id = client.call("chat/prompt", json!({"chatId": 1, "message": "Hello"})).await;
+    let Seen::Open { session, .. } = engine.next().await else { panic!("a chat is opened") };
+    assert_ne!(session.as_str(), "1", "a stored chat is not meant");
+    let (_, turn, _) = engine.prompt().await;
+    engine.begin(&session, turn, 1, "Hello");
+    engine.say(&session, turn, 2, "Hi");
+    engine.end(&session, turn, Outcome::Done);
+    let messages = client.until(|it| it["params"]["content"]["state"] == "finished").await;
+    let response = messages.iter().find(|it| is_response(id)(it)).unwrap();
+    assert_eq!(response["result"]["chatId"], 1);
+    let contents = messages.iter().filter(|it| it["method"] == "chat/contentReceived");
+    assert!(contents.clone().count() > 1 && contents.clone().all(|it| it["params"]["chatId"] == 1));
+    // The second prompt continues the same chat.
+    client.call("chat/prompt", json!({"chatId": 1, "message": "Again"})).await;
+    let (again, _, _) = engine.prompt().await;
+    assert_eq!(again, session);
+    // An unknown number is no chat.
+    let opened = client.request("chat/open", json!({"chatId": 7})).await;
+    assert_eq!(opened, json!({"found": false, "chatId": 7}));
+    client.notify("chat/promptStop", json!({"chatId": 1})).await;
+    assert_eq!(engine.next().await, Seen::Cancel { session });
+}
+
+#[tokio::test]
+async fn an_opened_chat_names_its_model_and_variants_even_when_there_are_none() {
+    let (mut client, engine) = Client::start().await;
+    let settings = |model: &str, variant: Option<&str>| SessionSettings {
+        model: Some(model.into()),
+        variant: variant.map(str::to_owned),
+        ..SessionSettings::default()
+    };
+    store(&engine, "plain", settings("a/plain", None));
+    store(&engine, "deep", settings("myProvider/deep", Some("high")));
+    let plain = client.request("chat/open", json!({"chatId": "plain"})).await;
+    assert_eq!(
+        plain["selection"],
+        json!({"model": "a/plain", "agent": "code", "variant": null, "variants": [], "trust": false})
+    );
+    let deep = client.request("chat/open", json!({"chatId": "deep"})).await;
+    assert_eq!(deep["selection"]["variant"], "high");
+    assert_eq!(deep["selection"]["variants"], json!(["low", "high"]));
+}
+
+#[tokio::test]
+async fn the_response_to_a_slash_command_names_the_model() {
+    let (mut client, mut engine) = Client::start().await;
+    engine.set_accepted_model("");
+    let answered = client.request("chat/prompt", json!({"chatId": "c", "message": "/costs"})).await;
+    assert_eq!(answered, json!({"chatId": "c", "model": "a/plain", "status": "prompting"}));
+    engine.next().await;
+    engine.prompt().await;
+    let params = json!({"chatId": "c", "message": "/costs", "model": "myProvider/deep"});
+    let answered = client.request("chat/prompt", params).await;
+    assert_eq!(answered["model"], "myProvider/deep");
+}
