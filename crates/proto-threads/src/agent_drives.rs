@@ -19,6 +19,8 @@ use crate::wire::{self, Message, MessageChunk, Role, ThreadEntry, method};
 
 /// How long a client may take for one of its methods.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the next chunk of an entry that grows may take.
+const GROWTH_TIME: Duration = Duration::from_millis(300);
 /// The most of a user's message that is gathered.
 const MESSAGE_LIMIT: usize = 4 << 20;
 
@@ -35,6 +37,8 @@ pub(crate) struct ClientThread {
     silent: bool,
     /// Messages that are complete.
     ready: VecDeque<String>,
+    /// The client was seen to stream text before it is in an entry: an entry with the text is a complete message.
+    adds_whole_messages: bool,
     /// The client's entries, as last seen.
     entries: Vec<ThreadEntry>,
     session: Option<SessionId>,
@@ -125,10 +129,34 @@ fn request_entries(server: &mut Server, thread_id: &str) {
                 return;
             }
         }
-        if thread.shows_message() {
+        let (shown, now) = (thread.shown_part(), thread.chunks);
+        thread.adds_whole_messages |= shown == ShownPart::Nothing && !thread.message.is_empty();
+        if shown == ShownPart::All && thread.adds_whole_messages {
             complete(server, &params.thread_id);
-        } else if thread.chunks != chunks {
+        } else if shown == ShownPart::All {
+            complete_unless_it_grows(server, params.thread_id, now);
+        } else if now != chunks {
             request_entries(server, &params.thread_id);
+        }
+    });
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ShownPart {
+    Nothing,
+    Beginning,
+    All,
+}
+
+/// Some clients extend their entry with every chunk: the message counts as complete when no chunk follows.
+fn complete_unless_it_grows(server: &mut Server, thread_id: String, chunks: u64) {
+    let wait = GROWTH_TIME.min(server.options.quiet);
+    server.engine.later(tokio::time::sleep(wait), move |server, ()| {
+        let Some(thread) = server.client_threads.get(&thread_id) else { return };
+        if thread.chunks == chunks && !thread.message.is_empty() {
+            complete(server, &thread_id);
+        } else if thread.chunks != chunks {
+            request_entries(server, &thread_id);
         }
     });
 }
@@ -143,11 +171,14 @@ impl ClientThread {
         self.session.as_ref() == Some(session)
     }
 
-    /// The last entry is the message that was streamed.
-    fn shows_message(&self) -> bool {
-        let last = self.entries.last();
-        matches!(last, Some(ThreadEntry::Message(message))
-            if message.role == Role::User && !self.message.is_empty() && message.whole() == self.message)
+    /// The part of the streamed message that the last entry shows.
+    fn shown_part(&self) -> ShownPart {
+        let Some(ThreadEntry::Message(last)) = self.entries.last() else { return ShownPart::Nothing };
+        let text = last.whole();
+        if last.role != Role::User || text.is_empty() || !self.message.starts_with(&text) {
+            return ShownPart::Nothing;
+        }
+        if text == self.message { ShownPart::All } else { ShownPart::Beginning }
     }
 
     /// The first words of the user in the client's thread.

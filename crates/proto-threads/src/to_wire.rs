@@ -10,7 +10,7 @@ use domain::event::{Channel, EventBody, Fact};
 use domain::item::{Item, ItemKind, Part};
 use domain::store::SessionSummary;
 use domain::tool_call::{Origin, ToolCall, ToolState};
-use domain::{Event, Failure, ItemId, Outcome, Recorded, TurnId};
+use domain::{Event, Failure, ItemId, Outcome, Recorded, TextCursor, TurnId};
 
 use crate::wire::{Message, Role, ThreadEntry, ThreadMetadata};
 
@@ -34,7 +34,7 @@ pub(crate) struct Projection {
     /// Turns that this connection began; others are not streamed.
     own: HashSet<TurnId>,
     turn: Option<TurnId>,
-    sent: HashMap<ItemId, usize>,
+    cursors: HashMap<ItemId, TextCursor>,
 }
 
 impl Projection {
@@ -87,10 +87,7 @@ impl Projection {
     /// `text` stands at byte `offset` of the item's text; sends what was not sent.
     fn append_text(&mut self, item: ItemId, offset: u64, text: &str) -> Option<Effect> {
         let turn = self.turn.filter(|turn| self.own.contains(turn))?;
-        let sent = self.sent.entry(item).or_default();
-        let skip = sent.checked_sub(usize::try_from(offset).ok()?)?;
-        let rest = text.get(skip..).filter(|rest| !rest.is_empty())?;
-        *sent += rest.len();
+        let rest = self.cursors.entry(item).or_default().advance(offset, text)?;
         Some(Effect::Text { turn, item, text: rest.to_owned() })
     }
 
@@ -101,7 +98,7 @@ impl Projection {
             out.extend(text.map(|text| Effect::Text { turn, item: ItemId(u64::MAX), text }));
         }
         self.turn = None;
-        self.sent.clear();
+        self.cursors.clear();
         out.push(Effect::Ended(
             turn,
             match outcome {

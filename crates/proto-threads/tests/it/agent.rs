@@ -77,6 +77,26 @@ async fn a_message_is_complete_when_the_clients_entries_show_it() {
     assert_eq!((prompt.text.as_str(), prompt.contexts.len()), ("Bye", 0));
 }
 
+/// A client that extends its entry with every chunk.
+#[tokio::test]
+async fn an_entry_that_grows_with_the_chunks_is_not_cut() {
+    let (mut client, mut engine) = Client::start(None, NEVER);
+    let opened = async |client: &mut Client| {
+        let opened = client.asked("openThread").await;
+        client.answer(&opened, Value::Null).await;
+    };
+    stream(&mut client, "t", "Good ").await;
+    opened(&mut client).await;
+    let asked = client.asked("getThreadEntries").await;
+    client.answer(&asked, json!({"entries": [entry("user", "Good ")]})).await;
+    stream(&mut client, "t", "morning").await;
+    let asked = client.asked("getThreadEntries").await;
+    client.answer(&asked, json!({"entries": [entry("user", "Good morning")]})).await;
+    engine.next().await;
+    let (_, _, prompt) = engine.prompt().await;
+    assert_eq!(prompt.text, "Good morning");
+}
+
 #[tokio::test]
 async fn a_message_is_complete_after_a_quiet_time() {
     let (mut client, mut engine) = Client::start(None, SOON);
