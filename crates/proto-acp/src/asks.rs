@@ -46,20 +46,20 @@ pub(crate) fn question(
     }
 }
 
+/// `keys`: what the engine would remember. Without any, "for this session" would be a promise that it cannot keep.
 fn choices(keys: &[String]) -> Vec<acp::PermissionOption> {
     use acp::PermissionOptionKind as Kind;
-    let always = if keys.is_empty() {
-        "Allow for this session".to_owned()
-    } else {
-        let whole = format!("Allow {} for this session", keys.join(", "));
-        if whole.chars().count() <= NAME { whole } else { "Allow these for this session".to_owned() }
-    };
-    vec![
-        acp::PermissionOption::new(ALLOW_ONCE, "Allow once", Kind::AllowOnce),
-        acp::PermissionOption::new(ALLOW_ALWAYS, always, Kind::AllowAlways),
-        acp::PermissionOption::new(REJECT_ONCE, "Reject", Kind::RejectOnce),
-        acp::PermissionOption::new(REJECT_ALWAYS, "Reject for this session", Kind::RejectAlways),
-    ]
+    let mut choices = vec![acp::PermissionOption::new(ALLOW_ONCE, "Allow once", Kind::AllowOnce)];
+    if !keys.is_empty() {
+        let names: Vec<&str> = keys.iter().map(|key| key.strip_prefix("eca__").unwrap_or(key)).collect();
+        let whole = format!("Allow {} for this session", names.join(", "));
+        let name =
+            if whole.chars().count() <= NAME { whole } else { "Allow these for this session".to_owned() };
+        choices.push(acp::PermissionOption::new(ALLOW_ALWAYS, name, Kind::AllowAlways));
+    }
+    choices.push(acp::PermissionOption::new(REJECT_ONCE, "Reject", Kind::RejectOnce));
+    choices.push(acp::PermissionOption::new(REJECT_ALWAYS, "Reject for this session", Kind::RejectAlways));
+    choices
 }
 
 fn scope(session: &SessionId, ask: &Ask) -> acp::ElicitationSessionScope {

@@ -4,11 +4,10 @@
 //! with -32002.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use domain::command::{Catalog, SessionInfo, SessionSettings, WorkspaceSpec};
+use domain::command::SessionSettings;
 use domain::store::{ListFilter, SessionSummary};
-use domain::{Command, Failure, FailureKind, Recorded, SessionId};
+use domain::{Command, Failure, FailureKind, SessionId};
 use rpc::{Fault, Inbound, Responder};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json, value::to_raw_value};
@@ -16,7 +15,7 @@ use serde_json::{Value, json, value::to_raw_value};
 use crate::from_wire::{self, invalid};
 use crate::serve::Server;
 use crate::wire::{acp, method};
-use crate::{options, sessions, to_wire};
+use crate::{opening, options, sessions, to_wire};
 
 const AUTH_REQUIRED: i64 = -32000;
 const NOT_FOUND: i64 = -32002;
@@ -77,14 +76,19 @@ async fn request(server: &mut Server, name: &str, params: &str, responder: Respo
         method::SESSION_DELETE => with_params(server, params, responder, delete).await,
         method::SESSION_SET_MODE => with_params(server, params, responder, set_mode).await,
         method::SESSION_SET_CONFIG_OPTION => with_params(server, params, responder, set_option).await,
-        method::SESSION_NEW | method::SESSION_LOAD | method::SESSION_RESUME | method::SESSION_PROMPT
+        method::SESSION_NEW
+        | method::SESSION_LOAD
+        | method::SESSION_RESUME
+        | method::SESSION_FORK
+        | method::SESSION_PROMPT
             if server.logged_out =>
         {
             responder.fail(Fault::new(AUTH_REQUIRED, "You are logged out; authenticate first."));
         }
-        method::SESSION_NEW => with_params(server, params, responder, new).await,
-        method::SESSION_LOAD => with_params(server, params, responder, load).await,
-        method::SESSION_RESUME => with_params(server, params, responder, resume).await,
+        method::SESSION_NEW => with_params(server, params, responder, opening::new_session).await,
+        method::SESSION_LOAD => with_params(server, params, responder, opening::load_session).await,
+        method::SESSION_RESUME => with_params(server, params, responder, opening::resume_session).await,
+        method::SESSION_FORK => with_params(server, params, responder, opening::fork_session).await,
         method::SESSION_PROMPT => with_params(server, params, responder, prompt).await,
         unknown => responder.method_not_found(unknown),
     }
@@ -103,7 +107,7 @@ async fn with_params<T: DeserializeOwned>(
     }
 }
 
-/// Clients leave out an empty list of servers, though the schema demands it.
+/// Clients leave out an empty list of servers and the type of an on/off value, though the schema demands both.
 fn decode<T: DeserializeOwned>(params: &str) -> Result<T, Fault> {
     let wrong = |error: serde_json::Error| invalid(format!("Wrong parameters: {error}."));
     let first = match serde_json::from_str(params) {
@@ -111,9 +115,14 @@ fn decode<T: DeserializeOwned>(params: &str) -> Result<T, Fault> {
         Err(error) => wrong(error),
     };
     let mut value: Value = serde_json::from_str(params).map_err(wrong)?;
-    let members = value.as_object_mut().filter(|it| it.contains_key("cwd") && !it.contains_key("mcpServers"));
-    let Some(members) = members else { return Err(first) };
-    members.insert("mcpServers".to_owned(), json!([]));
+    let Some(members) = value.as_object_mut() else { return Err(first) };
+    if members.contains_key("cwd") && !members.contains_key("mcpServers") {
+        members.insert("mcpServers".to_owned(), json!([]));
+    } else if members.get("value").is_some_and(Value::is_boolean) && !members.contains_key("type") {
+        members.insert("type".to_owned(), json!("boolean"));
+    } else {
+        return Err(first);
+    }
     serde_json::from_value(value).map_err(wrong)
 }
 
@@ -135,6 +144,7 @@ fn initialize_response() -> acp::InitializeResponse {
         .list(acp::SessionListCapabilities::new())
         .delete(acp::SessionDeleteCapabilities::new())
         .resume(acp::SessionResumeCapabilities::new())
+        .fork(acp::SessionForkCapabilities::new())
         .close(acp::SessionCloseCapabilities::new());
     let capabilities = acp::AgentCapabilities::new()
         .load_session(true)
@@ -177,124 +187,6 @@ async fn authenticate(server: &mut Server, params: acp::AuthenticateRequest, res
             },
         )
         .await;
-}
-
-async fn new(server: &mut Server, params: acp::NewSessionRequest, responder: Responder) {
-    let roots = from_wire::roots(params.cwd, params.additional_directories);
-    let (roots, servers) = match (roots, from_wire::servers(params.mcp_servers)) {
-        (Ok(roots), Ok(servers)) => (roots, servers),
-        (Err(fault), _) | (_, Err(fault)) => return responder.fail(fault),
-    };
-    let entered = enter_workspace(server, roots.clone()).await;
-    let opened = server
-        .engine
-        .send(|reply| Command::Open {
-            id: None,
-            workspace: Some(roots),
-            settings: SessionSettings::default(),
-            servers,
-            reply,
-        })
-        .await;
-    server.engine.later(async move { Ok((entered.await?, opened.await?)) }, move |server, done| match done {
-        Ok((catalog, info)) => {
-            let catalog: Arc<Catalog> = Arc::new(catalog);
-            let info: SessionInfo = info;
-            sessions::add_session(server, &info, catalog.clone());
-            let (modes, options) = mode_and_options(server, &info.id);
-            let response =
-                acp::NewSessionResponse::new(info.id.0.clone()).modes(modes).config_options(options);
-            server.respond(responder, &response);
-            server.engine.follow(info.id.clone(), info.newest);
-            sessions::send_commands_and_notices(server, &info.id, &catalog);
-        }
-        Err(failure) => server.fail(responder, fault_of(&failure)),
-    });
-}
-
-async fn enter_workspace(
-    server: &mut Server,
-    roots: Vec<PathBuf>,
-) -> domain::BoxFuture<'static, Result<Catalog, Failure>> {
-    let workspace = WorkspaceSpec { roots, options: None };
-    server.engine.send(|reply| Command::Enter { workspace, reply }).await
-}
-
-type Choices = (Option<acp::SessionModeState>, Option<Vec<acp::SessionConfigOption>>);
-
-fn mode_and_options(server: &Server, session: &SessionId) -> Choices {
-    match server.sessions.get(session) {
-        Some(chat) => (Some(chat.projection.modes()), Some(chat.projection.options())),
-        None => (None, None),
-    }
-}
-
-async fn load(server: &mut Server, params: acp::LoadSessionRequest, responder: Responder) {
-    let roots = from_wire::roots(params.cwd, params.additional_directories);
-    let session = SessionId::new(params.session_id.0);
-    reopen(server, session, roots, params.mcp_servers, true, responder).await;
-}
-
-async fn resume(server: &mut Server, params: acp::ResumeSessionRequest, responder: Responder) {
-    let roots = from_wire::roots(params.cwd, params.additional_directories);
-    let session = SessionId::new(params.session_id.0);
-    reopen(server, session, roots, params.mcp_servers, false, responder).await;
-}
-
-/// Attaches to a stored session. `whole`: all its contents are sent before the response.
-async fn reopen(
-    server: &mut Server,
-    session: SessionId,
-    roots: Result<Vec<PathBuf>, Fault>,
-    servers: Vec<acp::McpServer>,
-    whole: bool,
-    responder: Responder,
-) {
-    let (roots, servers) = match (roots, from_wire::servers(servers)) {
-        (Ok(roots), Ok(servers)) => (roots, servers),
-        (Err(fault), _) | (_, Err(fault)) => return responder.fail(fault),
-    };
-    let entered = enter_workspace(server, roots).await;
-    let chat = session.clone();
-    let loaded = server.engine.send(|reply| Command::Load { session: chat, servers, reply }).await;
-    let Some(commands) = server.engine.commands() else { return };
-    server.opening.entry(session.clone()).or_default();
-    let chat = session.clone();
-    let work = async move {
-        let (catalog, info) = (entered.await?, loaded.await?);
-        let facts = if whole { domain::replay::read(&commands, &chat).await? } else { Vec::new() };
-        Ok((catalog, info, facts))
-    };
-    server.engine.later(work, move |server, done: Result<_, Failure>| {
-        server.finish_opening(&session);
-        match done {
-            Ok((catalog, info, facts)) => reopened(server, catalog, &info, whole.then_some(facts), responder),
-            Err(failure) if failure.kind == FailureKind::User => {
-                server.fail(responder, not_found(&session, &failure.to_string()));
-            }
-            Err(failure) => server.fail(responder, fault_of(&failure)),
-        }
-    });
-}
-
-fn reopened(
-    server: &mut Server,
-    catalog: Catalog,
-    info: &SessionInfo,
-    facts: Option<Vec<Arc<Recorded>>>,
-    responder: Responder,
-) {
-    let catalog = Arc::new(catalog);
-    sessions::add_session(server, info, catalog.clone());
-    match facts {
-        Some(facts) => sessions::replay(server, info, facts),
-        None => server.engine.follow(info.id.clone(), info.newest),
-    }
-    let (modes, options) = mode_and_options(server, &info.id);
-    let response = acp::LoadSessionResponse::new().modes(modes).config_options(options);
-    // The response of `session/resume` has the same members.
-    server.respond(responder, &response);
-    sessions::send_commands_and_notices(server, &info.id, &catalog);
 }
 
 async fn prompt(server: &mut Server, params: acp::PromptRequest, responder: Responder) {
@@ -451,8 +343,10 @@ async fn delete(server: &mut Server, params: acp::DeleteSessionRequest, responde
                     server.forget(&deleted);
                     server.respond(responder, &acp::DeleteSessionResponse::new());
                 }
+                // A session that does not exist counts as deleted.
                 Err(failure) if failure.kind == FailureKind::User => {
-                    server.fail(responder, not_found(&deleted, &failure.to_string()));
+                    server.forget(&deleted);
+                    server.respond(responder, &acp::DeleteSessionResponse::new());
                 }
                 Err(failure) => server.fail(responder, fault_of(&failure)),
             },
@@ -464,7 +358,7 @@ fn session_not_open(session: &SessionId) -> Fault {
     not_found(session, "This session is not open here; create, load or resume it first.")
 }
 
-fn not_found(session: &SessionId, sentence: &str) -> Fault {
+pub(crate) fn not_found(session: &SessionId, sentence: &str) -> Fault {
     let data = to_raw_value(&json!({"sessionId": session.as_str()})).ok();
     Fault { data, ..Fault::new(NOT_FOUND, sentence) }
 }

@@ -7,6 +7,7 @@ mod asks;
 mod dispatch;
 mod from_wire;
 mod host;
+mod opening;
 mod options;
 mod serve;
 mod sessions;

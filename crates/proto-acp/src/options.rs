@@ -48,11 +48,12 @@ pub(crate) fn change(
     if id == TRUST {
         let chosen = value.as_value_id().map(|value| value.0.as_ref());
         let trust = value.as_bool().or(match chosen {
-            Some(TRUSTED) => Some(true),
-            Some(ASK_FIRST) => Some(false),
+            Some(TRUSTED | "true" | "on") => Some(true),
+            Some(ASK_FIRST | "false" | "off") => Some(false),
             _ => None,
         });
-        let trust = trust.ok_or_else(|| invalid("The option trust is either on or off."))?;
+        let sentence = "The option trust is \"ask\" or \"trust\", or true or false.";
+        let trust = trust.ok_or_else(|| invalid(sentence))?;
         return Ok(SessionSettings { trust: Some(trust), ..SessionSettings::default() });
     }
     let offered = match id {

@@ -138,9 +138,11 @@ impl Server {
                 }
             }
             Effect::Ended(turn, outcome) => {
-                let ended = self.sessions.get_mut(session).and_then(|chat| chat.ended(turn, outcome));
-                if let Some((responder, outcome)) = ended {
-                    self.respond_with(responder, outcome.map(acp::PromptResponse::new));
+                let Some(open) = self.sessions.get_mut(session) else { return };
+                let usage = open.projection.usage();
+                if let Some((responder, outcome)) = open.ended(turn, outcome) {
+                    let response = outcome.map(|reason| acp::PromptResponse::new(reason).usage(usage));
+                    self.respond_with(responder, response);
                 }
             }
             Effect::Lost(failure) => {
@@ -155,7 +157,7 @@ impl Server {
     /// Shows a notice about the process once, in a session, because the protocol has no other place.
     pub(crate) fn show_notice(&mut self, notice: &domain::event::Notice) {
         let Some(session) = self.sessions.keys().next().cloned() else { return };
-        if let Some(out) = to_wire::notice(notice, self.features)
+        if let Some(out) = to_wire::notice_effect(notice, self.features)
             && self.shown_notices.insert(notice.text.clone())
         {
             self.apply_effect(&session, out);
@@ -163,8 +165,18 @@ impl Server {
     }
 
     fn notify(&mut self, session: &SessionId, update: acp::SessionUpdate) {
+        let mut status = None;
+        if let acp::SessionUpdate::ToolCall(call) = &update {
+            status = Some(call.status);
+        }
         let params = acp::SessionNotification::new(session.0.clone(), update);
-        if let Err(error) = self.client.notify(method::SESSION_UPDATE, &params) {
+        let sent = match status {
+            // The schema's type leaves out a pending status, which clients then guess.
+            Some(status) => with_status(&params, status)
+                .and_then(|params| self.client.notify(method::SESSION_UPDATE, &params)),
+            None => self.client.notify(method::SESSION_UPDATE, &params),
+        };
+        if let Err(error) = sent {
             tracing::error!(%error, "an update could not be written");
         }
     }
@@ -220,4 +232,15 @@ impl Server {
             self.apply_effect(&session, out);
         }
     }
+}
+
+fn with_status(
+    params: &acp::SessionNotification,
+    status: acp::ToolCallStatus,
+) -> Result<serde_json::Value, serde_json::Error> {
+    let mut params = serde_json::to_value(params)?;
+    if let Some(update) = params.get_mut("update").and_then(serde_json::Value::as_object_mut) {
+        update.insert("status".to_owned(), serde_json::to_value(status)?);
+    }
+    Ok(params)
 }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use domain::command::{Catalog, SessionSettings};
 use domain::event::{Channel, EventBody, Fact, Level, Notice, Recorded, SessionUsage};
 use domain::item::{Item, ItemKind, Part};
+use domain::model::Tokens;
 use domain::tool_call::{ToolCall, ToolState};
-use domain::{Ask, AskId, AskKind, Event, ItemId, Outcome, SessionId, TurnId};
+use domain::{Ask, AskId, AskKind, Event, ItemId, Outcome, SessionId, TextCursor, TurnId};
 
 use crate::wire::{ClientFeatures, Effect, acp};
 use crate::{asks, options, tool_calls};
@@ -31,12 +32,16 @@ pub(crate) struct Projection {
     plan: Option<acp::Plan>,
     /// Asks about calls that are not shown as waiting yet.
     early: HashMap<AskId, Ask>,
+    /// Tokens of all turns.
+    usage: Option<Tokens>,
+    /// Delays that were shown, for the ids of their messages.
+    delays: u64,
 }
 
 #[derive(Default)]
 struct Shown {
-    /// Bytes of the streamed text that were sent.
-    sent: usize,
+    /// Of the streamed text.
+    cursor: TextCursor,
     over: bool,
     /// The fields of a tool call that the client has.
     call: Option<acp::ToolCallUpdateFields>,
@@ -44,7 +49,7 @@ struct Shown {
     waits: Option<AskId>,
     /// The end of a running tool's output.
     live: String,
-    live_end: u64,
+    live_cursor: TextCursor,
     terminal: Option<acp::TerminalId>,
 }
 
@@ -56,7 +61,7 @@ impl Projection {
         settings: SessionSettings,
     ) -> Self {
         let (items, own, early) = (HashMap::new(), HashSet::new(), HashMap::new());
-        Self { session, features, catalog, settings, items, own, plan: None, early }
+        Self { session, features, catalog, settings, items, own, plan: None, early, usage: None, delays: 0 }
     }
 
     /// The message of this turn came from this client, which shows it already.
@@ -98,10 +103,35 @@ impl Projection {
             }
             EventBody::Fact(recorded) => self.fact(recorded, &mut out),
             EventBody::Lost { failure } => out.push(Effect::Lost(failure.clone())),
-            // The protocol has no status line; `serve` asks for changed lists.
-            EventBody::Progress { .. } | EventBody::Catalog(_) => {}
+            EventBody::Progress { text } => self.delayed(text, &mut out),
+            // `serve` asks for changed lists.
+            EventBody::Catalog(_) => {}
         }
         out
+    }
+
+    /// The protocol has no status line. A state ("Generating") is a word or two and is not shown; a sentence is about
+    /// a delay, a retry for instance, and every client shows thoughts.
+    fn delayed(&mut self, text: &str, out: &mut Vec<Effect>) {
+        if !text.ends_with('.') {
+            return;
+        }
+        let notice = Notice { level: Level::Info, text: text.to_owned() };
+        if self.features.notices {
+            return out.extend(notice_effect(&notice, self.features));
+        }
+        self.delays += 1;
+        let chunk = chunk(format!("delay-{}", self.delays), text_block(format!("{text}\n")));
+        out.push(update(acp::SessionUpdate::AgentThoughtChunk(chunk)));
+    }
+
+    /// The tokens of all turns so far, for the response to a prompt.
+    pub(crate) fn usage(&self) -> Option<acp::Usage> {
+        let total = self.usage.as_ref()?;
+        let usage = acp::Usage::new(total.all(), total.input, total.output)
+            .cached_read_tokens(total.cache_read)
+            .cached_write_tokens(total.cache_write);
+        Some(if total.reasoning > 0 { usage.thought_tokens(total.reasoning) } else { usage })
     }
 
     fn fact(&mut self, recorded: &Recorded, out: &mut Vec<Effect>) {
@@ -124,8 +154,11 @@ impl Projection {
                 self.early.remove(id);
                 out.push(Effect::Settled(*id));
             }
-            Fact::UsageChanged { usage } => out.extend(usage_update(usage)),
-            Fact::Notice { notice: it } => out.extend(notice(it, self.features)),
+            Fact::UsageChanged { usage } => {
+                self.usage = Some(usage.total);
+                out.extend(usage_update(usage));
+            }
+            Fact::Notice { notice: it } => out.extend(notice_effect(it, self.features)),
             Fact::HistoryReplaced { .. } => {
                 let text = "Another window removed earlier messages of this chat.\n".to_owned();
                 out.push(agent_text(format!("fact-{}", recorded.number), text));
@@ -219,8 +252,7 @@ impl Projection {
             // The input of a call is shown when it is whole.
             Channel::ToolInput => return,
         };
-        let Some(rest) = unseen(shown.sent, offset, text) else { return };
-        shown.sent += rest.len();
+        let Some(rest) = shown.cursor.advance(offset, text) else { return };
         out.push(update(wrap(chunk(id.to_string(), text_block(rest.to_owned())))));
     }
 
@@ -237,7 +269,15 @@ impl Projection {
         match shown.call.replace(now.clone()) {
             None => out.push(update(acp::SessionUpdate::ToolCall(tool_calls::first(id, now)))),
             Some(before) => {
-                out.extend(tool_calls::changed(&before, now).map(|fields| call_update(id, fields)));
+                let content = now.content.clone();
+                let fields = tool_calls::changed(&before, now).map(|mut fields| {
+                    // Clients replace the live output by the content of the last update.
+                    if ended {
+                        fields.content = content;
+                    }
+                    fields
+                });
+                out.extend(fields.map(|fields| call_update(id, fields)));
             }
         }
         if let ToolState::Waiting { ask } = &call.state {
@@ -318,7 +358,7 @@ pub(crate) fn usage_update(usage: &SessionUsage) -> Option<Effect> {
 }
 
 /// A client without notices gets warnings and errors as text of the chat.
-pub(crate) fn notice(notice: &Notice, features: ClientFeatures) -> Option<Effect> {
+pub(crate) fn notice_effect(notice: &Notice, features: ClientFeatures) -> Option<Effect> {
     let severity = match notice.level {
         Level::Info => acp::NoticeSeverity::Info,
         Level::Warning => acp::NoticeSeverity::Warning,
@@ -331,20 +371,14 @@ pub(crate) fn notice(notice: &Notice, features: ClientFeatures) -> Option<Effect
     told.then(|| agent_text("notice".to_owned(), format!("{}\n", notice.text)))
 }
 
-/// The part of `text` (at `offset`) beyond the first `sent` bytes; `None` when there is nothing new or a gap.
-fn unseen(sent: usize, offset: u64, text: &str) -> Option<&str> {
-    let skip = sent.checked_sub(usize::try_from(offset).ok()?)?;
-    text.get(skip..).filter(|rest| !rest.is_empty())
-}
-
 fn live_output(id: ItemId, shown: &mut Shown, offset: u64, text: &str) -> Option<Effect> {
     // A terminal of the client shows it already; output of an unknown call has no place.
     if shown.terminal.is_some() || shown.call.is_none() {
         return None;
     }
-    let known = usize::try_from(shown.live_end.saturating_sub(offset)).ok()?;
-    let rest = text.get(known..).filter(|rest| !rest.is_empty())?;
-    shown.live_end = offset + text.len() as u64;
+    // Only the end is shown, so text that was lost is not missed.
+    shown.live_cursor.skip_to(offset);
+    let rest = shown.live_cursor.advance(offset, text)?;
     shown.live.push_str(rest);
     if shown.live.len() > LIVE {
         let start = shown.live.ceil_char_boundary(shown.live.len() - LIVE);

@@ -19,6 +19,7 @@ pub(crate) mod method {
     pub(crate) const SESSION_NEW: &str = AGENT.session_new;
     pub(crate) const SESSION_LOAD: &str = AGENT.session_load;
     pub(crate) const SESSION_RESUME: &str = AGENT.session_resume;
+    pub(crate) const SESSION_FORK: &str = AGENT.session_fork;
     pub(crate) const SESSION_LIST: &str = AGENT.session_list;
     pub(crate) const SESSION_CLOSE: &str = AGENT.session_close;
     pub(crate) const SESSION_DELETE: &str = AGENT.session_delete;

@@ -64,6 +64,17 @@ pub fn rules_for(settings: &Settings, behavior: &str) -> ApprovalRules {
     rules
 }
 
+/// The keys that "allow for this session" would remember; empty where it would ask again.
+pub fn rememberable(spec: &ToolSpec, review: &Review) -> Vec<String> {
+    if review.must_ask.is_some() {
+        return Vec::new();
+    }
+    if review.keys.is_empty() && spec.effect != ToolEffect::RunsCommands {
+        return vec![spec.offered_name()];
+    }
+    review.keys.clone()
+}
+
 impl Remembered {
     pub fn allow(&mut self, spec: &ToolSpec, review: &Review) {
         if review.keys.is_empty() {

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::behavior;
-use crate::tool_calls::approval::{ApprovalDecision, Decision};
+use crate::tool_calls::approval::{ApprovalDecision, Decision, rememberable};
 use crate::tool_calls::context::CallContext;
 use crate::turn::Turn;
 use crate::turn::loops::{Circle, LoopDetector};
@@ -185,7 +185,7 @@ async fn raise(
             call.state = state;
         }
     }
-    let kind = AskKind::Approval { reason: verdict.reason, keys: review.keys.clone() };
+    let kind = AskKind::Approval { reason: verdict.reason, keys: rememberable(tool.spec(), &review) };
     let ask = Ask { id, turn: turn.id, item: Some(item.id), kind };
     // The ask first: a client may answer the moment it sees the call wait.
     let facts = vec![Fact::AskRaised { ask }, Fact::ItemChanged { item: item.clone() }];

@@ -343,9 +343,8 @@ async fn close_and_delete_end_what_runs() {
     assert_eq!(engine.next().await, Seen::Close { session: session.clone() });
     assert_eq!(client.refused("session/close", json!({"sessionId": session})).await.0, -32002);
     client.request("session/delete", json!({"sessionId": session})).await;
-    let (code, sentence) = client.refused("session/delete", json!({"sessionId": session})).await;
-    assert_eq!(code, -32002);
-    assert!(sentence.contains("There is no chat"), "{sentence}");
+    // The specification: a session that does not exist is deleted silently.
+    client.request("session/delete", json!({"sessionId": session})).await;
 }
 
 #[tokio::test]
@@ -444,4 +443,41 @@ async fn how_much_was_used_is_told() {
             "cost": {"amount": 0.25, "currency": "USD"},
         })
     );
+}
+
+#[tokio::test]
+async fn a_fork_is_a_session_of_its_own() {
+    let (mut client, mut engine, session) = Client::session(json!({})).await;
+    let params = json!({"sessionId": session, "cwd": "/w", "mcpServers": []});
+    let forked = client.request("session/fork", params).await;
+    assert_eq!(engine.next().await, Seen::Fork { session: session.clone(), until: None });
+    let fork = SessionId::new(forked["sessionId"].as_str().unwrap());
+    assert_ne!(fork, session);
+    assert!(matches!(engine.next().await, Seen::Load { session, .. } if session == fork));
+    assert_eq!(forked["modes"]["currentModeId"], "agent");
+    client.prompt(&fork, "hello").await;
+    assert_eq!(engine.prompt().await.0, fork);
+}
+
+#[tokio::test]
+async fn trust_takes_every_value_that_clients_send() {
+    for (value, expected) in [
+        (json!({"value": "trust"}), true),
+        (json!({"value": "ask"}), false),
+        (json!({"type": "boolean", "value": true}), true),
+        // Without the type that the schema demands.
+        (json!({"value": false}), false),
+        (json!({"value": "true"}), true),
+    ] {
+        let (mut client, mut engine, session) = Client::session(json!({})).await;
+        let mut params = json!({"sessionId": session, "configId": "trust"});
+        params.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+        client.request("session/set_config_option", params).await;
+        let Seen::Configure { change, .. } = engine.next().await else { panic!("a setting changes") };
+        assert_eq!(change.trust, Some(expected), "{value}");
+    }
+    let (mut client, _, session) = Client::session(json!({})).await;
+    let params = json!({"sessionId": session, "configId": "trust", "value": "maybe"});
+    let (_, sentence) = client.refused("session/set_config_option", params).await;
+    assert!(sentence.contains("\"ask\" or \"trust\""), "{sentence}");
 }

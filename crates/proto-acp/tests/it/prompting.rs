@@ -181,7 +181,8 @@ async fn approval(client: &mut Client, engine: &mut FakeEngine, session: &Sessio
     waiting.state = ToolState::Waiting { ask };
     waiting.details = Some(change("/w/a", None, "b"));
     waiting.locations = vec![Location { path: "/w/a".into(), line: Some(1) }];
-    let kind = AskKind::Approval { reason: "It could change something.".into(), keys: Vec::new() };
+    let keys = vec!["eca__write_file".to_owned()];
+    let kind = AskKind::Approval { reason: "It could change something.".into(), keys };
     let raised = Fact::AskRaised { ask: Ask { id: ask, turn, item: Some(ItemId(number)), kind } };
     let mut facts = [raised, changed(number, turn, call(waiting))];
     // Whichever is told first, the client is asked about the call as it waits.
@@ -195,11 +196,13 @@ async fn approval(client: &mut Client, engine: &mut FakeEngine, session: &Sessio
     let shown = &asked["params"]["toolCall"];
     assert_eq!(shown["toolCallId"], format!("item-{number}"));
     assert_eq!(shown["title"], "Creating a");
+    assert_eq!(asked["params"]["options"][1]["name"], "Allow write_file for this session");
     assert_eq!(shown["content"], json!([{"type": "diff", "path": "/w/a", "newText": "b"}]));
     let updates = client.updates(2).await;
     assert_eq!(updates[0]["sessionUpdate"], "tool_call");
     assert_eq!(updates[0]["title"], "write_file");
     assert_eq!(updates[0]["kind"], "edit");
+    assert_eq!(updates[0]["status"], "pending");
     assert_eq!(updates[1]["sessionUpdate"], "tool_call_update");
     assert_eq!(updates[1]["locations"], json!([{"path": "/w/a", "line": 1}]));
     assert_eq!(updates[1]["rawInput"]["content"], "b");
@@ -345,4 +348,75 @@ async fn task_lists_are_plans() {
     // An unchanged list is not sent again.
     assert_eq!(updates[2]["sessionUpdate"], "tool_call_update");
     assert_eq!(updates[3]["content"]["text"], "last\n");
+}
+
+#[tokio::test]
+async fn a_choice_that_cannot_be_remembered_is_not_offered() {
+    let (mut client, mut engine, session) = Client::session(json!({})).await;
+    client.prompt(&session, "x").await;
+    let (_, turn, _) = engine.prompt().await;
+    let kind = AskKind::Approval { reason: "r".into(), keys: Vec::new() };
+    engine.fact(&session, Fact::AskRaised { ask: Ask { id: AskId(1), turn, item: None, kind } });
+    let asked = client.asked("session/request_permission").await;
+    let options = asked["params"]["options"].as_array().unwrap();
+    let ids: Vec<&Value> = options.iter().map(|option| &option["optionId"]).collect();
+    assert_eq!(ids, ["allow_once", "reject_once", "reject_always"]);
+}
+
+#[tokio::test]
+async fn each_retry_is_shown_and_states_are_not() {
+    for (capabilities, kind) in
+        [(json!({}), "agent_thought_chunk"), (json!({"session": {"notices": {}}}), "notice")]
+    {
+        let (mut client, mut engine, session) = Client::session(capabilities).await;
+        let id = client.prompt(&session, "x").await;
+        let (_, turn, _) = engine.prompt().await;
+        let progress = |text: &str| engine.event(Some(&session), EventBody::Progress { text: text.into() });
+        progress("Waiting model");
+        progress("Overloaded. Trying again at 14:05:30 (attempt 2 of 8).");
+        progress("Overloaded. Trying again at 14:05:40 (attempt 3 of 8).");
+        progress("Generating");
+        engine.end(&session, turn, Outcome::Done);
+        client.response(id).await;
+        let shown: Vec<String> = client.unread().iter().map(|it| it.to_string()).collect();
+        assert_eq!(shown.len(), 2, "{shown:?}");
+        assert!(shown.iter().all(|it| it.contains(kind)) && shown[1].contains("attempt 3 of 8"), "{shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_update_of_a_call_repeats_its_content() {
+    let (mut client, mut engine, session) = Client::session(json!({})).await;
+    let id = client.prompt(&session, "x").await;
+    let (_, turn, _) = engine.prompt().await;
+    let mut shell = tool_call("shell_command", json!({"command": "ls"}));
+    engine.fact(&session, started(2, turn, call(shell.clone())));
+    engine.delta(&session, 2, Channel::ToolOutput, 0, "a\nb");
+    shell.state = ToolState::Done;
+    shell.live_output = "a\nb".into();
+    shell.result = vec![Part::text("a\nb")];
+    engine.fact(&session, ended(2, turn, call(shell)));
+    engine.end(&session, turn, Outcome::Done);
+    client.response(id).await;
+    let updates = client.unread();
+    let last = updates.iter().rfind(|it| it["sessionUpdate"] == "tool_call_update").unwrap();
+    assert_eq!(last["status"], "completed");
+    assert_eq!(last["content"][0]["content"]["text"], "```\na\nb\n```");
+}
+
+#[tokio::test]
+async fn the_response_to_a_prompt_tells_the_tokens() {
+    let (mut client, mut engine, session) = Client::session(json!({})).await;
+    let id = client.prompt(&session, "x").await;
+    let (_, turn, _) = engine.prompt().await;
+    let total = domain::model::Tokens { input: 10, cache_read: 3, cache_write: 2, output: 5, reasoning: 0 };
+    let usage = domain::event::SessionUsage { total, last: total, ..Default::default() };
+    engine.fact(&session, Fact::UsageChanged { usage });
+    engine.end(&session, turn, Outcome::Done);
+    let response = client.response(id).await;
+    let usage = &response["result"]["usage"];
+    assert_eq!(
+        *usage,
+        json!({"totalTokens": 20, "inputTokens": 10, "outputTokens": 5, "cachedReadTokens": 3, "cachedWriteTokens": 2})
+    );
 }

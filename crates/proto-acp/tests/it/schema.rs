@@ -32,7 +32,10 @@ pub(crate) fn check_message(message: &Value, called: Option<&str>) {
         assert!(message.get("result").is_none(), "{message}");
         return schema().check_error(error);
     }
-    schema().check_result(called.expect("an answer to a request"), &message["result"]);
+    // The stable schema lacks the method; its result has the members of a new session's.
+    let method = called.expect("an answer to a request");
+    let method = if method == "session/fork" { "session/new" } else { method };
+    schema().check_result(method, &message["result"]);
 }
 
 impl Schema {

@@ -1,0 +1,167 @@
+//! Opening a session: a new one, a stored one with or without its contents, a fork.
+//!
+//! Invariant: a session is in the connection before its response leaves, and followed from there without a gap.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use domain::command::{Catalog, SessionInfo, SessionSettings, WorkspaceSpec};
+use domain::{Command, Failure, FailureKind, Recorded, SessionId};
+use rpc::{Fault, Responder};
+
+use crate::dispatch::{fault_of, not_found};
+use crate::serve::Server;
+use crate::wire::acp;
+use crate::{from_wire, sessions};
+
+pub(crate) async fn new_session(server: &mut Server, params: acp::NewSessionRequest, responder: Responder) {
+    let roots = from_wire::roots(params.cwd, params.additional_directories);
+    let (roots, servers) = match (roots, from_wire::servers(params.mcp_servers)) {
+        (Ok(roots), Ok(servers)) => (roots, servers),
+        (Err(fault), _) | (_, Err(fault)) => return responder.fail(fault),
+    };
+    let entered = enter_workspace(server, roots.clone()).await;
+    let opened = server
+        .engine
+        .send(|reply| Command::Open {
+            id: None,
+            workspace: Some(roots),
+            settings: SessionSettings::default(),
+            servers,
+            reply,
+        })
+        .await;
+    server.engine.later(async move { Ok((entered.await?, opened.await?)) }, move |server, done| match done {
+        Ok((catalog, info)) => {
+            let catalog: Arc<Catalog> = Arc::new(catalog);
+            let info: SessionInfo = info;
+            sessions::add_session(server, &info, catalog.clone());
+            let (modes, options) = mode_and_options(server, &info.id);
+            let response =
+                acp::NewSessionResponse::new(info.id.0.clone()).modes(modes).config_options(options);
+            server.respond(responder, &response);
+            server.engine.follow(info.id.clone(), info.newest);
+            sessions::send_commands_and_notices(server, &info.id, &catalog);
+        }
+        Err(failure) => server.fail(responder, fault_of(&failure)),
+    });
+}
+
+async fn enter_workspace(
+    server: &mut Server,
+    roots: Vec<PathBuf>,
+) -> domain::BoxFuture<'static, Result<Catalog, Failure>> {
+    let workspace = WorkspaceSpec { roots, options: None };
+    server.engine.send(|reply| Command::Enter { workspace, reply }).await
+}
+
+type Choices = (Option<acp::SessionModeState>, Option<Vec<acp::SessionConfigOption>>);
+
+fn mode_and_options(server: &Server, session: &SessionId) -> Choices {
+    match server.sessions.get(session) {
+        Some(chat) => (Some(chat.projection.modes()), Some(chat.projection.options())),
+        None => (None, None),
+    }
+}
+
+pub(crate) async fn load_session(server: &mut Server, params: acp::LoadSessionRequest, responder: Responder) {
+    let roots = from_wire::roots(params.cwd, params.additional_directories);
+    let session = SessionId::new(params.session_id.0);
+    reopen(server, session, roots, params.mcp_servers, true, responder).await;
+}
+
+pub(crate) async fn resume_session(
+    server: &mut Server,
+    params: acp::ResumeSessionRequest,
+    responder: Responder,
+) {
+    let roots = from_wire::roots(params.cwd, params.additional_directories);
+    let session = SessionId::new(params.session_id.0);
+    reopen(server, session, roots, params.mcp_servers, false, responder).await;
+}
+
+/// Attaches to a stored session. `whole`: all its contents are sent before the response.
+async fn reopen(
+    server: &mut Server,
+    session: SessionId,
+    roots: Result<Vec<PathBuf>, Fault>,
+    servers: Vec<acp::McpServer>,
+    whole: bool,
+    responder: Responder,
+) {
+    let (roots, servers) = match (roots, from_wire::servers(servers)) {
+        (Ok(roots), Ok(servers)) => (roots, servers),
+        (Err(fault), _) | (_, Err(fault)) => return responder.fail(fault),
+    };
+    let entered = enter_workspace(server, roots).await;
+    let chat = session.clone();
+    let loaded = server.engine.send(|reply| Command::Load { session: chat, servers, reply }).await;
+    let Some(commands) = server.engine.commands() else { return };
+    server.opening.entry(session.clone()).or_default();
+    let chat = session.clone();
+    let work = async move {
+        let (catalog, info) = (entered.await?, loaded.await?);
+        let facts = if whole { domain::replay::read(&commands, &chat).await? } else { Vec::new() };
+        Ok((catalog, info, facts))
+    };
+    server.engine.later(work, move |server, done: Result<_, Failure>| {
+        server.finish_opening(&session);
+        match done {
+            Ok((catalog, info, facts)) => reopened(server, catalog, &info, whole.then_some(facts), responder),
+            Err(failure) if failure.kind == FailureKind::User => {
+                server.fail(responder, not_found(&session, &failure.to_string()));
+            }
+            Err(failure) => server.fail(responder, fault_of(&failure)),
+        }
+    });
+}
+
+fn reopened(
+    server: &mut Server,
+    catalog: Catalog,
+    info: &SessionInfo,
+    facts: Option<Vec<Arc<Recorded>>>,
+    responder: Responder,
+) {
+    let catalog = Arc::new(catalog);
+    sessions::add_session(server, info, catalog.clone());
+    match facts {
+        Some(facts) => sessions::replay(server, info, facts),
+        None => server.engine.follow(info.id.clone(), info.newest),
+    }
+    let (modes, options) = mode_and_options(server, &info.id);
+    let response = acp::LoadSessionResponse::new().modes(modes).config_options(options);
+    // The response of `session/resume` has the same members.
+    server.respond(responder, &response);
+    sessions::send_commands_and_notices(server, &info.id, &catalog);
+}
+
+/// A new session with the history of another one, which stays as it is.
+pub(crate) async fn fork_session(server: &mut Server, params: acp::ForkSessionRequest, responder: Responder) {
+    let roots = from_wire::roots(params.cwd, params.additional_directories);
+    let (roots, servers) = match (roots, from_wire::servers(params.mcp_servers)) {
+        (Ok(roots), Ok(servers)) => (roots, servers),
+        (Err(fault), _) | (_, Err(fault)) => return responder.fail(fault),
+    };
+    let session = SessionId::new(params.session_id.0);
+    let entered = enter_workspace(server, roots).await;
+    let forked = server.engine.send(|reply| Command::Fork { session, until: None, reply }).await;
+    let Some(commands) = server.engine.commands() else { return };
+    let work = async move {
+        let (catalog, session) = (entered.await?, forked.await?.id);
+        let info = commands.call(|reply| Command::Load { session, servers, reply }).await?;
+        Ok((Arc::new(catalog), info))
+    };
+    server.engine.later(work, move |server, done: Result<(Arc<Catalog>, SessionInfo), Failure>| match done {
+        Ok((catalog, info)) => {
+            sessions::add_session(server, &info, catalog.clone());
+            let (modes, options) = mode_and_options(server, &info.id);
+            let response =
+                acp::ForkSessionResponse::new(info.id.0.clone()).modes(modes).config_options(options);
+            server.respond(responder, &response);
+            server.engine.follow(info.id.clone(), info.newest);
+            sessions::send_commands_and_notices(server, &info.id, &catalog);
+        }
+        Err(failure) => server.fail(responder, fault_of(&failure)),
+    });
+}
