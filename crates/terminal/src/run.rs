@@ -14,7 +14,9 @@ use domain::item::{Item, ItemKind};
 use domain::link::{Commands, Engine};
 use domain::store::ListFilter;
 use domain::tool_call::{RejectedBy, ToolCall, ToolState};
-use domain::{Abilities, Command, Event, Failure, FailureKind, Follower, ItemId, Link, Outcome, SessionId};
+use domain::{
+    Abilities, Command, Event, Failure, FailureKind, Follower, ItemId, Link, Outcome, SessionId, TextCursor,
+};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -164,7 +166,7 @@ struct Run {
 /// Tracks the printed output.
 #[derive(Default)]
 struct OutputState {
-    sent: HashMap<ItemId, usize>,
+    cursors: HashMap<ItemId, TextCursor>,
     states: HashMap<ItemId, &'static str>,
     /// The full text of the last answer.
     answer: String,
@@ -336,12 +338,7 @@ impl OutputState {
         if !matches!(channel, Channel::Text | Channel::Reasoning) {
             return;
         }
-        let sent = self.sent.entry(id).or_default();
-        let Some(skip) = usize::try_from(offset).ok().and_then(|offset| sent.checked_sub(offset)) else {
-            return;
-        };
-        let Some(rest) = text.get(skip..).filter(|rest| !rest.is_empty()) else { return };
-        *sent += rest.len();
+        let Some(rest) = self.cursors.entry(id).or_default().advance(offset, text) else { return };
         if channel == Channel::Text {
             printer.text(rest);
         } else if printer.json {

@@ -29,6 +29,7 @@ mod hostile_project;
 mod lifetime;
 mod lines;
 mod logs;
+mod losslessness;
 mod one_history;
 mod permissions;
 mod protocol_docs;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a frame lays out only the last block of a growing answer, not all of it.
 
+use domain::TextCursor;
 use domain::event::{Channel, Level};
 use domain::item::{Item, ItemKind};
 use domain::tool_call::ToolState;
@@ -61,10 +62,7 @@ impl TranscriptEntry {
     pub(crate) fn grow(&mut self, channel: Channel, offset: u64, text: &str) -> bool {
         let Body::Item(item) = &mut self.body else { return false };
         let Some(have) = item.channel_text_mut(channel) else { return false };
-        let skip = usize::try_from(offset).ok().and_then(|offset| have.len().checked_sub(offset));
-        let Some(rest) = skip.and_then(|skip| text.get(skip..)).filter(|rest| !rest.is_empty()) else {
-            return false;
-        };
+        let Some(rest) = TextCursor::at(have.len()).advance(offset, text) else { return false };
         have.push_str(rest);
         if let Some(layout) = &mut self.layout {
             layout.stale = true;
