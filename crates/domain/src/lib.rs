@@ -14,6 +14,7 @@ pub mod ids;
 pub mod item;
 pub mod link;
 pub mod model;
+pub mod names;
 pub mod queue;
 pub mod replay;
 pub mod store;

@@ -183,7 +183,7 @@ async fn act_on_server<M: Method<Result = Empty> + 'static>(
     reply: Reply<M>,
 ) {
     let Some(name) = params.name else { return reply.missing("name") };
-    let known = server.sent.servers.keys().find(|known| from_wire::is_same_name(known, &name));
+    let known = server.sent.servers.keys().find(|known| domain::names::is_same_name(known, &name));
     let name = known.cloned().unwrap_or(name);
     server
         .engine

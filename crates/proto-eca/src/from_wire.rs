@@ -8,6 +8,7 @@ use std::sync::Arc;
 use domain::Abilities;
 use domain::command::{Catalog, Context};
 use domain::host::Position;
+use domain::names::is_same_name;
 use domain::tool::Resource;
 use serde_json::Value;
 
@@ -124,14 +125,6 @@ pub(crate) fn model(catalog: &Catalog, name: String) -> String {
     same.map_or(name.clone(), |known| known.id.clone())
 }
 
-/// `myProvider` and `my-provider` are one name.
-pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
-    let folded = |name: &str| -> String {
-        name.chars().filter(|it| !matches!(it, '-' | '_')).flat_map(char::to_lowercase).collect()
-    };
-    one == other || folded(one) == folded(other)
-}
-
 /// The draft's file may carry the cursor, which is a context of its own.
 pub(crate) fn contexts(all: Vec<wire::Context>) -> Vec<Context> {
     let both = |one: wire::Context| {
@@ -245,7 +238,6 @@ mod tests {
         ] {
             assert_eq!(model(&catalog, written.into()), expected);
         }
-        assert!(is_same_name("test-mcp", "testMcp") && !is_same_name("test", "testMcp"));
     }
 
     #[test]

@@ -300,3 +300,20 @@ async fn the_official_reference_server_works() {
     assert!(sent.contains("<resource server=") && !sent.contains("could not be added"), "{sent}");
     assert!(client.end().await.success());
 }
+
+#[tokio::test]
+async fn a_rule_finds_a_server_in_both_spellings() {
+    for (server, rule) in [("test-mcp", "testMcp__echo"), ("testMcp", "test-mcp")] {
+        let (home, fake) = (Home::new(), FakeModel::start().await);
+        let mut config = config(&home, fake.url(), &[(server, "good")]);
+        config["toolCall"] = json!({"approval": {"deny": {rule: {}}}});
+        let mut client = Client::start(&home, &config).await;
+        client.until(|it| is_server(it, server, "running")).await;
+        let tool = format!("{server}__echo");
+        fake.answer(Answer::tool_call("c1", &tool, json!({"text": "x"}))).answer(Answer::text("ok"));
+        client.ask("chat/prompt", json!({"chatId": "c", "message": "go", "trust": true})).await;
+        let shown = contents(&client.until(is_finished).await);
+        let last = shown.iter().rfind(|it| it["content"]["name"] == "echo").expect("the call");
+        assert_eq!(last["content"]["type"], "toolCallRejected", "{server} {rule}: {last}");
+    }
+}

@@ -6,6 +6,7 @@
 
 use config::{Approval, ApprovalRules, BlockingHook, HookMatcher, Rule, Settings};
 use domain::host::Grants;
+use domain::names::is_same_name;
 use domain::tool::{Review, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
 use regex::RegexBuilder;
@@ -253,9 +254,10 @@ enum Reach {
 
 fn matches(rule: &Rule, case: &Case<'_>, reach: Reach) -> bool {
     let spec = case.spec;
-    let named = rule.target == spec.name && spec.server == "eca"
-        || rule.target == spec.offered_name()
-        || rule.target == spec.server;
+    let is_target = |name: &str| is_same_name(&rule.target, name);
+    let named = is_target(&spec.name) && spec.server == "eca"
+        || is_target(&spec.offered_name())
+        || is_target(&spec.server);
     named
         && (rule.args_matchers.is_empty()
             || rule.args_matchers.iter().all(|matcher| argument_matches(matcher, case, reach)))

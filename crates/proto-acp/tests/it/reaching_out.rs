@@ -84,7 +84,7 @@ async fn a_command_runs_in_a_terminal_of_the_editor() {
     engine.fact(&session, Fact::ItemEnded { item: item(1, TurnId(1), done) });
     let update = client.update().await;
     assert_eq!(update["status"], "completed");
-    assert!(update.get("content").is_none(), "{update}");
+    assert_eq!(update["content"], json!([{"type": "terminal", "terminalId": "t1"}]));
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use crate::client::{Client, catalog};
 #[tokio::test]
 async fn what_is_unknown_or_broken_ends_nothing() {
     let (mut client, _engine, session) = Client::session(json!({})).await;
-    for method in ["_zed/secret", "session/fork", "no/such", "session/update"] {
+    for method in ["_zed/secret", "session/set_title", "no/such", "session/update"] {
         let (code, sentence) = client.refused(method, json!({"sessionId": session})).await;
         assert_eq!(code, -32601);
         assert!(sentence.contains(method), "{sentence}");

@@ -1,0 +1,44 @@
+//! Names that users write in two spellings: ECA shows `myProvider` as `my-provider` and `test-mcp` as `testMcp`.
+//!
+//! Knows no setting and no tool. Invariant: two names are the same only if they differ in nothing but kebab-case and
+//! camelCase; underscores separate a server from its tool and always count.
+
+/// The name in kebab-case: a capital letter after a small one or a digit begins a word.
+pub fn kebab_case(name: &str) -> String {
+    let mut kebab = String::with_capacity(name.len() + 4);
+    let mut after_word = false;
+    for character in name.chars() {
+        if character.is_uppercase() && after_word {
+            kebab.push('-');
+        }
+        after_word = character.is_lowercase() || character.is_numeric();
+        kebab.extend(character.to_lowercase());
+    }
+    kebab
+}
+
+/// Whether two names are spellings of one.
+pub fn is_same_name(one: &str, other: &str) -> bool {
+    one == other || kebab_case(one) == kebab_case(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_spellings_are_one_name_and_other_names_are_not() {
+        for (one, other, expected) in [
+            ("test-mcp", "testMcp", true),
+            ("test-mcp__echo", "testMcp__echo", true),
+            ("myProvider", "my-provider", true),
+            ("OpenAI", "open-ai", true),
+            ("read_file", "readFile", false),
+            ("read_file", "read-file", false),
+            ("a_b", "ab", false),
+            ("test", "testMcp", false),
+        ] {
+            assert_eq!(is_same_name(one, other), expected, "{one} {other}");
+        }
+    }
+}
