@@ -113,18 +113,9 @@ pub(crate) enum Task {
     Config(ConfigTask),
     /// Trust a folder, so that its own configuration takes full effect.
     #[command(
-        after_help = "Example:\n  dragoman trust .         trust this folder as it is now\n  dragoman trust --list    what is trusted"
+        after_help = "Example:\n  dragoman trust --show .   what trust would let in\n  dragoman trust .          trust this folder as it is now\n  dragoman trust --list     what is trusted"
     )]
-    Trust {
-        /// The folder; the current one by default.
-        folder: Option<PathBuf>,
-        /// Revoke the trust.
-        #[arg(long)]
-        revoke: bool,
-        /// List trusted folders.
-        #[arg(long)]
-        list: bool,
-    },
+    Trust(TrustArguments),
     /// Explain the decision about a tool call and the rule behind it.
     #[command(
         after_help = "Example:\n  dragoman explain-permission shell_command '{\"command\": \"git push\"}'"
@@ -393,6 +384,24 @@ pub(crate) enum SpecTask {
     },
 }
 
+#[derive(Args)]
+pub(crate) struct TrustArguments {
+    /// The folder; the current one by default.
+    pub folder: Option<PathBuf>,
+    /// Take the trust back.
+    #[arg(long, conflicts_with_all = ["list", "show"])]
+    pub revoke: bool,
+    /// List trusted folders.
+    #[arg(long)]
+    pub list: bool,
+    /// Show the settings, commands and files that trust would let in, and trust nothing.
+    #[arg(long, conflicts_with = "list")]
+    pub show: bool,
+    /// Trust without a question. Where stdin is no terminal, there is none.
+    #[arg(long)]
+    pub yes: bool,
+}
+
 #[derive(Subcommand)]
 pub(crate) enum ConfigTask {
     /// Print every setting and where it comes from; secrets are masked.
@@ -443,7 +452,7 @@ pub(crate) fn run() -> ExitCode {
         Task::Config(ConfigTask::Show { json }) => commands::config::show(json),
         Task::Config(ConfigTask::Check { json }) => commands::config::check(json),
         Task::Config(ConfigTask::Schema { markdown }) => commands::config::schema(markdown),
-        Task::Trust { folder, revoke, list } => commands::trust::run(folder, revoke, list),
+        Task::Trust(arguments) => commands::trust::run(arguments),
         Task::ExplainPermission { tool, input, plan, json } => {
             commands::explain_permission::run(&tool, &input, plan, json)
         }

@@ -86,7 +86,7 @@ impl WorkspaceSource for Workspaces {
         if let Some(days) = resolved.settings.chat.retention_days {
             self.start_retention(days);
         }
-        let built_in = Arc::new(tools::BuiltInTools::new(self.tool_options(&resolved)));
+        let built_in = Arc::new(tools::BuiltInTools::new(tool_options(&self.environment, &resolved)));
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         let mut notices = settings_review::notices(&resolved, &specs);
@@ -118,6 +118,30 @@ impl WorkspaceSource for Workspaces {
 
     fn session_servers(&self, servers: &[ServerSpec], roots: &[PathBuf]) -> Vec<Arc<dyn ToolSource>> {
         vec![servers::session_servers(servers, roots, &self.changes)]
+    }
+}
+
+/// The options of the built-in tools.
+pub(crate) fn tool_options(environment: &Environment, resolved: &config::Resolved) -> tools::Options {
+    let settings = &resolved.settings.tools;
+    let shell = settings
+        .shell
+        .program
+        .clone()
+        .map(|program| std::iter::once(program).chain(settings.shell.args.iter().cloned()).collect());
+    let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    tools::Options {
+        home: Some(environment.home().to_owned()),
+        shell,
+        withheld_environment: resolved.secret_variables.clone(),
+        private_hosts: settings.fetch_allowed_hosts.clone(),
+        limits: tools::Limits {
+            read_lines: number(settings.read_file_max_lines),
+            output_bytes: number(settings.output_max_bytes),
+            host_time: settings.editor_timeout,
+            ..tools::Limits::default()
+        },
+        ..tools::Options::default()
     }
 }
 
@@ -179,29 +203,6 @@ impl Workspaces {
             tokio::spawn(retention::run(self.environment.data_dir(), days));
         }
     }
-
-    fn tool_options(&self, resolved: &config::Resolved) -> tools::Options {
-        let settings = &resolved.settings.tools;
-        let shell = settings
-            .shell
-            .program
-            .clone()
-            .map(|program| std::iter::once(program).chain(settings.shell.args.iter().cloned()).collect());
-        let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-        tools::Options {
-            home: Some(self.environment.home().to_owned()),
-            shell,
-            withheld_environment: resolved.secret_variables.clone(),
-            private_hosts: settings.fetch_allowed_hosts.clone(),
-            limits: tools::Limits {
-                read_lines: number(settings.read_file_max_lines),
-                output_bytes: number(settings.output_max_bytes),
-                host_time: settings.editor_timeout,
-                ..tools::Limits::default()
-            },
-            ..tools::Options::default()
-        }
-    }
 }
 
 /// The model of a server of this machine, where nothing is configured: better than the embedded one.
@@ -210,11 +211,20 @@ pub(crate) async fn discover_local_model(environment: &Environment) -> Option<St
     let resolved = config::resolve(environment, &inputs);
     let models =
         AllModels::new(providers::configured(&resolved, &ProviderDeps::new(environment)), environment);
-    if models.default_model().is_some_and(|model| !model.starts_with("local/")) {
+    if !discover_where_needed(&models).await {
         return None;
     }
-    let _ = tokio::time::timeout(DISCOVERY_TIMEOUT, models.discover()).await;
     models.default_model().filter(|model| !model.starts_with("local/"))
+}
+
+/// Asks the model servers of this machine, where no better model than the embedded one is configured; `false`: one is.
+pub(crate) async fn discover_where_needed(models: &AllModels) -> bool {
+    if models.default_model().is_some_and(|model| !model.starts_with("local/")) {
+        return false;
+    }
+    // A server that does not answer in time is not used.
+    let _ = tokio::time::timeout(DISCOVERY_TIMEOUT, models.discover()).await;
+    true
 }
 
 /// The current folder as a list of workspace roots.

@@ -40,6 +40,7 @@ mod settings;
 mod show;
 mod tree;
 pub mod trust;
+mod trust_review;
 mod untrusted;
 mod variables;
 

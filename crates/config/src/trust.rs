@@ -17,6 +17,7 @@ use crate::environment::Environment;
 use crate::layer::{Layer, notice};
 use crate::legacy_keys::modernize;
 use crate::origin::Origin;
+use crate::trust_review::{describe_commands, describe_settings, referenced_files};
 use crate::untrusted::needs_trust;
 use crate::{jsonc, private_file};
 
@@ -45,18 +46,48 @@ impl Folder {
     }
 }
 
-/// Trusts a folder as its settings are now. Gives back the keys that take effect by it.
+/// What trust in a folder would let in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrustReview {
+    /// Each setting that needs trust, as `key = value`, with every character visible.
+    pub settings: Vec<String>,
+    /// The programs and command lines among them, as `key: line`.
+    pub commands: Vec<String>,
+    /// Files whose contents the settings use; the trust holds for their present contents.
+    pub files: Vec<PathBuf>,
+}
+
+/// Looks at a folder without trusting it.
+pub fn review(environment: &Environment, root: &Path) -> Result<TrustReview, Failure> {
+    let root = canonical(root)?;
+    let layers = readable_layers(&root)?;
+    let mut review = TrustReview::default();
+    for layer in &layers {
+        let part = Value::Object(needs_trust(&layer.values));
+        review.settings.extend(describe_settings(&part));
+        review.commands.extend(describe_commands(&part));
+        review.files.extend(referenced_files(environment, &root, layer, &part));
+    }
+    Ok(review)
+}
+
+/// Trusts a folder as its settings and the files that they refer to are now. Returns the keys that take effect by it.
 pub fn grant(environment: &Environment, root: &Path) -> Result<Vec<String>, Failure> {
     let root = canonical(root)?;
-    let (layers, broken) = project_layers(&root);
-    if let Some(notice) = broken.into_iter().next() {
-        return Err(Failure::config(notice.text).hint("Mend the file, then trust the folder."));
-    }
-    let fingerprint = fingerprint(&root, &layers);
+    let layers = readable_layers(&root)?;
+    let fingerprint = fingerprint(environment, &root, &layers);
     change(environment, |record| drop(record.folders.insert(key(&root), fingerprint)))?;
     let keys: BTreeSet<String> =
         layers.iter().flat_map(|layer| needs_trust(&layer.values)).map(|(key, _)| key).collect();
     Ok(keys.into_iter().collect())
+}
+
+fn readable_layers(root: &Path) -> Result<Vec<Layer>, Failure> {
+    let (layers, broken) = project_layers(root);
+    match broken.into_iter().next() {
+        Some(notice) => Err(Failure::config(notice.text).hint("Correct the file, then trust the folder.")),
+        None => Ok(layers),
+    }
 }
 
 /// Takes the trust back. False when there was none.
@@ -106,7 +137,7 @@ pub(crate) fn check_folder(
     };
     let trust = match record.folders.get(&key(&root)) {
         None => Trust::Untrusted,
-        Some(known) if *known == fingerprint(&root, layers) => Trust::Trusted,
+        Some(known) if *known == fingerprint(environment, &root, layers) => Trust::Trusted,
         Some(_) => Trust::Changed,
     };
     (Folder { root, trust }, problem)
@@ -186,14 +217,19 @@ fn key(root: &Path) -> String {
     root.to_str().unwrap_or_default().to_owned()
 }
 
-fn fingerprint(root: &Path, layers: &[Layer]) -> String {
+fn fingerprint(environment: &Environment, root: &Path, layers: &[Layer]) -> String {
     let mut digest = Sha256::new();
     for layer in layers {
         let file = layer.origin.file().unwrap_or(Path::new(""));
         let name = file.strip_prefix(root).unwrap_or(file);
+        let part = Value::Object(needs_trust(&layer.values));
         let mut content = String::new();
-        write_sorted(&Value::Object(needs_trust(&layer.values)), &mut content);
+        write_sorted(&part, &mut content);
         digest.update(format!("{}\n{content}\n", name.display()));
+        for file in referenced_files(environment, root, layer, &part) {
+            let content = jsonc::read(&file).ok().flatten().unwrap_or_default();
+            digest.update(format!("{}\n{}\n{content}\n", file.display(), content.len()));
+        }
     }
     digest.finalize().iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");

@@ -17,6 +17,27 @@ pub fn visible_line(text: &str) -> Cow<'_, str> {
     escape(text, is_hidden)
 }
 
+/// JSON text whose strings hold no hidden character: each becomes a JSON escape.
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    let hidden = |character: char| character != '\n' && is_hidden(character);
+    if !json.chars().any(hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    let mut units = [0; 2];
+    for character in json.chars() {
+        if hidden(character) {
+            for unit in character.encode_utf16(&mut units) {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
 fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(&hidden) {
         return Cow::Borrowed(text);
@@ -66,6 +87,8 @@ mod tests {
             assert_eq!(visible_line(text), line);
         }
         assert_eq!(visible_text("a\nb\r\n"), "a\nb\\r\n");
+        let json = "{\n\"a\": \"\u{9b}2J\u{e0041}\"}";
+        assert_eq!(visible_json(json), "{\n\"a\": \"\\u009b2J\\udb40\\udc41\"}");
         assert!(matches!(visible_line("plain"), Cow::Borrowed("plain")));
     }
 }

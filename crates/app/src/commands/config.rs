@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use config::{Environment, Inputs, Resolved};
-use domain::{Level, Notice, visible_line};
+use domain::{Level, Notice, visible_json, visible_line};
 use serde_json::json;
 
 use crate::providers::{self, ProviderDeps};
@@ -12,7 +12,8 @@ use crate::settings_review;
 pub(crate) fn show(json: bool) -> ExitCode {
     let mut resolved = resolve(&Environment::from_process());
     resolved.notices = settings_review::notices(&resolved, &settings_review::built_in_tools());
-    let text = if json { format!("{:#}\n", resolved.show_json()) } else { resolved.show_text() };
+    let json_text = || visible_json(&format!("{:#}\n", resolved.show_json())).into_owned();
+    let text = if json { json_text() } else { resolved.show_text() };
     super::print_bytes(text.as_bytes())
 }
 
@@ -28,7 +29,7 @@ pub(crate) fn check(json: bool) -> ExitCode {
     let text = if json {
         let entries: Vec<_> =
             notices.iter().map(|notice| json!({"level": word(notice.level), "text": notice.text})).collect();
-        format!("{:#}\n", json!({"ok": found == 0, "notices": entries}))
+        visible_json(&format!("{:#}\n", json!({"ok": found == 0, "notices": entries}))).into_owned()
     } else {
         let mut lines: Vec<String> = notices
             .iter()

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use config::{Environment, Inputs};
 use domain::model::{Models, PromptEntry};
-use domain::{Failure, ModelEvent, Part, Prompt};
+use domain::{Failure, ModelEvent, Part, Prompt, visible_json, visible_text};
 use futures_util::StreamExt;
 
 use crate::doctor::{self, CheckState, DoctorContext, Report};
 use crate::lifetime;
 use crate::models::AllModels;
 use crate::providers::{self, ProviderDeps};
+use crate::workspaces;
 
 /// The default model must begin to answer within this; an embedded one reads its file first.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -26,6 +27,7 @@ pub(crate) fn run(json: bool) -> ExitCode {
         let mut configured = providers::configured(&resolved, &deps);
         let problems = std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
         let models = AllModels::new(configured, &environment);
+        workspaces::discover_where_needed(&models).await;
         let stored_keys = deps.credentials.providers();
         let context = DoctorContext {
             environment: &environment,
@@ -42,6 +44,7 @@ pub(crate) fn run(json: bool) -> ExitCode {
         };
         let Some(report) = lifetime::until_signal(examined).await else { return Ok(()) };
         let text = if json { format!("{:#}", report.json()) } else { report.text() };
+        let text = if json { visible_json(&text) } else { visible_text(&text) };
         super::print_bytes(format!("{}\n", resolved.redactor.redact(&text)).as_bytes());
         Ok(())
     });

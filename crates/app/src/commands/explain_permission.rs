@@ -7,7 +7,7 @@ use config::{Environment, Inputs};
 use domain::host::Grants;
 use domain::tool::{Review, Scope, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
-use domain::{Failure, SessionId};
+use domain::{Failure, SessionId, visible_json, visible_line};
 use engine::approval::{self, Case, Decision, Remembered};
 use serde_json::{Value, json};
 
@@ -15,13 +15,14 @@ use super::failed;
 
 pub(crate) fn run(tool: &str, input: &str, plan: bool, json: bool) -> ExitCode {
     match explain(tool, input, plan) {
-        Ok((decision, reason)) if json => {
-            println!("{}", json!({"decision": decision, "reason": reason}));
-            ExitCode::SUCCESS
-        }
         Ok((decision, reason)) => {
-            println!("{decision}: {reason}");
-            ExitCode::SUCCESS
+            let text = match json {
+                true => {
+                    visible_json(&json!({"decision": decision, "reason": reason}).to_string()).into_owned()
+                }
+                false => format!("{decision}: {}", visible_line(&reason)),
+            };
+            super::print_bytes(format!("{text}\n").as_bytes())
         }
         Err(failure) => {
             failed(&failure);
@@ -47,7 +48,8 @@ fn explain(name: &str, input: &str, plan: bool) -> Result<(&'static str, String)
         read_only: plan,
         remembered: Arc::from([]),
     };
-    let (spec, review) = find(name, &input, &scope)?;
+    let options = crate::workspaces::tool_options(&environment, &resolved);
+    let (spec, review) = find(name, &input, &scope, options)?;
     let rules = approval::rules_for(&resolved.settings, if plan { "plan" } else { "agent" });
     let verdict = approval::decide(&Case {
         rules: &rules,
@@ -69,9 +71,14 @@ fn explain(name: &str, input: &str, plan: bool) -> Result<(&'static str, String)
 }
 
 /// A built-in tool, or any tool of an MCP server by name alone.
-fn find(name: &str, input: &Value, scope: &Scope) -> Result<(ToolSpec, Review), Failure> {
+fn find(
+    name: &str,
+    input: &Value,
+    scope: &Scope,
+    options: tools::Options,
+) -> Result<(ToolSpec, Review), Failure> {
     let bare = name.strip_prefix("eca__").unwrap_or(name);
-    let built_in = tools::builtin(tools::Options::default());
+    let built_in = tools::builtin(options);
     for tool in domain::tool::ToolSource::tools(built_in.as_ref()) {
         if tool.spec().name == bare {
             let review = tool.review(input, scope).map_err(Failure::user)?;

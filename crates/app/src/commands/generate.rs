@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use apiui::check::{PageOptions, html_page};
 use apiui::plan::{Options, Plan, plan};
 use apiui::print::print_whole;
-use domain::Failure;
+use domain::{Failure, visible_line, visible_text};
 use serde_json::json;
 
 use super::{failed, spec};
@@ -59,9 +59,9 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
         eprintln!("{}", spec::line(&arguments.spec, warning));
     }
     for assumption in &plan.assumptions {
-        eprintln!("note: {assumption}");
+        eprintln!("note: {}", visible_line(assumption));
     }
-    eprintln!("{}{written}", apiui::describe(&plan));
+    eprintln!("{}{}", visible_text(&apiui::describe(&plan)), visible_text(&written));
     Ok(())
 }
 

@@ -34,7 +34,7 @@ pub(crate) use without_interfaces::{copilot, generate, spec};
 
 /// Prints a failure and returns exit code 1.
 pub(crate) fn failed(failure: &Failure) -> ExitCode {
-    eprintln!("dragoman: {failure}");
+    eprintln!("dragoman: {}", domain::visible_text(&failure.to_string()));
     ExitCode::FAILURE
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use apiui::problem::{Problem, ProblemLocation, Severity};
 use apiui::read::{LIMIT_BYTES, Reading, Unusable, read_bytes};
-use domain::{CancellationToken, Failure};
+use domain::{CancellationToken, Failure, visible_json, visible_line};
 use serde_json::json;
 use tools::web::fetch::Fetcher;
 
@@ -31,16 +31,17 @@ pub(crate) fn check(place: &str, fetch_refs: bool, as_json: bool) -> ExitCode {
     let assumptions: &[String] = read.as_ref().map_or(&[], |reading| &reading.spec.assumptions);
     if as_json {
         let report = json!({"usable": read.is_ok(), "problems": problems, "assumptions": assumptions});
-        println!("{report:#}");
+        println!("{}", visible_json(&format!("{report:#}")));
     } else {
         for problem in problems {
             println!("{}", line(place, problem));
         }
         for assumption in assumptions {
-            println!("{place}: note: {assumption}");
+            println!("{}", visible_line(&format!("{place}: note: {assumption}")));
         }
         if let Ok(reading) = &read {
             let count = reading.spec.operation_count();
+            let place = visible_line(place);
             println!("{place}: usable, {count} operation{}.", if count == 1 { "" } else { "s" });
         }
     }
@@ -60,7 +61,7 @@ pub(crate) fn line(place: &str, problem: &Problem) -> String {
             format!("{}#{pointer}", file.as_deref().unwrap_or(place))
         }
     };
-    format!("{at}: {severity}: {} {}", problem.message, problem.advice)
+    visible_line(&format!("{at}: {severity}: {} {}", problem.message, problem.advice)).into_owned()
 }
 
 /// Reads a file, an address, or stdin (`-`). Longer input is cut just above the limit, so that the reader rejects it.

@@ -1,44 +1,95 @@
-//! `dragoman trust`: which folders' own configuration takes full effect.
+//! `dragoman trust`: the folders whose own configuration takes full effect, and a look at it before the user agrees.
 
-use std::path::PathBuf;
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use config::trust::TrustReview;
 use config::{Environment, trust};
+use domain::{Failure, visible_line};
 
 use super::failed;
+use crate::cli::TrustArguments;
 
-pub(crate) fn run(folder: Option<PathBuf>, revoke: bool, list: bool) -> ExitCode {
+/// More settings than this cannot be judged one by one.
+const MAX_LINES: usize = 200;
+
+pub(crate) fn run(arguments: TrustArguments) -> ExitCode {
     let environment = Environment::from_process();
-    let folder = folder.unwrap_or_else(|| PathBuf::from("."));
-    // `.` says nothing to whoever reads it later; a folder that is gone can still be forgotten.
-    let shown = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-    let shown = shown.display();
-    let said = if list {
-        trust::list(&environment).map(|folders| listed(&folders))
-    } else if revoke {
-        trust::revoke(&environment, &folder).map(|was| match was {
-            true => format!("{shown} is no longer trusted."),
-            false => format!("{shown} was not trusted."),
+    let folder = arguments.folder.clone().unwrap_or_else(|| PathBuf::from("."));
+    // The full path can be read later too; a folder that is gone can still be forgotten.
+    let full = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+    let name = visible_line(&full.display().to_string()).into_owned();
+    let message = if arguments.list {
+        trust::list(&environment).map(|folders| list_text(&folders))
+    } else if arguments.revoke {
+        trust::revoke(&environment, &folder).map(|was_trusted| match was_trusted {
+            true => format!("{name} is no longer trusted."),
+            false => format!("{name} was not trusted."),
         })
+    } else if arguments.show {
+        trust::review(&environment, &folder).map(|review| review_text(&name, &review))
     } else {
-        trust::grant(&environment, &folder).map(|settings| match settings.as_slice() {
-            [] => format!("{shown} is trusted. It sets nothing that needed it."),
-            settings => format!(
-                "{shown} is trusted. These settings of it now take effect:\n  {}\nIf one of them changes, you will be \
-                 asked again.",
-                settings.join("\n  ")
-            ),
-        })
+        grant(&environment, &folder, &name, arguments.yes)
     };
-    match said {
-        Ok(said) => super::print_bytes(format!("{said}\n").as_bytes()),
+    match message {
+        Ok(message) => super::print_bytes(format!("{message}\n").as_bytes()),
         Err(failure) => failed(&failure),
     }
 }
 
-fn listed(folders: &[PathBuf]) -> String {
+fn grant(environment: &Environment, folder: &Path, name: &str, yes: bool) -> Result<String, Failure> {
+    let review = trust::review(environment, folder)?;
+    if review.settings.is_empty() {
+        trust::grant(environment, folder)?;
+        return Ok(format!("{name} is trusted. It sets nothing that needed it."));
+    }
+    let text = review_text(name, &review);
+    if !yes && std::io::stdin().is_terminal() {
+        super::print_bytes(format!("{text}\nTrust these settings? [y/N] ").as_bytes());
+        let mut answer = String::new();
+        let read = std::io::stdin().lock().read_line(&mut answer);
+        if read.is_err() || !matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Ok(format!("{name} is not trusted."));
+        }
+        trust::grant(environment, folder)?;
+        return Ok(format!("{name} is trusted. If one of these settings changes, you will be asked again."));
+    }
+    trust::grant(environment, folder)?;
+    Ok(format!("{name} is trusted.\n{text}\nIf one of these settings changes, you will be asked again."))
+}
+
+fn review_text(name: &str, review: &TrustReview) -> String {
+    if review.settings.is_empty() {
+        return format!("{name} sets nothing that needs trust.");
+    }
+    let mut lines = vec![format!("Settings of {name} that take effect only with trust:")];
+    add_lines(&mut lines, &review.settings);
+    if !review.commands.is_empty() {
+        lines.push("Commands that they would run:".to_owned());
+        add_lines(&mut lines, &review.commands);
+    }
+    if !review.files.is_empty() {
+        lines.push("Files whose present contents they use:".to_owned());
+        let files: Vec<String> =
+            review.files.iter().map(|file| visible_line(&file.display().to_string()).into_owned()).collect();
+        add_lines(&mut lines, &files);
+    }
+    lines.join("\n")
+}
+
+fn add_lines(lines: &mut Vec<String>, more: &[String]) {
+    lines.extend(more.iter().take(MAX_LINES).map(|line| format!("  {line}")));
+    if more.len() > MAX_LINES {
+        lines.push(format!("  and {} more", more.len() - MAX_LINES));
+    }
+}
+
+fn list_text(folders: &[PathBuf]) -> String {
     if folders.is_empty() {
         return "No folder is trusted. `dragoman trust FOLDER` trusts one.".to_owned();
     }
-    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join("\n")
+    let names: Vec<String> =
+        folders.iter().map(|folder| visible_line(&folder.display().to_string()).into_owned()).collect();
+    names.join("\n")
 }

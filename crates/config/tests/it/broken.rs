@@ -63,3 +63,13 @@ fn what_is_no_readable_file_is_said_so() {
         "initializationOptions must be an object; they are ignored."
     );
 }
+
+#[test]
+fn a_file_with_very_many_keys_is_refused() {
+    let keys: Vec<String> = (0..200_000).map(|number| format!("\"k{number}\": {{}}")).collect();
+    for file in [OUR_GLOBAL, OUR_PROJECT] {
+        let world = World::new().write(file, format!("{{{}}}", keys.join(", ")));
+        let said = notices(&world, &world.resolve());
+        assert!(said.contains("there are more than 20000 values") && said.len() < 1000, "{}", said.len());
+    }
+}

@@ -6,6 +6,7 @@ mod broken;
 mod eca;
 mod environment;
 mod interpolation;
+mod keys;
 mod layers;
 mod masks;
 mod pure;

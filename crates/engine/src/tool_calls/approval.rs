@@ -143,7 +143,7 @@ fn by_rules(case: &Case<'_>) -> ApprovalDecision {
         rules
             .iter()
             .find(|rule| rule.args_matchers.is_empty() != by_argument && matches(rule, case, reach))
-            .map(said)
+            .map(|rule| describe(rule, case, reach))
     };
     let denied = matched(&rules.deny, true, Reach::Any).or_else(|| matched(&rules.deny, false, Reach::Any));
     if let Some(rule) = denied {
@@ -305,11 +305,18 @@ fn lower_name(command: &str) -> String {
     command[..end].to_lowercase() + &command[end..]
 }
 
-fn said(rule: &Rule) -> String {
+/// The rule for people, with the pattern of each argument that matched.
+fn describe(rule: &Rule, case: &Case<'_>, reach: Reach) -> String {
     let origin = &rule.origin;
     if rule.args_matchers.is_empty() {
-        format!("the rule for {} ({origin})", rule.target)
-    } else {
-        format!("the argument rule for {} ({origin})", rule.target)
+        return format!("the rule for {} ({origin})", rule.target);
     }
+    let matched = |(name, patterns): &(String, Vec<String>)| {
+        let is_match =
+            |pattern: &&String| argument_matches(&(name.clone(), vec![(*pattern).clone()]), case, reach);
+        let pattern = patterns.iter().find(is_match).map(String::as_str).unwrap_or_default();
+        format!("{name} = {}", domain::visible_line(pattern))
+    };
+    let matched: Vec<String> = rule.args_matchers.iter().map(matched).collect();
+    format!("the argument rule for {}: {} ({origin})", rule.target, matched.join(", "))
 }
