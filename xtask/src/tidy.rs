@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("llm", &["domain", "sse"]),
     ("local-model", &["domain"]),
     ("store", &["domain"]),
+    ("undo", &[]),
     ("tools", &["domain", "process", "project-files"]),
     ("mcp", &["domain", "process", "rpc", "sse"]),
     ("engine", &["domain", "config", "project-files"]),

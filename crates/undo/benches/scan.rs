@@ -1,0 +1,58 @@
+//! What a command costs: the first one copies the workspace, later ones only look. `cargo bench -p dragoman-undo`.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a benchmark prints its table and has no caller"
+)]
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use undo::{Limits, TurnKey, UndoStore};
+
+const FILES: usize = 50_000;
+const PER_FOLDER: usize = 50;
+
+fn main() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("work");
+    for number in 0..FILES {
+        let parent = root.join(format!("folder-{}", number / PER_FOLDER));
+        if number % PER_FOLDER == 0 {
+            fs::create_dir_all(&parent).unwrap();
+        }
+        fs::write(parent.join(format!("file-{number}.txt")), format!("content {number}\n").repeat(20))
+            .unwrap();
+    }
+    let key = |turn| TurnKey { owner: "chat".to_owned(), turn };
+    let store = UndoStore::new(folder.path().join("undo"), Limits::default());
+    let start = Instant::now();
+    let snapshot = store.before_command(&key(1), std::slice::from_ref(&root)).unwrap();
+    println!("{:<58} {:>10.1} ms", format!("first command, {FILES} files copied"), millis(start.elapsed()));
+    store.after_command(snapshot).unwrap();
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for turn in 2..22 {
+        let start = Instant::now();
+        let snapshot = store.before_command(&key(turn), std::slice::from_ref(&root)).unwrap();
+        before.push(start.elapsed());
+        let start = Instant::now();
+        store.after_command(snapshot).unwrap();
+        after.push(start.elapsed());
+    }
+    row("before a later command, p50 and p99 (target 150)", before);
+    row("after a later command, p50 and p99", after);
+    let start = Instant::now();
+    let restarted = UndoStore::new(folder.path().join("undo"), Limits::default());
+    restarted.before_command(&key(30), &[root]).unwrap();
+    println!("{:<58} {:>10.1} ms", "first command of a new process", millis(start.elapsed()));
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+fn row(name: &str, mut times: Vec<Duration>) {
+    times.sort();
+    let at = |share: usize| millis(times[(times.len() - 1) * share / 100]);
+    println!("{name:<58} {:>10.1} {:>10.1} ms", at(50), at(99));
+}

@@ -1,0 +1,185 @@
+//! Contents by their hash.
+//!
+//! Must not know paths of a workspace beyond the one it reads, nor turns. Invariants: an object's name is the hash of its
+//! bytes; an object never changes; a reader gets the right bytes or an error.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{Mode, OFlags};
+use sha2::{Digest, Sha256};
+
+use crate::Limits;
+use crate::private;
+use crate::state::Hash;
+
+/// A file up to this size is read into memory once; a larger one is copied while it is hashed.
+const IN_MEMORY: u64 = 256 << 10;
+
+pub(crate) struct Objects {
+    folder: PathBuf,
+    limits: Limits,
+    /// Bytes of all objects, counted at the first need.
+    used: OnceLock<AtomicU64>,
+}
+
+/// The outcome of storing a file.
+pub(crate) enum Stored {
+    Held(Hash, u64),
+    /// Over a limit, or not a plain file any more.
+    Refused,
+}
+
+impl Objects {
+    pub(crate) fn new(folder: PathBuf, limits: Limits) -> Self {
+        Self { folder, limits, used: OnceLock::new() }
+    }
+
+    pub(crate) fn path(&self, hash: &Hash) -> PathBuf {
+        let hex = hash.hex();
+        self.folder.join(&hex[..2]).join(&hex[2..])
+    }
+
+    /// Bytes of all objects, about.
+    pub(crate) fn used(&self) -> u64 {
+        self.counter().load(Ordering::Relaxed)
+    }
+
+    fn counter(&self) -> &AtomicU64 {
+        self.used.get_or_init(|| AtomicU64::new(self.all().map(|(_, _, size)| size).sum()))
+    }
+
+    /// Path, hash and size of every object.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (PathBuf, Hash, u64)> {
+        let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());
+        files.filter_map(|file| {
+            let path = file.path();
+            let start = path.parent()?.file_name()?.to_str()?.to_owned();
+            let hash = Hash::from_hex(&format!("{start}{}", path.file_name()?.to_str()?))?;
+            Some((path, hash, file.metadata().ok()?.len()))
+        })
+    }
+
+    pub(crate) fn remove(&self, path: &Path, size: u64) {
+        if fs::remove_file(path).is_ok() {
+            let _ = self
+                .counter()
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used.saturating_sub(size)));
+        }
+    }
+
+    /// Stores the bytes that the file has now. A link is not followed.
+    pub(crate) fn store_file(&self, path: &Path) -> io::Result<Stored> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut source = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+        let metadata = source.metadata()?;
+        if !metadata.is_file() || metadata.len() > self.limits.file {
+            return Ok(Stored::Refused);
+        }
+        if metadata.len() <= IN_MEMORY {
+            let mut bytes = Vec::with_capacity(metadata.len() as usize);
+            let size = source.take(self.limits.file + 1).read_to_end(&mut bytes)? as u64;
+            if size > self.limits.file {
+                return Ok(Stored::Refused);
+            }
+            return self.store_bytes(&bytes);
+        }
+        if self.is_full(metadata.len()) {
+            return Ok(Stored::Refused);
+        }
+        self.store_large(&mut source)
+    }
+
+    pub(crate) fn store_bytes(&self, bytes: &[u8]) -> io::Result<Stored> {
+        let (hash, size) = (Hash::of(bytes), bytes.len() as u64);
+        let path = self.path(&hash);
+        if !path.exists() {
+            if self.is_full(size) {
+                return Ok(Stored::Refused);
+            }
+            private::replace(&path, bytes)?;
+            self.counter().fetch_add(size, Ordering::Relaxed);
+        }
+        Ok(Stored::Held(hash, size))
+    }
+
+    fn is_full(&self, more: u64) -> bool {
+        self.used() + more > self.limits.total
+    }
+
+    /// Clones the file where the file system can, else copies it. The hash is that of the copy, so a writer that changes
+    /// the source meanwhile cannot make the two differ.
+    fn store_large(&self, source: &mut File) -> io::Result<Stored> {
+        private::create_folder(&self.folder)?;
+        let (temporary, mut copy) = private::temporary(&self.folder)?;
+        let outcome = clone_or_copy(source, &mut copy, self.limits.file).and_then(|copied| {
+            let Some((hash, size)) = copied else { return Ok(Stored::Refused) };
+            let path = self.path(&hash);
+            if path.exists() {
+                return Ok(Stored::Held(hash, size));
+            }
+            private::create_folder(path.parent().unwrap_or(&self.folder))?;
+            fs::rename(&temporary, &path)?;
+            self.counter().fetch_add(size, Ordering::Relaxed);
+            Ok(Stored::Held(hash, size))
+        });
+        let _ = fs::remove_file(&temporary);
+        outcome
+    }
+
+    /// The bytes of an object; an error where they are not there or not right.
+    pub(crate) fn read(&self, hash: &Hash) -> io::Result<Vec<u8>> {
+        let bytes = fs::read(self.path(hash))?;
+        if Hash::of(&bytes) != *hash {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the stored copy is damaged"));
+        }
+        Ok(bytes)
+    }
+
+    /// Puts an object's bytes at a path of the workspace, as a whole.
+    pub(crate) fn write_to(&self, hash: &Hash, path: &Path, mode: u32) -> io::Result<()> {
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let mut source = File::open(self.path(hash))?;
+        let (temporary, mut copy) = private::temporary(folder)?;
+        let outcome = clone_or_copy(&mut source, &mut copy, u64::MAX).and_then(|copied| {
+            if copied.is_none_or(|(found, _)| found != *hash) {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the stored copy is damaged"));
+            }
+            copy.set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
+            copy.sync_data()?;
+            fs::rename(&temporary, path)
+        });
+        if outcome.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        outcome
+    }
+}
+
+/// Returns the copy's hash and size, or `None` where it is larger than `limit`.
+fn clone_or_copy(source: &mut File, copy: &mut File, limit: u64) -> io::Result<Option<(Hash, u64)>> {
+    let cloned = rustix::fs::ioctl_ficlone(&*copy, &*source).is_ok();
+    let (mut hasher, mut size, mut buffer) = (Sha256::new(), 0_u64, vec![0; 128 << 10]);
+    if cloned {
+        copy.rewind()?;
+    }
+    loop {
+        let read = if cloned { copy.read(&mut buffer)? } else { source.read(&mut buffer)? };
+        if read == 0 {
+            return Ok(Some((Hash(hasher.finalize().into()), size)));
+        }
+        size += read as u64;
+        if size > limit {
+            return Ok(None);
+        }
+        hasher.update(&buffer[..read]);
+        if !cloned {
+            copy.write_all(&buffer[..read])?;
+        }
+    }
+}
