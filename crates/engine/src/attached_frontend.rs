@@ -1,4 +1,4 @@
-//! An attached front-end, as the engine knows it.
+//! An attached front-end, as the engine holds it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use domain::{Abilities, FrontendId};
 use tokio::sync::mpsc;
 
 use crate::tool_calls::context::EditorHandle;
-use crate::workspace::Workspace;
+use crate::workspace::OpenWorkspace;
 
 #[derive(Clone)]
 pub struct AttachedFrontend {
@@ -17,14 +17,14 @@ pub struct AttachedFrontend {
     pub abilities: Abilities,
     pub events: EventSender,
     pub calls: mpsc::Sender<HostRequest>,
-    /// Of its workspace; `None` before it entered one.
-    pub workspace: Option<Arc<Workspace>>,
-    /// What new chats of it begin with.
+    /// Where it works; `None` before it entered a workspace.
+    pub workspace: Option<Arc<OpenWorkspace>>,
+    /// The settings that its new chats begin with.
     pub defaults: SessionSettings,
 }
 
 impl AttachedFrontend {
-    pub fn host(&self) -> EditorHandle {
+    pub fn editor(&self) -> EditorHandle {
         EditorHandle { abilities: self.abilities.clone(), calls: self.calls.clone() }
     }
 }

@@ -1,4 +1,5 @@
-//! Behaviors: what an agent is told and which tools it has. `agent` (also called `code`) and `plan` are built in.
+//! Behaviors: the instructions of an agent and the tools it is offered. `agent` (also called `code`) and `plan` are
+//! built in.
 
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ pub fn names(settings: &Settings) -> Vec<String> {
     names
 }
 
-/// A default that cannot be chosen is none.
+/// The behavior of new chats; a configured default that cannot be chosen is ignored.
 pub fn default_name(settings: &Settings) -> String {
     let name = canonical(&settings.default_behavior);
     if names(settings).iter().any(|known| known == name) {
@@ -83,7 +84,7 @@ pub fn welcome(settings: &Settings) -> String {
 }
 
 /// The tools a model is offered, in a stable order.
-pub fn tools(session: &Session, behavior: Option<&str>, model: &ModelInfo) -> Vec<Arc<dyn Tool>> {
+pub(crate) fn tools(session: &Session, behavior: Option<&str>, model: &ModelInfo) -> Vec<Arc<dyn Tool>> {
     if !model.tools {
         return Vec::new();
     }

@@ -1,12 +1,13 @@
-//! The engine: sessions, turns, tool calls, approvals, commands. Two queues and no idea who listens.
+//! The engine: sessions, turns, tool calls, approvals, commands. Commands come in by one queue, events leave by others.
 //!
 //! Owns what happens and in which order. Knows models, tools, files and the store only by domain's traits, and no
-//! protocol at all. Invariant: everything told to a front-end is in the journal first, text of a running answer
-//! excepted by at most a quarter of a second.
+//! protocol at all. Invariant: every fact is in the journal before a front-end sees it; streamed text follows within a
+//! quarter of a second.
 
 mod attached_frontend;
-pub mod behavior;
+mod behavior;
 mod completion;
+mod queries;
 mod refusal;
 mod router;
 mod session;
@@ -14,18 +15,24 @@ mod slash;
 mod spending;
 mod tool_calls;
 mod turn;
-pub mod workspace;
+mod workspace;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
-use domain::Store;
 use domain::event::CatalogKind;
 use domain::link::Engine;
+use domain::{SessionId, Store};
 use tokio::sync::mpsc;
 
-pub use session::state;
+use session::Session;
+pub use session::state::State;
 pub use tool_calls::approval;
 pub use workspace::{NamedText, Texts, Workspace, WorkspaceSource};
+
+/// The longest time that `Shutdown` takes. The program waits a little longer before it ends.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(600);
 
 /// Tells the engine that a list clients show has changed.
 #[derive(Clone)]
@@ -51,7 +58,39 @@ pub fn start(
     source: Arc<dyn WorkspaceSource>,
     changes: CatalogChangesReceiver,
 ) -> Engine {
+    start_observed(store, source, changes).0
+}
+
+/// The same for a test that looks at the states of the sessions.
+pub fn start_observed(
+    store: Arc<dyn Store>,
+    source: Arc<dyn WorkspaceSource>,
+    changes: CatalogChangesReceiver,
+) -> (Engine, LiveSessions) {
     let (engine, commands) = domain::link::engine();
-    tokio::spawn(router::Router::new(store, source).run(commands, changes.0));
-    engine
+    let live = LiveSessions::default();
+    tokio::spawn(router::Router::new(store, source, live.clone()).run(commands, changes.0));
+    (engine, live)
+}
+
+/// The sessions that are loaded.
+#[derive(Clone, Default)]
+pub struct LiveSessions(Arc<Mutex<HashMap<SessionId, Weak<Session>>>>);
+
+impl LiveSessions {
+    fn add(&self, session: &Arc<Session>) {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, known| known.strong_count() > 0);
+        sessions.insert(session.id.clone(), Arc::downgrade(session));
+    }
+
+    /// A copy of the state of a session.
+    pub fn state(&self, session: &SessionId) -> Option<State> {
+        let session = {
+            let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            sessions.get(session).and_then(Weak::upgrade)?
+        };
+        let state = session.state().clone();
+        Some(state)
+    }
 }

@@ -1,42 +1,71 @@
-//! The engine's desk: takes every command in arrival order and hands it to whom it concerns.
+//! The router: receives every command in arrival order and hands it to a session or to a task of its own.
 //!
-//! Invariant: the desk never waits; what needs the store, the disk or a model runs in a task of its own.
+//! Must not know what sessions do. Invariants: the router never waits for the store, the disk or a model; a workspace
+//! ends with the last front-end and session that use it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use domain::command::{Command, SessionSettings, WorkspaceSpec};
+use domain::command::{Catalog, Command, ServerSpec, SessionInfo, SessionSettings, WorkspaceSpec};
 use domain::event::{CatalogKind, EventBody};
-use domain::link::Envelope;
+use domain::link::{Envelope, FrontendPort};
 use domain::{Event, Failure, FrontendId, ItemId, Reply, SessionId, Store};
+use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::attached_frontend::AttachedFrontend;
-use crate::completion;
-use crate::refusal::refuse;
-use crate::session::actor::{self, Create, Message, Start};
-use crate::session::fork::forked;
+use crate::queries;
+use crate::refusal::{refuse, reject_all};
+use crate::session::actor::{self, Create, Message, Start, TURN_SHUTDOWN_TIMEOUT};
+use crate::session::fork::fork;
 use crate::slash;
-use crate::spending;
-use crate::workspace::{Workspace, WorkspaceSource};
+use crate::workspace::{OpenWorkspace, Workspace, WorkspaceSource};
+use crate::{LiveSessions, SHUTDOWN_TIMEOUT, behavior};
 
-/// How long shutdown waits for one session.
-const SHUTDOWN: Duration = Duration::from_millis(800);
+/// What the sessions may take of [`SHUTDOWN_TIMEOUT`]: to stop their turns and to flush.
+const SESSIONS_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(450);
+/// What the servers of a workspace may take to end when nothing waits for it.
+const SERVERS_END_TIMEOUT: Duration = Duration::from_secs(5);
+
+// Each deadline leaves time for what comes after it.
+const _: () = assert!(TURN_SHUTDOWN_TIMEOUT.as_millis() + 100 <= SESSIONS_SHUTDOWN_TIMEOUT.as_millis());
+const _: () = assert!(SESSIONS_SHUTDOWN_TIMEOUT.as_millis() + 100 <= SHUTDOWN_TIMEOUT.as_millis());
 
 pub struct Router {
-    pub store: Arc<dyn Store>,
-    pub source: Arc<dyn WorkspaceSource>,
-    fronts: HashMap<FrontendId, AttachedFrontend>,
+    store: Arc<dyn Store>,
+    source: Arc<dyn WorkspaceSource>,
+    live: LiveSessions,
+    frontends: HashMap<FrontendId, AttachedFrontend>,
     sessions: HashMap<SessionId, mpsc::UnboundedSender<Message>>,
-    /// Workspace by workspace, so that two chats of one folder share servers and indexes.
-    known: Vec<(WorkspaceSpec, Arc<Workspace>)>,
+    /// The chats of one folder share its servers and indexes.
+    workspaces: Vec<KnownWorkspace>,
+    released: mpsc::UnboundedSender<()>,
+    releases: mpsc::UnboundedReceiver<()>,
+}
+
+struct KnownWorkspace {
+    spec: WorkspaceSpec,
+    workspace: Arc<Workspace>,
+    /// Gone when nothing uses the workspace any more.
+    open: Weak<OpenWorkspace>,
 }
 
 impl Router {
-    pub fn new(store: Arc<dyn Store>, source: Arc<dyn WorkspaceSource>) -> Self {
-        Self { store, source, fronts: HashMap::new(), sessions: HashMap::new(), known: Vec::new() }
+    pub fn new(store: Arc<dyn Store>, source: Arc<dyn WorkspaceSource>, live: LiveSessions) -> Self {
+        let (released, releases) = mpsc::unbounded_channel();
+        Self {
+            store,
+            source,
+            live,
+            frontends: HashMap::new(),
+            sessions: HashMap::new(),
+            workspaces: Vec::new(),
+            released,
+            releases,
+        }
     }
 
     pub async fn run(
@@ -48,20 +77,19 @@ impl Router {
             tokio::select! {
                 biased;
                 envelope = commands.recv() => match envelope {
-                    Some(envelope) => self.take(envelope),
+                    Some(envelope) => self.handle(envelope),
                     None => break,
                 },
                 Some(kind) = changes.recv() => self.publish_to_all(EventBody::Catalog(kind)),
+                Some(()) = self.releases.recv() => self.end_unused_workspaces(),
             }
         }
     }
 
-    fn take(&mut self, Envelope { front, command }: Envelope) {
+    fn handle(&mut self, Envelope { front, command }: Envelope) {
         match command {
             Command::Attach { port } => self.attach(front, port),
-            Command::Detach => {
-                self.fronts.remove(&front);
-            }
+            Command::Detach => self.detach(front),
             Command::Enter { workspace, reply } => self.enter(front, workspace, reply),
             Command::Open { id, workspace, settings, servers, reply } => {
                 self.open(front, id, workspace, settings, servers, reply);
@@ -79,23 +107,41 @@ impl Router {
                 let _ = reply.send(Ok(()));
             }
             other => match addressee(&other) {
-                Some((session, Reach::Live)) => self.only_live(front, &session, other),
-                Some((session, Reach::Loaded)) => self.forward(front, &session, other),
+                Some((session, Delivery::IfLive)) => self.send(front, &session, other, None),
+                Some((session, Delivery::Load)) => {
+                    let start = self.start_of(front, session.clone(), &[], None);
+                    self.send(front, &session, other, start);
+                }
                 None => self.query(front, other),
             },
         }
     }
 
-    fn attach(&mut self, front: FrontendId, port: domain::link::FrontendPort) {
-        let port = AttachedFrontend {
-            id: front,
+    fn attach(&mut self, id: FrontendId, port: FrontendPort) {
+        // Front-ends that went without a word.
+        let closed = self.frontends.values().filter(|known| known.events.is_closed());
+        for id in closed.map(|known| known.id).collect::<Vec<_>>() {
+            self.detach(id);
+        }
+        let frontend = AttachedFrontend {
+            id,
             abilities: port.abilities,
             events: port.events,
             calls: port.host,
             workspace: None,
             defaults: SessionSettings::default(),
         };
-        self.fronts.insert(front, port);
+        self.frontends.insert(id, frontend);
+    }
+
+    /// Every session drops the front-end from its audience.
+    fn detach(&mut self, id: FrontendId) {
+        let Some(mut frontend) = self.frontends.remove(&id) else { return };
+        frontend.workspace = None;
+        self.sessions.retain(|_, mailbox| !mailbox.is_closed());
+        for mailbox in self.sessions.values() {
+            let _ = mailbox.send(Message { frontend: Some(frontend.clone()), command: Command::Detach });
+        }
     }
 
     /// Commands that change nothing.
@@ -104,7 +150,6 @@ impl Router {
             Ok(workspace) => workspace,
             Err(failure) => return refuse(command, failure),
         };
-        let store = self.store.clone();
         match command {
             Command::Catalog { reply } => {
                 let _ = reply.send(Ok(workspace.catalog()));
@@ -112,43 +157,64 @@ impl Router {
             Command::Servers { reply } => {
                 let _ = reply.send(Ok(workspace.servers()));
             }
-            // A chat may have servers of its own, and these prompts. Who asks does not join it.
+            // A chat may have servers of its own, and their prompts. The front-end does not join it by asking.
             Command::SlashCommands { session: Some(session), query, reply } if self.is_live(&session) => {
                 if let Some(mailbox) = self.sessions.get(&session) {
                     let command = Command::SlashCommands { session: Some(session.clone()), query, reply };
-                    let _ = mailbox.send(Message { front: None, command });
+                    let _ = mailbox.send(Message { frontend: None, command });
                 }
             }
             Command::SlashCommands { query, reply, .. } => {
                 let _ = reply.send(Ok(slash::list(None, &workspace, &query)));
             }
             other => {
-                tokio::spawn(answer_query(store, workspace, other));
+                tokio::spawn(queries::answer(self.store.clone(), workspace, other));
             }
         }
     }
 
-    fn enter(&mut self, front: FrontendId, workspace: WorkspaceSpec, reply: Reply<domain::command::Catalog>) {
-        let workspace = self.workspace(workspace);
-        if let Some(front) = self.fronts.get_mut(&front) {
-            front.workspace = Some(workspace.clone());
+    fn enter(&mut self, front: FrontendId, spec: WorkspaceSpec, reply: Reply<Catalog>) {
+        let workspace = self.workspace(spec);
+        if let Some(frontend) = self.frontends.get_mut(&front) {
+            frontend.workspace = Some(workspace.clone());
         }
         workspace.files.warm(&workspace.roots);
         let _ = reply.send(Ok(workspace.catalog()));
     }
 
-    fn workspace(&mut self, workspace: WorkspaceSpec) -> Arc<Workspace> {
-        if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == workspace) {
-            return known.clone();
+    fn workspace(&mut self, spec: WorkspaceSpec) -> Arc<OpenWorkspace> {
+        let known = self.workspaces.iter().filter(|known| known.spec == spec);
+        if let Some(open) = known.filter_map(|known| known.open.upgrade()).next() {
+            return open;
         }
-        let made = self.source.workspace(&workspace);
-        self.known.push((workspace, made.clone()));
-        made
+        let workspace = self.source.workspace(&spec);
+        let open = Arc::new(OpenWorkspace::new(workspace.clone(), self.released.clone()));
+        self.workspaces.push(KnownWorkspace { spec, workspace, open: Arc::downgrade(&open) });
+        open
     }
 
-    fn workspace_of(&mut self, front: FrontendId) -> Result<Arc<Workspace>, Failure> {
-        let known = self.fronts.get(&front).ok_or_else(Failure::closed)?.workspace.clone();
-        Ok(known.unwrap_or_else(|| self.workspace(WorkspaceSpec::default())))
+    /// Where a front-end works.
+    fn workspace_of(&mut self, front: FrontendId) -> Result<Arc<OpenWorkspace>, Failure> {
+        let frontend = self.frontends.get(&front).ok_or_else(Failure::closed)?;
+        if let Some(workspace) = &frontend.workspace {
+            return Ok(workspace.clone());
+        }
+        let workspace = self.workspace(WorkspaceSpec::default());
+        if let Some(frontend) = self.frontends.get_mut(&front) {
+            frontend.workspace = Some(workspace.clone());
+        }
+        Ok(workspace)
+    }
+
+    /// Ends the servers of workspaces that nothing uses any more.
+    fn end_unused_workspaces(&mut self) {
+        let unused = self.workspaces.extract_if(.., |known| known.open.strong_count() == 0);
+        for KnownWorkspace { workspace, .. } in unused {
+            tokio::spawn(async move {
+                let ends = join_all(workspace.sources.iter().map(|source| source.shutdown()));
+                let _ = tokio::time::timeout(SERVERS_END_TIMEOUT, ends).await;
+            });
+        }
     }
 
     fn open(
@@ -157,10 +223,10 @@ impl Router {
         id: Option<SessionId>,
         workspace: Option<Vec<PathBuf>>,
         mut settings: SessionSettings,
-        servers: Vec<domain::command::ServerSpec>,
-        reply: Reply<domain::command::SessionInfo>,
+        servers: Vec<ServerSpec>,
+        reply: Reply<SessionInfo>,
     ) {
-        let id = id.unwrap_or_else(|| SessionId::new(uuid::Uuid::now_v7().to_string()));
+        let id = id.unwrap_or_else(new_session_id);
         let create = match self.create(front, workspace.as_deref(), &mut settings) {
             Ok(create) => create,
             Err(failure) => {
@@ -177,49 +243,50 @@ impl Router {
     fn create(
         &mut self,
         front: FrontendId,
-        workspace: Option<&[PathBuf]>,
+        roots: Option<&[PathBuf]>,
         settings: &mut SessionSettings,
     ) -> Result<Create, Failure> {
-        if let Some(roots) = workspace {
+        if let Some(roots) = roots {
             must_be_folders(roots)?;
             // A front-end that names a workspace per session works there from now on.
             let workspace = self.workspace(WorkspaceSpec { roots: roots.to_vec(), options: None });
-            if let Some(front) = self.fronts.get_mut(&front) {
-                front.workspace = Some(workspace);
+            if let Some(frontend) = self.frontends.get_mut(&front) {
+                frontend.workspace = Some(workspace);
             }
         }
         let workspace = self.workspace_of(front)?;
-        crate::behavior::settle(settings, None, &workspace.settings)?;
-        let front = self.fronts.get(&front).ok_or_else(Failure::closed)?;
-        let (client, mut all) = (front.abilities.client.clone(), front.defaults.clone());
+        behavior::settle(settings, None, &workspace.settings)?;
+        let frontend = self.frontends.get(&front).ok_or_else(Failure::closed)?;
+        let (client, mut all) = (frontend.abilities.client.clone(), frontend.defaults.clone());
         all.apply(settings);
-        all.behavior.get_or_insert_with(|| crate::behavior::default_name(&workspace.settings));
+        all.behavior.get_or_insert_with(|| behavior::default_name(&workspace.settings));
         // Where nobody can be asked, the user says on the command line how far a chat may go.
-        if workspace.settings.chat.default_trust && front.abilities.approvals {
+        if workspace.settings.chat.default_trust && frontend.abilities.approvals {
             all.trust.get_or_insert(true);
         }
         let workspace = workspace.roots.clone();
         Ok(Create { workspace, settings: all, parent: None, client, facts: Vec::new() })
     }
 
-    /// What new chats of a front-end begin with.
+    /// The settings that new chats of a front-end begin with.
     fn set_defaults(
         &mut self,
         front: FrontendId,
         mut change: SessionSettings,
     ) -> Result<SessionSettings, Failure> {
         let workspace = self.workspace_of(front)?;
-        crate::behavior::settle(&mut change, None, &workspace.settings)?;
-        let front = self.fronts.get_mut(&front).ok_or_else(Failure::closed)?;
-        front.defaults.apply(&change);
-        Ok(front.defaults.clone())
+        behavior::settle(&mut change, None, &workspace.settings)?;
+        let frontend = self.frontends.get_mut(&front).ok_or_else(Failure::closed)?;
+        frontend.defaults.apply(&change);
+        Ok(frontend.defaults.clone())
     }
 
+    /// `None`: the session is loaded already.
     fn start_of(
         &mut self,
         front: FrontendId,
         id: SessionId,
-        servers: &[domain::command::ServerSpec],
+        servers: &[ServerSpec],
         create: Option<Create>,
     ) -> Option<Start> {
         if self.is_live(&id) {
@@ -231,39 +298,24 @@ impl Router {
         } else {
             self.source.session_servers(servers, &workspace.roots)
         };
-        Some(Start { id, store: self.store.clone(), workspace, own_sources, create })
+        let (store, live) = (self.store.clone(), self.live.clone());
+        Some(Start { id, store, workspace, own_sources, live, create })
     }
 
     fn is_live(&self, session: &SessionId) -> bool {
         self.sessions.get(session).is_some_and(|mailbox| !mailbox.is_closed())
     }
 
-    /// To a session that runs, or one that is loaded for it.
-    fn forward(&mut self, front: FrontendId, session: &SessionId, command: Command) {
-        let start = self.start_of(front, session.clone(), &[], None);
-        self.send(front, session, command, start);
-    }
-
+    /// Hands a command to a session, which is started first where `start` is given.
     fn send(&mut self, front: FrontendId, session: &SessionId, command: Command, start: Option<Start>) {
         if let Some(start) = start {
             self.sessions.retain(|_, mailbox| !mailbox.is_closed());
-            self.sessions.insert(session.clone(), actor::start(start));
+            self.sessions.insert(session.clone(), actor::spawn(start));
         }
-        let front = self.fronts.get(&front).cloned();
-        match self.sessions.get(session) {
-            Some(mailbox) => {
-                if let Err(mpsc::error::SendError(message)) = mailbox.send(Message { front, command }) {
-                    refuse(message.command, Failure::closed());
-                }
-            }
-            None => refuse(command, Failure::closed()),
-        }
-    }
-
-    fn only_live(&mut self, front: FrontendId, session: &SessionId, command: Command) {
-        if let Some(mailbox) = self.sessions.get(session) {
-            let front = self.fronts.get(&front).cloned();
-            let _ = mailbox.send(Message { front, command });
+        let Some(mailbox) = self.sessions.get(session) else { return refuse(command, Failure::closed()) };
+        let frontend = self.frontends.get(&front).cloned();
+        if let Err(mpsc::error::SendError(message)) = mailbox.send(Message { frontend, command }) {
+            refuse(message.command, Failure::closed());
         }
     }
 
@@ -273,61 +325,63 @@ impl Router {
         front: FrontendId,
         session: SessionId,
         until: Option<ItemId>,
-        reply: Reply<domain::command::SessionInfo>,
+        reply: Reply<SessionInfo>,
     ) {
-        let id = SessionId::new(uuid::Uuid::now_v7().to_string());
-        let (Ok(workspace), Some(front)) = (self.workspace_of(front), self.fronts.get(&front).cloned())
+        let id = new_session_id();
+        let (Ok(workspace), Some(frontend)) = (self.workspace_of(front), self.frontends.get(&front).cloned())
         else {
             let _ = reply.send(Err(Failure::closed()));
             return;
         };
-        let store = self.store.clone();
-        let (mailbox, mut incoming) = mpsc::unbounded_channel::<Message>();
-        self.sessions.insert(id.clone(), mailbox.clone());
+        let (store, live, client) =
+            (self.store.clone(), self.live.clone(), frontend.abilities.client.clone());
+        let (mailbox, incoming) = mpsc::unbounded_channel::<Message>();
         let command = Command::Load { session: id.clone(), servers: Vec::new(), reply };
-        let _ = mailbox.send(Message { front: Some(front.clone()), command });
+        let _ = mailbox.send(Message { frontend: Some(frontend), command });
+        self.sessions.insert(id.clone(), mailbox);
         tokio::spawn(async move {
-            let create = match forked(store.as_ref(), &session, until, front.abilities.client).await {
-                Ok(create) => create,
-                Err(failure) => {
-                    incoming.close();
-                    while let Some(message) = incoming.recv().await {
-                        refuse(message.command, failure.clone());
-                    }
-                    return;
+            match fork(store.as_ref(), &session, until, client).await {
+                Ok(create) => {
+                    let (own_sources, create) = (Vec::new(), Some(create));
+                    actor::run(Start { id, store, workspace, own_sources, live, create }, incoming).await;
                 }
-            };
-            let start = Start { id, store, workspace, own_sources: Vec::new(), create: Some(create) };
-            actor::run_with(start, incoming).await;
+                Err(failure) => reject_all(incoming, &failure).await,
+            }
         });
     }
 
     fn publish_to_all(&self, body: EventBody) {
-        for front in self.fronts.values() {
-            front.events.push(Event { session: None, body: body.clone() });
+        for frontend in self.frontends.values() {
+            frontend.events.push(Event { session: None, body: body.clone() });
         }
     }
 
     /// Every session stops its turn and flushes; then the servers end.
     fn shutdown(&mut self, reply: Reply<()>) {
         let sessions: Vec<_> = self.sessions.drain().map(|(_, mailbox)| mailbox).collect();
-        let known: Vec<_> = self.known.drain(..).map(|(_, workspace)| workspace).collect();
+        let workspaces: Vec<_> = self.workspaces.drain(..).map(|known| known.workspace).collect();
+        let begun = Instant::now();
         tokio::spawn(async move {
-            let waits = sessions.into_iter().map(|mailbox| async move {
-                let (reply, done) = oneshot::channel();
-                if mailbox.send(Message { front: None, command: Command::Shutdown { reply } }).is_ok() {
-                    let _ = tokio::time::timeout(SHUTDOWN, done).await;
+            let stops = sessions.into_iter().map(|mailbox| async move {
+                let (reply, stopped) = oneshot::channel();
+                if mailbox.send(Message { frontend: None, command: Command::Shutdown { reply } }).is_ok() {
+                    let _ = stopped.await;
                 }
             });
-            futures_util::future::join_all(waits).await;
-            let ends = known.iter().flat_map(|workspace| &workspace.sources).map(|source| source.shutdown());
-            let _ = tokio::time::timeout(SHUTDOWN, futures_util::future::join_all(ends)).await;
+            let _ = tokio::time::timeout_at(begun + SESSIONS_SHUTDOWN_TIMEOUT, join_all(stops)).await;
+            let sources = workspaces.iter().flat_map(|workspace| &workspace.sources);
+            let ends = join_all(sources.map(|source| source.shutdown()));
+            let _ = tokio::time::timeout_at(begun + SHUTDOWN_TIMEOUT, ends).await;
             let _ = reply.send(Ok(()));
         });
     }
 }
 
-/// A chat in a folder that is not there could do nothing but fail.
+fn new_session_id() -> SessionId {
+    SessionId::new(uuid::Uuid::now_v7().to_string())
+}
+
+/// A chat in a folder that does not exist could do nothing but fail.
 fn must_be_folders(roots: &[PathBuf]) -> Result<(), Failure> {
     match roots.iter().find(|root| !root.is_dir()) {
         None => Ok(()),
@@ -337,79 +391,25 @@ fn must_be_folders(roots: &[PathBuf]) -> Result<(), Failure> {
 }
 
 /// How a command reaches a session.
-enum Reach {
-    /// Only where it runs already.
-    Live,
-    /// It is loaded for it.
-    Loaded,
+enum Delivery {
+    /// Only where it is loaded already.
+    IfLive,
+    /// It is loaded for the command.
+    Load,
 }
 
-/// The session a command is for, where its actor must take it.
-fn addressee(command: &Command) -> Option<(SessionId, Reach)> {
+/// The session whose actor must handle a command.
+fn addressee(command: &Command) -> Option<(SessionId, Delivery)> {
     match command {
-        Command::Cancel { session } | Command::Answer { session, .. } => Some((session.clone(), Reach::Live)),
+        Command::Cancel { session } | Command::Answer { session, .. } => {
+            Some((session.clone(), Delivery::IfLive))
+        }
         Command::Prompt { session, .. }
         | Command::Rollback { session, .. }
         | Command::Steer { session, .. }
         | Command::Close { session, .. }
         | Command::Delete { session, .. }
-        | Command::Configure { session: Some(session), .. } => Some((session.clone(), Reach::Loaded)),
+        | Command::Configure { session: Some(session), .. } => Some((session.clone(), Delivery::Load)),
         _ => None,
     }
-}
-
-async fn answer_query(store: Arc<dyn Store>, workspace: Arc<Workspace>, command: Command) {
-    let (files, roots) = (&workspace.files, &workspace.roots);
-    match command {
-        Command::Read { session, after, limit, reply } => {
-            let read = store.read(&session, after, limit).await;
-            let _ = reply.send(read.map(|page| page.into_iter().map(Arc::new).collect()));
-        }
-        Command::List { filter, reply } => {
-            let _ = reply.send(store.list(filter).await);
-        }
-        Command::Contexts { query, kind, reply, .. } => {
-            let mut contexts = files.query(roots, &query, kind).await;
-            if kind == domain::command::ContextQuery::All {
-                contexts.extend(resources(&workspace, &query));
-            }
-            let _ = reply.send(Ok(contexts));
-        }
-        Command::ReadFile { path, reply, .. } => {
-            let _ = reply.send(files.read(roots, path).await);
-        }
-        Command::Stat { path, reply, .. } => {
-            let _ = reply.send(files.stat(roots, path).await);
-        }
-        Command::Glob { pattern, reply, .. } => {
-            let _ = reply.send(files.glob(roots, pattern).await);
-        }
-        Command::Complete { completion, deltas, reply } => {
-            let completed = completion::run(workspace.models.as_ref(), completion, deltas).await;
-            if let Some(cost) = completed.as_ref().ok().and_then(|it| it.cost) {
-                spending::charge_day(store.as_ref(), cost).await;
-            }
-            let _ = reply.send(completed);
-        }
-        Command::ServerAction { name, action, reply } => {
-            let found =
-                workspace.sources.iter().find(|source| source.servers().iter().any(|s| s.name == name));
-            let acted = match found {
-                Some(source) => source.act(&name, action).await,
-                None => Err(Failure::user(format!("There is no server {name}."))),
-            };
-            let _ = reply.send(acted);
-        }
-        other => refuse(other, Failure::internal("The engine does not take this command.")),
-    }
-}
-
-fn resources(workspace: &Workspace, query: &str) -> Vec<domain::command::Context> {
-    let query = query.to_lowercase();
-    let all = workspace.sources.iter().flat_map(|source| source.resources());
-    all.filter(|resource| {
-        resource.name.to_lowercase().contains(&query) || resource.uri.to_lowercase().contains(&query)
-    })
-    .map(domain::command::Context::McpResource)
-    .collect()
 }

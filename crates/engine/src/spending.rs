@@ -1,15 +1,17 @@
 //! Money: what each call used and cost, the caps that stop before the next call, and what broke the cached prefix.
 //!
-//! Invariants: every call of a chat is on its account, whatever it was for; the day's account is session by all
-//! processes of the machine through the store; a cap is asked before a call, never after.
+//! Must not know providers. Invariants: every call of a chat is in its usage, whatever its purpose; all processes of
+//! the machine share the day's sum through the store; a cap is checked before a call, never after.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use config::Budget;
 use domain::command::TurnLimits;
 use domain::event::{Fact, Level, Notice, PrefixBreak, SessionUsage, Spent};
 use domain::model::{ModelInfo, Price, Prompt, Tokens};
 use domain::{Failure, FailureKind, Store};
+use tokio::task::JoinHandle;
 
 use crate::session::Session;
 
@@ -18,9 +20,31 @@ const DAYS: &str = "spent";
 /// Breaks that an account remembers.
 const BREAKS: usize = 50;
 
+/// What a session remembers of its spending beside its usage; gone with the process.
+#[derive(Default)]
+pub struct Account(Mutex<AccountState>);
+
+#[derive(Default)]
+struct AccountState {
+    prefix: Prefix,
+    /// The last cost on its way to the day's sum.
+    charging: Option<JoinHandle<()>>,
+}
+
+impl Account {
+    /// The history was replaced: the next call begins otherwise.
+    pub fn break_prefix(&self, reason: &str) {
+        self.lock().prefix.break_because(reason);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AccountState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What a provider's cache holds of a chat after a call.
 #[derive(Default)]
-pub struct Prefix {
+struct Prefix {
     /// The model, and what stands before the history.
     head: Option<(String, u64, u64)>,
     /// Tokens of the last call's prompt.
@@ -30,15 +54,14 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The history was replaced.
-    pub fn break_because(&mut self, reason: &str) {
+    fn break_because(&mut self, reason: &str) {
         if self.head.is_some() {
             self.broken.get_or_insert_with(|| reason.to_owned());
         }
     }
 
     /// Compares a call with the one before it; names the break.
-    fn next(&mut self, model: &str, prompt: &Prompt) -> Option<&str> {
+    fn begin_call(&mut self, model: &str, prompt: &Prompt) -> Option<&str> {
         let system = hash(|hasher| prompt.system.hash(hasher));
         let tools = hash(|hasher| {
             for tool in prompt.tools.iter() {
@@ -64,7 +87,7 @@ impl Prefix {
     }
 
     /// What the break of the call that just ended cost, if there was one.
-    fn over(&mut self, tokens: &Tokens, price: Option<&Price>) -> Option<PrefixBreak> {
+    fn finish_call(&mut self, tokens: &Tokens, price: Option<&Price>) -> Option<PrefixBreak> {
         let reason = self.broken.take();
         let lost = self.tokens.saturating_sub(tokens.cache_read);
         self.tokens = tokens.input + tokens.cache_read + tokens.cache_write;
@@ -83,45 +106,44 @@ fn hash(fill: impl FnOnce(&mut DefaultHasher)) -> u64 {
     hasher.finish()
 }
 
-/// A call of the conversation is about to be made: a break of the cached prefix is named in the log.
-pub fn begins(session: &Session, model: &str, prompt: &Prompt) {
-    let mut state = session.state();
-    if let Some(reason) = state.prefix.next(model, prompt) {
+/// Compares a call of the conversation with the one before it; a break of the cached prefix is named in the log.
+pub fn note_call(session: &Session, model: &str, prompt: &Prompt) {
+    let mut account = session.account.lock();
+    if let Some(reason) = account.prefix.begin_call(model, prompt) {
         tracing::info!(session = %session.id, reason, "the cached prefix ends");
     }
 }
 
-/// A call of the conversation is over.
-pub fn answered(session: &Session, info: &ModelInfo, tokens: Tokens) -> SessionUsage {
-    let usage = {
-        let mut state = session.state();
-        let broken = state.prefix.over(&tokens, info.price.as_ref());
-        let usage = &mut state.usage;
+/// Records what a call of the conversation used.
+pub fn record_answer(session: &Session, info: &ModelInfo, tokens: Tokens) {
+    let broken = session.account.lock().prefix.finish_call(&tokens, info.price.as_ref());
+    let cost = info.price.map(|price| price.of(&tokens));
+    session.commit_with(|state| {
+        let mut usage = state.usage().clone();
         usage.last = tokens;
-        usage.last_cost = info.price.map(|price| price.of(&tokens));
+        usage.last_cost = cost;
         usage.context_limit = info.context_limit;
         usage.output_limit = info.output_limit;
         if let Some(broken) = broken.filter(|_| usage.breaks.len() < BREAKS) {
             usage.breaks.push(broken);
         }
-        enter(usage, "answers", &info.id, tokens, usage.last_cost);
-        usage.clone()
-    };
-    tell(session, &usage, usage.last_cost);
-    usage
+        add_call(&mut usage, "answers", &info.id, tokens, cost);
+        vec![Fact::UsageChanged { usage }]
+    });
+    charge_day_later(session, cost);
 }
 
-/// A call beside the conversation is over: a title, a summary.
-pub fn beside(session: &Session, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
-    let usage = {
-        let mut state = session.state();
-        enter(&mut state.usage, purpose, model, tokens, cost);
-        state.usage.clone()
-    };
-    tell(session, &usage, cost);
+/// Records what a call beside the conversation used: a title, a summary.
+pub fn record_side_call(session: &Session, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
+    session.commit_with(|state| {
+        let mut usage = state.usage().clone();
+        add_call(&mut usage, purpose, model, tokens, cost);
+        vec![Fact::UsageChanged { usage }]
+    });
+    charge_day_later(session, cost);
 }
 
-fn enter(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
+fn add_call(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
     usage.total += tokens;
     if let Some(cost) = cost {
         usage.session_cost = Some(usage.session_cost.unwrap_or(0.0) + cost);
@@ -143,14 +165,11 @@ fn enter(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens, c
     }
 }
 
-/// Into the journal, and what it cost onto the day's account.
-fn tell(session: &Session, usage: &SessionUsage, cost: Option<f64>) {
-    session.journal.note(Fact::UsageChanged { usage: usage.clone() });
-    if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
-        let store = session.store.clone();
-        let adding = tokio::spawn(async move { charge_day(store.as_ref(), cost).await });
-        session.state().charging = Some(adding);
-    }
+fn charge_day_later(session: &Session, cost: Option<f64>) {
+    let Some(cost) = cost.filter(|cost| *cost > 0.0) else { return };
+    let store = session.store.clone();
+    let charging = tokio::spawn(async move { charge_day(store.as_ref(), cost).await });
+    session.account.lock().charging = Some(charging);
 }
 
 /// Adds to what was spent today on this machine.
@@ -169,14 +188,14 @@ fn today() -> String {
     jiff::Zoned::now().date().to_string()
 }
 
-/// A cap that forbids the next call to a model.
-pub async fn refused(session: &Session, limits: &TurnLimits, before: f64) -> Option<Failure> {
-    let charging = session.state().charging.take();
+/// Fails where a cap forbids the next call to a model. `before`: what the chat had cost before this turn.
+pub async fn check_caps(session: &Session, limits: &TurnLimits, before: f64) -> Result<(), Failure> {
+    let charging = session.account.lock().charging.take();
     if let Some(charging) = charging {
         let _ = charging.await;
     }
     let budget = session.workspace.settings.budget;
-    let chat = session.state().usage.session_cost.unwrap_or(0.0);
+    let chat = session.state().usage().session_cost.unwrap_or(0.0);
     let (run, run_setting) = match limits.max_cost {
         Some(cap) => (Some(cap), "--max-cost"),
         None => (budget.run, "budget.run"),
@@ -187,32 +206,36 @@ pub async fn refused(session: &Session, limits: &TurnLimits, before: f64) -> Opt
         match spent_today(session.store.as_ref()).await {
             Ok(day) => caps.push((budget.day, day, "Today's work on this machine", "budget.day")),
             // A cap that cannot be checked holds.
-            Err(failure) => return Some(failure),
+            Err(failure) => return Err(failure),
         }
     }
-    caps.into_iter().find_map(|(cap, spent, what, setting)| {
-        let cap = cap.filter(|cap| spent >= *cap)?;
-        let message = format!("{what} has used ${spent:.4} of ${cap:.4}.");
-        Some(Failure::new(FailureKind::Quota, message).hint(format!("Raise {setting} to go on.")))
-    })
+    for (cap, spent, subject, setting) in caps {
+        if let Some(cap) = cap.filter(|cap| spent >= *cap) {
+            let message = format!("{subject} has used ${spent:.4} of ${cap:.4}.");
+            return Err(Failure::new(FailureKind::Quota, message).hint(format!("Raise {setting} to go on.")));
+        }
+    }
+    Ok(())
 }
 
-/// A cap that cannot hold is no cap: what a model without a price costs is never known.
-pub fn unpriced(limits: &TurnLimits, model: &ModelInfo) -> Option<Failure> {
-    limits.max_cost.filter(|_| model.price.is_none())?;
+/// Fails where the turn has a cap and the model has no price: such a cap could not hold.
+pub fn check_price(limits: &TurnLimits, model: &ModelInfo) -> Result<(), Failure> {
+    if limits.max_cost.is_none() || model.price.is_some() {
+        return Ok(());
+    }
     let failure = Failure::user(format!("--max-cost cannot hold, because {} has no price.", model.id));
-    Some(failure.hint(format!("{}, or leave --max-cost out.", set_price(model))))
+    Err(failure.hint(format!("{}, or leave --max-cost out.", price_hint(model))))
 }
 
-/// The same of caps in the settings, which hold for other models: it is only said.
-pub fn unheld(budget: &Budget, model: &ModelInfo) -> Option<Notice> {
+/// Warns where caps of the settings do not count the model. They hold for other models.
+pub fn budget_warning(budget: &Budget, model: &ModelInfo) -> Option<Notice> {
     budget.run.or(budget.chat).or(budget.day).filter(|_| model.price.is_none())?;
     let text =
-        format!("`budget` does not count {}, because it has no price. {}.", model.id, set_price(model));
+        format!("`budget` does not count {}, because it has no price. {}.", model.id, price_hint(model));
     Some(Notice { level: Level::Warning, text })
 }
 
-fn set_price(model: &ModelInfo) -> String {
+fn price_hint(model: &ModelInfo) -> String {
     let (provider, name) = model.id.split_once('/').unwrap_or(("PROVIDER", &model.id));
     format!(
         "Set `providers.{provider}.models.{name}.cost` to {{\"input\": …, \"output\": …}}, in dollars per million tokens (0 \
@@ -234,17 +257,17 @@ mod tests {
         let cached = |cache_read, input| Tokens { cache_read, input, ..Tokens::default() };
         let mut prefix = Prefix::default();
         prefix.break_because("nothing was sent yet");
-        assert_eq!(prefix.next("a/one", &prompt("s")), None, "the first call breaks nothing");
-        assert_eq!(prefix.over(&cached(0, 1000), Some(&price)), None);
-        assert_eq!(prefix.next("a/one", &prompt("s")), None);
-        assert_eq!(prefix.over(&cached(1000, 200), Some(&price)), None);
-        assert_eq!(prefix.next("b/two", &prompt("s")), Some("another model (b/two)"));
-        let broken = prefix.over(&cached(0, 1400), Some(&price)).unwrap();
+        assert_eq!(prefix.begin_call("a/one", &prompt("s")), None, "the first call breaks nothing");
+        assert_eq!(prefix.finish_call(&cached(0, 1000), Some(&price)), None);
+        assert_eq!(prefix.begin_call("a/one", &prompt("s")), None);
+        assert_eq!(prefix.finish_call(&cached(1000, 200), Some(&price)), None);
+        assert_eq!(prefix.begin_call("b/two", &prompt("s")), Some("another model (b/two)"));
+        let broken = prefix.finish_call(&cached(0, 1400), Some(&price)).unwrap();
         assert_eq!(broken.tokens, 1200);
         assert!((broken.cost.unwrap() - 1200.0 * 3.45 / 1e6).abs() < 1e-12, "{broken:?}");
         prefix.break_because("compaction");
-        assert_eq!(prefix.next("b/two", &prompt("s")), Some("compaction"));
-        assert_eq!(prefix.over(&cached(0, 10), None).unwrap().cost, None);
-        assert_eq!(prefix.next("b/two", &prompt("other")), Some("other instructions"));
+        assert_eq!(prefix.begin_call("b/two", &prompt("s")), Some("compaction"));
+        assert_eq!(prefix.finish_call(&cached(0, 10), None).unwrap().cost, None);
+        assert_eq!(prefix.begin_call("b/two", &prompt("other")), Some("other instructions"));
     }
 }

@@ -1,6 +1,7 @@
 //! What a session works with: settings, models, tools and files of its workspace. Made by `app`, which alone knows
 //! the crates behind the traits.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,9 +10,10 @@ use domain::command::{Catalog, ServerSpec, WorkspaceSpec};
 use domain::event::Notice;
 use domain::files::Files;
 use domain::model::Models;
-use domain::tool::{Tool, ToolServer, ToolSource};
+use domain::tool::{ToolServer, ToolSource};
+use tokio::sync::mpsc;
 
-/// Makes the workspace of a workspace. Called on the way to `initialize`: must not connect, spawn or walk.
+/// Resolves a workspace. Called on the way to `initialize`: must not connect, spawn or walk.
 pub trait WorkspaceSource: Send + Sync {
     fn workspace(&self, workspace: &WorkspaceSpec) -> Arc<Workspace>;
 
@@ -47,11 +49,33 @@ pub struct NamedText {
     pub text: String,
 }
 
-impl Workspace {
-    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        self.sources.iter().flat_map(|source| source.tools()).collect()
-    }
+/// A workspace that is in use by front-ends and sessions. The router hears of it when the last of them lets it go.
+pub(crate) struct OpenWorkspace {
+    workspace: Arc<Workspace>,
+    released: mpsc::UnboundedSender<()>,
+}
 
+impl OpenWorkspace {
+    pub fn new(workspace: Arc<Workspace>, released: mpsc::UnboundedSender<()>) -> Self {
+        Self { workspace, released }
+    }
+}
+
+impl Deref for OpenWorkspace {
+    type Target = Workspace;
+
+    fn deref(&self) -> &Workspace {
+        &self.workspace
+    }
+}
+
+impl Drop for OpenWorkspace {
+    fn drop(&mut self) {
+        let _ = self.released.send(());
+    }
+}
+
+impl Workspace {
     pub fn servers(&self) -> Vec<ToolServer> {
         self.sources.iter().flat_map(|source| source.servers()).collect()
     }

@@ -1,6 +1,6 @@
-//! Who hears of a session: the event queues of the front-ends attached to it.
+//! The event queues of the front-ends attached to a session.
 //!
-//! Invariant: telling never waits, so a stalled front-end cannot slow a turn.
+//! Invariant: publishing never waits, so a stalled front-end cannot slow a turn.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,31 +9,41 @@ use domain::{Event, FrontendId};
 
 #[derive(Clone, Default)]
 pub struct Audience {
-    fronts: Arc<RwLock<Vec<(FrontendId, EventSender)>>>,
+    frontends: Arc<RwLock<Vec<(FrontendId, EventSender)>>>,
 }
 
 impl Audience {
-    pub fn add(&self, front: FrontendId, events: EventSender) {
-        let mut fronts = self.fronts.write().unwrap_or_else(PoisonError::into_inner);
-        if !fronts.iter().any(|(known, _)| *known == front) {
-            fronts.push((front, events));
+    pub fn add(&self, frontend: FrontendId, events: &EventSender) {
+        if self.contains(frontend) {
+            return;
         }
+        let mut frontends = self.frontends.write().unwrap_or_else(PoisonError::into_inner);
+        frontends.push((frontend, events.clone()));
     }
 
-    pub fn remove(&self, front: FrontendId) {
-        self.fronts.write().unwrap_or_else(PoisonError::into_inner).retain(|(known, _)| *known != front);
+    /// True where it was there.
+    pub fn remove(&self, frontend: FrontendId) -> bool {
+        let mut frontends = self.frontends.write().unwrap_or_else(PoisonError::into_inner);
+        let before = frontends.len();
+        frontends.retain(|(known, _)| *known != frontend);
+        frontends.len() < before
     }
 
     pub fn is_empty(&self) -> bool {
-        self.fronts.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.frontends.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     pub fn publish(&self, event: Event) {
-        let fronts = self.fronts.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(((_, last), others)) = fronts.split_last() else { return };
+        let frontends = self.frontends.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(((_, last), others)) = frontends.split_last() else { return };
         for (_, events) in others {
             events.push(event.clone());
         }
         last.push(event);
+    }
+
+    fn contains(&self, frontend: FrontendId) -> bool {
+        let frontends = self.frontends.read().unwrap_or_else(PoisonError::into_inner);
+        frontends.iter().any(|(known, _)| *known == frontend)
     }
 }

@@ -1,94 +1,105 @@
-//! The one way a fact leaves the engine: into the store, then to the audience, in the order it was recorded.
+//! From a commit to the disk and then to the audience, in the order of the commits.
 //!
-//! Invariant: nobody is told a fact before it is on disk, facts are told in the order of their numbers, and what is said
-//! between two facts is heard between them.
+//! Must not know what facts mean. Invariants: no fact is published before it is on disk; facts are published in the
+//! order of their numbers, and other events between the facts they were published between; after an append failed,
+//! nothing more is written, so that the numbers in the store never have a gap.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use domain::event::EventBody;
 use domain::{Event, Fact, Failure, Recorded, SessionId, Store};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::session::audience::Audience;
+use super::audience::Audience;
 
 /// Appends that wait together share a commit, up to this many.
 const BATCH: usize = 64;
 
-#[derive(Clone)]
 pub struct Journal {
     entries: mpsc::UnboundedSender<JournalEntry>,
-    newest: Arc<AtomicU64>,
+    status: Arc<Status>,
 }
 
-#[derive(Default)]
-struct JournalEntry {
-    facts: Vec<Fact>,
-    /// Told after the facts, and not kept.
-    said: Option<EventBody>,
-    done: Option<oneshot::Sender<Result<(), Failure>>>,
+/// Where the writer has come to.
+struct Status {
+    published: AtomicU64,
+    failure: OnceLock<Failure>,
 }
 
-/// Resolves when the facts are on disk and told.
-pub struct Recording {
+enum JournalEntry {
+    /// `last` is the number of the last fact.
+    Append {
+        first: u64,
+        last: u64,
+        facts: Vec<Fact>,
+        done: oneshot::Sender<Result<(), Failure>>,
+    },
+    Publish(EventBody),
+}
+
+/// Facts on their way to the disk. May be dropped: they get there all the same.
+pub struct PendingCommit {
     receiver: oneshot::Receiver<Result<(), Failure>>,
-    over: bool,
+    outcome: Option<Result<(), Failure>>,
 }
 
 impl Journal {
+    /// Writes for a session whose newest fact on disk has the number `newest`.
     pub fn start(session: SessionId, store: Arc<dyn Store>, audience: Audience, newest: u64) -> Self {
         let (entries, receiver) = mpsc::unbounded_channel();
-        let newest = Arc::new(AtomicU64::new(newest));
-        let writer = Writer { session, store, audience, newest: newest.clone() };
+        let status = Arc::new(Status { published: AtomicU64::new(newest), failure: OnceLock::new() });
+        let writer = Writer { session, store, audience, status: status.clone() };
         tokio::spawn(writer.run(receiver));
-        Self { entries, newest }
+        Self { entries, status }
     }
 
-    /// Records facts together. The recording may be awaited or dropped; the order of calls is the order of facts.
-    pub fn record(&self, facts: Vec<Fact>) -> Recording {
+    /// `first` is the number of the first fact. Without facts it resolves after everything appended before.
+    pub fn append(&self, first: u64, facts: Vec<Fact>) -> PendingCommit {
         let (done, receiver) = oneshot::channel();
-        // A failed send drops `done`, which the recording reports.
-        let _ = self.entries.send(JournalEntry { facts, done: Some(done), said: None });
-        Recording { receiver, over: false }
+        // A failed send drops `done`, which the pending commit reports.
+        let last = (first + facts.len() as u64).saturating_sub(1);
+        let _ = self.entries.send(JournalEntry::Append { first, last, facts, done });
+        PendingCommit { receiver, outcome: None }
     }
 
-    /// Records without anybody waiting.
-    pub fn note(&self, fact: Fact) {
-        let _ = self.entries.send(JournalEntry { facts: vec![fact], ..JournalEntry::default() });
-    }
-
-    /// Tells without keeping it, after everything that was recorded before.
     pub fn publish(&self, body: EventBody) {
-        let _ = self.entries.send(JournalEntry { said: Some(body), ..JournalEntry::default() });
+        let _ = self.entries.send(JournalEntry::Publish(body));
     }
 
-    /// Everything recorded before is on disk.
-    pub async fn flush(&self) -> Result<(), Failure> {
-        self.record(Vec::new()).done().await
+    pub fn published(&self) -> u64 {
+        self.status.published.load(Ordering::Acquire)
     }
 
-    pub fn newest(&self) -> u64 {
-        self.newest.load(Ordering::Acquire)
+    /// Another process wrote on, up to this number.
+    pub fn skip_to(&self, number: u64) {
+        self.status.published.fetch_max(number, Ordering::AcqRel);
     }
 
-    pub fn set_newest(&self, number: u64) {
-        self.newest.fetch_max(number, Ordering::AcqRel);
+    pub fn failure(&self) -> Option<Failure> {
+        self.status.failure.get().cloned()
     }
 }
 
-impl Recording {
-    /// Without waiting.
-    pub fn is_done(&mut self) -> bool {
-        self.over =
-            self.over || !matches!(self.receiver.try_recv(), Err(oneshot::error::TryRecvError::Empty));
-        self.over
+impl PendingCommit {
+    /// How it ended, without waiting; `None` while it is under way.
+    pub fn outcome(&mut self) -> Option<&Result<(), Failure>> {
+        if self.outcome.is_none() {
+            self.outcome = match self.receiver.try_recv() {
+                Ok(outcome) => Some(outcome),
+                Err(oneshot::error::TryRecvError::Empty) => None,
+                Err(oneshot::error::TryRecvError::Closed) => Some(Err(Failure::closed())),
+            };
+        }
+        self.outcome.as_ref()
     }
 
-    pub async fn done(self) -> Result<(), Failure> {
-        if self.over {
-            return Ok(());
+    /// Waits until the facts are on disk and published.
+    pub async fn on_disk(self) -> Result<(), Failure> {
+        match self.outcome {
+            Some(outcome) => outcome,
+            None => self.receiver.await.unwrap_or_else(|_| Err(Failure::closed())),
         }
-        self.receiver.await.unwrap_or_else(|_| Err(Failure::closed()))
     }
 }
 
@@ -96,53 +107,74 @@ struct Writer {
     session: SessionId,
     store: Arc<dyn Store>,
     audience: Audience,
-    newest: Arc<AtomicU64>,
+    status: Arc<Status>,
 }
 
 impl Writer {
     async fn run(self, mut receiver: mpsc::UnboundedReceiver<JournalEntry>) {
         let mut batch = Vec::with_capacity(BATCH);
         while receiver.recv_many(&mut batch, BATCH).await > 0 {
-            let sizes: Vec<usize> = batch.iter().map(|entry| entry.facts.len()).collect();
-            let facts: Vec<Fact> =
-                batch.iter_mut().flat_map(|entry| std::mem::take(&mut entry.facts)).collect();
-            let (recorded, outcome) = match self.write(facts).await {
-                Ok(recorded) => (recorded, Ok(())),
-                Err(failure) => (Vec::new(), Err(failure)),
-            };
-            let mut recorded = recorded.into_iter();
-            for (entry, size) in batch.iter_mut().zip(sizes) {
-                for fact in recorded.by_ref().take(size) {
-                    self.audience.publish(Event::fact(self.session.clone(), Arc::new(fact)));
-                }
-                if let Some(body) = entry.said.take() {
-                    self.audience.publish(Event { session: Some(self.session.clone()), body });
+            let (mut expected, mut facts) = (None, Vec::new());
+            for entry in &mut batch {
+                if let JournalEntry::Append { first, facts: own, .. } = entry
+                    && !own.is_empty()
+                {
+                    expected.get_or_insert(*first);
+                    facts.append(own);
                 }
             }
-            for done in batch.drain(..).filter_map(|entry| entry.done) {
-                let _ = done.send(outcome.clone());
-            }
+            let written = self.write(expected, facts).await;
+            self.settle(batch.drain(..), written);
         }
     }
 
-    async fn write(&self, facts: Vec<Fact>) -> Result<Vec<Recorded>, Failure> {
-        if facts.is_empty() {
-            return Ok(Vec::new());
-        }
-        match self.store.append(&self.session, facts).await {
-            Ok(recorded) => {
-                if let Some(last) = recorded.last() {
-                    self.newest.store(last.number, Ordering::Release);
+    /// Publishes what was written, entry by entry, and then answers those that wait.
+    fn settle(&self, batch: impl Iterator<Item = JournalEntry>, written: Result<Vec<Recorded>, Failure>) {
+        let (mut recorded, outcome) = match written {
+            Ok(recorded) => (recorded.into_iter().peekable(), Ok(())),
+            Err(failure) => (Vec::new().into_iter().peekable(), Err(failure)),
+        };
+        let mut waiting = Vec::new();
+        for entry in batch {
+            match entry {
+                JournalEntry::Append { last, done, .. } => {
+                    while let Some(fact) = recorded.next_if(|fact| fact.number <= last) {
+                        self.audience.publish(Event::fact(self.session.clone(), Arc::new(fact)));
+                    }
+                    waiting.push(done);
                 }
-                Ok(recorded)
-            }
-            Err(failure) => {
-                tracing::error!(session = %self.session, %failure, "the journal cannot be written");
-                // Told each time: whoever attached since must learn of it too.
-                let body = EventBody::Lost { failure: failure.clone() };
-                self.audience.publish(Event { session: Some(self.session.clone()), body });
-                Err(failure)
+                JournalEntry::Publish(body) => self.publish(body),
             }
         }
+        for done in waiting {
+            let _ = done.send(outcome.clone());
+        }
+    }
+
+    async fn write(&self, expected: Option<u64>, facts: Vec<Fact>) -> Result<Vec<Recorded>, Failure> {
+        if let Some(failure) = self.status.failure.get() {
+            return Err(failure.clone());
+        }
+        let Some(expected) = expected else { return Ok(Vec::new()) };
+        let written = match self.store.append(&self.session, facts).await {
+            Ok(recorded) if recorded.first().is_some_and(|first| first.number == expected) => recorded,
+            Ok(_) => return Err(self.fail(Failure::internal("Another process wrote to this chat."))),
+            Err(failure) => return Err(self.fail(failure)),
+        };
+        if let Some(last) = written.last() {
+            self.status.published.store(last.number, Ordering::Release);
+        }
+        Ok(written)
+    }
+
+    fn fail(&self, failure: Failure) -> Failure {
+        tracing::error!(session = %self.session, %failure, "the journal cannot be written");
+        let _ = self.status.failure.set(failure.clone());
+        self.publish(EventBody::Lost { failure: failure.clone() });
+        failure
+    }
+
+    fn publish(&self, body: EventBody) {
+        self.audience.publish(Event { session: Some(self.session.clone()), body });
     }
 }

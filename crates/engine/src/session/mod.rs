@@ -1,116 +1,146 @@
-//! What a session's actor, its running turn and its tools hold in common.
+//! One chat as the engine holds it: its log, and what its actor, its running turn and its tools have in common.
+//!
+//! Must not know protocols. Invariant: what a chat is stands in its log alone; everything else here is gone with the
+//! process (what a person allowed for the session, text for the running turn, questions that wait for an answer).
 
 pub(crate) mod actor;
 pub(crate) mod audience;
 pub(crate) mod fork;
 pub(crate) mod journal;
+pub(crate) mod lease;
 pub mod state;
+pub(crate) mod steering;
 pub(crate) mod title;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::command::SessionSettings;
-use domain::event::{EventBody, SessionUsage};
+use domain::event::{EventBody, Fact};
 use domain::item::{Item, ItemKind};
 use domain::tool::{Tool, ToolSource};
-use domain::{ItemId, SessionId, Store, TurnId};
-use tokio::task::JoinHandle;
+use domain::{CancellationToken, Failure, SessionId, Store, TurnId};
 
-use crate::session::audience::Audience;
-use crate::session::journal::Journal;
-use crate::session::state::History;
-use crate::spending::Prefix;
+use crate::spending::Account;
 use crate::tool_calls::approval::Remembered;
 use crate::tool_calls::asks::Asks;
-use crate::workspace::Workspace;
+use crate::workspace::OpenWorkspace;
+use audience::Audience;
+use journal::{Journal, PendingCommit};
+use state::{SessionLog, State, StateGuard};
+use steering::Steering;
 
-pub struct Session {
+/// Facts read at a time while loading.
+pub(crate) const PAGE: usize = 1024;
+
+pub(crate) struct Session {
     pub id: SessionId,
     pub store: Arc<dyn Store>,
-    pub journal: Journal,
+    pub log: SessionLog,
     pub audience: Audience,
     pub asks: Asks,
-    pub workspace: Arc<Workspace>,
+    pub steering: Steering,
+    pub account: Account,
+    pub workspace: Arc<OpenWorkspace>,
     /// Tool servers that live with this session.
     pub own_sources: Vec<Arc<dyn ToolSource>>,
     pub roots: Arc<[PathBuf]>,
-    state: Mutex<LiveState>,
-    items: AtomicU64,
-    asks_made: AtomicU64,
+    /// Cancelled when the actor has ended: nothing may be committed any more.
+    pub closed: CancellationToken,
+    remembered: Mutex<Remembered>,
 }
 
-/// What changes while a turn runs and others may read.
-#[derive(Default)]
-pub struct LiveState {
-    pub settings: SessionSettings,
-    pub usage: SessionUsage,
-    pub remembered: Remembered,
-    /// Said by the user while the turn runs.
-    pub steer: Option<String>,
-    pub prefix: Prefix,
-    /// The last cost on its way to the day's account.
-    pub charging: Option<JoinHandle<()>>,
+/// What a new [`Session`] is made of.
+pub(crate) struct SessionParts {
+    pub id: SessionId,
+    pub store: Arc<dyn Store>,
+    pub workspace: Arc<OpenWorkspace>,
+    pub own_sources: Vec<Arc<dyn ToolSource>>,
+    pub roots: Arc<[PathBuf]>,
+    pub state: State,
+}
+
+/// A stored chat.
+pub(crate) struct LoadedSession {
+    pub state: State,
+    /// Milliseconds since 1970.
+    pub created_at: u64,
+    pub updated_at: u64,
+}
+
+/// Folds the journal of a chat; the state is empty where there is no such chat.
+pub(crate) async fn load(store: &dyn Store, id: &SessionId) -> Result<LoadedSession, Failure> {
+    let mut loaded = LoadedSession { state: State::default(), created_at: 0, updated_at: 0 };
+    loop {
+        let page = store.read(id, loaded.state.newest(), PAGE).await?;
+        if page.is_empty() {
+            return Ok(loaded);
+        }
+        for recorded in page {
+            if recorded.number == 1 {
+                loaded.created_at = recorded.at;
+            }
+            loaded.updated_at = recorded.at;
+            loaded.state.fold(recorded.number, &recorded.fact);
+        }
+    }
 }
 
 impl Session {
-    #[expect(clippy::too_many_arguments, reason = "the one place where a session's belongings are gathered")]
-    pub fn new(
-        id: SessionId,
-        store: Arc<dyn Store>,
-        journal: Journal,
-        audience: Audience,
-        workspace: Arc<Workspace>,
-        own_sources: Vec<Arc<dyn ToolSource>>,
-        roots: Arc<[PathBuf]>,
-        history: &History,
-    ) -> Self {
-        let state = LiveState {
-            settings: history.settings.clone(),
-            usage: history.usage.clone(),
-            ..LiveState::default()
-        };
+    pub fn new(parts: SessionParts) -> Self {
+        let SessionParts { id, store, workspace, own_sources, roots, state } = parts;
+        let audience = Audience::default();
+        let journal = Journal::start(id.clone(), store.clone(), audience.clone(), state.newest());
         Self {
             id,
             store,
-            journal,
+            log: SessionLog::new(state, journal),
             audience,
             asks: Asks::default(),
+            steering: Steering::default(),
+            account: Account::default(),
             workspace,
             own_sources,
             roots,
-            state: Mutex::new(state),
-            items: AtomicU64::new(history.next_item),
-            asks_made: AtomicU64::new(history.next_ask),
+            closed: CancellationToken::new(),
+            remembered: Mutex::default(),
         }
     }
 
-    pub fn state(&self) -> MutexGuard<'_, LiveState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// See [`SessionLog::commit`].
+    pub fn commit(&self, facts: Vec<Fact>) -> PendingCommit {
+        self.log.commit(facts)
     }
 
-    pub fn next_item(&self) -> u64 {
-        self.items.fetch_add(1, Ordering::Relaxed) + 1
+    /// See [`SessionLog::commit_with`].
+    pub fn commit_with(&self, make: impl FnOnce(&State) -> Vec<Fact>) -> PendingCommit {
+        self.log.commit_with(make)
     }
 
-    pub fn next_ask(&self) -> u64 {
-        self.asks_made.fetch_add(1, Ordering::Relaxed) + 1
+    pub fn state(&self) -> StateGuard<'_> {
+        self.log.state()
     }
 
-    /// Another process wrote on: ids must not be used again.
-    pub fn skip_ids(&self, history: &History) {
-        self.items.fetch_max(history.next_item, Ordering::Relaxed);
-        self.asks_made.fetch_max(history.next_ask, Ordering::Relaxed);
+    /// What a person allowed or refused for the rest of the session.
+    pub fn remembered(&self) -> MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn item(&self, turn: TurnId, step: u32, kind: ItemKind) -> Item {
-        Item { id: ItemId(self.next_item()), turn, step, parent: None, kind }
+    pub fn behavior(&self) -> String {
+        self.state().settings().behavior.clone().unwrap_or_default()
     }
 
-    /// A status line for whoever watches; not kept.
-    pub fn progress(&self, text: String) {
-        self.journal.publish(EventBody::Progress { text });
+    /// The user's own prompts for the behavior in force.
+    pub fn prompts(&self) -> &config::Prompts {
+        self.workspace.settings.prompts(&self.behavior())
+    }
+
+    pub fn new_item(&self, turn: TurnId, step: u32, kind: ItemKind) -> Item {
+        Item { id: self.log.next_item(), turn, step, parent: None, kind }
+    }
+
+    /// Shows a status line; it is not kept.
+    pub fn show_progress(&self, text: impl Into<String>) {
+        self.log.publish(EventBody::Progress { text: text.into() });
     }
 
     pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {

@@ -1,72 +1,117 @@
-//! A chat as its journal tells it: the fold of facts into items, settings and usage, and the prompt made from it.
+//! The state of a session: the fold of its facts, and the one function that changes it.
 //!
-//! Invariants: folding is pure; an equal history makes an equal prompt; a longer one begins with the shorter one's
-//! entries; every tool call has exactly one result in the prompt.
+//! Must not know the store, models or protocols. Invariants: [`SessionLog::commit`] is number → fold → journal →
+//! publish, in one step that no other commit can interrupt; loading a chat is the same fold, so the fold of the journal
+//! equals the live state; no other file can assign to a field here, because all are private.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::command::SessionSettings;
-use domain::event::{Fact, SessionUsage};
-use domain::item::{Item, ItemKind, Part};
-use domain::model::PromptEntry;
-use domain::tool_call::{RejectedBy, ToolCall, ToolState};
-use domain::{Ask, AskId, ItemId, Outcome, Recorded, SessionId, TurnId};
-use serde_json::Value;
+use domain::event::{Channel, EventBody, Fact, SessionUsage};
+use domain::item::{Item, ItemKind};
+use domain::tool_call::{ToolInput, next};
+use domain::{Answer, Ask, AskId, Failure, ItemId, Outcome, Recorded, SessionId, TurnId};
 
-#[derive(Clone, Debug, Default)]
-pub struct History {
-    pub items: Vec<Item>,
-    pub workspace: Vec<PathBuf>,
-    pub parent: Option<SessionId>,
-    pub settings: SessionSettings,
-    pub usage: SessionUsage,
-    pub asks: HashMap<AskId, Ask>,
+use super::journal::{Journal, PendingCommit};
+
+/// What the facts of a session say.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct State {
+    /// Ordered by id.
+    items: Vec<Item>,
+    workspace: Vec<PathBuf>,
+    parent: Option<SessionId>,
+    settings: SessionSettings,
+    usage: SessionUsage,
+    /// Questions without an answer.
+    asks: BTreeMap<AskId, Ask>,
     /// A turn without an end: it runs, or its process died.
-    pub open_turn: Option<TurnId>,
-    pub next_item: u64,
-    pub next_turn: u64,
-    pub next_ask: u64,
-    pub newest: u64,
-    pub created_at: u64,
-    pub updated_at: u64,
-    /// Items started and not ended.
-    open: Vec<ItemId>,
+    open_turn: Option<TurnId>,
+    /// Items that were started and have not ended.
+    open_items: Vec<ItemId>,
+    last_item: u64,
+    last_turn: u64,
+    last_ask: u64,
+    newest: u64,
 }
 
-impl History {
-    pub fn fold(&mut self, recorded: &Recorded) {
-        self.newest = recorded.number;
-        self.updated_at = recorded.at;
-        match &recorded.fact {
+impl State {
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    pub fn workspace(&self) -> &[PathBuf] {
+        &self.workspace
+    }
+
+    pub fn parent(&self) -> Option<&SessionId> {
+        self.parent.as_ref()
+    }
+
+    pub fn settings(&self) -> &SessionSettings {
+        &self.settings
+    }
+
+    pub fn usage(&self) -> &SessionUsage {
+        &self.usage
+    }
+
+    pub fn open_turn(&self) -> Option<TurnId> {
+        self.open_turn
+    }
+
+    pub fn open_asks(&self) -> impl Iterator<Item = &Ask> {
+        self.asks.values()
+    }
+
+    pub fn last_turn(&self) -> u64 {
+        self.last_turn
+    }
+
+    /// The number of the newest fact; 0 where there is none.
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    pub fn has_user_message(&self) -> bool {
+        self.items.iter().any(|item| matches!(item.kind, ItemKind::UserMessage { .. }))
+    }
+
+    /// Takes in one fact. Pure.
+    pub fn fold(&mut self, number: u64, fact: &Fact) {
+        self.newest = number;
+        match fact {
             Fact::SessionOpened(opened) => {
                 self.workspace = opened.workspace.clone();
                 self.settings = opened.settings.clone();
                 self.parent = opened.parent.clone();
-                self.created_at = recorded.at;
             }
             Fact::SessionChanged { change } => self.settings.apply(change),
             Fact::TurnStarted { turn, .. } => {
                 self.open_turn = Some(*turn);
-                self.next_turn = self.next_turn.max(turn.0);
+                self.last_turn = self.last_turn.max(turn.0);
             }
             Fact::TurnEnded { .. } => {
                 self.open_turn = None;
-                self.open.clear();
+                self.open_items.clear();
             }
             Fact::ItemStarted { item } => {
-                self.open.push(item.id);
-                self.put(item.clone());
+                self.open_items.push(item.id);
+                self.put(item);
             }
-            Fact::ItemChanged { item } => self.put(item.clone()),
+            Fact::ItemChanged { item } => self.put(item),
             Fact::ItemGrew { item, channel, offset, text } => self.grow(*item, *channel, *offset, text),
             Fact::ItemEnded { item } => {
-                self.open.retain(|id| *id != item.id);
-                self.put(item.clone());
+                self.open_items.retain(|id| *id != item.id);
+                self.put(item);
             }
             Fact::HistoryReplaced { keep } => self.cut(*keep),
             Fact::AskRaised { ask } => {
-                self.next_ask = self.next_ask.max(ask.id.0);
+                self.last_ask = self.last_ask.max(ask.id.0);
                 self.asks.insert(ask.id, ask.clone());
             }
             Fact::AskSettled { id, .. } => {
@@ -78,87 +123,54 @@ impl History {
     }
 
     /// Adds an item or replaces the one with its id.
-    pub fn put(&mut self, item: Item) {
-        if item.id.0 > self.next_item || self.items.is_empty() {
-            // Ids only grow, so a new one is not in the list.
-            self.next_item = self.next_item.max(item.id.0);
-            self.items.push(item);
-            return;
-        }
-        match self.items.iter_mut().rev().find(|known| known.id == item.id) {
-            Some(known) => *known = item,
-            None => self.items.push(item),
+    fn put(&mut self, item: &Item) {
+        self.last_item = self.last_item.max(item.id.0);
+        match self.position(item.id) {
+            Ok(at) => self.items[at] = item.clone(),
+            Err(at) => self.items.insert(at, item.clone()),
         }
     }
 
-    fn grow(&mut self, id: ItemId, channel: domain::event::Channel, offset: u64, text: &str) {
-        let Some(item) = self.items.iter_mut().rev().find(|item| item.id == id) else { return };
-        if let Some(whole) = item.channel_text_mut(channel)
+    fn grow(&mut self, id: ItemId, channel: Channel, offset: u64, text: &str) {
+        let Ok(at) = self.position(id) else { return };
+        if let Some(whole) = self.items[at].channel_text_mut(channel)
             && whole.len() as u64 == offset
         {
             whole.push_str(text);
         }
     }
 
+    /// Drops the items after `keep`.
     fn cut(&mut self, keep: Option<ItemId>) {
         let length = match keep {
             None => 0,
-            Some(keep) => {
-                self.items.iter().position(|item| item.id == keep).map_or(self.items.len(), |at| at + 1)
-            }
+            Some(keep) => self.position(keep).map_or_else(|at| at, |at| at + 1),
         };
         self.items.truncate(length);
-        self.open.retain(|id| self.items.iter().any(|item| item.id == *id));
+        let left = keep.map_or(0, |keep| keep.0);
+        self.open_items.retain(|id| id.0 <= left);
     }
 
-    /// The facts that close what a dead process left open. Empty when nothing is open.
-    pub fn closing_facts(&self) -> Vec<Fact> {
+    fn position(&self, id: ItemId) -> Result<usize, usize> {
+        self.items.binary_search_by_key(&id, |item| item.id)
+    }
+
+    /// The facts that end the open turn with everything that is open in it; empty where no turn is open.
+    pub fn closing_facts(&self, outcome: Outcome) -> Vec<Fact> {
         let Some(turn) = self.open_turn else { return Vec::new() };
-        let mut facts: Vec<Fact> = self
-            .asks
-            .keys()
-            .map(|id| Fact::AskSettled { id: *id, answer: domain::Answer::Cancelled })
-            .collect();
-        for item in self.items.iter().filter(|item| self.open.contains(&item.id)) {
-            facts.push(Fact::ItemEnded { item: interrupted(item.clone()) });
-        }
-        facts.push(Fact::TurnEnded { turn, outcome: Outcome::Interrupted });
-        facts
-    }
-
-    /// What the model is sent.
-    pub fn entries(&self) -> Vec<PromptEntry> {
-        let start =
-            self.items.iter().rposition(|item| matches!(item.kind, ItemKind::Compaction { .. })).unwrap_or(0);
-        let mut entries = Vec::with_capacity(self.items.len() - start);
-        let mut results = Vec::new();
-        let mut step = None;
-        for item in &self.items[start..] {
-            let place = (item.turn, item.step);
-            if step != Some(place) {
-                entries.append(&mut results);
-                step = Some(place);
-            }
-            entry_of(item, &mut entries, &mut results);
-        }
-        entries.append(&mut results);
-        entries
-    }
-
-    /// User and agent messages, for lists.
-    pub fn message_count(&self) -> usize {
-        self.items
-            .iter()
-            .filter(|item| matches!(item.kind, ItemKind::UserMessage { .. } | ItemKind::AgentMessage { .. }))
-            .count()
+        let asks = self.asks.keys().map(|id| Fact::AskSettled { id: *id, answer: Answer::Cancelled });
+        let items = self.items.iter().filter(|item| self.open_items.contains(&item.id));
+        let items = items.map(|item| Fact::ItemEnded { item: interrupted(item.clone()) });
+        asks.chain(items).chain([Fact::TurnEnded { turn, outcome }]).collect()
     }
 }
 
+/// The item as it stands when its turn ends without it.
 fn interrupted(mut item: Item) -> Item {
     match &mut item.kind {
         ItemKind::AgentMessage { interrupted, .. } => *interrupted = true,
         ItemKind::ToolCall(call) => {
-            if let Ok(state) = domain::tool_call::next(&call.state, domain::tool_call::ToolInput::Crashed) {
+            if let Ok(state) = next(&call.state, ToolInput::Crashed) {
                 call.state = state;
             }
             call.error = true;
@@ -168,58 +180,112 @@ fn interrupted(mut item: Item) -> Item {
     item
 }
 
-/// Adds what an item says to the model; results of calls wait until the answer they belong to is whole.
-fn entry_of(item: &Item, entries: &mut Vec<PromptEntry>, results: &mut Vec<PromptEntry>) {
-    match &item.kind {
-        ItemKind::UserMessage { parts, .. } => {
-            entries.append(results);
-            entries.push(PromptEntry::User { parts: parts.clone() });
-        }
-        ItemKind::AgentMessage { text, provider, .. } if !text.is_empty() => {
-            entries.push(PromptEntry::Agent { text: text.clone(), provider: provider.clone() });
-        }
-        ItemKind::Reasoning { text, provider, .. } => {
-            entries.push(PromptEntry::Reasoning { text: text.clone(), provider: provider.clone() });
-        }
-        ItemKind::ToolCall(call) => {
-            // Our own id keeps the pair unique where a provider repeats or omits ids.
-            let call_id = if call.call_id.is_empty() { item.id.to_string() } else { call.call_id.clone() };
-            let name = format!("{}__{}", call.server, call.name);
-            let input = call.input.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-            let provider = call.provider.clone();
-            entries.push(PromptEntry::Call { call_id: call_id.clone(), name: name.clone(), input, provider });
-            results.push(PromptEntry::Result { call_id, name, parts: result_of(call), error: call.error });
-        }
-        ItemKind::Compaction { summary, kept } => {
-            let mut parts = kept.clone();
-            parts.push(Part::text(format!("Summary of the conversation so far:\n{summary}")));
-            entries.push(PromptEntry::User { parts });
-        }
-        ItemKind::AgentMessage { .. }
-        | ItemKind::Citation { .. }
-        | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. } => {}
+/// The state of a live session behind its one mutator.
+pub struct SessionLog {
+    live: Mutex<Live>,
+    items: AtomicU64,
+    asks: AtomicU64,
+}
+
+struct Live {
+    state: State,
+    journal: Journal,
+}
+
+/// The state, to be read.
+pub struct StateGuard<'a>(MutexGuard<'a, Live>);
+
+impl Deref for StateGuard<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0.state
     }
 }
 
-/// What the model is told of a call, whatever became of it.
-fn result_of(call: &ToolCall) -> Vec<Part> {
-    if !call.result.is_empty() {
-        return call.result.clone();
+impl SessionLog {
+    pub fn new(state: State, journal: Journal) -> Self {
+        let (items, asks) = (AtomicU64::new(state.last_item), AtomicU64::new(state.last_ask));
+        Self { live: Mutex::new(Live { state, journal }), items, asks }
     }
-    let text = match &call.state {
-        ToolState::Done => "(no output)",
-        ToolState::Rejected { by: RejectedBy::User } => "The user rejected this call. It was not run.",
-        ToolState::Rejected { by: RejectedBy::Policy | RejectedBy::Unasked } => {
-            "The user's configuration forbids this call. It was not run."
+
+    /// Numbers the facts, folds them into the state and hands them to the journal, which publishes them once they are
+    /// on disk. The caller may wait for that or not.
+    pub fn commit(&self, facts: Vec<Fact>) -> PendingCommit {
+        self.commit_with(|_| facts)
+    }
+
+    /// The same for facts that depend on the state: no other commit comes in between.
+    pub fn commit_with(&self, make: impl FnOnce(&State) -> Vec<Fact>) -> PendingCommit {
+        let mut live = self.lock();
+        let facts = make(&live.state);
+        let first = live.state.newest + 1;
+        for (number, fact) in (first..).zip(&facts) {
+            live.state.fold(number, fact);
         }
-        ToolState::Stopped { unknown: true } => {
-            "Dragoman was killed while this ran; its outcome is unknown. Check before you repeat it."
+        self.skip_ids(&live.state);
+        live.journal.append(first, facts)
+    }
+
+    /// Folds facts that are in the journal already because another process wrote them; others are passed over.
+    pub fn adopt(&self, records: &[Recorded]) {
+        let mut live = self.lock();
+        for Recorded { number, fact, .. } in records {
+            if *number == live.state.newest + 1 {
+                live.state.fold(*number, fact);
+                live.journal.skip_to(*number);
+            }
         }
-        ToolState::Stopped { unknown: false } | ToolState::Preparing | ToolState::Waiting { .. } => {
-            "The user stopped the turn before this call ran."
-        }
-        ToolState::Running => "This call did not finish.",
-    };
-    vec![Part::text(text)]
+        self.skip_ids(&live.state);
+    }
+
+    /// Goes on from what the store holds after the journal failed: everything that did not reach the disk is dropped.
+    pub fn restart(&self, state: State, journal: Journal) {
+        self.skip_ids(&state);
+        *self.lock() = Live { state, journal };
+    }
+
+    /// Publishes an event that is not kept, after all facts committed before it.
+    pub fn publish(&self, body: EventBody) {
+        self.lock().journal.publish(body);
+    }
+
+    /// Waits until everything committed before is on disk.
+    pub async fn flush(&self) -> Result<(), Failure> {
+        let pending = self.lock().journal.append(0, Vec::new());
+        pending.on_disk().await
+    }
+
+    pub fn state(&self) -> StateGuard<'_> {
+        StateGuard(self.lock())
+    }
+
+    /// The number of the newest fact that is on disk and published.
+    pub fn published(&self) -> u64 {
+        self.lock().journal.published()
+    }
+
+    /// Why the journal takes nothing any more.
+    pub fn failure(&self) -> Option<Failure> {
+        self.lock().journal.failure()
+    }
+
+    pub fn next_item(&self) -> ItemId {
+        ItemId(self.items.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    pub fn next_ask(&self) -> AskId {
+        AskId(self.asks.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Ids that stand in the journal are never given again.
+    fn skip_ids(&self, state: &State) {
+        self.items.fetch_max(state.last_item, Ordering::Relaxed);
+        self.asks.fetch_max(state.last_ask, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Live> {
+        // Folding does not panic, and a guard only reads.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

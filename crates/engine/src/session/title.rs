@@ -1,4 +1,6 @@
 //! The title of a chat: made once, beside the first answer, by a cheap model where one is set, else by a rule.
+//!
+//! Invariant: never delays the answer, and never replaces a title.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,69 +8,77 @@ use std::time::Duration;
 use domain::command::{Completed, Completion, SessionSettings};
 use domain::event::Fact;
 
+use super::Session;
 use crate::completion;
-use crate::session::Session;
 use crate::spending;
 use crate::turn::instructions;
 
-const LONGEST: usize = 60;
-const PATIENCE: Duration = Duration::from_secs(20);
+const MAX_LENGTH: usize = 60;
+const MODEL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How a title is asked for, unless the settings say it otherwise.
+/// The request for a title, unless the settings have another.
 const REQUEST: &str = "Answer with a title of at most six words for a chat that begins with this message. No quotes, no \
     full stop.";
 
-/// Never delays the answer.
 pub fn start(session: &Arc<Session>, text: &str, model: &str) {
-    if session.state().settings.title.is_some() {
+    if session.state().settings().title.is_some() {
         return;
     }
-    let rule = by_rule(text);
+    let by_rule = shorten(text);
     let may_ask = session.workspace.settings.chat.title;
     let Some(small) = session.workspace.models.small_model(model).filter(|_| may_ask) else {
-        name(session, rule);
+        set(session, by_rule);
         return;
     };
-    let behavior = session.state().settings.behavior.clone().unwrap_or_default();
-    let own = instructions::own_text(session.workspace.settings.prompts(&behavior).chat_title.as_ref());
     let (session, text) = (session.clone(), text.to_owned());
     tokio::spawn(async move {
-        let completion = Completion {
-            purpose: "title".into(),
-            system: own.unwrap_or_else(|| REQUEST.to_owned()),
-            messages: vec![text.chars().take(2000).collect()],
-            output_schema: None,
-            model: Some(small),
-            no_local: true,
-            deadline: PATIENCE,
-        };
-        let made = completion::run(session.workspace.models.as_ref(), completion, None).await;
-        if let Ok(Completed { model, tokens, cost, .. }) = &made {
-            spending::beside(&session, "title", model, *tokens, *cost);
+        let closed = session.closed.clone();
+        tokio::select! {
+            title = ask_model(&session, small, &text) => set(&session, title.unwrap_or(by_rule)),
+            () = closed.cancelled() => {}
         }
-        let title = made.map(|completed| by_rule(&completed.text)).ok().filter(|title| !title.is_empty());
-        name(&session, title.unwrap_or(rule));
     });
 }
 
-/// A title for a chat that has none.
-pub fn name(session: &Session, title: String) {
-    if title.is_empty() || session.state().settings.title.is_some() {
+async fn ask_model(session: &Session, model: String, text: &str) -> Option<String> {
+    let own = instructions::own_text(session.prompts().chat_title.as_ref());
+    let completion = Completion {
+        purpose: "title".into(),
+        system: own.unwrap_or_else(|| REQUEST.to_owned()),
+        messages: vec![text.chars().take(2000).collect()],
+        output_schema: None,
+        model: Some(model),
+        no_local: true,
+        deadline: MODEL_TIMEOUT,
+    };
+    let completed = completion::run(session.workspace.models.as_ref(), completion, None).await.ok()?;
+    let Completed { text, model, tokens, cost } = completed;
+    spending::record_side_call(session, "title", &model, tokens, cost);
+    Some(shorten(&text)).filter(|title| !title.is_empty())
+}
+
+/// Gives a title to a chat that has none.
+pub fn set(session: &Session, title: String) {
+    if title.is_empty() {
         return;
     }
-    let change = SessionSettings { title: Some(title), ..SessionSettings::default() };
-    session.state().settings.apply(&change);
-    session.journal.note(Fact::SessionChanged { change });
+    session.commit_with(|state| {
+        if state.settings().title.is_some() {
+            return Vec::new();
+        }
+        let change = SessionSettings { title: Some(title), ..SessionSettings::default() };
+        vec![Fact::SessionChanged { change }]
+    });
 }
 
 /// The first words of the first line that has any.
-pub fn by_rule(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let line = line.trim_matches(['"', '#', '*', '`', ' ']);
-    if line.chars().count() <= LONGEST {
+    if line.chars().count() <= MAX_LENGTH {
         return line.to_owned();
     }
-    let cut: String = line.chars().take(LONGEST).collect();
-    let whole = cut.rsplit_once(' ').map_or(cut.as_str(), |(head, _)| head);
-    format!("{whole}…")
+    let cut: String = line.chars().take(MAX_LENGTH).collect();
+    let words = cut.rsplit_once(' ').map_or(cut.as_str(), |(head, _)| head);
+    format!("{words}…")
 }

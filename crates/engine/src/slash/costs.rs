@@ -1,4 +1,4 @@
-//! What a chat has used, as text.
+//! `/costs`: what a chat has used, as text.
 
 use domain::event::SessionUsage;
 use domain::model::Tokens;
@@ -7,7 +7,7 @@ use crate::session::Session;
 use crate::spending;
 
 pub async fn text(session: &Session) -> String {
-    let usage = session.state().usage.clone();
+    let usage = session.state().usage().clone();
     let today = spending::spent_today(session.store.as_ref()).await.ok();
     report(&usage, today)
 }

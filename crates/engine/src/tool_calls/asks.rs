@@ -1,29 +1,68 @@
-//! Questions that wait for a person, of one session.
+//! Questions of one session that wait for a person.
 //!
 //! Invariant: an ask is settled once; the first answer wins, unknown and settled ids are ignored.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::{Answer, AskId};
+use domain::event::Fact;
+use domain::{Answer, Ask, AskId, CancellationToken, Failure};
 use tokio::sync::oneshot;
+
+use crate::session::Session;
 
 #[derive(Default)]
 pub struct Asks {
     waiting: Mutex<HashMap<AskId, oneshot::Sender<Answer>>>,
 }
 
+/// A question that was raised.
+pub struct PendingAsk {
+    pub id: AskId,
+    receiver: oneshot::Receiver<Answer>,
+}
+
 impl Asks {
-    pub fn wait_for(&self, id: AskId) -> oneshot::Receiver<Answer> {
+    pub fn wait_for(&self, id: AskId) -> PendingAsk {
         let (sender, receiver) = oneshot::channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sender);
-        receiver
+        self.lock().insert(id, sender);
+        PendingAsk { id, receiver }
     }
 
     pub fn settle(&self, id: AskId, answer: Answer) {
-        let sender = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let sender = self.lock().remove(&id);
         if let Some(sender) = sender {
             let _ = sender.send(answer);
         }
+    }
+
+    /// The turn that asked is over.
+    pub fn cancel_all(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<AskId, oneshot::Sender<Answer>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PendingAsk {
+    /// Commits the ask, together with `others`, and waits until it is on disk.
+    pub async fn raise(&self, session: &Session, ask: Ask, others: Vec<Fact>) -> Result<(), Failure> {
+        // The ask first: a client may answer the moment it sees an item wait.
+        let facts = std::iter::once(Fact::AskRaised { ask }).chain(others).collect();
+        session.commit(facts).on_disk().await
+    }
+
+    /// Waits for the answer and commits it; a stop is the answer `Cancelled`.
+    pub async fn answer(self, session: &Session, cancel: &CancellationToken) -> Answer {
+        let Self { id, receiver } = self;
+        let answer = tokio::select! {
+            answer = receiver => answer.unwrap_or(Answer::Cancelled),
+            () = cancel.cancelled() => Answer::Cancelled,
+        };
+        session.asks.settle(id, Answer::Cancelled);
+        session.commit(vec![Fact::AskSettled { id, answer: answer.clone() }]);
+        answer
     }
 }

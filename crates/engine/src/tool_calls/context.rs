@@ -1,4 +1,4 @@
-//! What a running tool may ask: output for people, the front-end's abilities, a question to the user.
+//! What a running tool may use of the engine: live output, the editor of the turn, questions to the user.
 //!
 //! Invariant: every host call and every question ends, by a reply, a deadline or the turn's stop.
 
@@ -9,8 +9,8 @@ use domain::event::Channel;
 use domain::host::HostRequest;
 use domain::tool::ToolContext;
 use domain::{
-    Abilities, Answer, Ask, AskId, AskKind, BoxFuture, CancellationToken, Event, Fact, Failure, HostCall,
-    HostReply, ItemDelta, ItemId, TurnId,
+    Abilities, Answer, Ask, AskKind, BoxFuture, CancellationToken, Event, Failure, HostCall, HostReply,
+    ItemDelta, ItemId, TurnId,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -26,24 +26,24 @@ pub struct EditorHandle {
     pub calls: mpsc::Sender<HostRequest>,
 }
 
-pub struct CallContext {
+pub struct EngineToolContext {
     pub session: Arc<Session>,
     pub turn: TurnId,
     pub item: Option<ItemId>,
-    pub host: Option<EditorHandle>,
+    pub editor: Option<EditorHandle>,
     pub cancel: CancellationToken,
     output: Mutex<String>,
 }
 
-impl CallContext {
+impl EngineToolContext {
     pub fn new(
         session: Arc<Session>,
         turn: TurnId,
         item: Option<ItemId>,
-        host: Option<EditorHandle>,
+        editor: Option<EditorHandle>,
         cancel: CancellationToken,
     ) -> Self {
-        Self { session, turn, item, host, cancel, output: Mutex::default() }
+        Self { session, turn, item, editor, cancel, output: Mutex::default() }
     }
 
     /// What was shown while the tool ran.
@@ -52,7 +52,7 @@ impl CallContext {
     }
 }
 
-impl ToolContext for CallContext {
+impl ToolContext for EngineToolContext {
     fn output(&self, text: &str) {
         let Some(item) = self.item else { return };
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,18 +66,19 @@ impl ToolContext for CallContext {
     }
 
     fn abilities(&self) -> Abilities {
-        self.host.as_ref().map(|host| host.abilities.clone()).unwrap_or_default()
+        self.editor.as_ref().map(|editor| editor.abilities.clone()).unwrap_or_default()
     }
 
     fn host(&self, call: HostCall, deadline: Duration) -> BoxFuture<'_, Result<HostReply, Failure>> {
         Box::pin(async move {
-            let Some(host) = &self.host else {
+            let Some(editor) = &self.editor else {
                 return Err(Failure::user("No editor is attached to this chat."));
             };
             let (reply, answer) = oneshot::channel();
             let request =
                 HostRequest { session: self.session.id.clone(), item: self.item, call, deadline, reply };
-            host.calls
+            editor
+                .calls
                 .try_send(request)
                 .map_err(|_| Failure::user("The editor does not take requests now."))?;
             tokio::select! {
@@ -101,19 +102,12 @@ impl ToolContext for CallContext {
             if !can {
                 return Answer::Cancelled;
             }
-            let id = AskId(self.session.next_ask());
-            let waiting = self.session.asks.wait_for(id);
-            let ask = Ask { id, turn: self.turn, item: self.item, kind };
-            if self.session.journal.record(vec![Fact::AskRaised { ask }]).done().await.is_err() {
+            let asked = self.session.asks.wait_for(self.session.log.next_ask());
+            let ask = Ask { id: asked.id, turn: self.turn, item: self.item, kind };
+            if asked.raise(&self.session, ask, Vec::new()).await.is_err() {
                 return Answer::Cancelled;
             }
-            let answer = tokio::select! {
-                answer = waiting => answer.unwrap_or(Answer::Cancelled),
-                () = self.cancel.cancelled() => Answer::Cancelled,
-            };
-            self.session.asks.settle(id, Answer::Cancelled);
-            self.session.journal.note(Fact::AskSettled { id, answer: answer.clone() });
-            answer
+            asked.answer(&self.session, &self.cancel).await
         })
     }
 }

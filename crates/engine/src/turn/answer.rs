@@ -1,7 +1,7 @@
 //! One answer of a model: the fold of its events into items, deltas and journal facts. The hot path.
 //!
-//! Invariants: the first text of an item is in the journal before anybody sees it; later text is at most
-//! [`FLUSH_AFTER`] or [`FLUSH_BYTES`] ahead of the journal; nothing here waits for a front-end.
+//! Must not know front-ends. Invariants: the first text of an item is in the journal before a client sees it; later
+//! text is at most [`FLUSH_AFTER`] or [`FLUSH_BYTES`] ahead of the journal; nothing here waits for a front-end.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use domain::event::Channel;
 use domain::item::{Item, ItemKind};
 use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
 use domain::tool_call::{Origin, ToolCall, ToolState};
-use domain::{CancellationToken, Event, Fact, Failure, ItemDelta, ItemId, ModelStream, TurnId};
+use domain::{CancellationToken, Event, Fact, Failure, ItemDelta, ModelStream, TurnId};
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use crate::session::Session;
-use crate::session::journal::Recording;
+use crate::session::journal::PendingCommit;
 
 /// Shown text reaches the journal within 250 ms; the commit itself takes the rest, which a busy disk needs.
 const FLUSH_AFTER: Duration = Duration::from_millis(100);
@@ -24,99 +24,107 @@ const FLUSH_BYTES: usize = 4096;
 const BEHIND_BYTES: usize = 256 << 10;
 
 /// How an answer ended.
-pub enum Ending {
+pub enum AnswerEnd {
     Model(StopReason),
     Stopped,
     Failed(Failure),
 }
 
-/// What an answer brought.
-pub struct Answered {
-    /// Ended items in the order the model made them; tool calls among them are still preparing.
-    pub items: Vec<Item>,
+/// What an answer brought, beside what it committed.
+pub struct Answer {
+    /// The tool calls in the order the model made them, still preparing.
+    pub calls: Vec<Item>,
+    /// The model said nothing.
+    pub is_empty: bool,
     pub tokens: Option<Tokens>,
-    pub ending: Ending,
+    pub end: AnswerEnd,
 }
 
 /// Where an answer stands in its chat.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct StepPosition {
     pub turn: TurnId,
     pub step: u32,
 }
 
-/// Splits `server__name`; a name without a server is one of ours.
-pub type Naming<'a> = &'a (dyn Fn(&str) -> (String, String, Origin) + Sync);
+/// The server, bare name and origin of a tool by the name that the model uses.
+pub type ResolveName<'a> = &'a (dyn Fn(&str) -> (String, String, Origin) + Sync);
 
 pub async fn receive(
     session: &Session,
-    place: Place,
-    naming: Naming<'_>,
+    position: StepPosition,
+    resolve_name: ResolveName<'_>,
     mut stream: ModelStream,
     cancel: &CancellationToken,
-) -> Answered {
-    let mut answer = Answer::new(session, place, naming);
+) -> Answer {
+    let mut answer = AnswerReader::new(session, position, resolve_name);
     let mut cancelled = pin!(cancel.cancelled());
-    let ending = loop {
+    let end = loop {
         let flush_at = answer.flush_at;
         let event = tokio::select! {
             biased;
-            () = &mut cancelled => break Ending::Stopped,
+            () = &mut cancelled => break AnswerEnd::Stopped,
             event = stream.next() => event,
             () = tokio::time::sleep_until(flush_at.unwrap_or_else(Instant::now)), if flush_at.is_some() => {
-                answer.flush(true);
-                continue;
+                match answer.flush(true) {
+                    Ok(()) => continue,
+                    Err(failure) => break AnswerEnd::Failed(failure),
+                }
             }
         };
         match event {
-            Some(Ok(ModelEvent::Ended { reason })) => break Ending::Model(reason),
+            Some(Ok(ModelEvent::Ended { reason })) => break AnswerEnd::Model(reason),
             Some(Ok(event)) => {
-                if let Err(failure) = answer.take(event).await {
-                    break Ending::Failed(failure);
+                if let Err(failure) = answer.handle(event).await {
+                    break AnswerEnd::Failed(failure);
                 }
             }
-            Some(Err(failure)) => break Ending::Failed(failure),
+            Some(Err(failure)) => break AnswerEnd::Failed(failure),
             None => {
-                break Ending::Model(StopReason::Cut { message: "The model's answer ended early.".into() });
+                break AnswerEnd::Model(StopReason::Cut {
+                    message: "The model's answer ended early.".into(),
+                });
             }
         }
     };
     drop(stream);
-    answer.finish(ending)
+    answer.finish(end)
 }
 
-struct Answer<'a> {
+struct AnswerReader<'a> {
     session: &'a Session,
-    place: Place,
-    naming: Naming<'a>,
-    open: Vec<Open>,
-    done: Vec<Item>,
+    position: StepPosition,
+    resolve_name: ResolveName<'a>,
+    open: Vec<OpenBlock>,
+    calls: Vec<Item>,
+    is_empty: bool,
     tokens: Option<Tokens>,
     generating: bool,
-    /// The last recording of grown text; another one waits for it.
-    pending: Option<Recording>,
+    /// The last commit of grown text; the next one waits for it.
+    pending: Option<PendingCommit>,
     flush_at: Option<Instant>,
 }
 
-struct Open {
+struct OpenBlock {
     block: u32,
     item: Item,
     channel: Option<Channel>,
-    /// `ItemStarted` is in the journal.
+    /// `ItemStarted` is committed.
     started: bool,
-    /// Bytes of the channel that are in the journal or on the way there.
-    journalled: usize,
+    /// Bytes of the channel that are committed.
+    committed: usize,
     since: Instant,
 }
 
-impl<'a> Answer<'a> {
-    fn new(session: &'a Session, place: Place, naming: Naming<'a>) -> Self {
+impl<'a> AnswerReader<'a> {
+    fn new(session: &'a Session, position: StepPosition, resolve_name: ResolveName<'a>) -> Self {
         Self {
             session,
-            place,
-            naming,
+            position,
+            resolve_name,
             open: Vec::new(),
-            done: Vec::new(),
+            calls: Vec::new(),
+            is_empty: true,
             tokens: None,
             generating: false,
             pending: None,
@@ -124,7 +132,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    async fn take(&mut self, event: ModelEvent) -> Result<(), Failure> {
+    async fn handle(&mut self, event: ModelEvent) -> Result<(), Failure> {
         match event {
             ModelEvent::BlockDelta { block, text } => self.delta(block, text).await?,
             ModelEvent::BlockStarted { block, kind } => self.start(block, kind).await?,
@@ -138,12 +146,13 @@ impl<'a> Answer<'a> {
             ModelEvent::Usage(tokens) => self.tokens = Some(tokens),
             ModelEvent::Waiting { text } => {
                 self.generating = false;
-                self.session.progress(text);
+                self.session.show_progress(text);
             }
             ModelEvent::Warning { text } => {
-                let item = self.new_item(ItemKind::SystemText { text });
-                self.session.journal.note(Fact::ItemEnded { item: item.clone() });
-                self.done.push(item);
+                let StepPosition { turn, step } = self.position;
+                let item = self.session.new_item(turn, step, ItemKind::SystemText { text });
+                self.is_empty = false;
+                self.session.commit(vec![Fact::ItemEnded { item }]);
             }
             ModelEvent::Ended { .. } => {}
         }
@@ -153,15 +162,16 @@ impl<'a> Answer<'a> {
     async fn start(&mut self, block: u32, kind: BlockKind) -> Result<(), Failure> {
         self.show_generating();
         let (channel, kind) = self.kind_of(kind);
-        let item = self.new_item(kind);
-        let mut open = Open { block, item, channel, started: false, journalled: 0, since: Instant::now() };
+        let item = self.session.new_item(self.position.turn, self.position.step, kind);
+        let mut open =
+            OpenBlock { block, item, channel, started: false, committed: 0, since: Instant::now() };
         match channel {
             // Its first delta starts it.
             Some(Channel::Text | Channel::Reasoning) => {}
             // A call is shown before its arguments.
             Some(_) => {
                 open.started = true;
-                self.record(vec![Fact::ItemStarted { item: open.item.clone() }]).await?;
+                self.commit(vec![Fact::ItemStarted { item: open.item.clone() }]).await?;
             }
             None => {
                 self.end(open);
@@ -184,22 +194,12 @@ impl<'a> Answer<'a> {
             ),
             BlockKind::Citation { title, url } => (None, ItemKind::Citation { title, url }),
             BlockKind::ToolCall { call_id, name } => {
-                let (server, name, origin) = (self.naming)(&name);
+                let (server, name, origin) = (self.resolve_name)(&name);
                 (
                     Some(Channel::ToolInput),
                     ItemKind::ToolCall(Box::new(new_call(call_id, server, name, origin))),
                 )
             }
-        }
-    }
-
-    fn new_item(&self, kind: ItemKind) -> Item {
-        Item {
-            id: ItemId(self.session.next_item()),
-            turn: self.place.turn,
-            step: self.place.step,
-            parent: None,
-            kind,
         }
     }
 
@@ -214,20 +214,20 @@ impl<'a> Answer<'a> {
         let length = whole.len();
         if !open.started {
             open.started = true;
-            open.journalled = length;
+            open.committed = length;
             let started = Fact::ItemStarted { item: open.item.clone() };
-            self.record(vec![started]).await?;
+            self.commit(vec![started]).await?;
         }
         let open = &self.open[at];
-        let ahead = length - open.journalled;
+        let ahead = length - open.committed;
         let delta = ItemDelta { item: id, channel, offset: offset as u64, text };
         self.session.audience.publish(Event::delta(self.session.id.clone(), delta));
         if ahead >= FLUSH_BYTES {
-            self.flush(false);
+            self.flush(false)?;
             if ahead >= BEHIND_BYTES
                 && let Some(pending) = self.pending.take()
             {
-                pending.done().await?;
+                pending.on_disk().await?;
             }
         } else if ahead > 0 && self.flush_at.is_none() {
             self.flush_at = Some(Instant::now() + FLUSH_AFTER);
@@ -235,63 +235,70 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    /// Sends grown text to the journal. Unless `now`, a recording under way is waited for by skipping this one.
-    fn flush(&mut self, now: bool) {
-        if !now && self.pending.as_mut().is_some_and(|pending| !pending.is_done()) {
-            return;
+    /// Commits grown text. Unless `now`, it is left for later while a commit is under way.
+    fn flush(&mut self, now: bool) -> Result<(), Failure> {
+        if let Some(pending) = &mut self.pending {
+            match pending.outcome() {
+                Some(outcome) => outcome.clone()?,
+                None if !now => return Ok(()),
+                None => {}
+            }
         }
         self.flush_at = None;
         let mut facts = Vec::new();
         for open in &mut self.open {
             let Some(channel) = open.channel else { continue };
             let Some(text) = open.item.channel_text(channel) else { continue };
-            if open.started && text.len() > open.journalled {
-                let grown = text[open.journalled..].to_owned();
-                let offset = open.journalled as u64;
-                open.journalled = text.len();
+            if open.started && text.len() > open.committed {
+                let grown = text[open.committed..].to_owned();
+                let offset = open.committed as u64;
+                open.committed = text.len();
                 facts.push(Fact::ItemGrew { item: open.item.id, channel, offset, text: grown });
             }
         }
         if !facts.is_empty() {
-            self.pending = Some(self.session.journal.record(facts));
+            self.pending = Some(self.session.commit(facts));
         }
+        Ok(())
     }
 
     /// An item is whole. Calls stay open in the journal until they ran.
-    fn end(&mut self, mut open: Open) {
+    fn end(&mut self, mut open: OpenBlock) {
         match &mut open.item.kind {
             ItemKind::AgentMessage { text, .. } if text.is_empty() => return,
             ItemKind::Reasoning { text, provider, .. } if text.is_empty() && provider.is_none() => return,
             ItemKind::Reasoning { millis, .. } => *millis = open.since.elapsed().as_millis() as u64,
             _ => {}
         }
-        if !matches!(open.item.kind, ItemKind::ToolCall(_)) {
-            self.session.journal.note(Fact::ItemEnded { item: open.item.clone() });
+        self.is_empty = false;
+        if matches!(open.item.kind, ItemKind::ToolCall(_)) {
+            self.calls.push(open.item);
+        } else {
+            self.session.commit(vec![Fact::ItemEnded { item: open.item }]);
         }
-        self.done.push(open.item);
     }
 
-    async fn record(&self, facts: Vec<Fact>) -> Result<(), Failure> {
-        self.session.journal.record(facts).done().await
+    async fn commit(&self, facts: Vec<Fact>) -> Result<(), Failure> {
+        self.session.commit(facts).on_disk().await
     }
 
     fn show_generating(&mut self) {
         if !self.generating {
             self.generating = true;
-            self.session.progress("Generating".into());
+            self.session.show_progress("Generating");
         }
     }
 
-    fn finish(mut self, ending: Ending) -> Answered {
-        let cut = !matches!(ending, Ending::Model(ref reason) if !matches!(reason, StopReason::Cut { .. }));
+    fn finish(mut self, end: AnswerEnd) -> Answer {
+        let cut = !matches!(end, AnswerEnd::Model(ref reason) if !matches!(reason, StopReason::Cut { .. }));
         for mut open in std::mem::take(&mut self.open) {
             if cut && let ItemKind::AgentMessage { interrupted, .. } = &mut open.item.kind {
                 *interrupted = true;
             }
             self.end(open);
         }
-        self.done.sort_by_key(|item| item.id);
-        Answered { items: self.done, tokens: self.tokens, ending }
+        self.calls.sort_by_key(|item| item.id);
+        Answer { calls: self.calls, is_empty: self.is_empty, tokens: self.tokens, end }
     }
 }
 

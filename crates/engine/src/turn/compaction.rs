@@ -1,50 +1,46 @@
-//! A long history in few words: the summary is the model's, what must not be lost is kept verbatim by code.
+//! A long history in few words: the model writes the summary, and code keeps word for word what must not be lost.
 //!
-//! Invariant: the journal keeps the whole; only what the model is sent gets shorter.
+//! Invariants: the journal keeps the whole; only what the model is sent gets shorter; the request that is being answered
+//! stays whole, with everything that the user attached to it.
 
 use std::time::Duration;
 
 use domain::Failure;
 use domain::command::{Completed, Completion};
 use domain::event::Fact;
-use domain::item::{ItemKind, Part};
-use domain::model::{ModelInfo, PromptEntry};
+use domain::item::{Item, ItemKind, Part};
+use domain::model::{ModelInfo, PromptEntry, Tokens};
 
+use super::{Turn, instructions, prompt};
 use crate::completion;
-use crate::session::state::History;
+use crate::session::Session;
 use crate::spending;
-use crate::turn::Turn;
-use crate::turn::instructions;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
 /// The newest part of the history that goes into the summary's prompt, in bytes.
 const TRANSCRIPT: usize = 200_000;
 
-/// How a summary is asked for, unless the settings say it otherwise.
+/// The request for a summary, unless the settings have another.
 const REQUEST: &str = "Summarize this conversation between a user and a coding assistant so that the assistant can go \
     on from your summary alone: what the user wants, what was decided and why, what was done in which files, what is \
     left. Be exact with names and paths. Leave out pleasantries.";
 
-/// The context window is nearly full.
-pub fn is_due(history: &History, model: &ModelInfo, percentage: u64) -> bool {
+/// Whether the context window is nearly full.
+pub fn is_due(session: &Session, model: &ModelInfo) -> bool {
     let Some(limit) = model.context_limit.filter(|limit| *limit > 0) else { return false };
-    let used = history.usage.last.all();
-    let enough = history
-        .items
-        .iter()
-        .rev()
-        .take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. }))
-        .count()
-        > 2;
-    enough && used * 100 >= limit * percentage
+    let percentage = session.workspace.settings.auto_compact_percentage(&session.behavior());
+    let state = session.state();
+    let used = state.usage().last.all();
+    let since = state.items().iter().rev();
+    let since = since.take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. }));
+    since.count() > 2 && used * 100 >= limit * percentage
 }
 
 /// Asks the model for a summary and puts it in the place of the history.
-pub async fn run(turn: &mut Turn, _step: u32, wish: Option<&str>) -> Result<(), Failure> {
-    turn.session.progress("Compacting the chat".into());
-    let transcript = transcript(&turn.history.entries());
-    let behavior = turn.session.state().settings.behavior.clone().unwrap_or_default();
-    let own = instructions::own_text(turn.session.workspace.settings.prompts(&behavior).compact.as_ref());
+pub async fn run(turn: &Turn, wish: Option<&str>) -> Result<(), Failure> {
+    turn.session.show_progress("Compacting the chat");
+    let transcript = transcript(&prompt::entries(turn.session.state().items()));
+    let own = instructions::own_text(turn.session.prompts().compact.as_ref());
     let mut request = own.unwrap_or_else(|| REQUEST.to_owned());
     if let Some(wish) = wish {
         request.push_str("\nThe user adds: ");
@@ -57,7 +53,7 @@ pub async fn run(turn: &mut Turn, _step: u32, wish: Option<&str>) -> Result<(), 
         output_schema: None,
         model: Some(turn.model.info().id),
         no_local: false,
-        deadline: PATIENCE,
+        deadline: MODEL_TIMEOUT,
     };
     let models = turn.session.workspace.models.clone();
     let completed = tokio::select! {
@@ -65,43 +61,36 @@ pub async fn run(turn: &mut Turn, _step: u32, wish: Option<&str>) -> Result<(), 
         () = turn.cancel.cancelled() => return Err(Failure::user("Stopped.")),
     };
     let Completed { text, model, tokens, cost } = completed;
-    spending::beside(&turn.session, "compact", &model, tokens, cost);
-    replace(turn, text);
+    spending::record_side_call(&turn.session, "compact", &model, tokens, cost);
+    replace_history(turn, text);
     Ok(())
 }
 
-/// Puts a summary in the place of the history.
-pub fn replace(turn: &mut Turn, summary: String) {
-    let kept = kept(&turn.history);
-    let step = turn.history.items.last().map_or(0, |item| item.step);
-    let item = turn.session.item(turn.id, step, ItemKind::Compaction { summary, kept });
-    turn.session.state().prefix.break_because("compaction");
-    turn.history.put(item.clone());
-    turn.history.usage.last = Default::default();
-    turn.session.state().usage.last = Default::default();
-    turn.session.journal.note(Fact::ItemEnded { item });
+/// Puts a summary in the place of the history. The context window counts as empty until the next call.
+pub fn replace_history(turn: &Turn, summary: String) {
+    let id = turn.session.log.next_item();
+    turn.session.account.break_prefix("compaction");
+    turn.session.commit_with(|state| {
+        let step = state.items().last().map_or(0, |item| item.step);
+        let kind = ItemKind::Compaction { summary, kept: kept_parts(turn, state.items()) };
+        let item = Item { id, turn: turn.id, step, parent: None, kind };
+        let mut usage = state.usage().clone();
+        usage.last = Tokens::default();
+        vec![Fact::ItemEnded { item }, Fact::UsageChanged { usage }]
+    });
 }
 
 /// The last request and the files touched, word for word.
-fn kept(history: &History) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let last = history.items.iter().rev().find_map(|item| match &item.kind {
-        ItemKind::UserMessage { text, .. } => Some(text),
-        _ => None,
-    });
-    if let Some(text) = last {
-        parts.push(Part::text(format!("The user's last request, word for word:\n{text}")));
-    }
-    let mut files: Vec<String> = history
-        .items
+fn kept_parts(turn: &Turn, items: &[Item]) -> Vec<Part> {
+    let mut parts = last_request(turn, items);
+    let mut files: Vec<String> = items
         .iter()
         .filter_map(|item| match &item.kind {
-            ItemKind::ToolCall(call) => {
-                Some(call.locations.iter().map(|place| place.path.display().to_string()))
-            }
+            ItemKind::ToolCall(call) => Some(&call.locations),
             _ => None,
         })
         .flatten()
+        .map(|location| location.path.display().to_string())
         .collect();
     files.sort();
     files.dedup();
@@ -109,6 +98,20 @@ fn kept(history: &History) -> Vec<Part> {
         parts.push(Part::text(format!("Files touched so far:\n{}", files.join("\n"))));
     }
     parts
+}
+
+/// The request of this turn with its attachments, which still wait for their answer; of an earlier turn the text alone.
+fn last_request(turn: &Turn, items: &[Item]) -> Vec<Part> {
+    const HEADING: &str = "The user's last request, word for word:";
+    let request = items.iter().rev().find_map(|item| match &item.kind {
+        ItemKind::UserMessage { text, parts } => Some((item.turn, text, parts)),
+        _ => None,
+    });
+    match request {
+        Some((of, _, parts)) if of == turn.id => [vec![Part::text(HEADING)], parts.clone()].concat(),
+        Some((_, text, _)) => vec![Part::text(format!("{HEADING}\n{text}"))],
+        None => Vec::new(),
+    }
 }
 
 /// The conversation as text, the newest part of it where it is long.

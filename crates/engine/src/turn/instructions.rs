@@ -1,4 +1,4 @@
-//! The system prompt: our own words per behavior, the user's rules, the project's AGENTS.md, servers' instructions.
+//! The system prompt: the text of the behavior, the user's rules, the project's AGENTS.md, servers' instructions.
 //!
 //! Invariant: made once per chat and behavior; nothing in it changes from turn to turn, so the cached prefix holds.
 
@@ -29,21 +29,21 @@ const FILE_LIMIT_BYTES: u64 = 4 * FILE_LIMIT as u64;
 const AGENTS_FILE: &str = "AGENTS.md";
 
 /// The system prompt of this chat in its present behavior.
-pub fn of(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
-    let behavior = actor.session.state().settings.behavior.clone();
+pub fn system_prompt(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
+    let behavior = actor.session.state().settings().behavior.clone();
     let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
     let key = if model.tools { behavior.clone() } else { format!("{behavior} without tools") };
-    if let Some((known, system)) = &actor.system
+    if let Some((known, system)) = &actor.system_prompt
         && *known == key
     {
         return system.clone();
     }
     let system = make(&actor.session, &behavior, model);
-    actor.system = Some((key, system.clone()));
+    actor.system_prompt = Some((key, system.clone()));
     system
 }
 
-pub fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
+fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
     let settings = &session.workspace.settings;
     let own = own_text(settings.prompts(behavior).chat.as_ref());
     if model.id.starts_with("local/") {

@@ -1,4 +1,4 @@
-//! Notices a model that goes in circles: the same call with the same result, and nothing changed in between.
+//! Detects a model that repeats itself: the same call with the same result, and nothing changed in between.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use domain::item::Part;
 use domain::tool_call::{Details, ToolCall};
 
-/// Repetitions after which the model is told; one more ends the turn.
-const TOLD_AT: u32 = 3;
+/// Repetitions after which the model is warned; one more ends the turn.
+const WARN_AT: u32 = 3;
 
 #[derive(Default)]
 pub struct LoopDetector {
@@ -15,14 +15,15 @@ pub struct LoopDetector {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Circle {
-    No,
-    Tell,
+pub enum Repetition {
+    None,
+    /// The model is warned.
+    Warn,
     Stop,
 }
 
 impl LoopDetector {
-    pub fn see(&mut self, call: &ToolCall) -> Circle {
+    pub fn observe(&mut self, call: &ToolCall) -> Repetition {
         let mut hasher = DefaultHasher::new();
         (&call.server, &call.name, &call.input_text).hash(&mut hasher);
         for part in &call.result {
@@ -40,9 +41,9 @@ impl LoopDetector {
         let count = self.seen.entry(key).or_insert(0);
         *count += 1;
         match *count {
-            TOLD_AT => Circle::Tell,
-            count if count > TOLD_AT => Circle::Stop,
-            _ => Circle::No,
+            WARN_AT => Repetition::Warn,
+            count if count > WARN_AT => Repetition::Stop,
+            _ => Repetition::None,
         }
     }
 }
@@ -85,15 +86,15 @@ mod tests {
     }
 
     #[test]
-    fn the_same_call_is_told_at_three_and_stopped_at_four() {
+    fn a_repeated_call_is_warned_of_at_three_and_stopped_at_four() {
         let mut loops = LoopDetector::default();
-        let mut see = |name: &str, input: &str, result: &str| loops.see(&call(name, input, result));
-        for expected in [Circle::No, Circle::No, Circle::Tell, Circle::Stop] {
-            assert_eq!(see("read_file", "a", "same"), expected);
+        let mut observe = |name: &str, input: &str, result: &str| loops.observe(&call(name, input, result));
+        for expected in [Repetition::None, Repetition::None, Repetition::Warn, Repetition::Stop] {
+            assert_eq!(observe("read_file", "a", "same"), expected);
             assert_eq!(
-                see("read_file", "b", &format!("{expected:?}")),
-                Circle::No,
-                "another result is no circle"
+                observe("read_file", "b", &format!("{expected:?}")),
+                Repetition::None,
+                "another result is no repetition"
             );
         }
     }
@@ -102,14 +103,14 @@ mod tests {
     fn tests_may_fail_alike_after_each_edit() {
         let mut loops = LoopDetector::default();
         for round in 0..10 {
-            assert_eq!(loops.see(&call("edit_file", &round.to_string(), "done")), Circle::No);
-            assert_eq!(loops.see(&call("shell_command", "cargo test", "1 failed")), Circle::No);
+            assert_eq!(loops.observe(&call("edit_file", &round.to_string(), "done")), Repetition::None);
+            assert_eq!(loops.observe(&call("shell_command", "cargo test", "1 failed")), Repetition::None);
         }
-        let mut last = Circle::No;
+        let mut last = Repetition::None;
         for _ in 0..4 {
-            loops.see(&call("shell_command", "cargo test", "1 failed"));
-            last = loops.see(&call("edit_file", "9", "done"));
+            loops.observe(&call("shell_command", "cargo test", "1 failed"));
+            last = loops.observe(&call("edit_file", "9", "done"));
         }
-        assert_eq!(last, Circle::Stop, "the same edit is no news");
+        assert_eq!(last, Repetition::Stop, "the same edit is no news");
     }
 }

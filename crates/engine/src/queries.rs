@@ -1,0 +1,69 @@
+//! Commands that change no session: lists, files, completions, servers.
+//!
+//! Must not know sessions. Invariant: each runs in a task of its own, so that the router never waits for one.
+
+use std::sync::Arc;
+
+use domain::command::{Context, ContextQuery};
+use domain::{Command, Failure, Store};
+
+use crate::completion;
+use crate::refusal::refuse;
+use crate::spending;
+use crate::workspace::{OpenWorkspace, Workspace};
+
+pub async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>, command: Command) {
+    let (files, roots) = (&workspace.files, &workspace.roots);
+    match command {
+        Command::Read { session, after, limit, reply } => {
+            let read = store.read(&session, after, limit).await;
+            let _ = reply.send(read.map(|page| page.into_iter().map(Arc::new).collect()));
+        }
+        Command::List { filter, reply } => {
+            let _ = reply.send(store.list(filter).await);
+        }
+        Command::Contexts { query, kind, reply, .. } => {
+            let mut contexts = files.query(roots, &query, kind).await;
+            if kind == ContextQuery::All {
+                contexts.extend(resources(&workspace, &query));
+            }
+            let _ = reply.send(Ok(contexts));
+        }
+        Command::ReadFile { path, reply, .. } => {
+            let _ = reply.send(files.read(roots, path).await);
+        }
+        Command::Stat { path, reply, .. } => {
+            let _ = reply.send(files.stat(roots, path).await);
+        }
+        Command::Glob { pattern, reply, .. } => {
+            let _ = reply.send(files.glob(roots, pattern).await);
+        }
+        Command::Complete { completion, deltas, reply } => {
+            let completed = completion::run(workspace.models.as_ref(), completion, deltas).await;
+            if let Some(cost) = completed.as_ref().ok().and_then(|completed| completed.cost) {
+                spending::charge_day(store.as_ref(), cost).await;
+            }
+            let _ = reply.send(completed);
+        }
+        Command::ServerAction { name, action, reply } => {
+            let source =
+                workspace.sources.iter().find(|source| source.servers().iter().any(|s| s.name == name));
+            let acted = match source {
+                Some(source) => source.act(&name, action).await,
+                None => Err(Failure::user(format!("There is no server {name}."))),
+            };
+            let _ = reply.send(acted);
+        }
+        other => refuse(other, Failure::internal("The engine does not take this command.")),
+    }
+}
+
+fn resources(workspace: &Workspace, query: &str) -> Vec<Context> {
+    let query = query.to_lowercase();
+    let all = workspace.sources.iter().flat_map(|source| source.resources());
+    all.filter(|resource| {
+        resource.name.to_lowercase().contains(&query) || resource.uri.to_lowercase().contains(&query)
+    })
+    .map(Context::McpResource)
+    .collect()
+}

@@ -1,0 +1,107 @@
+//! The right to write a chat: taken when it is free, kept until the chat closes; a chat of another process is followed.
+//!
+//! Invariants: only the holder of the store's lease commits; what a dead holder left open is ended before anything new
+//! is committed; after the journal failed, nothing is committed before the state is that of the store again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::store::Lease;
+use domain::{Event, Failure, Outcome};
+
+use super::actor::Actor;
+use super::journal::Journal;
+use super::{PAGE, load};
+
+/// How often a chat that another process writes is looked at.
+pub const FOLLOW_INTERVAL: Duration = Duration::from_millis(400);
+
+/// Who may write the chat.
+#[derive(PartialEq, Debug)]
+pub enum LeaseState {
+    /// Nobody asked yet.
+    Unknown,
+    Held,
+    HeldBy(String),
+}
+
+impl Actor {
+    /// Makes sure that this process may commit.
+    pub async fn ensure_writable(&mut self) -> Result<(), Failure> {
+        self.recover().await?;
+        match &self.lease {
+            LeaseState::HeldBy(holder) => {
+                Err(taken(holder).hint("Close it there, or fork the chat to go on here."))
+            }
+            LeaseState::Held | LeaseState::Unknown => Ok(()),
+        }
+    }
+
+    /// Takes the lease where it is free, reads what another process wrote, and ends what a dead one left open.
+    pub async fn recover(&mut self) -> Result<(), Failure> {
+        if self.lease == LeaseState::Held {
+            return self.recover_journal().await;
+        }
+        self.take_lease().await?;
+        self.read_on().await?;
+        if self.lease != LeaseState::Held {
+            return Ok(());
+        }
+        self.session.commit_with(|state| state.closing_facts(Outcome::Interrupted)).on_disk().await
+    }
+
+    /// Goes on from what the store holds where the journal failed.
+    async fn recover_journal(&mut self) -> Result<(), Failure> {
+        if self.is_busy() || self.session.log.failure().is_none() {
+            return Ok(());
+        }
+        let session = &self.session;
+        let loaded = load(session.store.as_ref(), &session.id).await?;
+        if loaded.state.newest() == 0 {
+            return Err(Failure::internal("This chat could not be stored.").hint("Begin a new chat."));
+        }
+        let (id, store, audience) = (session.id.clone(), session.store.clone(), session.audience.clone());
+        let journal = Journal::start(id, store, audience, loaded.state.newest());
+        session.log.restart(loaded.state, journal);
+        session.commit_with(|state| state.closing_facts(Outcome::Interrupted));
+        Ok(())
+    }
+
+    pub async fn take_lease(&mut self) -> Result<(), Failure> {
+        self.lease = match self.session.store.lease(&self.session.id).await? {
+            Lease::Held => LeaseState::Held,
+            Lease::HeldBy { holder } => LeaseState::HeldBy(holder),
+        };
+        Ok(())
+    }
+
+    pub fn is_follower(&self) -> bool {
+        matches!(self.lease, LeaseState::HeldBy(_)) && !self.session.audience.is_empty()
+    }
+
+    /// Publishes what another process wrote.
+    pub async fn follow(&mut self) {
+        if let Err(failure) = self.read_on().await {
+            tracing::warn!(session = %self.session.id, %failure, "the journal cannot be read");
+        }
+    }
+
+    async fn read_on(&mut self) -> Result<(), Failure> {
+        let session = &self.session;
+        loop {
+            let newest = session.state().newest();
+            let page = session.store.read(&session.id, newest, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            self.updated_at = last.at;
+            session.log.adopt(&page);
+            for recorded in page {
+                session.audience.publish(Event::fact(session.id.clone(), Arc::new(recorded)));
+            }
+        }
+    }
+}
+
+/// Another process has what is asked for.
+pub fn taken(holder: &str) -> Failure {
+    Failure::taken(format!("Another Dragoman writes this chat now: {holder}."))
+}

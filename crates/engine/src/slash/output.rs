@@ -1,0 +1,104 @@
+//! The text that a command answers with.
+//!
+//! Invariant: nothing here is sent to a model.
+
+use std::sync::Arc;
+
+use domain::command::SessionSettings;
+use domain::event::Fact;
+use domain::store::{ListFilter, SessionSummary};
+use domain::{Failure, TurnId};
+
+use super::{CommandKind, Native, ParsedCommand, costs};
+use crate::session::{Session, fork};
+
+/// Chats that `/resume` lists.
+const LISTED_CHATS: usize = 20;
+
+pub(super) async fn of(
+    session: &Session,
+    turn: TurnId,
+    command: &ParsedCommand,
+    system_prompt: &[Arc<str>],
+) -> Result<String, Failure> {
+    let texts = &session.workspace.texts;
+    let argument = command.arguments.first().map(String::as_str);
+    let CommandKind::Native(native) = command.kind else { return Ok(String::new()) };
+    Ok(match native {
+        Native::Costs => costs::text(session).await,
+        Native::Config => texts.config(),
+        Native::Doctor => texts.doctor().await,
+        Native::Login => texts.login(argument).await,
+        Native::Model => return switch_model(session, argument).await,
+        Native::Resume => match argument {
+            Some(wanted) => resume(session, turn, wanted).await?,
+            None => list_chats(session).await?,
+        },
+        Native::PromptShow => system_prompt.join("\n\n"),
+        Native::RepoMapShow => session.workspace.files.repo_map(&session.roots).await,
+        // These ask the model.
+        Native::Init | Native::Compact => String::new(),
+    })
+}
+
+async fn switch_model(session: &Session, name: Option<&str>) -> Result<String, Failure> {
+    let models = &session.workspace.models;
+    let Some(name) = name else {
+        let current = session.state().settings().model.clone().or_else(|| models.default_model());
+        let list: Vec<String> = models.list().into_iter().map(|info| format!("- {}", info.id)).collect();
+        return Ok(format!("Now: {}\n\n{}", current.unwrap_or_else(|| "none".into()), list.join("\n")));
+    };
+    models.find(name)?;
+    let change = SessionSettings { model: Some(name.to_owned()), ..SessionSettings::default() };
+    session.commit(vec![Fact::SessionChanged { change }]).on_disk().await?;
+    Ok(format!("This chat now uses {name}."))
+}
+
+/// `/resume`: the other chats of the workspace, to be named by number or id.
+async fn list_chats(session: &Session) -> Result<String, Failure> {
+    let chats = other_chats(session).await?;
+    if chats.is_empty() {
+        return Ok("There are no other chats of this workspace.".into());
+    }
+    let lines: Vec<String> = (1..)
+        .zip(chats)
+        .map(|(number, chat)| {
+            format!("{number}. {} ({})", chat.title.unwrap_or_else(|| "untitled".into()), chat.id)
+        })
+        .collect();
+    Ok(format!("{}\n\nGo on with one of them here: /resume 1", lines.join("\n")))
+}
+
+/// `/resume 2`: the items of the other chat become the beginning of this one.
+async fn resume(session: &Session, turn: TurnId, wanted: &str) -> Result<String, Failure> {
+    if session.state().has_user_message() {
+        return Err(Failure::user("This chat has messages of its own.")
+            .hint("Begin a new chat and resume there, or open the other one."));
+    }
+    let chats = other_chats(session).await?;
+    let numbered = wanted.parse::<usize>().ok().and_then(|number| chats.get(number.checked_sub(1)?));
+    let chat =
+        numbered.or_else(|| chats.iter().find(|chat| chat.id.as_str() == wanted)).ok_or_else(|| {
+            Failure::user(format!("There is no chat {wanted} in this workspace."))
+                .hint("/resume lists them with their numbers.")
+        })?;
+    let items = fork::items_of(session.store.as_ref(), &chat.id).await?;
+    let facts = items.into_iter().map(|mut item| {
+        item.id = session.log.next_item();
+        item.turn = turn;
+        Fact::ItemEnded { item }
+    });
+    session.commit(facts.collect());
+    let title = chat.title.clone().unwrap_or_else(|| "untitled".into());
+    Ok(format!("This chat goes on where {title} was. The other one stays as it is."))
+}
+
+async fn other_chats(session: &Session) -> Result<Vec<SessionSummary>, Failure> {
+    let filter = ListFilter {
+        workspace: Some(session.roots.to_vec()),
+        limit: Some(LISTED_CHATS + 1),
+        ..ListFilter::default()
+    };
+    let chats = session.store.list(filter).await?;
+    Ok(chats.into_iter().filter(|chat| chat.id != session.id).take(LISTED_CHATS).collect())
+}

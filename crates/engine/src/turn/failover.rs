@@ -1,0 +1,38 @@
+//! Another model where one fails: the list of the prompt, else of the settings, in order.
+//!
+//! Invariant: a model that failed in a turn is not asked again in it.
+
+use std::sync::Arc;
+
+use domain::event::{Fact, Level, Notice};
+use domain::{Failure, FailureKind, Model};
+
+use super::Turn;
+use crate::spending;
+
+impl Turn {
+    /// Switches to the next model where another model can help. False: there is none.
+    pub(super) fn fail_over(&mut self, failure: &Failure) -> bool {
+        if !matches!(failure.kind, FailureKind::Auth | FailureKind::Quota | FailureKind::Provider) {
+            return false;
+        }
+        let failed = self.model.info().id;
+        self.failed_models.push(failed.clone());
+        let Some(next) = self.next_model() else { return false };
+        let id = next.info().id;
+        tracing::warn!(session = %self.session.id, failed, next = id, "going on with another model");
+        let text = format!("{failed} failed: {failure} Going on with {id}.");
+        self.session.commit(vec![Fact::Notice { notice: Notice { level: Level::Warning, text } }]);
+        self.model = next;
+        true
+    }
+
+    fn next_model(&self) -> Option<Arc<dyn Model>> {
+        let workspace = &self.session.workspace;
+        let own = &self.limits.failover;
+        let list = if own.is_empty() { &workspace.settings.failover } else { own };
+        let left = list.iter().filter(|name| !self.failed_models.contains(name));
+        let mut usable = left.filter_map(|name| workspace.models.find(name).ok());
+        usable.find(|model| spending::check_price(&self.limits, &model.info()).is_ok())
+    }
+}

@@ -1,0 +1,213 @@
+//! From a user's prompt to a running turn: settings, slash commands, contexts, the model.
+//!
+//! Invariants: the reply leaves before the first event; where no model can answer, the chat shows why, in a turn that
+//! ends like any other.
+
+use std::sync::Arc;
+
+use domain::command::{Accepted, AcceptedStatus, Context, TurnLimits, UserPrompt};
+use domain::event::{Fact, Outcome};
+use domain::item::{ItemKind, Part};
+use domain::tool::{Resource, Scope};
+use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
+
+use super::{Turn, instructions};
+use crate::attached_frontend::AttachedFrontend;
+use crate::session::actor::Actor;
+use crate::session::{Session, title};
+use crate::slash;
+use crate::spending;
+use crate::tool_calls::context::EngineToolContext;
+
+pub async fn begin(
+    actor: &mut Actor,
+    frontend: Option<AttachedFrontend>,
+    prompt: UserPrompt,
+    reply: Reply<Accepted>,
+) {
+    let UserPrompt { text, parts, contexts, change, limits } = prompt;
+    if !change.is_empty()
+        && let Err(failure) = actor.configure(change).await
+    {
+        let _ = reply.send(Err(failure));
+        return;
+    }
+    let id = actor.next_turn();
+    if let Some(command) = slash::parse(&actor.session, &text) {
+        slash::run(actor, id, frontend, text, command, reply);
+        return;
+    }
+    let model = match choose_model(&actor.session) {
+        Ok(model) => model,
+        Err(failure) => return show_failure(actor, id, text, failure, reply),
+    };
+    let info = model.info();
+    if let Err(failure) = spending::check_price(&limits, &info) {
+        let _ = reply.send(Err(failure));
+        return;
+    }
+    let accepted = Accepted { turn: id, model: info.id.clone(), status: AcceptedStatus::Prompting };
+    let _ = reply.send(Ok(accepted));
+    let is_first = !actor.session.state().has_user_message();
+    let cancel = CancellationToken::new();
+    let expanding = (!contexts.is_empty()).then(|| expand(actor, id, frontend.as_ref(), contexts, &cancel));
+    let message = [parts, vec![Part::text(text.clone())]].concat();
+    let launch = Launch { id, model, frontend, cancel, limits };
+    match expanding {
+        None => launch.with_message(actor, text.clone(), message),
+        Some(expanding) => launch.after(actor, text.clone(), async move {
+            Ok(expanding.await.into_iter().chain(message).collect())
+        }),
+    }
+    if is_first {
+        title::start(&actor.session, &text, &info.id);
+        let budget = &actor.session.workspace.settings.budget;
+        if let Some(notice) = spending::budget_warning(budget, &info) {
+            actor.session.commit(vec![Fact::Notice { notice }]);
+        }
+    }
+}
+
+/// What a turn is started with.
+pub struct Launch {
+    pub id: TurnId,
+    pub model: Arc<dyn Model>,
+    pub frontend: Option<AttachedFrontend>,
+    pub cancel: CancellationToken,
+    pub limits: TurnLimits,
+}
+
+impl Launch {
+    /// Runs a turn that begins with a message of the user.
+    pub fn with_message(self, actor: &mut Actor, text: String, parts: Vec<Part>) {
+        let (id, model) = (self.id, self.model.info().id);
+        let item = actor.session.new_item(id, 0, ItemKind::UserMessage { text, parts });
+        // Not awaited: the request does not wait for the disk; only what clients see does.
+        actor.session.commit(vec![Fact::TurnStarted { turn: id, model }, Fact::ItemEnded { item }]);
+        let turn = self.turn(actor);
+        actor.session.steering.open();
+        actor.run_turn(id, turn.cancel.clone(), turn.run());
+    }
+
+    /// The same where the message must be gathered first, from pages and servers that may be slow. A stop ends that too.
+    pub fn after(
+        self,
+        actor: &mut Actor,
+        text: String,
+        gathering: impl Future<Output = Result<Vec<Part>, Failure>> + Send + 'static,
+    ) {
+        let (id, model) = (self.id, self.model.info().id);
+        actor.session.commit(vec![Fact::TurnStarted { turn: id, model }]);
+        let turn = self.turn(actor);
+        actor.session.steering.open();
+        actor.run_turn(id, turn.cancel.clone(), async move {
+            turn.session.show_progress("Reading the contexts");
+            let gathered = tokio::select! {
+                gathered = gathering => gathered,
+                () = turn.cancel.cancelled() => Ok(vec![Part::text(text.clone())]),
+            };
+            let (parts, failure) = match gathered {
+                Ok(parts) => (parts, None),
+                Err(failure) => (vec![Part::text(text.clone())], Some(failure)),
+            };
+            let item = turn.session.new_item(id, 0, ItemKind::UserMessage { text, parts });
+            turn.session.commit(vec![Fact::ItemEnded { item }]);
+            match failure {
+                None => turn.run().await,
+                Some(failure) => Outcome::Failed { failure },
+            }
+        });
+    }
+
+    /// A turn on the history as it is.
+    pub fn turn(self, actor: &mut Actor) -> Turn {
+        let Launch { id, model, frontend, cancel, limits } = self;
+        let system = instructions::system_prompt(actor, &model.info());
+        let session = actor.session.clone();
+        let most = session.workspace.settings.max_steps(&session.behavior());
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        let max_steps = limits.max_steps.map_or(most, |own| own.min(most));
+        let cost_before = session.state().usage().session_cost.unwrap_or(0.0);
+        let editor = frontend.as_ref().map(AttachedFrontend::editor);
+        let failed_models = Vec::new();
+        Turn { session, id, model, editor, cancel, system, max_steps, limits, cost_before, failed_models }
+    }
+}
+
+/// The model of the chat, else the default one.
+pub fn choose_model(session: &Session) -> Result<Arc<dyn Model>, Failure> {
+    let models = &session.workspace.models;
+    let of_behavior = || session.workspace.settings.behavior_model(&session.behavior()).map(str::to_owned);
+    let chosen = session.state().settings().model.clone();
+    let chosen = chosen.or_else(of_behavior);
+    let name = chosen.or_else(|| models.default_model()).ok_or_else(|| {
+        Failure::auth("No model is configured.").hint(
+            "Run `dragoman login anthropic`, set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or fetch a small \
+             model that runs here: `dragoman models pull smollm2`.",
+        )
+    })?;
+    models.find(&name)
+}
+
+/// Shows in the chat why the prompt cannot be answered.
+pub fn show_failure(actor: &mut Actor, turn: TurnId, text: String, failure: Failure, reply: Reply<Accepted>) {
+    let status =
+        if failure.kind == FailureKind::Auth { AcceptedStatus::Login } else { AcceptedStatus::Error };
+    let session = &actor.session;
+    let model = session.state().settings().model.clone().unwrap_or_default();
+    let _ = reply.send(Ok(Accepted { turn, model: model.clone(), status }));
+    // A list of chats must show which is which.
+    title::set(session, title::shorten(&text));
+    let parts = vec![Part::text(text.clone())];
+    let item = session.new_item(turn, 0, ItemKind::UserMessage { text, parts });
+    session.commit(vec![
+        Fact::TurnStarted { turn, model },
+        Fact::ItemEnded { item },
+        Fact::TurnEnded { turn, outcome: Outcome::Failed { failure } },
+    ]);
+}
+
+/// Contexts as parts of the message. A context that cannot be read is replaced by the reason.
+fn expand(
+    actor: &Actor,
+    turn: TurnId,
+    frontend: Option<&AttachedFrontend>,
+    contexts: Vec<Context>,
+    cancel: &CancellationToken,
+) -> impl Future<Output = Vec<Part>> + Send + use<> {
+    let session = actor.session.clone();
+    let scope = Scope {
+        session: session.id.clone(),
+        roots: session.roots.clone(),
+        read_only: false,
+        remembered: Arc::from([]),
+    };
+    let editor = frontend.map(AttachedFrontend::editor);
+    let context = Arc::new(EngineToolContext::new(session.clone(), turn, None, editor, cancel.clone()));
+    async move {
+        let mut parts = Vec::new();
+        for attached in &contexts {
+            let expanded = match attached {
+                Context::McpResource(resource) => read_resource(&session, resource).await,
+                _ => session.workspace.files.expand(attached, &scope, context.clone()).await,
+            };
+            match expanded {
+                Ok(expanded) => parts.extend(expanded),
+                Err(failure) => parts.push(Part::text(format!("(A context could not be added: {failure})"))),
+            }
+        }
+        parts
+    }
+}
+
+async fn read_resource(session: &Session, resource: &Resource) -> Result<Vec<Part>, Failure> {
+    let Resource { server, uri, .. } = resource;
+    for source in session.sources() {
+        if source.servers().iter().any(|known| known.name == *server) {
+            let open = Part::text(format!("<resource server=\"{server}\" uri=\"{uri}\">"));
+            let parts = source.resource(server, uri).await?;
+            return Ok([vec![open], parts, vec![Part::text("</resource>")]].concat());
+        }
+    }
+    Err(Failure::user(format!("There is no server {server} that could give {uri}.")))
+}
