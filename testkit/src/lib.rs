@@ -1,12 +1,16 @@
-//! What tests need and programs do not: a fake model over real HTTP, an engine's end that a test scripts, a client of
-//! lines.
+//! What tests need and programs do not: a fake model over real HTTP, models and a store in memory, an engine's end that
+//! a test scripts, a client of lines.
 //!
 //! A development dependency only. Panics are allowed here: a test that cannot be set up has failed.
 
 pub mod fake_engine;
 pub mod fake_model;
 pub mod lines;
+pub mod memory_store;
+pub mod scripted_model;
 
 pub use fake_engine::{FakeEngine, Seen};
 pub use fake_model::{Answer, FakeModel, Gate, Request, clock};
 pub use lines::Lines;
+pub use memory_store::MemoryStore;
+pub use scripted_model::{ModelStep, ScriptedAnswer, ScriptedModels};

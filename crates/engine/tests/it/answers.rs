@@ -1,0 +1,237 @@
+//! Answers as they stream: their ends, stops, steering, and what reaches the journal when.
+
+use std::time::Duration;
+
+use domain::command::{AcceptedStatus, Context, UserPrompt};
+use domain::event::EventBody;
+use domain::model::{BlockKind, StopReason};
+use domain::tool_call::ToolState;
+use domain::{Command, Fact, Failure, FailureKind, ModelEvent, Outcome};
+use serde_json::json;
+use testkit::{ModelStep, ScriptedAnswer};
+
+use crate::bench::Bench;
+use crate::client::{calls, lines};
+
+fn event(event: ModelEvent) -> ModelStep {
+    ModelStep::Event(event)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_ends_as_the_model_says() {
+    let refused = StopReason::Refused { reason: "No.".into() };
+    let cut = StopReason::Cut { message: "The line broke.".into() };
+    let cases = [
+        (StopReason::Done, Outcome::Done, "agent text"),
+        (StopReason::MaxTokens, Outcome::MaxTokens, "agent text"),
+        (refused, Outcome::Refused { reason: "No.".into() }, "agent text"),
+        (
+            cut,
+            Outcome::Failed { failure: Failure::provider("The line broke.").hint("Ask to continue.") },
+            "agent text",
+        ),
+    ];
+    for (reason, outcome, line) in cases {
+        let bench = Bench::new();
+        let mut client = bench.client().await;
+        bench.models.answer(ScriptedAnswer::text("text").ending(reason));
+        assert_eq!(client.run("hello").await, outcome);
+        let state = bench.check_state(&client.session).await;
+        assert_eq!(lines(&state), ["user hello", line]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_keeps_the_text_and_drops_the_calls() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let answer = ScriptedAnswer::text("text").and_call("eca__write", json!({}));
+    let open = ModelEvent::BlockStarted { block: 9, kind: BlockKind::Text };
+    let delta = ModelEvent::BlockDelta { block: 9, text: "half".into() };
+    bench.models.answer(answer.then(event(open)).then(event(delta)).then(ModelStep::Hang));
+    client.prompt("hello").await.unwrap();
+    client.until(|body| matches!(body, EventBody::Delta(delta) if delta.text == "half").then_some(())).await;
+    client.cancel().await;
+    assert_eq!(client.turn_end().await, Outcome::Stopped);
+    let state = bench.check_state(&client.session).await;
+    assert_eq!(lines(&state)[..2], ["user hello", "agent text"]);
+    assert_eq!(lines(&state)[3], "interrupted half");
+    assert_eq!(calls(&state)[0].state, ToolState::Stopped { unknown: false });
+    client.run("go on").await;
+    let sent = bench.last_sent();
+    assert_eq!(sent[1..4], ["agent text", "call eca__write", "agent half"]);
+    assert_eq!(sent[4], "result The user stopped the turn before this call ran.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shown_text_is_in_the_journal_within_a_quarter_of_a_second() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let open = ModelEvent::BlockStarted { block: 9, kind: BlockKind::Text };
+    let mut answer = ScriptedAnswer::default().then(event(open));
+    for _ in 0..30 {
+        let delta = ModelEvent::BlockDelta { block: 9, text: "word ".into() };
+        answer = answer.then(event(delta)).then(ModelStep::Wait(Duration::from_millis(50)));
+    }
+    bench.models.answer(answer.then(ModelStep::Hang));
+    client.prompt("hello").await.unwrap();
+    let mut shown = 0;
+    while shown < 150 {
+        if let EventBody::Delta(delta) = client.next().await {
+            shown = delta.offset + delta.text.len() as u64;
+            let stored = lines(&bench.stored_state(&client.session)).pop().unwrap();
+            let stored = (stored.len() - "agent ".len()) as u64;
+            assert!(shown <= stored + 25, "{shown} bytes were shown and {stored} stored");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn broken_calls_are_explained_to_the_model() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let call = BlockKind::ToolCall { call_id: String::new(), name: "eca__read".into() };
+    let broken = ScriptedAnswer::default()
+        .then(event(ModelEvent::BlockStarted { block: 9, kind: call }))
+        .then(event(ModelEvent::BlockDelta { block: 9, text: "{\"a\":".into() }))
+        .then(event(ModelEvent::BlockEnded { block: 9, provider: None }))
+        .and_call("eca__nothing", json!({}))
+        .and_call("eca__read", json!([1]))
+        .and_call("eca__read", json!({"invalid": 1}));
+    bench.models.answer(broken);
+    assert_eq!(client.run("hello").await, Outcome::Done);
+    let sent = bench.last_sent();
+    for wanted in
+        ["not valid JSON", "There is no tool nothing", "must be a JSON object", "The input is invalid."]
+    {
+        assert!(sent.iter().any(|text| text.contains(wanted)), "{wanted}: {sent:?}");
+    }
+    let state = bench.check_state(&client.session).await;
+    assert!(calls(&state).iter().all(|call| call.error && call.state == ToolState::Done));
+}
+
+#[tokio::test(start_paused = true)]
+async fn steering_reaches_the_running_turn_once() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    assert!(client.steer(Some("too early")).await.is_err());
+    bench.answers([
+        ScriptedAnswer::call("eca__ask", json!({"text": "which?"})),
+        ScriptedAnswer::text("working").then(ModelStep::Wait(Duration::from_secs(1))),
+    ]);
+    client.prompt("hello").await.unwrap();
+    let ask = client.next_ask().await;
+    client.steer(Some("never mind")).await.unwrap();
+    client.steer(None).await.unwrap();
+    client.steer(Some("use red")).await.unwrap();
+    client.steer(Some("and blue")).await.unwrap();
+    client.answer(ask.id, domain::Answer::Text { text: "this".into() }).await;
+    client.until_progress("Generating").await;
+    assert_eq!(bench.last_sent().last().unwrap(), "user use red\nand blue");
+    client.steer(Some("at the end")).await.unwrap();
+    assert_eq!(client.turn_end().await, Outcome::Done);
+    assert_eq!(bench.last_sent().last().unwrap(), "user at the end");
+    assert!(client.steer(Some("too late")).await.is_err());
+    client.run("next").await;
+    assert_eq!(bench.last_sent().last().unwrap(), "user next", "nothing is left over");
+    bench.check_state(&client.session).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_answers_one_prompt_at_a_time() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    bench.models.answer(ScriptedAnswer::text("slow").then(ModelStep::Wait(Duration::from_secs(5))));
+    client.prompt("one").await.unwrap();
+    let refused = client.prompt("two").await.unwrap_err();
+    assert!(refused.message.contains("still answering (turn-1)"), "{refused}");
+    assert_eq!(client.turn_end().await, Outcome::Done);
+    assert_eq!(client.prompt("three").await.unwrap().turn.0, 2, "at once after the end");
+    assert_eq!(client.turn_end().await, Outcome::Done);
+    bench.check_state(&client.session).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn contexts_are_gathered_beside_the_actor() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let file = |path: &str| Context::File { path: path.into(), lines: None };
+    let contexts = vec![file("a.txt"), Context::RepoMap];
+    let prompt = UserPrompt { text: "read".into(), contexts, ..UserPrompt::default() };
+    assert_eq!(client.run_with(prompt).await, Outcome::Done);
+    let sent = bench.last_sent();
+    assert_eq!(sent[0], "user content of a.txt");
+    assert!(sent[1].starts_with("user (A context could not be added"), "{sent:?}");
+    assert_eq!(sent[2], "user read");
+    let prompt = UserPrompt { text: "slow".into(), contexts: vec![file("slow")], ..UserPrompt::default() };
+    client.prompt_with(prompt).await.unwrap();
+    client.until_progress("Reading the contexts").await;
+    client.cancel().await;
+    assert_eq!(client.turn_end().await, Outcome::Stopped);
+    let state = bench.check_state(&client.session).await;
+    assert_eq!(lines(&state).last().unwrap(), "user slow", "what was typed is kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_cannot_be_found_is_explained_in_the_chat() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let change = domain::command::SessionSettings { model: Some("nowhere/x".into()), ..Default::default() };
+    let prompt = UserPrompt { text: "hello".into(), change, ..UserPrompt::default() };
+    let accepted = client.prompt_with(prompt).await.unwrap();
+    assert_eq!(accepted.status, AcceptedStatus::Error);
+    let outcome = client.turn_end().await;
+    assert!(matches!(outcome, Outcome::Failed { failure } if failure.kind == FailureKind::Config));
+    let state = bench.check_state(&client.session).await;
+    assert_eq!(lines(&state), ["user hello"]);
+    assert_eq!(state.settings().title.as_deref(), Some("hello"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_completion_is_no_chat_and_ends_by_its_deadline() {
+    let bench = Bench::new();
+    let client = bench.client().await;
+    let completion = domain::command::Completion {
+        purpose: "test".into(),
+        system: "Be brief.".into(),
+        messages: vec!["a".into(), "b".into(), "c".into()],
+        output_schema: None,
+        model: None,
+        no_local: false,
+        deadline: Duration::from_secs(9),
+    };
+    let complete = async |completion| {
+        client.call(|_, reply| Command::Complete { completion, deltas: None, reply }).await
+    };
+    bench.answers([ScriptedAnswer::text("done"), ScriptedAnswer::text("never").then(ModelStep::Hang)]);
+    assert_eq!(complete(completion.clone()).await.unwrap().text, "done");
+    assert_eq!(bench.last_sent(), ["user a", "agent b", "user c"]);
+    let late = complete(completion).await.unwrap_err();
+    assert!(late.message.contains("within 9 s"), "{late}");
+    assert_eq!(bench.store.facts(&client.session).len(), 1, "only the chat's opening");
+}
+
+#[tokio::test(start_paused = true)]
+async fn facts_come_in_order_and_text_follows_the_item() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    bench.models.answer(ScriptedAnswer::text("some words"));
+    client.run("hello").await;
+    let (mut numbers, mut started, mut text) = (Vec::new(), false, String::new());
+    for event in &client.events {
+        match &event.body {
+            EventBody::Fact(recorded) => {
+                numbers.push(recorded.number);
+                started |= matches!(recorded.fact, Fact::ItemStarted { .. });
+            }
+            EventBody::Delta(delta) => {
+                assert!(started, "text before its item");
+                assert_eq!(delta.offset as usize, text.len());
+                text.push_str(&delta.text);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(text, "some words");
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+}

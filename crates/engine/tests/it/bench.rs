@@ -1,0 +1,332 @@
+//! An engine with everything around it under a test's control.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use config::{Environment, Inputs, Settings};
+use domain::ask::{Answer, Choice};
+use domain::command::{Context, ContextQuery, FileContent, FileStat, ServerSpec, WorkspaceSpec};
+use domain::event::CatalogKind;
+use domain::files::Files;
+use domain::link::Engine;
+use domain::tool::{
+    Invocation, Review, Scope, Tool, ToolContext, ToolEffect, ToolResult, ToolServer, ToolSource, ToolSpec,
+};
+use domain::tool_call::{Details, FileChange, Origin};
+use domain::{AskKind, BoxFuture, Failure, Part, SessionId};
+use engine::{CatalogChanges, LiveSessions, NamedText, State, Texts, Workspace, WorkspaceSource};
+use serde_json::{Value, json};
+use testkit::{MemoryStore, ScriptedAnswer, ScriptedModels};
+
+pub struct Bench {
+    pub store: MemoryStore,
+    pub models: ScriptedModels,
+    pub workspaces: Arc<TestWorkspaces>,
+    pub engine: Engine,
+    pub live: LiveSessions,
+    pub changes: CatalogChanges,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self::with_config(json!({}))
+    }
+
+    pub fn with_config(config: Value) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let environment = Environment::new(home.path(), [("DRAGOMAN_CONFIG", config.to_string())]);
+        let settings = Arc::new(config::resolve(&environment, &Inputs::default()).settings);
+        Self::start(settings, MemoryStore::default(), ScriptedModels::default())
+    }
+
+    /// Another process on the same chats, with models of its own.
+    pub fn other_process(&self) -> Self {
+        let settings = self.workspaces.settings.clone();
+        Self::start(settings, self.store.other_process(), ScriptedModels::default())
+    }
+
+    fn start(settings: Arc<Settings>, store: MemoryStore, models: ScriptedModels) -> Self {
+        let workspaces = TestWorkspaces { settings, models: models.clone(), sources: Mutex::default() };
+        let workspaces = Arc::new(workspaces);
+        let (changes, receiver) = engine::changes();
+        let (engine, live) = engine::start_observed(Arc::new(store.clone()), workspaces.clone(), receiver);
+        Self { store, models, workspaces, engine, live, changes }
+    }
+
+    /// The process dies without a word.
+    pub fn kill(&self) {
+        self.store.kill();
+    }
+
+    pub fn answers(&self, answers: impl IntoIterator<Item = ScriptedAnswer>) {
+        for answer in answers {
+            self.models.answer(answer);
+        }
+    }
+
+    /// The state that the journal of a chat says.
+    pub fn stored_state(&self, session: &SessionId) -> State {
+        let mut state = State::default();
+        for recorded in self.store.facts(session) {
+            state.fold(recorded.number, &recorded.fact);
+        }
+        state
+    }
+
+    /// Waits until the live state is on disk and compares it with the fold of the journal.
+    pub async fn check_state(&self, session: &SessionId) -> State {
+        for _ in 0..10_000 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let live = self.live.state(session).expect("the chat is loaded");
+            if live.newest() == self.store.facts(session).len() as u64 {
+                assert_eq!(live, self.stored_state(session), "the live state is not what the journal says");
+                return live;
+            }
+        }
+        panic!("the journal never got as far as the live state");
+    }
+
+    pub fn publish_change(&self) {
+        self.changes.publish(CatalogKind::Models);
+    }
+}
+
+pub struct TestWorkspaces {
+    settings: Arc<Settings>,
+    models: ScriptedModels,
+    sources: Mutex<Vec<(Vec<PathBuf>, Arc<TestTools>)>>,
+}
+
+impl TestWorkspaces {
+    /// Whether the servers of each workspace that was resolved have ended, in order.
+    pub fn ended(&self) -> Vec<bool> {
+        let sources = self.sources.lock().unwrap();
+        sources.iter().map(|(_, tools)| tools.ended.load(Ordering::Relaxed)).collect()
+    }
+}
+
+impl WorkspaceSource for TestWorkspaces {
+    fn workspace(&self, spec: &WorkspaceSpec) -> Arc<Workspace> {
+        let tools = Arc::new(TestTools::new());
+        self.sources.lock().unwrap().push((spec.roots.clone(), tools.clone()));
+        Arc::new(Workspace {
+            roots: spec.roots.clone(),
+            settings: self.settings.clone(),
+            models: Arc::new(self.models.clone()),
+            sources: vec![tools],
+            files: Arc::new(TestFiles),
+            notices: Vec::new(),
+            texts: Arc::new(TestTexts),
+        })
+    }
+
+    fn session_servers(&self, _servers: &[ServerSpec], roots: &[PathBuf]) -> Vec<Arc<dyn ToolSource>> {
+        let tools = Arc::new(TestTools { tools: Vec::new(), ended: AtomicBool::new(false) });
+        self.sources.lock().unwrap().push((roots.to_vec(), tools.clone()));
+        vec![tools]
+    }
+}
+
+pub struct TestTools {
+    tools: Vec<Arc<dyn Tool>>,
+    ended: AtomicBool,
+}
+
+impl TestTools {
+    fn new() -> Self {
+        let tools = TOOLS.iter().map(|(name, effect)| test_tool(name, *effect)).collect();
+        Self { tools, ended: AtomicBool::new(false) }
+    }
+}
+
+impl ToolSource for TestTools {
+    fn servers(&self) -> Vec<ToolServer> {
+        Vec::new()
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.tools.clone()
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        self.ended.store(true, Ordering::Relaxed);
+        Box::pin(async {})
+    }
+}
+
+/// The tools of every workspace, named after what they do.
+const TOOLS: [(&str, ToolEffect); 10] = [
+    ("read", ToolEffect::Reads),
+    ("write", ToolEffect::WritesFiles),
+    ("run", ToolEffect::RunsCommands),
+    ("preview", ToolEffect::Previews),
+    ("wait", ToolEffect::Reads),
+    ("stubborn", ToolEffect::Reads),
+    ("ask", ToolEffect::Reads),
+    ("panic_in_review", ToolEffect::Other),
+    ("panic_in_run", ToolEffect::Reads),
+    ("compact", ToolEffect::Reads),
+];
+
+fn test_tool(name: &'static str, effect: ToolEffect) -> Arc<dyn Tool> {
+    let spec = ToolSpec {
+        name: name.to_owned(),
+        server: "eca".to_owned(),
+        origin: Origin::Native,
+        description: format!("Does {name}."),
+        input_schema: json!({"type": "object"}),
+        effect,
+    };
+    Arc::new(TestTool { spec })
+}
+
+struct TestTool {
+    spec: ToolSpec,
+}
+
+impl Tool for TestTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn review(&self, input: &Value, _scope: &Scope) -> Result<Review, String> {
+        assert_ne!(self.spec.name, "panic_in_review", "the test says so");
+        if input.get("invalid").is_some() {
+            return Err("The input is invalid.".into());
+        }
+        let text = |name: &str| input[name].as_str().unwrap_or_default().to_owned();
+        let change = (self.spec.name == "write").then(|| {
+            Details::FileChange(FileChange {
+                path: "file".into(),
+                diff: text("text"),
+                lines_added: 1,
+                lines_removed: 0,
+                old_text: None,
+                new_text: None,
+            })
+        });
+        Ok(Review {
+            summary: format!("{} {input}", self.spec.name),
+            details: change,
+            keys: if self.spec.name == "run" { vec![text("command")] } else { Vec::new() },
+            harmless: self.spec.effect.is_read_only(),
+            changes: !self.spec.effect.is_read_only(),
+            ..Review::default()
+        })
+    }
+
+    fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, ToolResult> {
+        Box::pin(async move {
+            let text = call.input["text"].as_str().unwrap_or("done").to_owned();
+            match self.spec.name.as_str() {
+                "wait" => {
+                    call.context.output("waiting");
+                    call.cancel.cancelled().await;
+                    ToolResult::text("stopped")
+                }
+                "stubborn" => std::future::pending().await,
+                "panic_in_run" => panic!("the test says so"),
+                "ask" => {
+                    let options = vec![Choice { label: "yes".into(), description: None }];
+                    let kind = AskKind::Question { text, options, freeform: true };
+                    match call.context.ask(kind).await {
+                        Answer::Text { text } => ToolResult::text(text),
+                        other => ToolResult::error(format!("{other:?}")),
+                    }
+                }
+                "compact" => ToolResult { compact: Some(text), ..ToolResult::text("compacted") },
+                _ => ToolResult::text(text),
+            }
+        })
+    }
+}
+
+/// Files whose content is their path; pictures are images.
+struct TestFiles;
+
+impl Files for TestFiles {
+    fn query<'a>(
+        &'a self,
+        _roots: &'a [PathBuf],
+        _text: &'a str,
+        _kind: ContextQuery,
+    ) -> BoxFuture<'a, Vec<Context>> {
+        Box::pin(async { Vec::new() })
+    }
+
+    fn expand<'a>(
+        &'a self,
+        context: &'a Context,
+        _scope: &'a Scope,
+        _tool_context: Arc<dyn ToolContext>,
+    ) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
+        Box::pin(async move {
+            match context {
+                Context::File { path, .. } if path == Path::new("slow") => std::future::pending().await,
+                Context::File { path, .. } => Ok(vec![Part::text(format!("content of {}", path.display()))]),
+                Context::Image { mime, data } => {
+                    Ok(vec![Part::Image { mime: mime.clone(), data: data.clone() }])
+                }
+                _ => Err(Failure::user("not there")),
+            }
+        })
+    }
+
+    fn repo_map<'a>(&'a self, _roots: &'a [PathBuf]) -> BoxFuture<'a, String> {
+        Box::pin(async { "tree".to_owned() })
+    }
+
+    fn read<'a>(
+        &'a self,
+        _roots: &'a [PathBuf],
+        path: PathBuf,
+    ) -> BoxFuture<'a, Result<FileContent, Failure>> {
+        Box::pin(async move { Ok(FileContent { bytes: path.display().to_string().into(), version: 1 }) })
+    }
+
+    fn stat<'a>(&'a self, _roots: &'a [PathBuf], _path: PathBuf) -> BoxFuture<'a, Result<FileStat, Failure>> {
+        Box::pin(async { Ok(FileStat { exists: true, directory: false }) })
+    }
+
+    fn glob<'a>(
+        &'a self,
+        _roots: &'a [PathBuf],
+        pattern: String,
+    ) -> BoxFuture<'a, Result<Vec<PathBuf>, Failure>> {
+        Box::pin(async move { Ok(vec![pattern.into()]) })
+    }
+}
+
+/// A doctor that never comes to an end.
+struct TestTexts;
+
+impl Texts for TestTexts {
+    fn rules(&self) -> Vec<NamedText> {
+        vec![NamedText { name: "tidy".into(), text: "Be tidy.".into() }]
+    }
+
+    fn commands(&self) -> Vec<NamedText> {
+        vec![NamedText { name: "greet".into(), text: "Say hello to $ARG1 ($ARGS).".into() }]
+    }
+
+    fn global_agents_file(&self) -> Option<PathBuf> {
+        None
+    }
+
+    fn config(&self) -> String {
+        "the settings".into()
+    }
+
+    fn doctor(&self) -> BoxFuture<'_, String> {
+        Box::pin(std::future::pending())
+    }
+
+    fn login<'a>(&'a self, provider: Option<&'a str>) -> BoxFuture<'a, String> {
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            format!("sign in to {}", provider.unwrap_or("something"))
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! Rollback, fork, settings and titles.
+
+use domain::command::SessionSettings;
+use domain::{Command, Outcome};
+use testkit::ScriptedAnswer;
+
+use crate::bench::Bench;
+use crate::client::{Client, lines};
+
+async fn chat(bench: &Bench) -> Client {
+    let mut client = bench.client().await;
+    for (prompt, answer) in [("one", "first"), ("two", "second"), ("three", "third")] {
+        bench.models.answer(ScriptedAnswer::text(answer));
+        assert_eq!(client.run(prompt).await, Outcome::Done);
+    }
+    client
+}
+
+const ALL: [&str; 6] = ["user one", "agent first", "user two", "agent second", "user three", "agent third"];
+
+#[tokio::test(start_paused = true)]
+async fn a_rollback_drops_the_rest_for_good() {
+    for (from, left) in [(Some(2), 2), (Some(3), 3), (Some(0), 0), (None, 0)] {
+        let bench = Bench::new();
+        let mut client = chat(&bench).await;
+        let state = bench.check_state(&client.session).await;
+        let from = from.map(|at: usize| state.items()[at].id);
+        client.rollback(from).await.unwrap();
+        let state = bench.check_state(&client.session).await;
+        assert_eq!(lines(&state), ALL[..left], "{from:?}");
+        assert_eq!(client.run("four").await, Outcome::Done);
+        let expected: Vec<&str> = ALL[..left].iter().copied().chain(["user four"]).collect();
+        assert_eq!(bench.last_sent(), expected);
+        let info = client.load().await.unwrap();
+        assert_eq!(info.newest, bench.store.facts(&client.session).len() as u64);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollback_is_refused_while_a_turn_runs_or_for_an_unknown_item() {
+    let bench = Bench::new();
+    let mut client = chat(&bench).await;
+    assert!(client.rollback(Some(domain::ItemId(99))).await.is_err());
+    client.prompt("/doctor").await.unwrap();
+    assert!(client.rollback(None).await.is_err());
+    client.cancel().await;
+    client.turn_end().await;
+    assert!(client.rollback(None).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_goes_its_own_way() {
+    let bench = Bench::new();
+    let client = chat(&bench).await;
+    let state = bench.check_state(&client.session).await;
+    for (until, left) in [(None, 6), (Some(1), 2), (Some(2), 3)] {
+        let until = until.map(|at: usize| state.items()[at].id);
+        let fork = client.call(|session, reply| Command::Fork { session, until, reply }).await.unwrap();
+        assert_eq!(fork.settings.title.as_deref(), Some("one (fork)"));
+        let mut fork = bench.join(&fork.id).await;
+        let forked = bench.check_state(&fork.session).await;
+        assert_eq!(lines(&forked), ALL[..left]);
+        assert_eq!(forked.parent(), Some(&client.session));
+        fork.run("elsewhere").await;
+        let expected: Vec<&str> = ALL[..left].iter().copied().chain(["user elsewhere"]).collect();
+        assert_eq!(bench.last_sent(), expected);
+    }
+    assert_eq!(lines(&bench.check_state(&client.session).await), ALL);
+    let unknown = Some(domain::ItemId(99));
+    assert!(client.call(|session, reply| Command::Fork { session, until: unknown, reply }).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_are_kept_and_unknown_behaviors_refused() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let change =
+        SessionSettings { behavior: Some("code".into()), variant: Some("high".into()), ..Default::default() };
+    assert_eq!(client.configure(change).await.unwrap().behavior.as_deref(), Some("agent"));
+    let unknown = SessionSettings { behavior: Some("pirate".into()), ..Default::default() };
+    assert!(client.configure(unknown).await.unwrap_err().to_string().contains("agent, plan"));
+    client.run("a title of its own makes a chat easy to find in a long list of other chats").await;
+    assert_eq!(bench.models.prompts()[0].1.variant.as_deref(), Some("high"));
+    let state = bench.check_state(&client.session).await;
+    assert_eq!(
+        state.settings().title.as_deref(),
+        Some("a title of its own makes a chat easy to find in a long list…")
+    );
+    client.close().await.unwrap();
+    let info = client.load().await.unwrap();
+    assert_eq!(info.settings, *state.settings());
+}
+
+#[tokio::test(start_paused = true)]
+async fn defaults_of_a_front_end_are_those_of_its_new_chats() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let change = SessionSettings { model: Some("test/two".into()), ..Default::default() };
+    client.call(|_, reply| Command::Configure { session: None, change, reply }).await.unwrap();
+    client.open().await.unwrap();
+    client.run("hello").await;
+    assert_eq!(bench.models.prompts()[0].0, "test/two");
+}

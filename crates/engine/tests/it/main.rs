@@ -1,0 +1,19 @@
+//! The engine driven through its link: a scripted model, a store in memory, tools that do what a test needs. No process,
+//! no HTTP, and a clock that a test can let run.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod bench;
+mod client;
+mod random;
+
+mod answers;
+mod approvals;
+mod closing;
+mod compaction;
+mod crashes;
+mod history;
+mod leases;
+mod limits;
+mod slash_commands;
+mod workspaces;

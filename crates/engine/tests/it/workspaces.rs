@@ -1,0 +1,91 @@
+//! How long a workspace and its servers live.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::command::{ServerSpec, ServerTransport, SessionInfo, SessionSettings, WorkspaceSpec};
+use domain::event::EventBody;
+use domain::{Command, Failure};
+
+use crate::bench::Bench;
+use crate::client::{Client, person};
+
+async fn open_in(
+    client: &Client,
+    folder: &std::path::Path,
+    servers: Vec<ServerSpec>,
+) -> Result<SessionInfo, Failure> {
+    let workspace: Option<Vec<PathBuf>> = Some(vec![folder.to_owned()]);
+    let settings = SessionSettings::default();
+    client.call(|_, reply| Command::Open { id: None, workspace, settings, servers, reply }).await
+}
+
+async fn close(client: &Client, session: &SessionInfo) {
+    let session = session.id.clone();
+    client.call(|_, reply| Command::Close { session, reply }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workspace_ends_with_its_last_chat() {
+    let bench = Bench::new();
+    let client = bench.attach(person()).await;
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let first = open_in(&client, folders[0].path(), Vec::new()).await.unwrap();
+    let same = open_in(&client, folders[0].path(), Vec::new()).await.unwrap();
+    // The front-end works in the second folder from now on.
+    let second = open_in(&client, folders[1].path(), Vec::new()).await.unwrap();
+    assert_eq!(bench.workspaces.ended(), [false, false], "two chats of one folder share it");
+    close(&client, &first).await;
+    assert_eq!(bench.workspaces.ended(), [false, false]);
+    close(&client, &same).await;
+    assert_eq!(bench.workspaces.ended(), [true, false]);
+    close(&client, &second).await;
+    assert_eq!(bench.workspaces.ended(), [true, false], "the front-end is still in it");
+    client.send(Command::Detach).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(bench.workspaces.ended(), [true, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workspace_that_ended_is_resolved_anew() {
+    let bench = Bench::new();
+    let client = bench.attach(person()).await;
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    for round in 0..3 {
+        for folder in &folders {
+            let spec = WorkspaceSpec { roots: vec![folder.path().to_owned()], options: None };
+            let catalog = client.call(|_, reply| Command::Enter { workspace: spec, reply }).await.unwrap();
+            assert_eq!(catalog.default_model.as_deref(), Some("test/one"));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let ended = bench.workspaces.ended();
+        assert_eq!(ended.len(), 2 * (round + 1));
+        assert_eq!(ended.iter().filter(|ended| !**ended).count(), 1, "only the present one lives: {ended:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_of_a_chat_end_with_it() {
+    let bench = Bench::new();
+    let client = bench.attach(person()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let transport = ServerTransport::Http { url: "http://127.0.0.1:1".into(), headers: Vec::new() };
+    let servers = vec![ServerSpec { name: "own".into(), transport }];
+    let chat = open_in(&client, folder.path(), servers).await.unwrap();
+    assert_eq!(bench.workspaces.ended(), [false, false]);
+    close(&client, &chat).await;
+    assert_eq!(bench.workspaces.ended(), [false, true]);
+    let nowhere = open_in(&client, std::path::Path::new("/not/there"), Vec::new()).await;
+    assert!(nowhere.unwrap_err().message.contains("/not/there"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_list_reaches_every_front_end() {
+    let bench = Bench::new();
+    let mut clients = [bench.client().await, bench.client().await];
+    bench.publish_change();
+    for client in &mut clients {
+        client.until(|body| matches!(body, EventBody::Catalog(_)).then_some(())).await;
+    }
+}

@@ -1,0 +1,219 @@
+//! A store in memory that several processes share: leases, kills and full disks without a disk.
+//!
+//! Invariants: like the real store, it numbers the facts of a session from 1 without gaps, and only the holder of the
+//! lease appends; a killed process has no lease, and nothing it sends afterwards takes effect.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::store::{Lease, ListFilter, SessionSummary};
+use domain::{BoxFuture, Fact, Failure, ItemKind, Recorded, SessionId, Store};
+
+/// What a commit to disk takes.
+const COMMIT: Duration = Duration::from_millis(1);
+
+/// The store as one process sees it.
+#[derive(Clone)]
+pub struct MemoryStore {
+    data: Arc<Mutex<Data>>,
+    process: u64,
+}
+
+#[derive(Default)]
+struct Data {
+    sessions: HashMap<SessionId, Vec<Recorded>>,
+    leases: HashMap<SessionId, u64>,
+    sums: HashMap<(String, String), f64>,
+    values: HashMap<(String, String), String>,
+    killed: HashSet<u64>,
+    processes: u64,
+    append_failure: Option<Failure>,
+    clock: u64,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self { data: Arc::default(), process: 0 }
+    }
+}
+
+impl MemoryStore {
+    /// The same chats, seen by another process.
+    pub fn other_process(&self) -> Self {
+        let mut data = self.lock();
+        data.processes += 1;
+        Self { data: self.data.clone(), process: data.processes }
+    }
+
+    /// This process dies now.
+    pub fn kill(&self) {
+        let mut data = self.lock();
+        data.killed.insert(self.process);
+        data.leases.retain(|_, holder| *holder != self.process);
+    }
+
+    /// Every append fails from now on; `None`: they work again.
+    pub fn fail_appends(&self, failure: Option<Failure>) {
+        self.lock().append_failure = failure;
+    }
+
+    pub fn facts(&self, session: &SessionId) -> Vec<Recorded> {
+        self.lock().sessions.get(session).cloned().unwrap_or_default()
+    }
+
+    pub fn holds_lease(&self, session: &SessionId) -> bool {
+        self.lock().leases.get(session) == Some(&self.process)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Data> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn live(&self) -> Result<MutexGuard<'_, Data>, Failure> {
+        let data = self.lock();
+        if data.killed.contains(&self.process) {
+            Err(Failure::internal("This process is dead."))
+        } else {
+            Ok(data)
+        }
+    }
+
+    fn append_now(&self, session: &SessionId, facts: Vec<Fact>) -> Result<Vec<Recorded>, Failure> {
+        let mut data = self.live()?;
+        if let Some(failure) = &data.append_failure {
+            return Err(failure.clone());
+        }
+        if data.leases.get(session) != Some(&self.process) {
+            return Err(Failure::internal("An append without the lease."));
+        }
+        let opens = matches!(facts.first(), Some(Fact::SessionOpened(_)));
+        if !opens && !data.sessions.contains_key(session) {
+            return Err(Failure::user(format!("There is no chat {session}.")));
+        }
+        data.clock += 1;
+        let at = data.clock;
+        let known = data.sessions.entry(session.clone()).or_default();
+        let first = known.len() as u64 + 1;
+        let recorded: Vec<Recorded> =
+            (first..).zip(facts).map(|(number, fact)| Recorded { number, at, fact }).collect();
+        known.extend(recorded.iter().cloned());
+        Ok(recorded)
+    }
+}
+
+impl Store for MemoryStore {
+    fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>> {
+        Box::pin(async move {
+            let mut data = self.live()?;
+            let holder = *data.leases.entry(session.clone()).or_insert(self.process);
+            if holder == self.process {
+                return Ok(Lease::Held);
+            }
+            Ok(Lease::HeldBy { holder: format!("process {holder}") })
+        })
+    }
+
+    fn release<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let mut data = self.live()?;
+            if data.leases.get(session) == Some(&self.process) {
+                data.leases.remove(session);
+            }
+            Ok(())
+        })
+    }
+
+    fn append<'a>(
+        &'a self,
+        session: &'a SessionId,
+        facts: Vec<Fact>,
+    ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>> {
+        Box::pin(async move {
+            tokio::time::sleep(COMMIT).await;
+            self.append_now(session, facts)
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        session: &'a SessionId,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>> {
+        Box::pin(async move {
+            let data = self.live()?;
+            let all = data.sessions.get(session).map(Vec::as_slice).unwrap_or_default();
+            Ok(all.iter().filter(|recorded| recorded.number > after).take(limit).cloned().collect())
+        })
+    }
+
+    fn newest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<u64>, Failure>> {
+        Box::pin(async move { Ok(self.live()?.sessions.get(session).map(|all| all.len() as u64)) })
+    }
+
+    fn list(&self, filter: ListFilter) -> BoxFuture<'_, Result<Vec<SessionSummary>, Failure>> {
+        Box::pin(async move {
+            let data = self.live()?;
+            let mut all: Vec<_> = data.sessions.iter().map(|(id, facts)| summary(id, facts)).collect();
+            all.sort_by_key(|chat| std::cmp::Reverse(chat.updated_at));
+            let limit = filter.limit.unwrap_or(usize::MAX);
+            Ok(all.into_iter().skip(filter.offset).take(limit).collect())
+        })
+    }
+
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async move { Ok(self.live()?.sessions.remove(session).is_some()) })
+    }
+
+    fn get<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<String>, Failure>> {
+        Box::pin(async move { Ok(self.live()?.values.get(&(kind.to_owned(), key.to_owned())).cloned()) })
+    }
+
+    fn add<'a>(&'a self, kind: &'a str, key: &'a str, amount: f64) -> BoxFuture<'a, Result<f64, Failure>> {
+        Box::pin(async move {
+            let mut data = self.live()?;
+            let sum = data.sums.entry((kind.to_owned(), key.to_owned())).or_default();
+            *sum += amount;
+            Ok(*sum)
+        })
+    }
+
+    fn put<'a>(&'a self, kind: &'a str, key: &'a str, value: String) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            self.live()?.values.insert((kind.to_owned(), key.to_owned()), value);
+            Ok(())
+        })
+    }
+}
+
+fn summary(id: &SessionId, facts: &[Recorded]) -> SessionSummary {
+    let mut summary = SessionSummary {
+        id: id.clone(),
+        title: None,
+        model: None,
+        workspace: Vec::new(),
+        parent: None,
+        created_at: facts.first().map_or(0, |first| first.at),
+        updated_at: facts.last().map_or(0, |last| last.at),
+        message_count: 0,
+        newest: facts.len() as u64,
+    };
+    for recorded in facts {
+        match &recorded.fact {
+            Fact::SessionOpened(opened) => {
+                summary.workspace = opened.workspace.clone();
+                summary.parent = opened.parent.clone();
+                summary.title = opened.settings.title.clone();
+            }
+            Fact::SessionChanged { change } => summary.title = change.title.clone().or(summary.title),
+            Fact::ItemEnded { item } => {
+                let is_message =
+                    matches!(item.kind, ItemKind::UserMessage { .. } | ItemKind::AgentMessage { .. });
+                summary.message_count += u64::from(is_message);
+            }
+            _ => {}
+        }
+    }
+    summary
+}
