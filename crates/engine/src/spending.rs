@@ -211,11 +211,22 @@ pub async fn check_caps(session: &Session, limits: &TurnLimits, before: f64) -> 
     }
     for (cap, spent, subject, setting) in caps {
         if let Some(cap) = cap.filter(|cap| spent >= *cap) {
-            let message = format!("{subject} has used ${spent:.4} of ${cap:.4}.");
+            let message = format!("{subject} has used {} of {}.", dollars(spent), dollars(cap));
             return Err(Failure::new(FailureKind::Quota, message).hint(format!("Raise {setting} to go on.")));
         }
     }
     Ok(())
+}
+
+/// An amount with as many digits as it needs: `$1.50`, `$0.0123`, `$0.0000004`.
+fn dollars(amount: f64) -> String {
+    let decimals = match amount {
+        amount if amount >= 0.1 || amount <= 0.0 => 2,
+        amount if amount >= 0.0001 => 4,
+        amount if amount >= 0.000_000_1 => 7,
+        _ => 10,
+    };
+    format!("${amount:.decimals$}")
 }
 
 /// Fails where the turn has a cap and the model has no price: such a cap could not hold.
@@ -249,6 +260,19 @@ mod tests {
 
     fn prompt(system: &str) -> Prompt {
         Prompt { system: vec![system.into()], ..Prompt::default() }
+    }
+
+    #[test]
+    fn a_small_amount_is_not_shown_as_nothing() {
+        for (amount, text) in [
+            (0.0, "$0.00"),
+            (1.5, "$1.50"),
+            (0.0123, "$0.0123"),
+            (0.0001, "$0.0001"),
+            (0.000_01, "$0.0000100"),
+        ] {
+            assert_eq!(dollars(amount), text);
+        }
     }
 
     #[test]

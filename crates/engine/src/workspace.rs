@@ -38,6 +38,14 @@ pub trait Texts: Send + Sync {
     /// Custom commands, read anew.
     fn commands(&self) -> Vec<NamedText>;
     fn global_agents_file(&self) -> Option<PathBuf>;
+    /// Facts about the machine and the project for the system prompt: date, system, shell, git branch.
+    fn environment(&self) -> String {
+        String::new()
+    }
+    /// Replaces the behavior's own instructions.
+    fn system_prompt(&self) -> Option<String> {
+        None
+    }
     fn config(&self) -> String;
     fn doctor(&self) -> domain::BoxFuture<'_, String>;
     fn login<'a>(&'a self, provider: Option<&'a str>) -> domain::BoxFuture<'a, String>;

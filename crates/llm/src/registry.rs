@@ -376,9 +376,9 @@ fn unlisted() -> ModelInfo {
 impl Models for Registry {
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
         let known = || {
-            let names: Vec<_> =
-                self.providers.iter().map(|provider| provider.endpoint.name.as_str()).collect();
-            names.join(", ")
+            let ready = self.providers.iter().filter(|provider| provider.is_ready());
+            let names: Vec<_> = ready.map(|provider| provider.endpoint.name.as_str()).collect();
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         };
         let Some((provider, model)) = name.split_once('/').filter(|(_, model)| !model.is_empty()) else {
             return Err(Failure::new(FailureKind::User, format!("{name} is not the name of a model."))

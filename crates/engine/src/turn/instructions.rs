@@ -50,11 +50,16 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
         return vec![own.as_deref().unwrap_or(SMALL).trim().into()];
     }
     let tools = crate::behavior::tools(session, Some(behavior), model);
+    let own = session.workspace.texts.system_prompt().or(own);
     let base = own.unwrap_or_else(|| filled(crate::behavior::system_prompt(behavior), &tools));
     let mut text = base.trim().to_owned();
     text.push_str("\n\nWorkspace:");
     for root in session.roots.iter() {
         text.push_str(&format!(" {}", root.display()));
+    }
+    let environment = session.workspace.texts.environment();
+    if !environment.is_empty() {
+        text.push_str(&format!("\n{}", environment.trim()));
     }
     for rule in session.workspace.texts.rules() {
         text.push_str(&format!("\n\n<rule name=\"{}\">\n{}\n</rule>", rule.name, rule.text.trim()));
