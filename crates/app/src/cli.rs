@@ -1,9 +1,11 @@
 //! The command line: one definition for parsing, help, completions and manual pages.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use domain::host::Grants;
 
 use crate::commands;
@@ -12,15 +14,16 @@ use crate::commands;
 #[derive(Parser)]
 #[command(name = "dragoman", version, about, propagate_version = true)]
 #[command(
-    after_help = "Example:\n  dragoman chat          talk to it in this terminal\n  dragoman run \"…\"      one answer, for scripts\n  dragoman server        an editor's ECA plugin starts this\n  dragoman doctor        what is missing, and how to fix it"
+    after_help = "Example:\n  dragoman               a chat in this terminal\n  dragoman run \"…\"      one answer, for scripts\n  dragoman server        an editor's ECA plugin starts this\n  dragoman doctor        what is missing, and how to fix it"
 )]
 pub(crate) struct Cli {
     /// How much is logged, to stderr and to the log file.
     #[arg(long, global = true, value_enum)]
     pub log_level: Option<Level>,
 
+    /// Without a command, `dragoman` opens a chat in this terminal.
     #[command(subcommand)]
-    pub command: Task,
+    pub command: Option<Task>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -66,8 +69,8 @@ pub(crate) enum Task {
     #[command(subcommand, after_help = "Example:\n  dragoman spec check openapi.yaml")]
     Spec(SpecTask),
     /// One turn for scripts: the answer on stdout, progress on stderr.
-    #[command(after_help = RUN_HELP)]
-    Run(RunArguments),
+    #[command(after_help = commands::run::HELP)]
+    Run(Box<commands::run::RunArguments>),
     /// List the models that can be used now, or fetch an embedded one.
     #[command(
         after_help = "Example:\n  dragoman models                what can be used, with limits and prices\n  dragoman models pull smollm2   the embedded model, about 98 MB"
@@ -150,24 +153,30 @@ pub(crate) enum Task {
 }
 
 const CHAT_HELP: &str =
-    "Keys: Enter sends, Alt-Enter begins a new line, Esc or Ctrl-C stops (twice leaves), F1 shows the rest.
+    "Keys: Enter sends, Alt-Enter begins a new line, Esc stops, Ctrl-C twice or Ctrl-D leaves, F1 shows the rest.
 Ctrl-G opens $VISUAL or $EDITOR. NO_COLOR is honored.
 
 Example:
   dragoman chat                       a new chat in this folder
-  dragoman chat --continue            go on with the newest one
+  dragoman chat --continue            continue the newest one
   dragoman chat \"What is in here?\"   begin with a question";
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct ChatArguments {
     /// The first prompt.
     pub prompt: Vec<String>,
     /// provider/model instead of the default one.
-    #[arg(long)]
+    #[arg(short, long)]
     pub model: Option<String>,
     /// `agent`, `plan` or one of your own.
     #[arg(long)]
     pub behavior: Option<String>,
+    /// Work in this folder.
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Another folder of the workspace; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    pub add_dir: Vec<PathBuf>,
     /// Continue the newest chat of this folder.
     #[arg(long = "continue", conflicts_with = "session")]
     pub newest: bool,
@@ -179,9 +188,10 @@ pub(crate) struct ChatArguments {
     pub theme: ThemeName,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Default, ValueEnum)]
 pub(crate) enum ThemeName {
     /// By COLORFGBG, else dark.
+    #[default]
     Auto,
     Dark,
     Light,
@@ -234,56 +244,6 @@ pub(crate) enum ChatsTask {
         #[arg(long)]
         json: bool,
     },
-}
-
-const RUN_HELP: &str = "Exit codes:
-  0  done
-  1  failed; with --output-schema also: the answer does not match
-  2  wrong usage
-  3  a tool call needed approval, and nobody could approve it (see --approve)
-  4  budget, steps or time used up, or a limit of the provider
-
-Example:
-  dragoman run \"What does this project do?\"
-  git diff | dragoman run --json --timeout 60";
-
-#[derive(Args)]
-pub(crate) struct RunArguments {
-    /// The prompt; stdin is read too where it is not a terminal.
-    pub prompt: Vec<String>,
-    /// provider/model instead of the default one.
-    #[arg(long)]
-    pub model: Option<String>,
-    /// `agent`, `plan` or one of your own.
-    #[arg(long)]
-    pub behavior: Option<String>,
-    /// Continue with this model if another fails; may be given several times.
-    #[arg(long, value_name = "PROVIDER/MODEL")]
-    pub failover: Vec<String>,
-    /// Tool calls that may run without approval. Deny rules still apply.
-    #[arg(long, value_enum, default_value_t = Approve::None)]
-    pub approve: Approve,
-    /// Stop before the next request when this much was spent. Needs a model with a known price.
-    #[arg(long, value_name = "DOLLARS")]
-    pub max_cost: Option<f64>,
-    /// The maximum number of model answers.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_steps: Option<u32>,
-    /// Stop after this time.
-    #[arg(long, value_name = "SECONDS")]
-    pub timeout: Option<f64>,
-    /// Continue the newest chat of this folder.
-    #[arg(long = "continue", conflicts_with = "session")]
-    pub newest: bool,
-    /// Continue this chat.
-    #[arg(long, value_name = "ID")]
-    pub session: Option<String>,
-    /// One JSON event a line (docs/run.md).
-    #[arg(long)]
-    pub json: bool,
-    /// The answer must be JSON that matches the JSON Schema in this file.
-    #[arg(long, value_name = "FILE")]
-    pub output_schema: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -428,10 +388,18 @@ pub(crate) enum ConfigTask {
     },
 }
 
+/// A chat on a terminal; elsewhere the help.
+fn default_task() -> Task {
+    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+        return Task::Chat(ChatArguments::default());
+    }
+    Cli::command().error(ErrorKind::MissingSubcommand, "A chat needs a terminal; name a command.").exit()
+}
+
 pub(crate) fn run() -> ExitCode {
     let cli = Cli::parse();
     let level = cli.log_level;
-    match cli.command {
+    match cli.command.unwrap_or_else(default_task) {
         Task::Chat(arguments) => commands::chat::run(arguments, level),
         Task::Chats(task) => commands::chats::run(task),
         Task::Doctor { json } => commands::doctor::run(json),
@@ -446,7 +414,7 @@ pub(crate) fn run() -> ExitCode {
         Task::Spec(SpecTask::Check { spec, fetch_refs, json }) => {
             commands::spec::check(&spec, fetch_refs, json)
         }
-        Task::Run(arguments) => commands::run::run(arguments, level),
+        Task::Run(arguments) => commands::run::run(*arguments, level),
         Task::Login { provider } => commands::login::login(provider.as_deref()),
         Task::Logout { provider } => commands::login::logout(&provider),
         Task::Config(ConfigTask::Show { json }) => commands::config::show(json),

@@ -119,18 +119,17 @@ fn default_model(context: &DoctorContext<'_>, report: &mut Report) {
             "default model",
             CheckState::Note,
             format!("{model}, the embedded one: small, without tools, for want of another."),
-            Some("For real work run `dragoman login anthropic`, or set a key such as OPENAI_API_KEY.".to_owned()),
+            Some(
+                "For real work start Ollama or LM Studio with a model, or run `dragoman login anthropic`."
+                    .to_owned(),
+            ),
         ),
         Some(model) => report.add("default model", CheckState::Good, model, None),
         None => report.add(
             "default model",
             CheckState::Missing,
             "There is none.",
-            Some(
-                "Run `dragoman login anthropic`, set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or run \
-                 `dragoman models pull smollm2`."
-                    .to_owned(),
-            ),
+            Some(crate::models::NO_MODEL_HINT.to_owned()),
         ),
     }
 }

@@ -38,6 +38,11 @@ pub(crate) fn start_quietly(environment: &Environment, level: Option<Level>) {
     init(environment, level, false);
 }
 
+/// Logs to the file; to stderr too if the user asked for a level, because stderr belongs to the command's own messages.
+pub(crate) fn start_for_command(environment: &Environment, level: Option<Level>) {
+    init(environment, level, level.is_some());
+}
+
 /// The path of the log file.
 pub(crate) fn file(environment: &Environment) -> PathBuf {
     environment.state_dir().join("dragoman.log")

@@ -5,6 +5,7 @@
 mod cli;
 mod commands;
 mod doctor;
+mod git;
 mod github;
 mod lifetime;
 mod logging;

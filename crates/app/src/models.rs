@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::Environment;
 use domain::Failure;
@@ -10,9 +11,16 @@ use llm::catalog::Catalog;
 
 use crate::providers::Configured;
 
+/// How long the discovery of local model servers may take.
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Shown when the embedded model is the default.
 pub(crate) const SMALL_MODEL_NOTICE: &str = "No provider is configured, so the embedded model answers: it is small, has no tools and makes \
-    mistakes. For real work run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY.";
+    mistakes. For real work start Ollama or LM Studio with a model, run `dragoman login anthropic`, or set a key such as \
+    ANTHROPIC_API_KEY or OPENAI_API_KEY.";
+/// Shown where no model can be used.
+pub(crate) const NO_MODEL_HINT: &str = "Start Ollama or LM Studio with a model, run `dragoman models pull smollm2` for a small model \
+    without tools, run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY.";
 
 /// The file of the fetched list of models.
 pub(crate) fn cached_list(environment: &Environment) -> PathBuf {
@@ -44,6 +52,11 @@ impl AllModels {
     /// Lists the models of local and configured servers; returns whether the list changed.
     pub(crate) async fn discover(&self) -> bool {
         self.configured.registry.discover().await
+    }
+
+    /// Finds the model servers of this machine. They answer at once or not at all.
+    pub(crate) async fn discover_servers(&self) {
+        let _ = tokio::time::timeout(DISCOVERY_TIMEOUT, self.discover()).await;
     }
 
     /// The default model is an embedded one.

@@ -23,6 +23,10 @@ pub(crate) struct WorkspaceTexts {
     pub problems: Vec<String>,
     pub credentials: Arc<dyn Credentials>,
     pub changes: engine::CatalogChanges,
+    /// Replaces the built-in instructions.
+    pub system_prompt: Option<String>,
+    /// Follows the instructions.
+    pub appended_prompt: Option<String>,
 }
 
 impl WorkspaceTexts {
@@ -53,7 +57,10 @@ impl WorkspaceTexts {
 
 impl Texts for WorkspaceTexts {
     fn rules(&self) -> Vec<NamedText> {
-        self.texts_of_kind("rules", &self.resolved.settings.rules)
+        let mut rules = self.texts_of_kind("rules", &self.resolved.settings.rules);
+        let appended = self.appended_prompt.iter();
+        rules.extend(appended.map(|text| NamedText { name: "command line".to_owned(), text: text.clone() }));
+        rules
     }
 
     fn commands(&self) -> Vec<NamedText> {
@@ -63,6 +70,22 @@ impl Texts for WorkspaceTexts {
     fn global_agents_file(&self) -> Option<PathBuf> {
         let folders = [self.environment.config_dir(), self.environment.eca_config_dir()];
         folders.into_iter().map(|folder| folder.join("AGENTS.md")).find(|path| path.is_file())
+    }
+
+    fn environment(&self) -> String {
+        let mut lines = vec![
+            format!("Date: {}", jiff::Zoned::now().strftime("%Y-%m-%d (%A)")),
+            format!("System: {} {}", std::env::consts::OS, std::env::consts::ARCH),
+        ];
+        lines.extend(self.environment.var("SHELL").map(|shell| format!("Shell: {shell}")));
+        let branch = self.roots.first().and_then(|root| crate::git::branch(root));
+        lines
+            .push(format!("Git: {}", branch.map_or("no repository".to_owned(), |it| format!("branch {it}"))));
+        lines.join("\n")
+    }
+
+    fn system_prompt(&self) -> Option<String> {
+        self.system_prompt.clone()
     }
 
     fn config(&self) -> String {

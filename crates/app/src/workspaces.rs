@@ -3,7 +3,9 @@
 //! Invariant: starting the engine and entering a workspace do not connect, spawn or walk; both happen before
 //! `initialize` is answered.
 
-use std::path::PathBuf;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,6 +19,7 @@ use domain::tool::{ToolSource, ToolSpec};
 use domain::{BoxFuture, Failure, Store};
 use engine::{Workspace, WorkspaceSource};
 use llm::{RateLimiter, RetryPolicy, SharedResets};
+use serde_json::{Map, Value};
 
 use crate::logging;
 use crate::models::{self, AllModels};
@@ -28,38 +31,80 @@ use crate::texts::WorkspaceTexts;
 
 /// Discovery starts after this delay, so that it does not slow the first answer.
 const DISCOVERY_DELAY: Duration = Duration::from_millis(150);
-/// Local servers answer at once or not at all.
-const DISCOVERY_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) struct Workspaces {
     environment: Arc<Environment>,
     changes: engine::CatalogChanges,
     deps: ProviderDeps,
-    /// The user chose a model, so the notice about the default one is not needed.
-    model_chosen: bool,
+    options: EngineOptions,
     retention_started: AtomicBool,
+}
+
+/// What a command line sets for its engine.
+#[derive(Default)]
+pub(crate) struct EngineOptions {
+    /// The user chose a model, so the notice about the default one is not needed.
+    pub(crate) model_chosen: bool,
+    /// Settings that win over those of files.
+    pub(crate) overrides: Map<String, Value>,
+    /// Replaces the built-in instructions.
+    pub(crate) system_prompt: Option<String>,
+    /// Follows the instructions.
+    pub(crate) appended_prompt: Option<String>,
+    /// How often a failed request to a model is repeated.
+    pub(crate) retries: Option<u32>,
+    /// The chats live in a temporary folder and end with it.
+    pub(crate) is_ephemeral: bool,
+}
+
+/// An engine, and the folder that must outlive it.
+pub(crate) struct StartedEngine {
+    pub(crate) engine: Engine,
+    /// Why chats are not stored, if the user did not ask for that.
+    pub(crate) notice: Option<String>,
+    _temporary: Option<tempfile::TempDir>,
 }
 
 impl Workspaces {
     /// Starts the engine on the user's store.
     pub(crate) fn open(environment: Environment) -> Result<Engine, Failure> {
-        Self::open_for(environment, false)
+        let data = environment.data_dir();
+        Self::open_in(&data, environment, EngineOptions::default())
     }
 
-    /// Starts the engine for a front-end that knows whether the user chose a model.
-    pub(crate) fn open_for(environment: Environment, model_chosen: bool) -> Result<Engine, Failure> {
-        let store: Arc<dyn Store> = Arc::new(store::Journal::open(&environment.data_dir())?);
+    /// Starts the engine with the options of a command line. Without a folder that can be written, chats are not stored.
+    pub(crate) fn start_engine(
+        environment: Environment,
+        options: EngineOptions,
+    ) -> Result<StartedEngine, Failure> {
+        let data = environment.data_dir();
+        if !options.is_ephemeral && is_writable(&data) {
+            let engine = Self::open_in(&data, environment, options)?;
+            return Ok(StartedEngine { engine, notice: None, _temporary: None });
+        }
+        let temporary = tempfile::Builder::new()
+            .prefix("dragoman-")
+            .tempdir()
+            .map_err(|error| Failure::user(format!("There is no temporary folder for the chat: {error}.")))?;
+        let notice = (!options.is_ephemeral)
+            .then(|| format!("{} cannot be written, so this chat is not stored.", data.display()));
+        let engine = Self::open_in(temporary.path(), environment, options)?;
+        Ok(StartedEngine { engine, notice, _temporary: Some(temporary) })
+    }
+
+    fn open_in(data: &Path, environment: Environment, options: EngineOptions) -> Result<Engine, Failure> {
+        let store: Arc<dyn Store> = Arc::new(store::Journal::open(data)?);
         let (changes, receiver) = engine::changes();
         let deps = ProviderDeps {
             credentials: Arc::new(CredentialFile::new(&environment)),
             rate_limiter: Arc::new(RateLimiter::new(Arc::new(MachineResets(store.clone())))),
-            attempts: RetryPolicy::default().attempts,
+            attempts: options.retries.map_or(RetryPolicy::default().attempts, |retries| retries + 1),
         };
         let workspaces = Arc::new(Workspaces {
             environment: Arc::new(environment),
             changes,
             deps,
-            model_chosen,
+            options,
             retention_started: AtomicBool::new(false),
         });
         Ok(engine::start(store, workspaces, receiver))
@@ -72,6 +117,7 @@ impl WorkspaceSource for Workspaces {
         let inputs = Inputs {
             workspace_roots: roots.clone(),
             initialization_options: workspace.options.clone(),
+            overrides: self.options.overrides.clone(),
             ..Inputs::default()
         };
         let resolved = Arc::new(config::resolve(&self.environment, &inputs));
@@ -90,7 +136,7 @@ impl WorkspaceSource for Workspaces {
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         let mut notices = settings_review::notices(&resolved, &specs);
-        if models.uses_embedded_model() && !self.model_chosen {
+        if models.uses_embedded_model() && !self.options.model_chosen {
             notices.push(Notice { level: Level::Info, text: models::SMALL_MODEL_NOTICE.to_owned() });
         }
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
@@ -104,6 +150,8 @@ impl WorkspaceSource for Workspaces {
             problems,
             credentials: self.deps.credentials.clone(),
             changes: self.changes.clone(),
+            system_prompt: self.options.system_prompt.clone(),
+            appended_prompt: self.options.appended_prompt.clone(),
         };
         Arc::new(Workspace {
             settings: Arc::new(resolved.settings.clone()),
@@ -222,9 +270,36 @@ pub(crate) async fn discover_where_needed(models: &AllModels) -> bool {
     if models.default_model().is_some_and(|model| !model.starts_with("local/")) {
         return false;
     }
-    // A server that does not answer in time is not used.
-    let _ = tokio::time::timeout(DISCOVERY_TIMEOUT, models.discover()).await;
+    models.discover_servers().await;
     true
+}
+
+/// The folder is there, or can be made, and can be written.
+fn is_writable(folder: &Path) -> bool {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.is_ok() && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Works in another folder from now on (`--cwd`).
+pub(crate) fn change_folder(folder: Option<&Path>) -> Result<(), Failure> {
+    let Some(folder) = folder else { return Ok(()) };
+    std::env::set_current_dir(folder)
+        .map_err(|error| Failure::user(format!("{} is not a folder to work in: {error}.", folder.display())))
+}
+
+/// The current folder and those of `--add-dir`.
+pub(crate) fn roots(added: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut roots = current_folder();
+    if roots.is_empty() {
+        return Err(Failure::user("The current folder does not exist any more. Change to another one."));
+    }
+    for folder in added {
+        match folder.canonicalize() {
+            Ok(folder) if folder.is_dir() => roots.push(folder),
+            Ok(_) | Err(_) => return Err(Failure::user(format!("{} is not a folder.", folder.display()))),
+        }
+    }
+    Ok(roots)
 }
 
 /// The current folder as a list of workspace roots.

@@ -5,8 +5,7 @@
 pub mod chat;
 pub mod run;
 pub mod text;
-pub mod wire;
 
 pub use chat::theme::Palette;
-pub use chat::{ChatOptions, TerminalServices, chat};
-pub use run::{Exit, RunOptions, run};
+pub use chat::{ChatOptions, Intro, TerminalServices, chat};
+pub use run::{Exit, Finished, OutputFormat, RunOptions, run};

@@ -1,20 +1,26 @@
 //! `dragoman chat`: the terminal front-end with its services: an editor, colors, signals.
 
 use std::io::{IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use config::Environment;
-use domain::{BoxFuture, Failure, FailureKind, SessionId};
+use domain::{BoxFuture, CancellationToken, Failure, FailureKind, SessionId};
 use futures_util::FutureExt;
-use process::ShutdownSignal;
-use terminal::{ChatOptions, Palette, TerminalServices};
+use process::{ShutdownSignal, Spawn};
+use terminal::{ChatOptions, Intro, Palette, TerminalServices};
 
 use super::failed;
 use crate::cli::{ChatArguments, Level, ThemeName};
 use crate::lifetime;
 use crate::logging;
 use crate::workspaces::{self, Workspaces};
+
+/// A shell command of the user may take this long.
+const SHELL_TIMEOUT: Duration = Duration::from_secs(300);
 
 pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
@@ -25,12 +31,25 @@ pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
         return ExitCode::from(2);
     }
     let environment = Environment::from_process();
-    logging::start_quietly(&environment, level);
-    let Some(workspace) = workspaces::current_folder().into_iter().next() else {
-        return failed(&Failure::user("The current folder does not exist any more. Change to another one."));
+    if environment.var("TERM") == Some("dumb") {
+        failed(
+            &Failure::user("This terminal (TERM=dumb) cannot show a chat.")
+                .hint("Set TERM to your terminal's type, or use `dragoman run \"prompt\"`."),
+        );
+        return ExitCode::from(2);
+    }
+    let changed = workspaces::change_folder(arguments.cwd.as_deref());
+    let roots = match changed.and_then(|()| workspaces::roots(&arguments.add_dir)) {
+        Ok(roots) => roots,
+        Err(failure) => {
+            failed(&failure);
+            return ExitCode::from(2);
+        }
     };
-    let options = ChatOptions {
-        workspace,
+    logging::start_quietly(&environment, level);
+    let mut options = ChatOptions {
+        intro: intro(&environment, &roots),
+        roots,
         palette: palette(arguments.theme, &environment),
         model: arguments.model,
         behavior: arguments.behavior,
@@ -42,6 +61,9 @@ pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
     let ran = lifetime::run(async {
         let log = logging::file(&environment);
         let services = services(&environment);
+        if options.model.is_none() && options.session.is_none() && !options.newest {
+            options.model = workspaces::discover_local_model(&environment).await;
+        }
         let engine = Workspaces::open(environment)?;
         let chat = terminal::chat(engine.clone(), options, services);
         let ended = until_ended(AssertUnwindSafe(chat).catch_unwind()).await;
@@ -86,7 +108,7 @@ async fn until_ended<T>(chat: impl Future<Output = T>) -> Option<T> {
 
 /// Honors `NO_COLOR`; `COLORFGBG` reveals a light background, if the terminal sets it.
 fn palette(theme: ThemeName, environment: &Environment) -> Palette {
-    if environment.var("NO_COLOR").is_some() || environment.var("TERM") == Some("dumb") {
+    if environment.var("NO_COLOR").is_some() {
         return Palette::Plain;
     }
     let background = environment.var("COLORFGBG").and_then(|it| it.rsplit(';').next()?.parse::<u8>().ok());
@@ -98,14 +120,92 @@ fn palette(theme: ThemeName, environment: &Environment) -> Palette {
     }
 }
 
+/// The first screen: version, folder, branch and the files with instructions.
+fn intro(environment: &Environment, roots: &[PathBuf]) -> Intro {
+    let shown = |path: &Path| match path.strip_prefix(environment.home()) {
+        Ok(rest) if !rest.as_os_str().is_empty() => format!("~/{}", rest.display()),
+        Ok(_) | Err(_) => path.display().to_string(),
+    };
+    let global = [environment.config_dir(), environment.eca_config_dir()];
+    let folders = global.iter().map(PathBuf::as_path).chain(roots.iter().map(PathBuf::as_path));
+    let files = folders.map(|folder| folder.join("AGENTS.md")).filter(|file| file.is_file());
+    Intro {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        folders: roots.iter().map(|root| shown(root)).collect(),
+        branch: roots.first().and_then(|root| crate::git::branch(root)),
+        instructions: files.map(|file| shown(&file)).collect(),
+    }
+}
+
 fn services(environment: &Environment) -> TerminalServices {
     let editor = environment.first(&["VISUAL", "EDITOR"]).map_or("vi", |(_, editor)| editor).to_owned();
+    let shell = environment.var("SHELL").unwrap_or("sh").to_owned();
     TerminalServices {
         edit: Box::new(move |text| edit_text(editor.clone(), text)),
+        shell: Box::new(move |command| run_shell(shell.clone(), command)),
+        add_instruction: Box::new(add_instruction),
+        export: Box::new(|path, text| export(&path, &text)),
         suspend: Box::new(|| {
             let _ = process::suspend();
         }),
     }
+}
+
+/// Runs `!command` of the user, with the rights and the environment of the user.
+fn run_shell(shell: String, command: String) -> BoxFuture<'static, Result<String, Failure>> {
+    Box::pin(async move {
+        let spawn = Spawn::new(&shell).args(["-c", command.as_str()]).deadline(SHELL_TIMEOUT);
+        let finished = spawn
+            .run(&CancellationToken::new())
+            .await
+            .map_err(|error| Failure::user(format!("The command did not start: {error}")))?;
+        let mut text = finished.stdout.text();
+        text.push_str(&finished.stderr.text());
+        if !finished.success() {
+            text.push_str(&format!("\n({:?})", finished.end));
+        }
+        Ok(text)
+    })
+}
+
+/// Adds a line to AGENTS.md of the current folder; the file is replaced as a whole.
+fn add_instruction(text: String) -> Result<String, Failure> {
+    let path = Path::new("AGENTS.md");
+    let failed = |error: std::io::Error| Failure::user(format!("AGENTS.md cannot be written: {error}."));
+    if path.is_symlink() {
+        return Err(
+            Failure::user("AGENTS.md is a link, so it is not changed.").hint("Edit the file it names.")
+        );
+    }
+    let mut content = match std::fs::read_to_string(path) {
+        Ok(content) => content,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(error)),
+    };
+    if !content.is_empty() && !content.ends_with('\n') {
+        content.push('\n');
+    }
+    content.push_str(&format!("- {text}\n"));
+    let permissions = match std::fs::metadata(path) {
+        Ok(metadata) => metadata.permissions(),
+        Err(_) => std::fs::Permissions::from_mode(0o666),
+    };
+    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(".").map_err(failed)?;
+    file.write_all(content.as_bytes()).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok("AGENTS.md".to_owned())
+}
+
+/// A new file: an existing one is never replaced.
+fn export(path: &str, text: &str) -> Result<String, Failure> {
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(|error| Failure::user(format!("{path} cannot be written: {error}.")))?;
+    file.write_all(text.as_bytes())
+        .map_err(|error| Failure::user(format!("{path} cannot be written: {error}.")))?;
+    Ok(path.to_owned())
 }
 
 /// Opens the text as a file in the user's editor. As with git, the setting may be a shell command.

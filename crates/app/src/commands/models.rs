@@ -1,7 +1,6 @@
 //! `dragoman models`: the list, and fetching embedded models.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use config::{Environment, Inputs, Resolved};
 use domain::Failure;
@@ -12,9 +11,6 @@ use crate::cli::ModelsTask;
 use crate::models::{self, AllModels};
 use crate::providers::{self, ProviderDeps};
 use crate::{lifetime, network};
-
-/// How long discovery of local model servers may take.
-const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCode {
     let environment = Environment::from_process();
@@ -34,8 +30,7 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     models::use_cached_list(environment);
     let configured = providers::configured(&resolved, &ProviderDeps::new(environment));
     let models = AllModels::new(configured, environment);
-    // Local servers answer at once or not at all.
-    let _ = tokio::time::timeout(DISCOVERY_TIMEOUT, models.discover()).await;
+    models.discover_servers().await;
     let (list, default) = (models.list(), models.default_model());
     if json {
         let shown: Vec<Value> = list.iter().map(model_json).collect();
@@ -44,7 +39,7 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     }
     if list.is_empty() {
         println!("No model can be used yet.");
-        println!("Run `dragoman login anthropic`, set a key, or run `dragoman models pull smollm2`.");
+        println!("{}", models::NO_MODEL_HINT);
         return Ok(());
     }
     let mut lines =
@@ -189,9 +184,7 @@ mod embedded {
                 loop {
                     tokio::time::sleep(Duration::from_millis(300)).await;
                     let done = size(&folder).min(DEFAULT.bytes);
-                    let filled = usize::try_from(done * 30 / DEFAULT.bytes).unwrap_or(0);
-                    let (full, empty) = ("#".repeat(filled), " ".repeat(30 - filled));
-                    eprint!("\r[{full}{empty}] {} MB", done / 1_000_000);
+                    eprint!("\r{}", bar(done));
                     let _ = std::io::stderr().flush();
                 }
             })))
@@ -200,8 +193,18 @@ mod embedded {
         fn end(self) {
             if let Some(task) = self.0 {
                 task.abort();
-                eprint!("\r{}\r", " ".repeat(48));
+                eprint!("\r{}\r", " ".repeat(56));
             }
+        }
+    }
+
+    /// The bar for a number of bytes. Before the first byte, pip resolves the package.
+    fn bar(done: u64) -> String {
+        let filled = usize::try_from(done * 30 / DEFAULT.bytes).unwrap_or(0).min(30);
+        let (full, empty) = ("#".repeat(filled), " ".repeat(30 - filled));
+        match done / 1_000_000 {
+            0 => format!("[{empty}] waiting for pip "),
+            done => format!("[{full}{empty}] {done} of {} MB ", DEFAULT.bytes / 1_000_000),
         }
     }
 

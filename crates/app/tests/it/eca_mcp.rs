@@ -10,7 +10,7 @@ use crate::client::{Client, Home, alive, contents, fake_provider, is_finished};
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
 
 /// The fake provider and scripted servers by name and mode. Each writes what it sees to a file of its name.
-fn config(home: &Home, url: &str, servers: &[(&str, &str)]) -> Value {
+pub(crate) fn config(home: &Home, url: &str, servers: &[(&str, &str)]) -> Value {
     let mut config = fake_provider(url, "openai-chat");
     let server = |name: &str, mode: &str| json!({"command": "python3", "args": [SCRIPT, mode, "--log", home.path().join(name)]});
     config["mcpServers"] = servers

@@ -35,6 +35,8 @@ mod permissions;
 mod protocol_docs;
 mod providers;
 mod run;
+mod run_flags;
+mod run_output;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/schema.rs"]
 mod schema;

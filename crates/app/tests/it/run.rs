@@ -13,33 +13,33 @@ use crate::client::{Home, fake_provider};
 /// No run takes longer than this.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-struct Fixture {
-    home: Home,
-    fake: FakeModel,
-    config: Value,
+pub(crate) struct Fixture {
+    pub home: Home,
+    pub fake: FakeModel,
+    pub config: Value,
 }
 
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub(crate) struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
 }
 
 impl Fixture {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let (home, fake) = (Home::new(), FakeModel::start().await);
         let config = fake_provider(fake.url(), "openai-chat");
         Self { home, fake, config }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command: Command = self.home.command(&[&["run"], arguments].concat()).into();
         command.env("DRAGOMAN_CONFIG", self.config.to_string());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         command
     }
 
-    async fn run(&self, arguments: &[&str]) -> Ran {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Ran {
         finish(self.command(arguments)).await
     }
 
@@ -49,14 +49,14 @@ impl Fixture {
     }
 }
 
-async fn finish(mut command: Command) -> Ran {
+pub(crate) async fn finish(mut command: Command) -> Ran {
     let output =
         tokio::time::timeout(WAIT_TIMEOUT, command.output()).await.expect("a run ends").expect("it starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-fn lines(out: &str) -> Vec<Value> {
+pub(crate) fn lines(out: &str) -> Vec<Value> {
     out.lines().map(|line| serde_json::from_str(line).expect("JSON a line")).collect()
 }
 
@@ -142,7 +142,8 @@ async fn what_cannot_work_is_refused_before_any_call() {
         (["--output-schema", "type.json"], 2, ["not a JSON schema", "Correct the schema"]),
         (["--output-schema", "number.json"], 2, ["not a JSON schema", "Correct the schema"]),
         (["--max-cost", "1"], 2, ["fake/m1 has no price", "`providers.fake.models.m1.cost`"]),
-        (["--model", "nobody/m"], 1, ["nobody", "Configured are: fake"]),
+        (["--model", "nobody/m"], 2, ["There is no provider called nobody", "Configured are: fake."]),
+        (["--model", "nobody"], 2, ["nobody is not the name of a model", "provider/model"]),
         (["--model", "openai/gpt-5"], 1, ["OPENAI_API_KEY", "`dragoman login openai`"]),
     ] {
         let ran = bench.run(&[&arguments[..], &["x"]].concat()).await;
@@ -155,9 +156,15 @@ async fn what_cannot_work_is_refused_before_any_call() {
         command
     });
     let err = nothing.await.err;
-    for way in ["`dragoman login anthropic`", "ANTHROPIC_API_KEY", "`dragoman models pull smollm2`"] {
-        assert!(err.contains(way), "{err}");
-    }
+    let ways = [
+        "Ollama",
+        "LM Studio",
+        "`dragoman models pull smollm2`",
+        "`dragoman login anthropic`",
+        "ANTHROPIC_API_KEY",
+    ];
+    let places: Vec<Option<usize>> = ways.iter().map(|way| err.find(way)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{err}");
     assert!(bench.fake.requests().is_empty());
     let list: Command = bench.home.command(&["chats", "list", "--all", "--json"]).into();
     let listed: Value = serde_json::from_str(&finish(list).await.out).expect("JSON");
@@ -267,7 +274,7 @@ async fn another_model_can_be_named() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert_eq!(bench.fake.last_request().body["model"], "m2");
     let ran = bench.run(&["--model", "nobody/m", "hi"]).await;
-    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
     assert!(ran.err.contains("nobody"), "{}", ran.err);
 }
 

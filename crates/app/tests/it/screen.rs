@@ -53,11 +53,11 @@ async fn the_first_start_says_what_to_do() {
         assert!(shown.contains("Dragoman") && shown.contains("/ shows commands"), "{shown}");
         assert!(shown.lines().any(|line| line.starts_with('>')), "{shown}");
         screen.keys(&["F1"]);
-        screen.until("Esc, Ctrl-C");
+        screen.until("close a list or page");
         screen.keys(&["Escape"]);
         screen.until("Ask something");
         screen.keys(&["C-c"]);
-        screen.until("Once more leaves");
+        screen.until("Ctrl-C again leaves");
         screen.keys(&["C-c"]);
         screen.until_left(0);
         assert!(bench.fake.requests().is_empty());
@@ -286,7 +286,7 @@ async fn a_diff_is_shown_in_colors_before_it_is_approved() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn escape_stops_and_twice_leaves() {
+async fn escape_stops_and_control_c_twice_leaves() {
     let bench = Fixture::new().await;
     bench.fake.answer(Answer::new().chunks(["Half an answer"]).silence());
     bench.fake.answer(Answer::text("Whole."));
@@ -301,9 +301,11 @@ async fn escape_stops_and_twice_leaves() {
         screen.say("again");
         screen.until("Whole.");
         screen.until_gone("Esc stops");
-        screen.keys(&["Escape"]);
-        screen.until("Once more leaves");
-        screen.keys(&["Escape"]);
+        screen.keys(&["Escape", "Escape"]);
+        screen.until("Nothing runs.");
+        screen.keys(&["C-c"]);
+        screen.until("Ctrl-C again leaves");
+        screen.keys(&["C-c"]);
         let shown = screen.until_left(0);
         assert!(shown.contains("dragoman chat --session"), "{shown}");
     })
@@ -511,7 +513,7 @@ async fn the_terminal_is_restored_after_a_panic_and_a_signal() {
         screen.text("/panic");
         screen.keys(&["Enter", "Enter"]);
         let shown = screen.until_left(1);
-        assert!(shown.contains("a mistake of ours"), "{shown}");
+        assert!(shown.contains("an internal error"), "{shown}");
         drop(screen);
         let screen = bench.screen();
         screen.until("Ask something");
@@ -537,6 +539,74 @@ async fn without_colors_there_are_none() {
         };
         let codes = colored.split("\x1b[").skip(1).filter_map(|it| it.split('m').next());
         assert_eq!(codes.filter(|code| has_color(code)).count(), 0, "{colored:?}");
+    })
+    .await
+    .expect("the screen");
+}
+
+/// Bare `dragoman` opens the chat; its first screen has folder, branch, version, model and instructions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_program_without_arguments_opens_a_chat() {
+    let bench = Fixture::new().await;
+    bench.home.write("work/.git/HEAD", "ref: refs/heads/topic\n");
+    bench.home.write("work/AGENTS.md", "Be brief.\n");
+    watch(move || {
+        let screen = bench.screen_with(&Start { command: "", ..Start::default() });
+        let shown = screen.until("Ask something");
+        for part in [
+            concat!("Dragoman: ", env!("CARGO_PKG_VERSION")),
+            "~/work (branch topic)",
+            "Model: fake/m1",
+            "AGENTS.md",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        screen.keys(&["C-d"]);
+        screen.until_left(0);
+    })
+    .await
+    .expect("the screen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dumb_terminal_is_not_drawn_on() {
+    let bench = Fixture::new().await;
+    watch(move || {
+        let screen = bench.screen_with(&Start { environment: &[("TERM", "dumb")], ..Start::default() });
+        let shown = screen.until_left(2);
+        assert!(shown.contains("TERM=dumb") && shown.contains("dragoman run"), "{shown}");
+    })
+    .await
+    .expect("the screen");
+}
+
+/// A shell command of the user appears in the chat and goes with the next prompt; a note goes to AGENTS.md.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shell_commands_notes_and_pages() {
+    let bench = Fixture::new().await;
+    bench.fake.answer(Answer::text("It is a number."));
+    watch(move || {
+        let screen = bench.screen();
+        screen.until("Ask something");
+        screen.say("!echo $((6*7))");
+        screen.until("│ 42");
+        screen.say("what is this?");
+        screen.until("It is a number.");
+        let sent = bench.fake.last_request().body.to_string();
+        assert!(sent.contains("42") && sent.contains("which the user ran"), "{sent}");
+        screen.say("#Never use tabs.");
+        screen.until("Added to AGENTS.md.");
+        let written = std::fs::read_to_string(bench.home.workspace().join("AGENTS.md")).expect("a file");
+        assert_eq!(written, "- Never use tabs.\n");
+        screen.say("/status");
+        screen.until("no repository");
+        screen.keys(&["Escape"]);
+        screen.say("/export notes.md");
+        screen.until("Written to notes.md.");
+        let written = std::fs::read_to_string(bench.home.workspace().join("notes.md")).expect("a file");
+        assert!(written.contains("## Dragoman\n\nIt is a number."), "{written}");
+        screen.keys(&["C-d"]);
+        screen.until_left(0);
     })
     .await
     .expect("the screen");

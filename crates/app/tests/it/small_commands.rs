@@ -162,7 +162,7 @@ async fn an_imported_chat_trusts_nobody() {
         ("", "not an exported chat"),
         ("{}", "not an exported chat"),
         (r#"{"type": "dragoman-chat", "version": 99, "id": "x"}"#, "newer Dragoman"),
-        (r#"{"type": "dragoman-chat", "version": 1, "id": "../x"}"#, "odd"),
+        (r#"{"type": "dragoman-chat", "version": 1, "id": "../x"}"#, "invalid"),
         (r#"{"type": "dragoman-chat", "version": 1, "id": "x"}"#, "begins with its opening"),
         ("{\"type\": \"dragoman-chat\", \"version\": 1, \"id\": \"x\"}\nnonsense", "line 2"),
     ] {

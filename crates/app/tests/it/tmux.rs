@@ -19,6 +19,8 @@ pub(crate) struct Screen {
 
 /// How the program is started.
 pub(crate) struct Start<'a> {
+    /// `chat`, or nothing.
+    pub command: &'a str,
     pub arguments: &'a [&'a str],
     pub environment: &'a [(&'a str, &'a str)],
     pub columns: u16,
@@ -27,7 +29,7 @@ pub(crate) struct Start<'a> {
 
 impl Default for Start<'_> {
     fn default() -> Self {
-        Self { arguments: &[], environment: &[], columns: 80, rows: 24 }
+        Self { command: "chat", arguments: &[], environment: &[], columns: 80, rows: 24 }
     }
 }
 
@@ -43,7 +45,7 @@ impl Screen {
             start.environment.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
         let arguments: Vec<String> = start.arguments.iter().map(|argument| quoted(argument)).collect();
         let line = format!(
-            "cd {}; env -i PATH={} HOME={} TERM=\"$TERM\" DRAGOMAN_CONFIG=\"$(cat {})\" {} {} chat {}; \
+            "cd {}; env -i PATH={} HOME={} TERM=\"$TERM\" DRAGOMAN_CONFIG=\"$(cat {})\" {} {} {} {}; \
              echo \"left with $?\"; stty -a; exec sleep 600",
             quoted(&home.workspace().display().to_string()),
             quoted(&std::env::var("PATH").unwrap_or_default()),
@@ -51,6 +53,7 @@ impl Screen {
             quoted(&config.display().to_string()),
             extra.join(" "),
             env!("CARGO_BIN_EXE_dragoman"),
+            start.command,
             arguments.join(" "),
         );
         let size = [start.columns.to_string(), start.rows.to_string()];

@@ -11,10 +11,18 @@ use crate::text::clean_line;
 pub(crate) const MAX_ROWS: usize = 8;
 
 /// Commands that the terminal runs itself: name and description.
-pub(crate) const TERMINAL_COMMANDS: [(&str, &str); 9] = [
-    ("chats", "List earlier chats and go on with one"),
+pub(crate) const TERMINAL_COMMANDS: [(&str, &str); 17] = [
+    ("chats", "List earlier chats and continue one"),
     ("new", "Begin a new chat"),
-    ("fork", "Go on in a copy of this chat, from any of its messages"),
+    ("clear", "Begin a new chat"),
+    ("status", "Version, folder, model, instructions and servers"),
+    ("usage", "Tokens and cost of this chat"),
+    ("context", "How full the context is"),
+    ("mcp", "MCP servers and their tools"),
+    ("diff", "Changes in the working tree (git diff)"),
+    ("copy", "Copy the last answer"),
+    ("export", "Write this chat to a Markdown file"),
+    ("fork", "Continue in a copy of this chat, from any of its messages"),
     ("model", "Choose the model"),
     ("behavior", "Choose the behavior (Shift-Tab: the next one)"),
     ("editor", "Write the prompt in $VISUAL or $EDITOR (Ctrl-G)"),
@@ -146,8 +154,7 @@ mod tests {
 
     #[test]
     fn commands_that_begin_so_come_first() {
-        let suggestions = commands("co", Vec::new());
-        assert!(suggestions.is_empty());
+        assert!(commands("no-such", Vec::new()).is_empty());
         let found = |name: &str| SlashCommand {
             name: name.to_owned(),
             description: String::new(),
@@ -157,7 +164,7 @@ mod tests {
         let suggestions = commands("co", vec![found("icons"), found("compact"), found("model")]);
         assert_eq!(
             suggestions.iter().map(|it| it.text.as_str()).collect::<Vec<_>>(),
-            ["/compact", "/icons", "/model"]
+            ["/context", "/copy", "/compact", "/icons", "/model"]
         );
     }
 }

@@ -9,10 +9,10 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::commands::server_line;
 use super::completion::{CompletionKind, MAX_ROWS};
 use super::form::{self, Form};
 use super::input::Input;
-use super::keys::KEY_HELP;
 use super::picker::Picker;
 use super::screen::{Overlay, Screen};
 use super::status;
@@ -23,8 +23,9 @@ use crate::text::{clean, clean_line, shorten, width};
 
 /// The mark before the input.
 const PROMPT_MARK: &str = "> ";
-const NO_MODEL_HINT: &str = "No model can be used yet. Run `dragoman login anthropic`, set a key such as ANTHROPIC_API_KEY or \
-    OPENAI_API_KEY, or run `dragoman models pull smollm2` for a small embedded one. /doctor says more.";
+pub(crate) const NO_MODEL_HINT: &str = "No model can be used yet. Start Ollama or LM Studio with a model, run `dragoman models pull smollm2` for a \
+    small one without tools, run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY. \
+    /doctor shows more.";
 
 /// Draws everything; returns the position of the cursor.
 pub fn draw(screen: &mut Screen, buffer: &mut Buffer) -> Option<Position> {
@@ -54,7 +55,7 @@ pub fn draw(screen: &mut Screen, buffer: &mut Buffer) -> Option<Position> {
             put(buffer, place, at, row);
         }
     }
-    match &screen.overlay {
+    match &mut screen.overlay {
         None => {
             draw_chat(screen, buffer, rest);
             cursor
@@ -98,6 +99,7 @@ fn draw_chat(screen: &mut Screen, buffer: &mut Buffer, area: Rect) {
     }
 }
 
+/// The first screen: version, folder, model, instructions and servers.
 fn welcome(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
     let theme = &screen.theme;
     let mut rows = Vec::new();
@@ -107,6 +109,10 @@ fn welcome(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
         }
     };
     push(&screen.catalog.welcome, theme.heading);
+    push("", theme.dim);
+    for (name, value) in facts(screen) {
+        push(&format!("{name}: {value}"), theme.text);
+    }
     push("", theme.dim);
     push(
         "Ask something. / shows commands, @ adds files, F1 shows the keys, Ctrl-R earlier chats.",
@@ -121,6 +127,27 @@ fn welcome(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
         push(&notice.text, theme.warning);
     }
     rows
+}
+
+fn facts(screen: &Screen) -> Vec<(&'static str, String)> {
+    let intro = &screen.intro;
+    let mut facts = Vec::new();
+    if !intro.version.is_empty() {
+        facts.push(("Dragoman", intro.version.clone()));
+    }
+    if !intro.folders.is_empty() {
+        let branch = intro.branch.as_ref().map(|branch| format!(" (branch {branch})")).unwrap_or_default();
+        facts.push(("Folder", format!("{}{branch}", intro.folders.join(", "))));
+    }
+    facts.extend(screen.model().map(|model| ("Model", model.to_owned())));
+    if !intro.instructions.is_empty() {
+        facts.push(("Instructions", intro.instructions.join(", ")));
+    }
+    if !screen.servers.is_empty() {
+        let servers: Vec<String> = screen.servers.iter().map(server_line).collect();
+        facts.push(("MCP servers", servers.join(", ")));
+    }
+    facts
 }
 
 /// The input that receives keys: the prompt, the reason for a refusal, or a field of a form.
@@ -292,7 +319,9 @@ fn completion_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
         let detail = format!("{space}{}", shorten(&suggestion.detail, room));
         Line::from(vec![Span::raw("  "), Span::styled(text, style), Span::styled(detail, theme.dim)])
     };
-    suggestions.map(row).collect()
+    let mut rows: Vec<Line<'static>> = suggestions.map(row).collect();
+    rows.extend(more_row(completion.suggestions.len().saturating_sub(first + MAX_ROWS), theme));
+    rows
 }
 
 fn keep_end(text: &str, columns: usize) -> String {
@@ -305,27 +334,11 @@ fn keep_end(text: &str, columns: usize) -> String {
     format!("…{end}")
 }
 
-fn overlay_rows(overlay: &Overlay, columns: usize, height: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn overlay_rows(overlay: &mut Overlay, columns: usize, height: usize, theme: &Theme) -> Vec<Line<'static>> {
     match overlay {
-        Overlay::Help => help_rows(columns, theme),
+        Overlay::Page(page) => page.rows(columns, height, theme),
         Overlay::Picker(picker) => picker_rows(picker, columns, height, theme),
     }
-}
-
-fn help_rows(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut rows =
-        vec![Line::from(Span::styled("Keys (any key closes this)", theme.heading)), Line::default()];
-    let widest = KEY_HELP.iter().map(|(keys, _)| width(keys)).max().unwrap_or(0) + 2;
-    for (keys, meaning) in KEY_HELP {
-        let spans = if columns >= widest + 30 {
-            let space = " ".repeat(widest - width(keys));
-            vec![Span::styled(keys, theme.accent), Span::raw(space), Span::styled(meaning, theme.text)]
-        } else {
-            vec![Span::styled(keys, theme.accent), Span::raw(": "), Span::styled(meaning, theme.text)]
-        };
-        rows.extend(wrap::hard(&spans, columns, &Indent::default()));
-    }
-    rows
 }
 
 fn picker_rows(picker: &Picker, columns: usize, height: usize, theme: &Theme) -> Vec<Line<'static>> {
@@ -336,9 +349,11 @@ fn picker_rows(picker: &Picker, columns: usize, height: usize, theme: &Theme) ->
     head.push(Span::styled(format!("  {hint}"), theme.dim));
     let mut rows = vec![Line::from(head)];
     if shown.is_empty() {
-        rows.push(Line::from(Span::styled("Nothing there.", theme.dim)));
+        let hint = if picker.is_empty() { picker.empty_hint } else { "Nothing matches." };
+        rows.extend(wrap::words(&[Span::styled(hint, theme.warning)], columns, &Indent::default()));
     }
-    let room = height.saturating_sub(1).max(1);
+    // The last row tells how many entries follow.
+    let room = height.saturating_sub(2).max(1);
     let first = (picker.chosen + 1).saturating_sub(room);
     for (at, row) in shown.iter().enumerate().skip(first).take(room) {
         let detail = if row.detail.is_empty() { String::new() } else { format!("  {}", row.detail) };
@@ -350,5 +365,11 @@ fn picker_rows(picker: &Picker, columns: usize, height: usize, theme: &Theme) ->
             Span::styled(detail, theme.dim),
         ]));
     }
+    rows.extend(more_row(shown.len().saturating_sub(first + room), theme));
     rows
+}
+
+/// Tells how many entries follow the visible ones.
+fn more_row(more: usize, theme: &Theme) -> Option<Line<'static>> {
+    (more > 0).then(|| Line::from(Span::styled(format!("  … {more} more"), theme.dim)))
 }

@@ -26,6 +26,11 @@ pub(crate) struct TranscriptEntry {
 
 pub(crate) enum Body {
     Item(Item),
+    /// The output of a shell command of the user.
+    Output {
+        title: String,
+        text: String,
+    },
     /// A sentence of the terminal that is not in the chat's history.
     Notice {
         level: Level,
@@ -45,6 +50,10 @@ struct Layout {
 impl TranscriptEntry {
     pub(crate) fn item(item: Item, ended: bool) -> Self {
         Self { body: Body::Item(item), opened: None, ended, layout: None }
+    }
+
+    pub(crate) fn output(title: String, text: String) -> Self {
+        Self { body: Body::Output { title, text }, opened: None, ended: true, layout: None }
     }
 
     pub(crate) fn notice(level: Level, text: String) -> Self {
@@ -112,6 +121,7 @@ impl TranscriptEntry {
             return lay_out_growing(text, columns, old, theme);
         }
         let mut rows = match &self.body {
+            Body::Output { title, text } => tool::output_rows(title, text, columns.into(), theme),
             Body::Notice { level, text } => notice_rows(*level, text, columns.into(), theme),
             Body::Item(item) => item_rows(item, self.is_open(), self.ended, columns.into(), theme),
         };

@@ -12,6 +12,10 @@ use crate::text::{clean, width};
 /// The number of earlier prompts in the history.
 const REMEMBERED: usize = 500;
 
+/// A larger paste is folded to a mark.
+const FOLDED_PASTE_LINES: usize = 10;
+const FOLDED_PASTE_BYTES: usize = 2000;
+
 #[derive(Default)]
 pub struct Input {
     text: String,
@@ -20,6 +24,8 @@ pub struct Input {
     earlier: Vec<String>,
     /// The index of the recalled prompt, and the text that it replaced.
     recalled: Option<(usize, String)>,
+    /// Large pastes: the mark in the text and the text that it stands for.
+    pastes: Vec<(String, String)>,
     /// The byte ranges of the rows at a width; reset when the text changes.
     rows: Option<(usize, Vec<(usize, usize)>)>,
 }
@@ -60,7 +66,9 @@ impl Input {
 
     /// Takes the text and adds it to the history.
     pub fn take(&mut self) -> String {
-        let text = std::mem::take(&mut self.text);
+        let text = self.expanded();
+        self.text.clear();
+        self.pastes.clear();
         self.cursor = 0;
         self.rows = None;
         self.remember(&text);
@@ -79,6 +87,27 @@ impl Input {
             let too_many = self.earlier.len().saturating_sub(REMEMBERED);
             self.earlier.drain(..too_many);
         }
+    }
+
+    /// The text with its pastes in full.
+    pub(crate) fn expanded(&self) -> String {
+        self.pastes
+            .iter()
+            .fold(self.text.clone(), |text, (mark, paste)| text.replacen(mark.as_str(), paste, 1))
+    }
+
+    /// Inserts pasted text; a large one becomes a mark.
+    pub(crate) fn insert_paste(&mut self, text: &str) {
+        let lines = text.lines().count();
+        if lines <= FOLDED_PASTE_LINES && text.len() <= FOLDED_PASTE_BYTES {
+            return self.insert(text);
+        }
+        let mark = match lines {
+            0 | 1 => format!("[paste {}: {} characters]", self.pastes.len() + 1, text.chars().count()),
+            lines => format!("[paste {}: {lines} lines]", self.pastes.len() + 1),
+        };
+        self.insert(&mark);
+        self.pastes.push((mark, clean(text).into_owned()));
     }
 
     pub fn insert(&mut self, text: &str) {
@@ -271,6 +300,18 @@ mod tests {
         assert_eq!(input.text(), "hello big red");
         input.delete_to_start();
         assert!(input.is_empty());
+    }
+
+    #[test]
+    fn a_large_paste_is_folded_and_sent_in_full() {
+        let mut input = Input::default();
+        input.insert("look: ");
+        let paste = (0..30).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
+        input.insert_paste(&paste);
+        assert_eq!(input.text(), "look: [paste 1: 30 lines]");
+        assert_eq!(input.take(), format!("look: {paste}"));
+        input.insert_paste("short");
+        assert_eq!(input.take(), "short");
     }
 
     #[test]

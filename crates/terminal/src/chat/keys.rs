@@ -2,28 +2,31 @@
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "most keys have no meaning here")]
 
-use domain::command::{SessionSettings, known_behavior};
+use domain::command::SessionSettings;
 use domain::{Answer, AskKind};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::asks::Asks;
-use super::picker::{Choice, Picker};
+use super::picker::Choice;
 use super::screen::{Effect, LEAVE_WINDOW, Overlay, Screen};
 
 /// The help page: keys and their meaning.
-pub(crate) const KEY_HELP: [(&str, &str); 18] = [
-    ("Enter", "send; while an answer comes: say it at the next step"),
+pub(crate) const KEY_HELP: [(&str, &str); 21] = [
+    ("Enter", "send; while an answer comes: send it at the next step"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
-    ("Esc, Ctrl-C", "stop the answer; twice: leave"),
+    ("Esc", "close a list or page; stop the answer"),
+    ("Ctrl-C", "the same; twice: leave"),
     ("↑ ↓ ← →, Esc", "in a form: another field, choose; decline"),
-    ("y  a  n  r", "allow once, for this session, refuse, refuse and say why"),
+    ("y  a  n  r", "allow once, for this session, refuse, refuse with a reason"),
     ("Tab", "complete; or to and from a question"),
     ("/", "commands"),
     ("@", "add a file or folder to the prompt"),
+    ("!command", "run a shell command; the next prompt takes its output along"),
+    ("#note", "add an instruction to AGENTS.md"),
     ("Up, Down", "earlier prompts"),
     ("PgUp, PgDn, Ctrl-Home, Ctrl-End", "scroll"),
     ("Ctrl-Up, Ctrl-Down", "choose a tool call (also Alt-Up, Alt-Down)"),
-    ("Ctrl-O", "open or close it (the last one where none is chosen)"),
+    ("Ctrl-O", "open or close it (or the last one)"),
     ("Shift-Tab", "the next behavior"),
     ("Ctrl-T", "choose the model"),
     ("Ctrl-R", "earlier chats"),
@@ -64,14 +67,14 @@ impl Screen {
         match &mut self.asks.reason {
             Some(reason) => reason.insert(text),
             None => {
-                self.input.insert(text);
+                self.input.insert_paste(text);
                 self.asks.focused = false;
                 self.completion = None;
             }
         }
     }
 
-    /// Closes an open list, else stops the turn, else leaves.
+    /// Closes an open list, else stops the turn. Ctrl-C twice leaves; Esc never does.
     fn interrupt(&mut self, control_c: bool) {
         if self.overlay.take().is_some()
             || self.asks.reason.take().is_some()
@@ -87,27 +90,40 @@ impl Screen {
             return self.answer(Answer::Deny { remember: false, reason: None });
         }
         let again = self.leaving.is_some_and(|since| self.now.duration_since(since) < LEAVE_WINDOW);
-        if again {
+        if control_c && again {
             return self.push_effect(Effect::Leave);
         }
         if control_c && self.busy.is_none() && !self.input.is_empty() {
             return self.input.clear();
         }
-        self.leaving = Some(self.now);
         if self.busy.is_some() {
             self.stopping = true;
             self.push_effect(Effect::Cancel);
-            self.flash("Stopping. Once more leaves.");
-        } else {
-            self.flash("Once more leaves; the chat is kept.");
+        }
+        match (control_c, self.busy.is_some()) {
+            (true, true) => self.flash("Stopping. Ctrl-C again leaves."),
+            (true, false) => self.flash("Ctrl-C again leaves; the chat is stored."),
+            (false, true) => self.flash("Stopping."),
+            (false, false) => self.flash("Nothing runs. Ctrl-C twice or Ctrl-D leaves."),
+        }
+        if control_c {
+            self.leaving = Some(self.now);
         }
     }
 
     fn overlay_key(&mut self, key: KeyEvent) {
-        let Some(Overlay::Picker(picker)) = &mut self.overlay else {
-            self.overlay = None;
-            return;
-        };
+        if let Some(Overlay::Page(page)) = &mut self.overlay {
+            match key.code {
+                KeyCode::Up => return page.scroll(-1),
+                KeyCode::Down => return page.scroll(1),
+                KeyCode::PageUp => return page.scroll(-page.page_rows()),
+                KeyCode::PageDown | KeyCode::Char(' ') => return page.scroll(page.page_rows()),
+                KeyCode::Home => return page.scroll(isize::MIN),
+                KeyCode::End => return page.scroll(isize::MAX),
+                _ => self.overlay = None,
+            }
+        }
+        let Some(Overlay::Picker(picker)) = &mut self.overlay else { return };
         match key.code {
             KeyCode::Up => picker.move_by(-1),
             KeyCode::Down | KeyCode::Tab => picker.move_by(1),
@@ -127,7 +143,7 @@ impl Screen {
         }
     }
 
-    fn choose(&mut self, choice: Choice) {
+    pub(super) fn choose(&mut self, choice: Choice) {
         match choice {
             Choice::Model(model) => {
                 self.configure(SessionSettings { model: Some(model), ..SessionSettings::default() })
@@ -290,7 +306,7 @@ impl Screen {
             KeyCode::Char('d') => self.input.delete(),
             KeyCode::Char('z') => self.push_effect(Effect::Suspend),
             KeyCode::Char('j') => self.input.insert("\n"),
-            KeyCode::Char('g') => self.push_effect(Effect::Edit(self.input.text().to_owned())),
+            KeyCode::Char('g') => self.push_effect(Effect::Edit(self.input.expanded())),
             KeyCode::Char('o') => self.transcript.toggle(&self.theme),
             KeyCode::Char('r') => self.run_command("chats", ""),
             KeyCode::Char('t') => self.run_command("model", ""),
@@ -325,8 +341,8 @@ impl Screen {
                 self.input.insert("\n");
             }
             KeyCode::Enter => return self.submit(),
-            KeyCode::Char('?') if self.input.is_empty() => self.overlay = Some(Overlay::Help),
-            KeyCode::F(1) => self.overlay = Some(Overlay::Help),
+            KeyCode::Char('?') if self.input.is_empty() => self.run_command("help", ""),
+            KeyCode::F(1) => self.run_command("help", ""),
             KeyCode::BackTab => return self.next_behavior(),
             KeyCode::Up if alt => self.transcript.select(true, &self.theme),
             KeyCode::Down if alt => self.transcript.select(false, &self.theme),
@@ -366,11 +382,20 @@ impl Screen {
     }
 
     fn submit(&mut self) {
-        let text = self.input.text().trim().to_owned();
+        let text = self.input.expanded().trim().to_owned();
         if text.is_empty() {
             return self.input.clear();
         }
         self.completion = None;
+        if let Some(command) = text.strip_prefix('!') {
+            self.input.take();
+            return self.run_shell_command(command.trim());
+        }
+        if let Some(note) = text.strip_prefix('#').filter(|_| !text.contains('\n') && !text.starts_with("##"))
+        {
+            self.input.take();
+            return self.add_instruction(note.trim());
+        }
         if let Some(line) = text.strip_prefix('/') {
             let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
             if self.is_terminal_command(name, rest) {
@@ -383,46 +408,5 @@ impl Screen {
         }
         self.input.take();
         self.prompt(text);
-    }
-
-    fn is_terminal_command(&self, name: &str, rest: &str) -> bool {
-        let is_listed = super::completion::TERMINAL_COMMANDS.iter().any(|(own, _)| *own == name);
-        let hidden = matches!((name, rest), ("resume" | "exit" | "panic", ""));
-        (is_listed && (rest.trim().is_empty() || matches!(name, "model" | "behavior"))) || hidden
-    }
-
-    /// Runs a command of the terminal.
-    fn run_command(&mut self, name: &str, rest: &str) {
-        let switches = matches!(name, "chats" | "resume" | "new" | "fork");
-        if switches && self.busy.is_some() {
-            return self.flash("An answer is running. Stop it first (Esc).");
-        }
-        match (name, rest) {
-            ("chats" | "resume", _) => self.push_effect(Effect::ListChats),
-            ("new", _) => self.push_effect(Effect::New),
-            ("fork", _) if self.session.is_none() => self.flash("There is nothing to fork yet."),
-            ("fork", _) => self.overlay = Some(Overlay::Picker(Picker::forks(&self.transcript))),
-            ("model", "") => {
-                let models = self.catalog.models.iter().map(|model| model.id.clone());
-                self.overlay = Some(Overlay::Picker(Picker::models(models, self.model())));
-            }
-            ("model", model) => self.choose(Choice::Model(model.to_owned())),
-            ("behavior", "") => {
-                let picker = Picker::behaviors(&self.catalog.behaviors, Some(self.behavior()));
-                self.overlay = Some(Overlay::Picker(picker));
-            }
-            ("behavior", behavior) => match known_behavior(behavior, &self.catalog.behaviors) {
-                Ok(()) => self.choose(Choice::Behavior(behavior.to_owned())),
-                Err(failure) => self.flash(failure.to_string()),
-            },
-            ("editor", _) => self.push_effect(Effect::Edit(String::new())),
-            ("help", _) => self.overlay = Some(Overlay::Help),
-            ("stop", _) if self.busy.is_some() => self.push_effect(Effect::Cancel),
-            ("quit" | "exit", _) => self.push_effect(Effect::Leave),
-            // A test checks that the terminal is restored after a panic.
-            #[cfg(debug_assertions)]
-            ("panic", _) => panic!("asked for by /panic"),
-            _ => {}
-        }
     }
 }

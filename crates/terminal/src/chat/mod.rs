@@ -5,15 +5,18 @@
 //! terminal is restored however the loop ends.
 
 mod asks;
+mod commands;
 mod completion;
 mod diff;
 pub mod draw;
+mod effects;
 mod entry;
 mod form;
 mod highlight;
 mod input;
 mod keys;
 mod markdown;
+mod page;
 mod picker;
 pub mod screen;
 mod status;
@@ -27,9 +30,7 @@ mod wrap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use domain::command::{
-    ContextQuery, SessionInfo, SessionSettings, UserPrompt, WorkspaceSpec, known_behavior,
-};
+use domain::command::{SessionInfo, SessionSettings, UserPrompt, WorkspaceSpec, known_behavior};
 use domain::event::Level;
 use domain::frontend_link::{Pending, Then};
 use domain::host::HostRequest;
@@ -48,11 +49,11 @@ use tty::Tty;
 const FRAME_INTERVAL: Duration = Duration::from_millis(16);
 /// The time between two frames while the journal is read.
 const REPLAY_FRAME_INTERVAL: Duration = Duration::from_millis(250);
-/// The length of the list of chats.
-const MAX_LISTED_CHATS: usize = 200;
 
 pub struct ChatOptions {
-    pub workspace: PathBuf,
+    /// The folders to work in, the current one first.
+    pub roots: Vec<PathBuf>,
+    pub intro: Intro,
     pub model: Option<String>,
     pub behavior: Option<String>,
     pub session: Option<SessionId>,
@@ -63,10 +64,26 @@ pub struct ChatOptions {
     pub palette: Palette,
 }
 
+/// Facts for the first screen that the link does not have.
+#[derive(Clone, Debug, Default)]
+pub struct Intro {
+    pub version: String,
+    pub folders: Vec<String>,
+    pub branch: Option<String>,
+    /// Files with instructions for the model.
+    pub instructions: Vec<String>,
+}
+
 /// Services of the process that the link does not offer.
 pub struct TerminalServices {
     /// Opens the text in the user's editor, which owns the terminal meanwhile.
     pub edit: Box<dyn Fn(String) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>,
+    /// Runs a command in the user's shell; returns its output with the exit code.
+    pub shell: Box<dyn Fn(String) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>,
+    /// Adds a line to the project's AGENTS.md; returns the path.
+    pub add_instruction: Box<dyn Fn(String) -> Result<String, Failure> + Send + Sync>,
+    /// Writes a new file; returns its path.
+    pub export: Box<dyn Fn(String, String) -> Result<String, Failure> + Send + Sync>,
     /// Stops this process until the shell continues it.
     pub suspend: Box<dyn Fn() + Send + Sync>,
 }
@@ -117,7 +134,7 @@ impl ChatLoop {
         services: TerminalServices,
     ) -> Result<Self, Failure> {
         let link = engine.attach(abilities()).await?;
-        let (commands, roots) = (link.commands, vec![options.workspace]);
+        let (commands, roots) = (link.commands, options.roots);
         let workspace = WorkspaceSpec { roots: roots.clone(), options: None };
         let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
         options.behavior.as_deref().map_or(Ok(()), |name| known_behavior(name, &catalog.behaviors))?;
@@ -140,7 +157,9 @@ impl ChatLoop {
         };
         let theme = Theme::new(options.palette);
         let mut screen = Screen::new(theme, roots, settings.clone(), Instant::now(), clock());
+        screen.intro = options.intro;
         screen.apply_update(Update::Catalog(catalog));
+        screen.request_servers();
         let mut chat_loop = Self {
             screen,
             tty,
@@ -247,148 +266,6 @@ impl ChatLoop {
             | TerminalEvent::FocusLost
             | TerminalEvent::Mouse(_) => {}
         }
-    }
-
-    async fn perform(&mut self, effect: Effect) {
-        match effect {
-            Effect::Prompt(prompt) => self.prompt(*prompt),
-            Effect::Steer(text) => self.steer(text),
-            Effect::WithdrawSteering => {
-                self.call_session(|session, reply| Command::Steer { session, text: None, reply });
-            }
-            Effect::Cancel => self.send_to_session(|session| Command::Cancel { session }),
-            Effect::Answer { ask, answer } => {
-                self.send_to_session(|session| Command::Answer { session, ask, answer });
-            }
-            Effect::Configure(change) => {
-                self.call_session(|session, reply| Command::Configure {
-                    session: Some(session),
-                    change,
-                    reply,
-                });
-            }
-            Effect::Load(session) => {
-                self.call(
-                    |reply| Command::Load { session, servers: Vec::new(), reply },
-                    Self::show_or_report,
-                );
-            }
-            Effect::Fork(until) => {
-                let Some(session) = self.screen.session.clone() else { return };
-                self.call(|reply| Command::Fork { session, until, reply }, Self::show_or_report);
-            }
-            Effect::New => {
-                self.close_current_session();
-                self.screen.start_new_session();
-            }
-            Effect::ListChats => self.list(),
-            Effect::Commands { query } => self.look_up_commands(query),
-            Effect::Contexts { query } => self.look_up_contexts(query),
-            Effect::Catalog => self.call(
-                |reply| Command::Catalog { reply },
-                |chat_loop, catalog| match catalog {
-                    Ok(catalog) => chat_loop.screen.apply_update(Update::Catalog(catalog)),
-                    Err(failure) => chat_loop.screen.apply_update(Update::Failed(failure)),
-                },
-            ),
-            Effect::Edit(text) => self.edit(text).await,
-            Effect::Suspend => self.suspend(),
-            Effect::Leave => self.is_over = true,
-        }
-    }
-
-    fn prompt(&mut self, prompt: UserPrompt) {
-        let text = prompt.text.clone();
-        let not_sent = |text: String| {
-            move |chat_loop: &mut ChatLoop, failure: Failure| {
-                chat_loop.screen.apply_update(Update::NotSent(text, failure))
-            }
-        };
-        if let Some(session) = self.screen.session.clone() {
-            return self.call(
-                |reply| Command::Prompt { session, prompt, reply },
-                move |chat_loop, accepted| match accepted {
-                    Ok(_) => chat_loop.screen.apply_update(Update::Sent),
-                    Err(failure) => not_sent(text)(chat_loop, failure),
-                },
-            );
-        }
-        let settings = self.screen.settings.clone();
-        self.call(
-            |reply| Command::Open { id: None, workspace: None, settings, servers: Vec::new(), reply },
-            move |chat_loop, opened| match opened {
-                Ok(info) => {
-                    chat_loop.show(info);
-                    chat_loop.prompt(prompt);
-                }
-                Err(failure) => not_sent(text)(chat_loop, failure),
-            },
-        );
-    }
-
-    fn steer(&mut self, text: String) {
-        let Some(session) = self.screen.session.clone() else { return };
-        let sent = text.clone();
-        self.call(
-            |reply| Command::Steer { session, text: Some(sent), reply },
-            move |chat_loop, steered| {
-                if steered.is_err() {
-                    chat_loop.screen.apply_update(Update::NotSteered(text));
-                }
-            },
-        );
-    }
-
-    fn list(&mut self) {
-        let workspace = Some(self.screen.roots.clone());
-        let filter = ListFilter { workspace, limit: Some(MAX_LISTED_CHATS), ..ListFilter::default() };
-        self.call(
-            |reply| Command::List { filter, reply },
-            |chat_loop, chats| match chats {
-                Ok(chats) => chat_loop.screen.apply_update(Update::Chats(chats)),
-                Err(failure) => chat_loop.screen.apply_update(Update::Failed(failure)),
-            },
-        );
-    }
-
-    fn look_up_commands(&mut self, query: String) {
-        let (session, asked) = (self.screen.session.clone(), query.clone());
-        self.call(
-            |reply| Command::SlashCommands { session, query: asked, reply },
-            |chat_loop, found| {
-                chat_loop.screen.apply_update(Update::Commands { query, found: found.unwrap_or_default() })
-            },
-        );
-    }
-
-    fn look_up_contexts(&mut self, query: String) {
-        let (session, asked) = (self.screen.session.clone(), query.clone());
-        self.call(
-            |reply| Command::Contexts { session, query: asked, kind: ContextQuery::All, reply },
-            |chat_loop, found| {
-                chat_loop.screen.apply_update(Update::Contexts { query, found: found.unwrap_or_default() })
-            },
-        );
-    }
-
-    async fn edit(&mut self, text: String) {
-        self.keys = None;
-        self.tty.leave();
-        let edited = (self.services.edit)(text).await;
-        self.reclaim_terminal();
-        self.screen.apply_update(Update::Edited(edited));
-    }
-
-    fn suspend(&mut self) {
-        self.keys = None;
-        self.tty.leave();
-        (self.services.suspend)();
-        self.reclaim_terminal();
-    }
-
-    fn reclaim_terminal(&mut self) {
-        self.is_over |= self.tty.enter().is_err();
-        self.keys = Some(EventStream::new());
     }
 
     fn show_or_report(&mut self, info: Result<SessionInfo, Failure>) {

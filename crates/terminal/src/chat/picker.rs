@@ -27,12 +27,14 @@ pub struct Picker {
     pub title: &'static str,
     rows: Vec<Row>,
     pub filter: String,
-    pub chosen: usize,
+    pub(crate) chosen: usize,
+    /// Shown if the list has no entries.
+    pub(crate) empty_hint: &'static str,
 }
 
 impl Picker {
     pub fn new(title: &'static str, rows: Vec<Row>) -> Self {
-        Self { title, rows, filter: String::new(), chosen: 0 }
+        Self { title, rows, filter: String::new(), chosen: 0, empty_hint: "There is nothing to choose from." }
     }
 
     pub fn models(models: impl Iterator<Item = String>, now: Option<&str>) -> Self {
@@ -40,7 +42,7 @@ impl Picker {
             let detail = if now == Some(model.as_str()) { "now" } else { "" };
             Row { text: clean_line(&model), detail: detail.to_owned(), choice: Choice::Model(model) }
         };
-        Self::new("Model", models.map(row).collect())
+        Self { empty_hint: super::draw::NO_MODEL_HINT, ..Self::new("Model", models.map(row).collect()) }
     }
 
     pub fn behaviors(behaviors: &[String], now: Option<&str>) -> Self {
@@ -62,7 +64,10 @@ impl Picker {
             let title = chat.title.as_deref().map(clean_line).filter(|title| !title.is_empty());
             Row {
                 text: title.unwrap_or_else(|| "untitled".to_owned()),
-                detail: format!("{}, {} messages", age(chat.updated_at, now), chat.message_count),
+                detail: match chat.message_count {
+                    1 => format!("{}, 1 message", age(chat.updated_at, now)),
+                    count => format!("{}, {count} messages", age(chat.updated_at, now)),
+                },
                 choice: Choice::Chat(chat.id),
             }
         };
@@ -79,6 +84,10 @@ impl Picker {
             choice: Choice::Fork(transcript.end_of(turn)),
         });
         Self::new("Fork", std::iter::once(whole).chain(rows).collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// The rows that match the filter.

@@ -11,11 +11,14 @@ use domain::command::{Catalog, Context, SessionInfo, SessionSettings, SlashComma
 use domain::event::{CatalogKind, EventBody, Fact, Level, SessionUsage};
 use domain::item::ItemKind;
 use domain::store::SessionSummary;
+use domain::tool::ToolServer;
 use domain::{Answer, AskId, AskKind, Event, Failure, ItemId, Outcome, SessionId};
 
+use super::Intro;
 use super::asks::Asks;
 use super::completion::{self, Completion, CompletionKind, Suggestion, Word};
 use super::input::Input;
+use super::page::{Page, PageLine};
 use super::picker::Picker;
 use super::theme::Theme;
 use super::transcript::Transcript;
@@ -49,6 +52,18 @@ pub enum Effect {
         query: String,
     },
     Catalog,
+    Servers,
+    /// Runs a command in the user's shell.
+    Shell(String),
+    AddInstruction(String),
+    /// Puts text into the clipboard.
+    Copy(String),
+    Export {
+        path: String,
+        text: String,
+    },
+    /// Shows the changes of the working tree.
+    Diff,
     Edit(String),
     Suspend,
     Leave,
@@ -69,6 +84,14 @@ pub enum Update {
         found: Vec<Context>,
     },
     Chats(Vec<SessionSummary>),
+    Servers(Vec<ToolServer>),
+    ShellOutput {
+        command: String,
+        output: String,
+    },
+    Diff(String),
+    /// Something was done; the sentence says what.
+    Info(String),
     Edited(Result<String, Failure>),
     /// The turn had ended, so the text becomes a prompt.
     NotSteered(String),
@@ -80,7 +103,7 @@ pub enum Update {
 }
 
 pub enum Overlay {
-    Help,
+    Page(Page),
     Picker(Picker),
 }
 
@@ -91,7 +114,11 @@ pub struct Screen {
     pub clock: u64,
     pub theme: Theme,
     pub roots: Vec<PathBuf>,
+    pub intro: Intro,
     pub catalog: Catalog,
+    pub servers: Vec<ToolServer>,
+    /// Outputs of shell commands for the next prompt.
+    pub(super) next_contexts: Vec<Context>,
     pub session: Option<SessionId>,
     pub settings: SessionSettings,
     pub usage: SessionUsage,
@@ -129,7 +156,10 @@ impl Screen {
             clock,
             theme,
             roots,
+            intro: Intro::default(),
             catalog: Catalog::default(),
+            servers: Vec::new(),
+            next_contexts: Vec::new(),
             session: None,
             settings,
             usage: SessionUsage::default(),
@@ -201,6 +231,7 @@ impl Screen {
             }
             EventBody::Progress { text } => self.progress.clone_from(text),
             EventBody::Catalog(CatalogKind::Models) => self.push_effect(Effect::Catalog),
+            EventBody::Catalog(CatalogKind::ToolServers) => self.request_servers(),
             EventBody::Catalog(_) => {}
             EventBody::Lost { failure } => {
                 self.transcript.add_notice(Level::Error, failure.to_string());
@@ -310,6 +341,10 @@ impl Screen {
                 let picker = Picker::chats(chats, self.session.as_ref(), self.clock);
                 self.overlay = Some(Overlay::Picker(picker));
             }
+            Update::Servers(servers) => self.servers = servers,
+            Update::ShellOutput { command, output } => self.add_shell_output(&command, output),
+            Update::Diff(diff) => self.overlay = Some(Overlay::Page(diff_page(&diff))),
+            Update::Info(text) => self.add_info(text),
             Update::Edited(Ok(text)) => self.input.set(text.trim_end()),
             Update::Edited(Err(failure)) | Update::Failed(failure) => {
                 self.transcript.add_notice(Level::Error, failure.to_string());
@@ -350,6 +385,10 @@ impl Screen {
         let word = completion::word_at(self.input.text(), self.input.cursor());
         let Some(word) = word.filter(|word| word.kind == kind && word.query == query) else { return };
         self.completion = (!suggestions.is_empty()).then_some(Completion { word, suggestions, chosen: 0 });
+    }
+
+    pub fn request_servers(&mut self) {
+        self.push_effect(Effect::Servers);
     }
 
     /// Requests suggestions for the word at the cursor.
@@ -402,6 +441,7 @@ impl Screen {
             }
         }
         self.attached.clear();
+        contexts.append(&mut self.next_contexts);
         let prompt = UserPrompt { text, contexts, ..UserPrompt::default() };
         self.push_effect(Effect::Prompt(Box::new(prompt)));
     }
@@ -416,6 +456,14 @@ impl Screen {
         self.asks.clear();
         self.busy = None;
     }
+}
+
+fn diff_page(diff: &str) -> Page {
+    let lines = match diff.trim() {
+        "" => vec![PageLine::Text("The working tree has no changes.".to_owned())],
+        diff => diff.lines().map(|line| PageLine::Diff(line.to_owned())).collect(),
+    };
+    Page::new("Changes", lines)
 }
 
 fn outcome_notice(outcome: &Outcome) -> Option<(Level, String)> {

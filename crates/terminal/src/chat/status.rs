@@ -92,7 +92,7 @@ fn tokens(usage: &SessionUsage) -> String {
     }
 }
 
-fn money(dollars: f64) -> String {
+pub(crate) fn money(dollars: f64) -> String {
     if dollars == 0.0 || dollars >= 0.1 { format!("${dollars:.2}") } else { format!("${dollars:.4}") }
 }
 

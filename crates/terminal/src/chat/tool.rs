@@ -14,6 +14,9 @@ use crate::text::{clean, clean_line, shorten, width};
 
 /// The rows of input or output that are drawn; the rest is shown as a number.
 const MAX_ROWS: usize = 400;
+/// The rows of a folded call: of its diff, and of its output.
+const PREVIEW_DIFF_ROWS: usize = 12;
+const PREVIEW_ROWS: usize = 3;
 /// The screen shows the duration of calls that took at least this long.
 const SLOW_CALL_MILLIS: u64 = 1000;
 
@@ -21,8 +24,55 @@ pub(crate) fn render(call: &ToolCall, open: bool, columns: usize, theme: &Theme)
     let mut rows = vec![headline(call, open, columns, theme)];
     if open {
         body(call, columns, theme, &mut rows);
+    } else if call.state.is_over() {
+        preview(call, columns, theme, &mut rows);
     }
     rows
+}
+
+/// The rows of a shell command's output.
+pub(crate) fn output_rows(title: &str, text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let indent = Indent::same(vec![Span::styled("  │ ", theme.dim)]);
+    let mut rows = wrap::hard(&[Span::styled(clean_line(title), theme.accent)], columns, &Indent::default());
+    block(text, theme.text, columns, &indent, &mut rows);
+    rows
+}
+
+/// The first lines of a finished call, which stay visible while it is folded.
+fn preview(call: &ToolCall, columns: usize, theme: &Theme, rows: &mut Vec<Line<'static>>) {
+    let indent = Indent::same(vec![Span::styled("  │ ", theme.dim)]);
+    let (mut all, limit) = match &call.details {
+        Some(Details::FileChange(change)) if !call.error => {
+            (diff::render(&change.diff, columns, theme, &indent), PREVIEW_DIFF_ROWS)
+        }
+        Some(Details::Tasks { entries }) if !call.error => (plan(entries, columns, theme), MAX_ROWS),
+        _ if call.error || shows_output(call) => {
+            let texts: Vec<&str> = call.result.iter().map(part_text).collect();
+            let style = if call.error { theme.removed } else { theme.dim };
+            let text = texts.join("\n");
+            let first: Vec<&str> = text.trim_end().lines().take(PREVIEW_ROWS + 1).collect();
+            let mut all = Vec::new();
+            block(&first.join("\n"), style, columns, &indent, &mut all);
+            let more = text.trim_end().lines().count().saturating_sub(first.len());
+            all.extend(std::iter::repeat_n(Line::default(), more));
+            (all, PREVIEW_ROWS)
+        }
+        _ => return,
+    };
+    let more = all.len().saturating_sub(limit);
+    all.truncate(limit);
+    rows.extend(all);
+    if more > 0 {
+        let text = format!("  │ … {more} more (Ctrl-O opens)");
+        rows.push(Line::from(Span::styled(shorten(&text, columns), theme.dim)));
+    }
+}
+
+/// Output of commands is worth a preview; the content of a file that was read is not.
+fn shows_output(call: &ToolCall) -> bool {
+    let is_shell = matches!(call.details, Some(Details::Shell { .. })) || call.name == "shell_command";
+    let is_empty = call.result.iter().all(|part| matches!(part_text(part).trim(), "" | "(no output)"));
+    is_shell && !is_empty
 }
 
 /// The title of the call, in one line.

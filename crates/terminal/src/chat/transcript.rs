@@ -46,6 +46,27 @@ impl Transcript {
         self.entries.push(TranscriptEntry::notice(level, text.into()));
     }
 
+    /// The output of a shell command of the user.
+    pub(crate) fn add_output(&mut self, title: String, text: String) {
+        self.entries.push(TranscriptEntry::output(title, text));
+    }
+
+    /// The messages and the titles of tool calls as Markdown.
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = String::new();
+        for item in self.items() {
+            if let ItemKind::UserMessage { text: message, .. } = &item.kind {
+                text.push_str(&format!("\n## You\n\n{}\n", message.trim_end()));
+            } else if let ItemKind::AgentMessage { text: message, .. } = &item.kind {
+                text.push_str(&format!("\n## Dragoman\n\n{}\n", message.trim_end()));
+            } else if let ItemKind::ToolCall(call) = &item.kind {
+                let failed = if call.error { " (failed)" } else { "" };
+                text.push_str(&format!("\n- {}{failed}\n", super::tool::title(call)));
+            }
+        }
+        text.trim_start().to_owned()
+    }
+
     pub fn grow(&mut self, item: ItemId, channel: Channel, offset: u64, text: &str) {
         if let Some(&at) = self.places.get(&item) {
             self.entries[at].grow(channel, offset, text);
@@ -75,7 +96,7 @@ impl Transcript {
     pub fn item(&self, id: ItemId) -> Option<&Item> {
         match &self.entries.get(*self.places.get(&id)?)?.body {
             Body::Item(item) => Some(item),
-            Body::Notice { .. } => None,
+            Body::Notice { .. } | Body::Output { .. } => None,
         }
     }
 
@@ -94,10 +115,10 @@ impl Transcript {
         self.items().filter(|item| item.turn == turn).last().map(|item| item.id)
     }
 
-    fn items(&self) -> impl Iterator<Item = &Item> {
+    pub(super) fn items(&self) -> impl Iterator<Item = &Item> {
         self.entries.iter().filter_map(|entry| match &entry.body {
             Body::Item(item) => Some(item),
-            Body::Notice { .. } => None,
+            Body::Notice { .. } | Body::Output { .. } => None,
         })
     }
 

@@ -4,6 +4,7 @@
 
 use std::io::{self, Stdout, Write};
 
+use base64::Engine;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
@@ -46,6 +47,13 @@ impl Tty {
             let _ = disable_raw_mode();
             let _ = io::stdout().flush();
         }
+    }
+
+    /// Puts text into the clipboard by OSC 52, where the terminal allows it.
+    pub(crate) fn copy(&mut self, text: &str) {
+        let encoded = base64::engine::general_purpose::STANDARD.encode(text);
+        let _ = write!(io::stdout(), "\x1b]52;c;{encoded}\x07");
+        let _ = io::stdout().flush();
     }
 
     pub(crate) fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {

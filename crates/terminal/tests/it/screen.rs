@@ -502,18 +502,62 @@ fn contrast_on_white(color: Color) -> f64 {
 }
 
 #[test]
-fn the_first_escape_stops_and_the_second_leaves() {
+fn escape_stops_and_control_c_twice_leaves() {
+    let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     let mut bench = Bench::new();
     bench.started();
     bench.key(KeyCode::Esc);
     assert_eq!(bench.effects(), [Effect::Cancel]);
-    bench.key(KeyCode::Esc);
+    bench.screen.handle_key(control_c);
+    assert_eq!(bench.effects(), [Effect::Cancel]);
+    bench.screen.handle_key(control_c);
     assert_eq!(bench.effects(), [Effect::Leave]);
     let mut bench = Bench::new();
     bench.key(KeyCode::Esc);
-    bench.later(Duration::from_secs(10));
     bench.key(KeyCode::Esc);
+    assert_eq!(bench.effects(), [], "Esc never leaves");
+    bench.screen.handle_key(control_c);
+    bench.later(Duration::from_secs(10));
+    bench.screen.handle_key(control_c);
     assert_eq!(bench.effects(), [], "two that are far apart are two first ones");
+}
+
+/// A finished call shows the beginning of its output; the rest is counted.
+#[test]
+fn the_first_lines_of_output_stay_visible() {
+    let mut bench = Bench::new();
+    bench.started();
+    let mut kind = call(ToolState::Done);
+    if let ItemKind::ToolCall(call) = &mut kind {
+        call.name = "shell_command".into();
+        call.details = None;
+        call.error = false;
+        call.result = vec![domain::Part::text("one\ntwo\nthree\nfour\nfive")];
+    }
+    bench.fact(Fact::ItemEnded { item: item(7, kind) });
+    let seen = bench.seen(80, 24);
+    assert!(seen.contains("│ three") && seen.contains("… 2 more") && !seen.contains("four"), "{seen}");
+}
+
+/// The picker without models says how to get one; a long list says how many entries follow.
+#[test]
+fn menus_say_what_is_missing_and_how_much_follows() {
+    let mut bench = Bench::new();
+    bench.screen.catalog.models.clear();
+    bench.screen.handle_key(KeyEvent::new(KeyCode::Char('t'), KeyModifiers::CONTROL));
+    assert!(bench.seen(100, 24).contains("Start Ollama or LM Studio"), "{}", bench.seen(100, 24));
+    bench.key(KeyCode::Esc);
+    let model = |number: usize| domain::model::ModelInfo { id: format!("p/m{number}"), ..Default::default() };
+    bench.screen.catalog.models = (0..40).map(model).collect();
+    bench.screen.handle_key(KeyEvent::new(KeyCode::Char('t'), KeyModifiers::CONTROL));
+    assert!(bench.seen(80, 20).contains("more"), "{}", bench.seen(80, 20));
+    bench.key(KeyCode::Esc);
+    bench.key(KeyCode::F(1));
+    let seen = bench.seen(80, 12);
+    assert!(seen.contains("more rows below"), "{seen}");
+    bench.key(KeyCode::End);
+    let seen = bench.seen(80, 12);
+    assert!(seen.contains("/quit") && !seen.contains("more rows below"), "{seen}");
 }
 
 #[test]

@@ -1,0 +1,108 @@
+//! The arguments of `dragoman run`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::cli::Approve;
+
+pub(crate) const HELP: &str = "Exit codes:
+  0  done
+  1  failed; with --output-schema also: the answer does not match; also: the answer could not be written
+  2  wrong usage
+  3  a tool call needed approval, and nobody could approve it (see --approve)
+  4  budget, steps or time used up, or a limit of the provider
+
+Example:
+  dragoman run \"What does this project do?\"
+  git diff | dragoman run \"Review this change\"
+  dragoman run --allow 'shell_command=cargo test.*' --approve edit \"Fix the failing test\"
+  dragoman run --output json \"Explain @src/main.rs\" | jq -r .text";
+
+#[derive(Args)]
+pub(crate) struct RunArguments {
+    /// The prompt; `-` or nothing reads it from stdin. Text that is piped in is added to it. @path adds a file.
+    pub prompt: Vec<String>,
+    /// provider/model instead of the default one.
+    #[arg(short, long)]
+    pub model: Option<String>,
+    /// `agent`, `plan` or one of your own.
+    #[arg(long)]
+    pub behavior: Option<String>,
+    /// Continue with this model if another fails; may be given several times.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub failover: Vec<String>,
+    /// How often a failed request to the model is repeated.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..100))]
+    pub retries: Option<u32>,
+    /// Work in this folder.
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Another folder of the workspace; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    pub add_dir: Vec<PathBuf>,
+    /// A file or image for the prompt; may be given several times.
+    #[arg(short = 'f', long = "image", visible_alias = "file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Tool calls that may run without approval. Deny rules still apply.
+    #[arg(long, value_enum, default_value_t = Approve::None)]
+    pub approve: Approve,
+    /// Allow a tool, or only calls whose main argument matches the regular expression.
+    #[arg(long, value_name = "TOOL[=PATTERN]")]
+    pub allow: Vec<String>,
+    /// Deny a tool, or only calls whose main argument matches the regular expression. Wins over everything else.
+    #[arg(long, value_name = "TOOL[=PATTERN]")]
+    pub deny: Vec<String>,
+    /// Replace the built-in instructions.
+    #[arg(long, value_name = "TEXT")]
+    pub system_prompt: Option<String>,
+    /// Add to the instructions.
+    #[arg(long, value_name = "TEXT")]
+    pub append_system_prompt: Option<String>,
+    /// MCP servers for this run: a JSON file, or the JSON itself, as `mcpServers` in the configuration.
+    #[arg(long, value_name = "FILE")]
+    pub mcp_config: Option<String>,
+    /// Store nothing: the chat is gone after the run. Works without a home folder.
+    #[arg(long, conflicts_with_all = ["newest", "session"])]
+    pub ephemeral: bool,
+    /// Stop before the next request when this much was spent. Needs a model with a known price.
+    #[arg(long, value_name = "DOLLARS")]
+    pub max_cost: Option<f64>,
+    /// The maximum number of model answers.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_steps: Option<u32>,
+    /// Stop after this time.
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<f64>,
+    /// Continue the newest chat of this folder.
+    #[arg(long = "continue", conflicts_with = "session")]
+    pub newest: bool,
+    /// Continue this chat.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// The same as `--output events`.
+    #[arg(long, conflicts_with = "output")]
+    pub json: bool,
+    /// What stdout receives (docs/run.md).
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Text)]
+    pub output: Output,
+    /// Also write the final answer to this file.
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output_file: Option<PathBuf>,
+    /// Print no progress and no notices.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The answer must be JSON that matches the JSON Schema in this file.
+    #[arg(long, value_name = "FILE")]
+    pub output_schema: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Output {
+    /// The text of the answer as it comes.
+    Text,
+    /// One JSON event per line.
+    Events,
+    /// One JSON object at the end.
+    Json,
+}

@@ -1,0 +1,145 @@
+//! `dragoman run`: one turn for scripts.
+
+mod arguments;
+mod input;
+mod overrides;
+
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub(crate) use arguments::{HELP, RunArguments};
+use config::Environment;
+use domain::{Failure, SessionId};
+use serde_json::Value;
+use terminal::{Exit, Finished, OutputFormat, RunOptions};
+
+use self::arguments::Output;
+use super::failed;
+use crate::cli::Level;
+use crate::lifetime;
+use crate::logging;
+use crate::workspaces::{self, EngineOptions, Workspaces};
+
+pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
+    let usage = |failure: &Failure| {
+        failed(failure);
+        ExitCode::from(Exit::Usage as u8)
+    };
+    if let Err(failure) = workspaces::change_folder(arguments.cwd.as_deref()) {
+        return usage(&failure);
+    }
+    let output_file = arguments.output_file.clone();
+    let (mut options, mut engine_options) = match options(arguments) {
+        Ok(options) => options,
+        Err(failure) => return usage(&failure),
+    };
+    let environment = Environment::from_process();
+    if !engine_options.is_ephemeral {
+        logging::start_for_command(&environment, level);
+    }
+    let mut exit = Exit::Failed;
+    let ran = lifetime::run(async {
+        if options.model.is_none() && options.session.is_none() && !options.newest {
+            options.model = workspaces::discover_local_model(&environment).await;
+        }
+        engine_options.model_chosen = options.model.is_some();
+        let quiet = options.quiet;
+        let engine = Workspaces::start_engine(environment, engine_options)?;
+        if let Some(notice) = engine.notice.as_ref().filter(|_| !quiet) {
+            eprintln!("dragoman: {notice}");
+        }
+        let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+        let turn = terminal::run(engine.engine.clone(), options, &mut out, &mut err);
+        let finished = lifetime::until_signal(turn).await;
+        lifetime::shut_down(engine.engine).await;
+        let Some(Finished { exit: ended, answer }) = finished else { return Ok(()) };
+        exit = ended;
+        match output_file {
+            Some(path) => write_answer(&path, &answer),
+            None => Ok(()),
+        }
+    });
+    if ran == ExitCode::SUCCESS { ExitCode::from(exit as u8) } else { ran }
+}
+
+fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failure> {
+    let timeout = match arguments.timeout {
+        Some(seconds) if seconds.is_finite() && seconds > 0.0 => {
+            Some(Duration::from_secs_f64(seconds.min(1e7)))
+        }
+        Some(_) => return Err(Failure::user("--timeout takes a number of seconds above 0.")),
+        None => None,
+    };
+    if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
+        return Err(Failure::user("--max-cost takes a number of dollars."));
+    }
+    let schema = arguments.output_schema.as_deref().map(schema).transpose()?;
+    let roots = workspaces::roots(&arguments.add_dir)?;
+    let mut contexts = arguments.files.iter().map(input::attachment).collect::<Result<Vec<_>, _>>()?;
+    let engine_options = EngineOptions {
+        overrides: overrides::overrides(&arguments.allow, &arguments.deny, arguments.mcp_config.as_deref())?,
+        system_prompt: arguments.system_prompt,
+        appended_prompt: arguments.append_system_prompt,
+        retries: arguments.retries,
+        is_ephemeral: arguments.ephemeral,
+        model_chosen: false,
+    };
+    let prompt = input::prompt(&arguments.prompt, timeout)?;
+    contexts.extend(roots.first().into_iter().flat_map(|root| input::mentioned(&prompt, root)));
+    let options = RunOptions {
+        prompt,
+        contexts,
+        roots,
+        model: arguments.model,
+        behavior: arguments.behavior,
+        failover: arguments.failover,
+        session: arguments.session.map(SessionId::new),
+        newest: arguments.newest,
+        grants: arguments.approve.into(),
+        max_cost: arguments.max_cost,
+        max_steps: arguments.max_steps,
+        timeout,
+        format: match arguments.output {
+            _ if arguments.json => OutputFormat::Events,
+            Output::Text => OutputFormat::Text,
+            Output::Events => OutputFormat::Events,
+            Output::Json => OutputFormat::Summary,
+        },
+        quiet: arguments.quiet,
+        schema,
+        to_terminal: std::io::stdout().is_terminal(),
+    };
+    Ok((options, engine_options))
+}
+
+/// Replaces the file as a whole.
+fn write_answer(path: &PathBuf, answer: &str) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let newline = if answer.is_empty() || answer.ends_with('\n') { "" } else { "\n" };
+    let text = format!("{answer}{newline}");
+    let written = if path.exists() && !path.is_file() {
+        // A device or a pipe is written to, not replaced.
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+    } else {
+        let permissions = std::fs::Permissions::from_mode(0o666);
+        let new = tempfile::Builder::new().permissions(permissions).tempfile_in(folder);
+        new.and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.persist(path).map(drop).map_err(|error| error.error)
+        })
+    };
+    written.map_err(|error| Failure::user(format!("{} (-o) cannot be written: {error}.", path.display())))
+}
+
+fn schema(path: &Path) -> Result<Value, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::user(format!("{} cannot be read: {error}.", path.display())))?;
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::user(format!("{} is not JSON: {error}.", path.display())))
+}

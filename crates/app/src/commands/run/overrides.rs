@@ -1,0 +1,108 @@
+//! Turns flags of `dragoman run` into settings of the command line: rules for tools, MCP servers.
+
+use std::path::Path;
+
+use domain::Failure;
+use serde_json::{Map, Value, json};
+
+/// The settings that `--allow`, `--deny` and `--mcp-config` stand for.
+pub(super) fn overrides(
+    allow: &[String],
+    deny: &[String],
+    mcp_config: Option<&str>,
+) -> Result<Map<String, Value>, Failure> {
+    let mut settings = Map::new();
+    let mut approval = Map::new();
+    for (name, flags) in [("allow", allow), ("deny", deny)] {
+        if !flags.is_empty() {
+            approval.insert(name.to_owned(), Value::Object(rules(flags)?));
+        }
+    }
+    if !approval.is_empty() {
+        settings.insert("toolCall".to_owned(), json!({"approval": approval}));
+    }
+    if let Some(config) = mcp_config {
+        settings.insert("mcpServers".to_owned(), Value::Object(servers(config)?));
+    }
+    Ok(settings)
+}
+
+/// `TOOL` or `TOOL=PATTERN`, several of which may name one tool.
+fn rules(flags: &[String]) -> Result<Map<String, Value>, Failure> {
+    let mut rules: Map<String, Value> = Map::new();
+    for flag in flags {
+        let (tool, pattern) = match flag.split_once('=') {
+            Some((tool, pattern)) => (tool.trim(), Some(pattern)),
+            None => (flag.trim(), None),
+        };
+        if tool.is_empty() || pattern.is_some_and(str::is_empty) {
+            return Err(Failure::user(format!("`{flag}` is not a rule."))
+                .hint("Write TOOL or TOOL=PATTERN, for instance 'shell_command=git status.*'."));
+        }
+        let name = if tool.contains("__") { tool.to_owned() } else { format!("eca__{tool}") };
+        let rule = rules.entry(name).or_insert_with(|| json!({}));
+        match pattern {
+            // A rule without patterns matches every call.
+            None => *rule = json!({}),
+            Some(pattern) => {
+                let known = rule["argsMatchers"][main_argument(tool)].as_array().cloned();
+                let mut patterns = known.unwrap_or_default();
+                patterns.push(json!(pattern));
+                *rule = json!({"argsMatchers": {main_argument(tool): patterns}});
+            }
+        }
+    }
+    Ok(rules)
+}
+
+/// The argument that a pattern is about.
+fn main_argument(tool: &str) -> &'static str {
+    match tool.rsplit("__").next().unwrap_or(tool) {
+        "shell_command" => "command",
+        "fetch_url" | "web_fetch" => "url",
+        "grep" | "glob" => "pattern",
+        _ => "path",
+    }
+}
+
+/// `{"mcpServers": {…}}`, or only the servers; a file, or the JSON itself.
+fn servers(config: &str) -> Result<Map<String, Value>, Failure> {
+    let text = if config.trim_start().starts_with('{') {
+        config.to_owned()
+    } else {
+        std::fs::read_to_string(Path::new(config))
+            .map_err(|error| Failure::user(format!("{config} (--mcp-config) cannot be read: {error}.")))?
+    };
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::user(format!("--mcp-config is not JSON: {error}.")))?;
+    let servers = value.get("mcpServers").unwrap_or(&value);
+    servers.as_object().cloned().ok_or_else(|| {
+        Failure::user("--mcp-config has no servers.")
+            .hint("Write {\"mcpServers\": {\"NAME\": {\"command\": …}}}.")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_become_rules() {
+        let flags = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let allow = flags(&["read_file", "shell_command=git status.*", "shell_command=ls.*"]);
+        let made = overrides(&allow, &flags(&["db__drop"]), None).expect("rules");
+        assert_eq!(
+            Value::Object(made),
+            json!({"toolCall": {"approval": {
+                "allow": {
+                    "eca__read_file": {},
+                    "eca__shell_command": {"argsMatchers": {"command": ["git status.*", "ls.*"]}},
+                },
+                "deny": {"db__drop": {}},
+            }}})
+        );
+        for wrong in ["", "=x", "shell_command="] {
+            assert!(overrides(&flags(&[wrong]), &[], None).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `dragoman run` from outside: what reaches stdout, stderr and files, in each format.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use testkit::Answer;
+
+use crate::run::{Fixture, finish, lines};
+
+/// The schema that docs/run.md publishes.
+fn schema() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-events.schema.json");
+    serde_json::from_str(&std::fs::read_to_string(path).expect("the schema")).expect("JSON")
+}
+
+fn assert_valid(schema: &Value, value: &Value) {
+    let validator = jsonschema::validator_for(schema).expect("a schema");
+    let problems: Vec<String> = validator.iter_errors(value).map(|error| error.to_string()).collect();
+    assert!(problems.is_empty(), "{value}: {problems:?}");
+}
+
+/// A run that edits a file: every event matches the schema and carries input, output, diff, tokens, cost and text.
+#[tokio::test]
+async fn events_tell_everything_and_match_the_schema() {
+    let mut bench = Fixture::new().await;
+    bench.config["providers"]["fake"]["models"]["m1"] = json!({"cost": {"input": 1000, "output": 1000}});
+    let input = json!({"path": "new.txt", "content": "one\n"});
+    bench.fake.answer(Answer::new().reasoning("hm").say("Writing. ").call(
+        "c1",
+        "eca__write_file",
+        input.clone(),
+    ));
+    bench.fake.answer(Answer::text("Written."));
+    let ran = bench.run(&["--json", "--approve", "edit", "go"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let (schema, events) = (schema(), lines(&ran.out));
+    events.iter().for_each(|event| assert_valid(&schema, event));
+    let done = events.iter().find(|it| it["type"] == "tool" && it["state"] == "done").expect("a call");
+    assert_eq!(done["input"], input);
+    assert!(done["diff"].as_str().is_some_and(|diff| diff.contains("+one")), "{done}");
+    assert!(done["output"].as_str().is_some_and(|output| !output.is_empty()), "{done}");
+    let usage = events.iter().rfind(|it| it["type"] == "usage").expect("usage");
+    assert!(usage["cost"].as_f64() > Some(0.0), "{usage}");
+    assert!(usage["total"]["input"].as_u64() > usage["last"]["input"].as_u64(), "{usage}");
+    let end = events.last().expect("an end");
+    assert_eq!((&end["type"], &end["text"]), (&json!("end"), &json!("Written.")));
+    // A run that cannot start ends with an event of the same format.
+    let ran = bench.run(&["--json", "--behavior", "nonsense", "go"]).await;
+    let events = lines(&ran.out);
+    assert_eq!(events.len(), 1);
+    assert_valid(&schema, &events[0]);
+}
+
+#[tokio::test]
+async fn one_object_can_be_had() {
+    let bench = Fixture::new().await;
+    bench.fake.answer(Answer::text("Hello."));
+    let ran = bench.run(&["--output", "json", "hi"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let object: Value = serde_json::from_str(&ran.out).expect("one object");
+    assert_eq!((&object["version"], &object["model"]), (&json!(1), &json!("fake/m1")));
+    assert_eq!(
+        (&object["text"], &object["outcome"], &object["exit"]),
+        (&json!("Hello."), &json!("done"), &json!(0))
+    );
+    assert!(object["usage"]["total"]["output"].as_u64() > Some(0), "{object}");
+    assert_valid(&json!({"$ref": "#/$defs/summary", "$defs": schema()["$defs"]}), &object);
+    let ran = bench.run(&["--output", "json", "--model", "nobody/m", "hi"]).await;
+    let object: Value = serde_json::from_str(&ran.out).expect("one object");
+    assert_eq!((ran.code, &object["exit"]), (Some(2), &json!(2)));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_answer_that_cannot_be_written_is_a_failure() {
+    let bench = Fixture::new().await;
+    for flags in [&["go"][..], &["--json", "go"], &["--output", "json", "go"]] {
+        bench.fake.answer(Answer::text("lost"));
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+        let mut command = bench.command(flags);
+        command.stdout(Stdio::from(full));
+        let child = command.spawn().expect("it starts").wait_with_output().await.expect("it ends");
+        let err = String::from_utf8_lossy(&child.stderr);
+        assert_eq!(child.status.code(), Some(1), "{flags:?}: {err}");
+        assert!(err.contains("Writing the answer to stdout failed"), "{flags:?}: {err}");
+    }
+}
+
+#[tokio::test]
+async fn the_answer_goes_to_a_file_too() {
+    let bench = Fixture::new().await;
+    bench.home.write("work/answer.md", "old");
+    bench.fake.answer(Answer::text("The answer."));
+    let ran = bench.run(&["-o", "answer.md", "go"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "The answer.\n"), "{}", ran.err);
+    let written = std::fs::read_to_string(bench.home.workspace().join("answer.md")).expect("a file");
+    assert_eq!(written, "The answer.\n");
+    bench.fake.answer(Answer::text("The answer."));
+    let ran = bench.run(&["-o", "not/there/answer.md", "go"]).await;
+    assert!(ran.code == Some(1) && ran.err.contains("answer.md"), "{}", ran.err);
+}
+
+/// Stderr has sentences for people: no log lines, a failed call is called failed, and `-q` leaves only failures.
+#[tokio::test]
+async fn stderr_is_for_people_and_can_be_quiet() {
+    let bench = Fixture::new().await;
+    let wrong = || Answer::tool_call("c1", "eca__no_such_tool", json!({}));
+    bench.fake.answer(wrong()).answer(Answer::text("ok"));
+    let ran = bench.run(&["go"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("no_such_tool (failed)"), "{}", ran.err);
+    for log in ["WARN", "INFO", "ERROR"] {
+        assert!(!ran.err.contains(log), "{}", ran.err);
+    }
+    bench.fake.answer(wrong()).answer(Answer::text("ok"));
+    let ran = bench.run(&["-q", "go"]).await;
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("ok\n", ""));
+    let ran = finish(bench.command(&["-q", "--model", "nobody/m", "go"])).await;
+    assert!(ran.err.contains("nobody"), "{}", ran.err);
+}
+
+/// The script of the GitHub Action and the GitLab template: the change reaches the model, the answer a file.
+#[tokio::test]
+async fn the_review_script_of_ci_works() {
+    let bench = Fixture::new().await;
+    let folder = bench.home.workspace();
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
+        let output = command.current_dir(&folder).env("HOME", bench.home.path()).output().expect("git");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    git(&["init", "-q", "-b", "main"]);
+    bench.home.write("work/a.txt", "one\n");
+    git(&["add", "a.txt"]);
+    git(&["commit", "-qm", "first"]);
+    git(&["checkout", "-q", "-b", "topic"]);
+    bench.home.write("work/a.txt", "two\n");
+    git(&["commit", "-qam", "second"]);
+    bench.fake.answer(Answer::text("Looks good."));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations/ci/review");
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_dragoman"));
+    let path = format!(
+        "{}:{}",
+        program.parent().expect("a folder").display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let mut command = tokio::process::Command::new("sh");
+    command.arg(script).current_dir(&folder).env_clear();
+    command.env("PATH", path).env("HOME", bench.home.path()).env("DRAGOMAN_BASE", "main");
+    command.env("DRAGOMAN_CONFIG", bench.config.to_string());
+    let ran = finish(command).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(std::fs::read_to_string(folder.join("dragoman-review.md")).expect("a file"), "Looks good.\n");
+    let sent = bench.fake.last_request().last_user_text();
+    assert!(sent.contains("-one") && sent.contains("+two"), "{sent}");
+}

@@ -1,0 +1,225 @@
+//! Commands that the terminal runs itself: `/name`, `!command` and `#note`.
+
+use domain::command::{Context, known_behavior};
+use domain::event::{Level, SessionUsage};
+use domain::item::ItemKind;
+use domain::tool::{ServerStatus, ToolServer};
+
+use super::completion::TERMINAL_COMMANDS;
+use super::keys::KEY_HELP;
+use super::page::{Page, PageLine};
+use super::picker::{Choice, Picker};
+use super::screen::{Effect, Overlay, Screen};
+use super::status::{money, short};
+use crate::text::clean_line;
+
+impl Screen {
+    pub(super) fn is_terminal_command(&self, name: &str, rest: &str) -> bool {
+        let is_listed = TERMINAL_COMMANDS.iter().any(|(listed, _)| *listed == name);
+        let is_hidden = matches!((name, rest), ("resume" | "exit" | "panic", ""));
+        (is_listed && (rest.trim().is_empty() || matches!(name, "model" | "behavior" | "export")))
+            || is_hidden
+    }
+
+    /// Runs `/name rest`.
+    pub(super) fn run_command(&mut self, name: &str, rest: &str) {
+        let switches = matches!(name, "chats" | "resume" | "new" | "clear" | "fork");
+        if switches && self.busy.is_some() {
+            return self.flash("An answer is running. Stop it first (Esc).");
+        }
+        match (name, rest) {
+            ("chats" | "resume", _) => self.push_effect(Effect::ListChats),
+            ("new" | "clear", _) => self.push_effect(Effect::New),
+            ("fork", _) if self.session.is_none() => self.flash("There is nothing to fork yet."),
+            ("fork", _) => self.overlay = Some(Overlay::Picker(Picker::forks(&self.transcript))),
+            ("model", "") => {
+                let models = self.catalog.models.iter().map(|model| model.id.clone());
+                self.overlay = Some(Overlay::Picker(Picker::models(models, self.model())));
+            }
+            ("model", model) => self.choose(Choice::Model(model.to_owned())),
+            ("behavior", "") => {
+                let picker = Picker::behaviors(&self.catalog.behaviors, Some(self.behavior()));
+                self.overlay = Some(Overlay::Picker(picker));
+            }
+            ("behavior", behavior) => match known_behavior(behavior, &self.catalog.behaviors) {
+                Ok(()) => self.choose(Choice::Behavior(behavior.to_owned())),
+                Err(failure) => self.flash(failure.to_string()),
+            },
+            ("editor", _) => self.push_effect(Effect::Edit(String::new())),
+            ("stop", _) if self.busy.is_some() => self.push_effect(Effect::Cancel),
+            ("quit" | "exit", _) => self.push_effect(Effect::Leave),
+            ("copy", _) => self.copy_answer(),
+            ("export", path) => self.export(path),
+            ("diff", _) => self.push_effect(Effect::Diff),
+            // A test checks that the terminal is restored after a panic.
+            #[cfg(debug_assertions)]
+            ("panic", _) => panic!("asked for by /panic"),
+            (name, _) => self.open_page(name),
+        }
+    }
+
+    /// The commands that show a page.
+    fn open_page(&mut self, name: &str) {
+        let page = match name {
+            "help" => help(),
+            "status" => self.status_page(),
+            "usage" | "context" => self.usage_page(),
+            "mcp" => servers_page(&self.servers),
+            _ => return,
+        };
+        self.overlay = Some(Overlay::Page(page));
+    }
+
+    /// `!command`: runs it in the user's shell; the next prompt takes its output along.
+    pub(super) fn run_shell_command(&mut self, command: &str) {
+        if command.is_empty() {
+            return self.flash("Type a command after the exclamation mark.");
+        }
+        self.flash(format!("Running {command} …"));
+        self.push_effect(Effect::Shell(command.to_owned()));
+    }
+
+    /// The output of `!command` appears in the chat and belongs to the next prompt.
+    pub(super) fn add_shell_output(&mut self, command: &str, output: String) {
+        self.end_flash();
+        self.transcript.add_output(format!("$ {command}"), output.clone());
+        let name = format!("output of `{command}`, which the user ran");
+        self.next_contexts.push(Context::Text { name, text: output });
+    }
+
+    /// `#note`: adds a line to the project's AGENTS.md.
+    pub(super) fn add_instruction(&mut self, note: &str) {
+        if note.is_empty() {
+            return self.flash("Type an instruction after the number sign.");
+        }
+        self.push_effect(Effect::AddInstruction(note.to_owned()));
+    }
+
+    fn copy_answer(&mut self) {
+        let answer = self.transcript.items().filter_map(|item| {
+            let ItemKind::AgentMessage { text, .. } = &item.kind else { return None };
+            Some(text.clone()).filter(|text| !text.is_empty())
+        });
+        match answer.last() {
+            Some(answer) => {
+                self.push_effect(Effect::Copy(answer));
+                self.flash("The last answer is in the clipboard, if the terminal allows it (OSC 52).");
+            }
+            None => self.flash("There is no answer to copy yet."),
+        }
+    }
+
+    fn export(&mut self, path: &str) {
+        let text = self.transcript.markdown();
+        if text.is_empty() {
+            return self.flash("There is nothing to export yet.");
+        }
+        let path = if path.is_empty() { "dragoman-chat.md" } else { path };
+        self.push_effect(Effect::Export { path: path.to_owned(), text });
+    }
+
+    fn status_page(&self) -> Page {
+        let pair = |name: &str, value: String| PageLine::Pair(name.to_owned(), value);
+        let mut lines = vec![
+            pair("Version", self.intro.version.clone()),
+            pair("Folder", self.intro.folders.join(", ")),
+            pair("Branch", self.intro.branch.clone().unwrap_or_else(|| "no repository".to_owned())),
+            pair("Model", self.model().unwrap_or("none").to_owned()),
+            pair("Behavior", self.behavior().to_owned()),
+            pair("Chat", self.session.as_ref().map_or("not started".to_owned(), ToString::to_string)),
+            pair("Instructions", list_or_none(&self.intro.instructions)),
+        ];
+        lines.extend(self.servers.iter().map(|server| pair("MCP server", server_line(server))));
+        Page::new("Status", lines)
+    }
+
+    fn usage_page(&self) -> Page {
+        Page::new("Usage of this chat", usage_lines(&self.usage))
+    }
+
+    /// A notice in the chat.
+    pub(super) fn add_info(&mut self, text: impl Into<String>) {
+        self.transcript.add_notice(Level::Info, text);
+    }
+}
+
+pub(super) fn help() -> Page {
+    let mut lines = vec![PageLine::Heading("Keys".to_owned())];
+    let pair = |(name, meaning): (&str, &str)| PageLine::Pair(name.to_owned(), meaning.to_owned());
+    lines.extend(KEY_HELP.into_iter().map(pair));
+    lines.push(PageLine::Heading("Commands of the terminal (/ lists all)".to_owned()));
+    lines.extend(
+        TERMINAL_COMMANDS
+            .iter()
+            .map(|(name, meaning)| PageLine::Pair(format!("/{name}"), (*meaning).to_owned())),
+    );
+    Page::new("Help", lines)
+}
+
+fn servers_page(servers: &[ToolServer]) -> Page {
+    let mut lines: Vec<PageLine> = Vec::new();
+    if servers.is_empty() {
+        lines.push(PageLine::Text(
+            "No MCP server is configured. See `mcpServers` in the configuration.".to_owned(),
+        ));
+    }
+    for server in servers {
+        lines.push(PageLine::Heading(server_line(server)));
+        lines.extend(server.error.iter().map(|error| PageLine::Text(error.clone())));
+        let tools = server.tools.iter();
+        lines.extend(
+            tools.map(|tool| PageLine::Pair(format!("  {}", tool.name), clean_line(&tool.description))),
+        );
+    }
+    Page::new("MCP servers", lines)
+}
+
+pub(super) fn server_line(server: &ToolServer) -> String {
+    let status = match server.status {
+        ServerStatus::Starting => "starting",
+        ServerStatus::Running => "running",
+        ServerStatus::Stopping => "stopping",
+        ServerStatus::Stopped => "stopped",
+        ServerStatus::Failed => "failed",
+        ServerStatus::Disabled => "disabled",
+        ServerStatus::RequiresAuth => "needs a login",
+    };
+    format!("{} ({status}, {} tools)", clean_line(&server.name), server.tools.len())
+}
+
+fn usage_lines(usage: &SessionUsage) -> Vec<PageLine> {
+    let pair = |name: &str, value: String| PageLine::Pair(name.to_owned(), value);
+    let tokens = |tokens: &domain::model::Tokens| {
+        format!(
+            "{} new, {} from the cache, {} to the cache, {} answered",
+            short(tokens.input),
+            short(tokens.cache_read),
+            short(tokens.cache_write),
+            short(tokens.output)
+        )
+    };
+    let limit = usage.context_limit.map_or("unknown".to_owned(), short);
+    let mut lines = vec![
+        pair("Context", format!("{} of {limit} tokens", short(usage.last.all()))),
+        pair("Last request", tokens(&usage.last)),
+        pair("All requests", tokens(&usage.total)),
+        pair("Cost", usage.session_cost.map_or("no price is known".to_owned(), money)),
+    ];
+    for spent in &usage.spent {
+        let calls =
+            if spent.calls == 1 { "1 request".to_owned() } else { format!("{} requests", spent.calls) };
+        let cost = spent.cost.map(|cost| format!(", {}", money(cost))).unwrap_or_default();
+        lines.push(pair(
+            &format!("{} ({})", clean_line(&spent.purpose), clean_line(&spent.model)),
+            format!("{calls}, {} tokens{cost}", short(spent.tokens.all())),
+        ));
+    }
+    lines.extend(usage.breaks.iter().map(|it| {
+        pair("Cache break", format!("{}: {} tokens read again", clean_line(&it.reason), short(it.tokens)))
+    }));
+    lines
+}
+
+pub(super) fn list_or_none(list: &[String]) -> String {
+    if list.is_empty() { "none".to_owned() } else { list.join(", ") }
+}

@@ -1,0 +1,198 @@
+//! Performs the effects that the screen requests: commands to the engine, services of the process.
+
+use domain::command::{ContextQuery, UserPrompt};
+use domain::store::ListFilter;
+use domain::{Command, Failure};
+use ratatui::crossterm::event::EventStream;
+
+use super::ChatLoop;
+use super::screen::{Effect, Update};
+
+/// The length of the list of chats.
+const MAX_LISTED_CHATS: usize = 200;
+
+/// Where the output of a shell command appears.
+enum Shown {
+    InChat,
+    AsDiff,
+}
+
+impl ChatLoop {
+    pub(super) async fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Prompt(prompt) => self.prompt(*prompt),
+            Effect::Steer(text) => self.steer(text),
+            Effect::WithdrawSteering => {
+                self.call_session(|session, reply| Command::Steer { session, text: None, reply });
+            }
+            Effect::Cancel => self.send_to_session(|session| Command::Cancel { session }),
+            Effect::Answer { ask, answer } => {
+                self.send_to_session(|session| Command::Answer { session, ask, answer });
+            }
+            Effect::Configure(change) => {
+                self.call_session(|session, reply| Command::Configure {
+                    session: Some(session),
+                    change,
+                    reply,
+                });
+            }
+            Effect::Load(session) => {
+                self.call(
+                    |reply| Command::Load { session, servers: Vec::new(), reply },
+                    Self::show_or_report,
+                );
+            }
+            Effect::Fork(until) => {
+                let Some(session) = self.screen.session.clone() else { return };
+                self.call(|reply| Command::Fork { session, until, reply }, Self::show_or_report);
+            }
+            Effect::New => {
+                self.close_current_session();
+                self.screen.start_new_session();
+            }
+            Effect::ListChats => self.list(),
+            Effect::Commands { query } => self.look_up_commands(query),
+            Effect::Contexts { query } => self.look_up_contexts(query),
+            Effect::Catalog => self.call(
+                |reply| Command::Catalog { reply },
+                |chat_loop, catalog| match catalog {
+                    Ok(catalog) => chat_loop.screen.apply_update(Update::Catalog(catalog)),
+                    Err(failure) => chat_loop.screen.apply_update(Update::Failed(failure)),
+                },
+            ),
+            Effect::Servers => self.call(
+                |reply| Command::Servers { reply },
+                |chat_loop, servers| {
+                    chat_loop.screen.apply_update(Update::Servers(servers.unwrap_or_default()));
+                },
+            ),
+            Effect::Shell(command) => self.shell(command, Shown::InChat),
+            Effect::Diff => self.shell("git --no-pager diff HEAD".to_owned(), Shown::AsDiff),
+            Effect::AddInstruction(text) => {
+                let added = (self.services.add_instruction)(text);
+                self.report(added.map(|path| format!("Added to {path}.")));
+            }
+            Effect::Export { path, text } => {
+                let written = (self.services.export)(path, text);
+                self.report(written.map(|path| format!("Written to {path}.")));
+            }
+            Effect::Copy(text) => self.tty.copy(&text),
+            Effect::Edit(text) => self.edit(text).await,
+            Effect::Suspend => self.suspend(),
+            Effect::Leave => self.is_over = true,
+        }
+    }
+
+    fn prompt(&mut self, prompt: UserPrompt) {
+        let text = prompt.text.clone();
+        let not_sent = |text: String| {
+            move |chat_loop: &mut ChatLoop, failure: Failure| {
+                chat_loop.screen.apply_update(Update::NotSent(text, failure))
+            }
+        };
+        if let Some(session) = self.screen.session.clone() {
+            return self.call(
+                |reply| Command::Prompt { session, prompt, reply },
+                move |chat_loop, accepted| match accepted {
+                    Ok(_) => chat_loop.screen.apply_update(Update::Sent),
+                    Err(failure) => not_sent(text)(chat_loop, failure),
+                },
+            );
+        }
+        let settings = self.screen.settings.clone();
+        self.call(
+            |reply| Command::Open { id: None, workspace: None, settings, servers: Vec::new(), reply },
+            move |chat_loop, opened| match opened {
+                Ok(info) => {
+                    chat_loop.show(info);
+                    chat_loop.prompt(prompt);
+                }
+                Err(failure) => not_sent(text)(chat_loop, failure),
+            },
+        );
+    }
+
+    fn steer(&mut self, text: String) {
+        let Some(session) = self.screen.session.clone() else { return };
+        let sent = text.clone();
+        self.call(
+            |reply| Command::Steer { session, text: Some(sent), reply },
+            move |chat_loop, steered| {
+                if steered.is_err() {
+                    chat_loop.screen.apply_update(Update::NotSteered(text));
+                }
+            },
+        );
+    }
+
+    fn list(&mut self) {
+        let workspace = Some(self.screen.roots.clone());
+        let filter = ListFilter { workspace, limit: Some(MAX_LISTED_CHATS), ..ListFilter::default() };
+        self.call(
+            |reply| Command::List { filter, reply },
+            |chat_loop, chats| match chats {
+                Ok(chats) => chat_loop.screen.apply_update(Update::Chats(chats)),
+                Err(failure) => chat_loop.screen.apply_update(Update::Failed(failure)),
+            },
+        );
+    }
+
+    fn look_up_commands(&mut self, query: String) {
+        let (session, asked) = (self.screen.session.clone(), query.clone());
+        self.call(
+            |reply| Command::SlashCommands { session, query: asked, reply },
+            |chat_loop, found| {
+                chat_loop.screen.apply_update(Update::Commands { query, found: found.unwrap_or_default() })
+            },
+        );
+    }
+
+    fn look_up_contexts(&mut self, query: String) {
+        let (session, asked) = (self.screen.session.clone(), query.clone());
+        self.call(
+            |reply| Command::Contexts { session, query: asked, kind: ContextQuery::All, reply },
+            |chat_loop, found| {
+                chat_loop.screen.apply_update(Update::Contexts { query, found: found.unwrap_or_default() })
+            },
+        );
+    }
+
+    async fn edit(&mut self, text: String) {
+        self.keys = None;
+        self.tty.leave();
+        let edited = (self.services.edit)(text).await;
+        self.reclaim_terminal();
+        self.screen.apply_update(Update::Edited(edited));
+    }
+
+    fn suspend(&mut self) {
+        self.keys = None;
+        self.tty.leave();
+        (self.services.suspend)();
+        self.reclaim_terminal();
+    }
+
+    fn reclaim_terminal(&mut self) {
+        self.is_over |= self.tty.enter().is_err();
+        self.keys = Some(EventStream::new());
+    }
+
+    fn shell(&mut self, command: String, shown: Shown) {
+        let output = (self.services.shell)(command.clone());
+        self.pending.later(output, move |chat_loop, output| {
+            let update = match (output, shown) {
+                (Ok(output), Shown::InChat) => Update::ShellOutput { command, output },
+                (Ok(output), Shown::AsDiff) => Update::Diff(output),
+                (Err(failure), _) => Update::Failed(failure),
+            };
+            chat_loop.screen.apply_update(update);
+        });
+    }
+
+    fn report(&mut self, done: Result<String, Failure>) {
+        self.screen.apply_update(match done {
+            Ok(text) => Update::Info(text),
+            Err(failure) => Update::Failed(failure),
+        });
+    }
+}

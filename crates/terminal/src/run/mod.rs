@@ -1,0 +1,406 @@
+//! Runs one turn for scripts and CI: streams the answer to one writer and progress to another, returns an exit code.
+//!
+//! Invariants: it always ends; it never asks; only the answer (or JSON) reaches the first writer; an answer that could
+//! not be written is a failure.
+
+mod answer_schema;
+mod events;
+mod printer;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::command::{AcceptedStatus, Context, SessionSettings, TurnLimits, UserPrompt, WorkspaceSpec};
+use domain::event::{EventBody, Fact};
+use domain::host::Grants;
+use domain::link::{Commands, Engine};
+use domain::store::ListFilter;
+use domain::tool::ServerStatus;
+use domain::{Abilities, Command, Event, Failure, FailureKind, Follower, Link, Outcome, SessionId};
+use serde_json::Value;
+use tokio::time::Instant;
+
+pub use events::EVENT_VERSION;
+use events::{RunEvent, Summary, UsageMembers};
+use printer::{OutputState, Printer};
+
+pub struct RunOptions {
+    pub prompt: String,
+    /// Files and images that belong to the prompt.
+    pub contexts: Vec<Context>,
+    /// The folders to work in, the current one first.
+    pub roots: Vec<PathBuf>,
+    pub model: Option<String>,
+    pub behavior: Option<String>,
+    pub session: Option<SessionId>,
+    /// Continue the newest chat of the workspace.
+    pub newest: bool,
+    pub grants: Grants,
+    pub max_cost: Option<f64>,
+    /// The models to continue with after a failure, in order.
+    pub failover: Vec<String>,
+    pub max_steps: Option<u32>,
+    pub timeout: Option<Duration>,
+    pub format: OutputFormat,
+    /// Print only failures to stderr.
+    pub quiet: bool,
+    /// The answer must be JSON that matches this schema.
+    pub schema: Option<Value>,
+    /// Stdout is a terminal: control characters of the answer are removed.
+    pub to_terminal: bool,
+}
+
+/// What stdout receives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OutputFormat {
+    /// The text of the answer as it comes.
+    #[default]
+    Text,
+    /// One JSON event per line.
+    Events,
+    /// One JSON object at the end.
+    Summary,
+}
+
+/// The result of a run as an exit code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    NeedsApproval = 3,
+    Spent = 4,
+}
+
+/// The end of a run.
+pub struct Finished {
+    pub exit: Exit,
+    /// The final text of the answer.
+    pub answer: String,
+}
+
+/// How long a stopped turn may take to end.
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
+/// The deadline without `--timeout`.
+const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How long the first request waits for MCP servers that are starting.
+const SERVERS_TIMEOUT: Duration = Duration::from_secs(10);
+const SERVERS_POLL: Duration = Duration::from_millis(20);
+
+pub async fn run(engine: Engine, options: RunOptions, out: &mut dyn Write, err: &mut dyn Write) -> Finished {
+    let RunOptions { format, to_terminal, quiet, .. } = options;
+    let hold_answer = options.schema.is_some() && format == OutputFormat::Text;
+    let mut printer = Printer { format, to_terminal, hold_answer, quiet, out, err, write_error: None };
+    let abilities = Abilities { client: "terminal".into(), grants: options.grants, ..Abilities::default() };
+    let deadline = Instant::now() + options.timeout.unwrap_or(NO_TIMEOUT);
+    let started = async {
+        options.schema.as_ref().map_or(Ok(()), answer_schema::check_schema)?;
+        let link = engine.attach(abilities).await?;
+        open_and_prompt(link, options, deadline).await
+    };
+    let (exit, failure) = match tokio::time::timeout_at(deadline, started).await {
+        Ok(Ok(mut run)) => return run.follow(&mut printer).await,
+        Ok(Err(failure)) if failure.kind == FailureKind::User => (Exit::Usage, failure),
+        Ok(Err(failure)) => (Exit::Failed, failure),
+        Err(_) => (Exit::Spent, Failure::user("The time is up.")),
+    };
+    let message = failure.to_string();
+    match format {
+        OutputFormat::Events => printer.event(&RunEvent::failed(exit as u8, &message)),
+        OutputFormat::Summary => {
+            printer.json(&Summary::failed(exit as u8, &message, &UsageMembers::default()));
+        }
+        OutputFormat::Text => {}
+    }
+    printer.message(&message);
+    Finished { exit, answer: String::new() }
+}
+
+/// Opens or loads the chat and sends the prompt.
+async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> Result<Run, Failure> {
+    let commands = link.commands.clone();
+    let workspace = WorkspaceSpec { roots: options.roots.clone(), options: None };
+    let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
+    let mut notices: Vec<String> = catalog.notices.iter().map(|notice| notice.text.clone()).collect();
+    notices.extend(wait_for_servers(&commands).await?);
+    check_command(&commands, &options.prompt).await?;
+    let change = SessionSettings {
+        model: options.model.clone(),
+        behavior: options.behavior.clone(),
+        ..SessionSettings::default()
+    };
+    let existing = find_session(&commands, &options).await?;
+    let is_new = existing.is_none();
+    let info = match existing {
+        Some(session) => commands.call(|reply| Command::Load { session, servers: Vec::new(), reply }).await?,
+        None => {
+            let settings = change.clone();
+            let (id, workspace, servers) = (None, None, Vec::new());
+            commands.call(|reply| Command::Open { id, workspace, settings, servers, reply }).await?
+        }
+    };
+    let mut follower = Follower::new(commands.clone(), link.events);
+    follower.follow(info.id.clone(), info.newest);
+    let limits = TurnLimits {
+        max_steps: options.max_steps,
+        max_cost: options.max_cost,
+        failover: options.failover.clone(),
+        output_schema: options.schema.clone(),
+    };
+    let (text, contexts) = (options.prompt.clone(), options.contexts.clone());
+    let prompt = UserPrompt { text, contexts, change, limits, ..UserPrompt::default() };
+    let session = info.id.clone();
+    let accepted = commands.call(|reply| Command::Prompt { session, prompt, reply }).await;
+    if is_new && accepted.is_err() {
+        delete_session(&commands, info.id.clone()).await;
+    }
+    let accepted = accepted?;
+    Ok(Run {
+        link: commands,
+        follower,
+        schema: options.schema,
+        session: info.id,
+        model: accepted.model,
+        notices,
+        deadline,
+        is_new,
+        is_answered: accepted.status == AcceptedStatus::Prompting,
+        output: OutputState::default(),
+    })
+}
+
+/// Waits until no MCP server is starting, so that the first request has their tools. Returns a sentence about each
+/// server that is late.
+async fn wait_for_servers(commands: &Commands) -> Result<Vec<String>, Failure> {
+    let deadline = Instant::now() + SERVERS_TIMEOUT;
+    loop {
+        let servers = commands.call(|reply| Command::Servers { reply }).await?;
+        let late: Vec<String> = servers
+            .into_iter()
+            .filter(|server| matches!(server.status, ServerStatus::Starting | ServerStatus::Stopped))
+            .filter(|server| server.tools.is_empty())
+            .map(|server| server.name)
+            .collect();
+        if late.is_empty() || Instant::now() >= deadline {
+            let sentence = |name: String| {
+                let seconds = SERVERS_TIMEOUT.as_secs();
+                format!("The MCP server {name} did not start within {seconds} s; its tools are missing.")
+            };
+            return Ok(late.into_iter().map(sentence).collect());
+        }
+        tokio::time::sleep(SERVERS_POLL).await;
+    }
+}
+
+/// Rejects `/name` without such a command. A path such as `/etc/hosts` is text.
+async fn check_command(commands: &Commands, prompt: &str) -> Result<(), Failure> {
+    let Some(name) = prompt.strip_prefix('/').and_then(|rest| rest.split_whitespace().next()) else {
+        return Ok(());
+    };
+    let is_name = |c: char| c.is_alphanumeric() || "-_:.".contains(c);
+    if !name.chars().all(is_name) {
+        return Ok(());
+    }
+    let (session, query) = (None, String::new());
+    let known = commands.call(|reply| Command::SlashCommands { session, query, reply }).await?;
+    if known.iter().any(|command| command.name == name) {
+        return Ok(());
+    }
+    let mut names: Vec<String> = known.iter().map(|command| format!("/{}", command.name)).collect();
+    names.sort();
+    Err(Failure::user(format!("There is no command /{name}."))
+        .hint(format!("Use one of these, or begin the prompt with a space: {}.", names.join(", "))))
+}
+
+/// The chat to continue.
+async fn find_session(commands: &Commands, options: &RunOptions) -> Result<Option<SessionId>, Failure> {
+    if options.session.is_some() || !options.newest {
+        return Ok(options.session.clone());
+    }
+    let workspace = Some(options.roots.clone());
+    let filter = ListFilter { workspace, limit: Some(1), ..ListFilter::default() };
+    let newest = commands.call(|reply| Command::List { filter, reply }).await?;
+    Ok(newest.into_iter().next().map(|chat| chat.id))
+}
+
+/// Deletes a chat without any request to a model: nobody continues it.
+async fn delete_session(commands: &Commands, session: SessionId) {
+    let deleted = commands.call(|reply| Command::Delete { session, reply });
+    let _ = tokio::time::timeout(STOP_TIMEOUT, deleted).await;
+}
+
+struct Run {
+    link: Commands,
+    follower: Follower,
+    schema: Option<Value>,
+    session: SessionId,
+    model: String,
+    notices: Vec<String>,
+    deadline: Instant,
+    is_new: bool,
+    /// A model answers the prompt. A new chat without an answer is deleted.
+    is_answered: bool,
+    output: OutputState,
+}
+
+/// The end of a run: exit code, outcome, message and result.
+struct RunResult {
+    exit: Exit,
+    name: &'static str,
+    message: Option<String>,
+    /// The answer as JSON, if a schema requires it.
+    result: Option<Value>,
+}
+
+impl Run {
+    async fn follow(&mut self, printer: &mut Printer<'_>) -> Finished {
+        if printer.is_json() {
+            printer.event(&RunEvent::Start {
+                version: EVENT_VERSION,
+                session: self.session.as_str(),
+                model: &self.model,
+            });
+        }
+        for notice in &self.notices {
+            printer.notice(notice);
+        }
+        let outcome = self.follow_turn(printer).await;
+        let mut result = self.conclude(outcome);
+        self.print_end(&result, printer);
+        if let Some(error) = printer.write_error.take() {
+            result.exit = Exit::Failed;
+            printer.message(&format!("Writing the answer to stdout failed: {error}."));
+        }
+        if self.is_new && !self.is_answered {
+            delete_session(&self.link, self.session.clone()).await;
+        }
+        Finished { exit: result.exit, answer: std::mem::take(&mut self.output.answer) }
+    }
+
+    fn print_end(&self, result: &RunResult, printer: &mut Printer<'_>) {
+        let (exit, outcome, message) = (result.exit as u8, result.name, result.message.as_deref());
+        let (text, json) = (self.output.answer.as_str(), result.result.as_ref());
+        match printer.format {
+            OutputFormat::Text if printer.hold_answer => {
+                if let Some(json) = json {
+                    printer.write(format!("{json}\n").as_bytes());
+                }
+            }
+            OutputFormat::Text if !text.is_empty() && !text.ends_with('\n') => printer.write(b"\n"),
+            OutputFormat::Text => {}
+            OutputFormat::Events => {
+                printer.event(&RunEvent::End { outcome, exit, message, text, result: json });
+            }
+            OutputFormat::Summary => printer.json(&Summary {
+                version: EVENT_VERSION,
+                session: self.session.as_str(),
+                model: &self.model,
+                outcome,
+                exit,
+                message,
+                text,
+                result: json,
+                usage: &self.output.usage,
+            }),
+        }
+        if let Some(message) = message {
+            printer.message(message);
+        }
+    }
+
+    /// Returns `None` if the time is up or the engine has ended.
+    async fn follow_turn(&mut self, printer: &mut Printer<'_>) -> Option<Outcome> {
+        let deadline = self.deadline;
+        loop {
+            let event = tokio::select! {
+                event = self.follower.next() => event?,
+                () = tokio::time::sleep_until(deadline) => {
+                    self.stop().await;
+                    return None;
+                }
+            };
+            if let Some(outcome) = turn_outcome(&event) {
+                return Some(outcome);
+            }
+            self.output.print_event(&event, printer);
+            if printer.write_error.is_some() {
+                // Nobody can read the rest, so it is not paid for.
+                self.stop().await;
+                return Some(Outcome::Stopped);
+            }
+        }
+    }
+
+    /// Stops the turn and waits for its end.
+    async fn stop(&mut self) {
+        let _ = self.link.send(Command::Cancel { session: self.session.clone() }).await;
+        let turn_end = async {
+            while let Some(event) = self.follower.next().await {
+                if turn_outcome(&event).is_some() {
+                    break;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(STOP_TIMEOUT, turn_end).await;
+    }
+
+    fn conclude(&mut self, outcome: Option<Outcome>) -> RunResult {
+        let failed = |exit, name, message: &str| RunResult {
+            exit,
+            name,
+            message: Some(message.to_owned()),
+            result: None,
+        };
+        match outcome {
+            None => failed(Exit::Spent, "timeout", "The time is up."),
+            Some(Outcome::Done) => self.conclude_done(),
+            Some(Outcome::MaxSteps) => failed(Exit::Spent, "maxSteps", "The step limit was reached."),
+            Some(Outcome::MaxTokens) => {
+                failed(Exit::Failed, "maxTokens", "The model reached its output limit.")
+            }
+            Some(Outcome::Refused { reason }) => failed(Exit::Failed, "refused", &reason),
+            Some(Outcome::Stopped | Outcome::Interrupted) => failed(Exit::Failed, "stopped", "Stopped."),
+            Some(Outcome::Failed { failure }) if failure.kind == FailureKind::Quota => {
+                failed(Exit::Spent, "spent", &failure.to_string())
+            }
+            Some(Outcome::Failed { failure }) if failure.kind == FailureKind::User && !self.is_answered => {
+                failed(Exit::Usage, "failed", &failure.to_string())
+            }
+            Some(Outcome::Failed { failure }) => failed(Exit::Failed, "failed", &failure.to_string()),
+        }
+    }
+
+    fn conclude_done(&mut self) -> RunResult {
+        let mut done = RunResult { exit: Exit::Done, name: "done", message: None, result: None };
+        if let Some(schema) = self.schema.take() {
+            match answer_schema::parse_answer(&schema, &self.output.answer) {
+                Ok(result) => done.result = Some(result),
+                Err(problem) => {
+                    return RunResult {
+                        exit: Exit::Failed,
+                        name: "schema",
+                        message: Some(problem),
+                        result: None,
+                    };
+                }
+            }
+        } else if self.output.approval_missing {
+            done.exit = Exit::NeedsApproval;
+            done.name = "needsApproval";
+            done.message =
+                Some("A tool call needed approval, and nobody could approve it. See --approve.".to_owned());
+        }
+        done
+    }
+}
+
+fn turn_outcome(event: &Event) -> Option<Outcome> {
+    if let EventBody::Lost { failure } = &event.body {
+        return Some(Outcome::Failed { failure: failure.clone() });
+    }
+    let EventBody::Fact(recorded) = &event.body else { return None };
+    let Fact::TurnEnded { outcome, .. } = &recorded.fact else { return None };
+    Some(outcome.clone())
+}
