@@ -118,8 +118,10 @@ pub enum Outcome {
     Stopped,
     /// The model reached its output limit.
     MaxTokens,
-    /// The step limit or the loop detector ended it.
+    /// The step limit ended it.
     MaxSteps,
+    /// The loop detector ended it: the same call gave the same result again and again.
+    Repeating,
     /// The provider or the model refused to answer.
     Refused {
         reason: String,

@@ -433,6 +433,7 @@ fn outcome_text(outcome: &Outcome) -> Option<String> {
         | Outcome::Stopped
         | Outcome::MaxTokens
         | Outcome::MaxSteps
+        | Outcome::Repeating
         | Outcome::Failed { .. } => None,
     }
 }
@@ -442,7 +443,7 @@ fn stop_reason(outcome: &Outcome) -> Result<acp::StopReason, domain::Failure> {
         Outcome::Done => Ok(acp::StopReason::EndTurn),
         Outcome::Stopped | Outcome::Interrupted => Ok(acp::StopReason::Cancelled),
         Outcome::MaxTokens => Ok(acp::StopReason::MaxTokens),
-        Outcome::MaxSteps => Ok(acp::StopReason::MaxTurnRequests),
+        Outcome::MaxSteps | Outcome::Repeating => Ok(acp::StopReason::MaxTurnRequests),
         Outcome::Refused { .. } => Ok(acp::StopReason::Refusal),
         Outcome::Failed { failure } => Err(failure.clone()),
     }

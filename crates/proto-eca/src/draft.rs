@@ -227,6 +227,7 @@ fn outcome_text(outcome: &Outcome) -> Cow<'static, str> {
         Outcome::Stopped | Outcome::Interrupted => "Stopped.".into(),
         Outcome::MaxTokens => "The model reached its output limit.".into(),
         Outcome::MaxSteps => "Stopped: too many steps.".into(),
+        Outcome::Repeating => "Stopped: the same call over and over.".into(),
         Outcome::Refused { reason } => format!("The model refused: {reason}").into(),
         Outcome::Failed { failure } => failure.to_string().into(),
     }

@@ -110,6 +110,7 @@ impl Projection {
                 | Outcome::Stopped
                 | Outcome::MaxTokens
                 | Outcome::MaxSteps
+                | Outcome::Repeating
                 | Outcome::Interrupted => Ok(()),
             },
         ));
@@ -121,7 +122,8 @@ fn outcome_text(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Stopped => Some("Stopped."),
         Outcome::MaxTokens => Some("The model reached its output limit. Ask it to continue."),
-        Outcome::MaxSteps => Some("Stopped: too many steps or the same call over and over."),
+        Outcome::MaxSteps => Some("Stopped: too many steps."),
+        Outcome::Repeating => Some("Stopped: the same call over and over."),
         Outcome::Interrupted => Some("This answer was interrupted."),
         Outcome::Done | Outcome::Refused { .. } | Outcome::Failed { .. } => None,
     }

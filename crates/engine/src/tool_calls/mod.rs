@@ -98,7 +98,7 @@ pub async fn run(
         return CallsEnd::Stop(Outcome::Stopped);
     }
     if repetition == Repetition::Stop {
-        return CallsEnd::Stop(Outcome::MaxSteps);
+        return CallsEnd::Stop(Outcome::Repeating);
     }
     CallsEnd::Continue { summary }
 }

@@ -134,7 +134,7 @@ async fn steps_are_counted_and_repetition_ends_a_turn() {
     for _ in 0..9 {
         bench.models.answer(ScriptedAnswer::call("eca__read", json!({})));
     }
-    assert_eq!(client.run("loop").await, Outcome::MaxSteps);
+    assert_eq!(client.run("loop").await, Outcome::Repeating);
     assert_eq!(bench.models.prompts().len(), 3 + 4, "the same call four times");
     assert!(bench.last_sent().iter().any(|text| text.contains("same result three times")));
     bench.check_state(&client.session).await;

@@ -120,6 +120,7 @@ impl From<OutcomeV1<'_>> for Outcome {
             OutcomeV1::Stopped => Self::Stopped,
             OutcomeV1::MaxTokens => Self::MaxTokens,
             OutcomeV1::MaxSteps => Self::MaxSteps,
+            OutcomeV1::Repeating => Self::Repeating,
             OutcomeV1::Refused { reason } => Self::Refused { reason: reason.into_owned() },
             OutcomeV1::Failed { failure } => Self::Failed { failure: failure.into() },
             OutcomeV1::Interrupted => Self::Interrupted,

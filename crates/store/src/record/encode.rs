@@ -110,6 +110,7 @@ impl<'a> From<&'a Outcome> for OutcomeV1<'a> {
             Outcome::Stopped => Self::Stopped,
             Outcome::MaxTokens => Self::MaxTokens,
             Outcome::MaxSteps => Self::MaxSteps,
+            Outcome::Repeating => Self::Repeating,
             Outcome::Refused { reason } => Self::Refused { reason: reason.into() },
             Outcome::Failed { failure } => Self::Failed { failure: failure.into() },
             Outcome::Interrupted => Self::Interrupted,

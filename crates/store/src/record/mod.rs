@@ -110,6 +110,7 @@ pub(crate) enum OutcomeV1<'a> {
     Stopped,
     MaxTokens,
     MaxSteps,
+    Repeating,
     Refused {
         #[serde(borrow)]
         reason: Cow<'a, str>,

@@ -232,7 +232,6 @@ impl Screen {
             EventBody::Progress { text } => self.progress.clone_from(text),
             EventBody::Catalog(CatalogKind::Models) => self.push_effect(Effect::Catalog),
             EventBody::Catalog(CatalogKind::ToolServers) => self.request_servers(),
-            EventBody::Catalog(_) => {}
             EventBody::Lost { failure } => {
                 self.transcript.add_notice(Level::Error, failure.to_string());
                 self.end_turn();
@@ -476,6 +475,10 @@ fn outcome_notice(outcome: &Outcome) -> Option<(Level, String)> {
         Outcome::MaxSteps => {
             Some((Level::Warning, "The step limit was reached. Say “go on” to continue.".to_owned()))
         }
+        Outcome::Repeating => Some((
+            Level::Warning,
+            "The model repeated the same call, so the turn was stopped. Say what to do instead.".to_owned(),
+        )),
         Outcome::Refused { reason } => Some((Level::Error, format!("The model refused: {reason}"))),
         Outcome::Failed { failure } => Some((Level::Error, failure.to_string())),
         Outcome::Interrupted => Some((

@@ -357,6 +357,9 @@ impl Run {
             None => failed(Exit::Spent, "timeout", "The time is up."),
             Some(Outcome::Done) => self.conclude_done(),
             Some(Outcome::MaxSteps) => failed(Exit::Spent, "maxSteps", "The step limit was reached."),
+            Some(Outcome::Repeating) => {
+                failed(Exit::Spent, "repeating", "The model repeated the same call, so the turn was stopped.")
+            }
             Some(Outcome::MaxTokens) => {
                 failed(Exit::Failed, "maxTokens", "The model reached its output limit.")
             }
