@@ -51,7 +51,7 @@ impl AllModels {
 
     /// Lists the models of local and configured servers; returns whether the list changed.
     pub(crate) async fn discover(&self) -> bool {
-        self.configured.registry.discover().await
+        self.configured.registry.wait_for_discovery().await
     }
 
     /// Finds the model servers of this machine. They answer at once or not at all.

@@ -90,6 +90,8 @@ pub struct Prompt {
     pub variant: Option<String>,
     /// The answer must be JSON of this schema, where the API can enforce it.
     pub output_schema: Option<Value>,
+    /// Another model follows if this call fails, so it gives up early instead of waiting long.
+    pub has_alternative: bool,
 }
 
 /// One entry of a prompt. Consecutive `Reasoning`, `Agent` and `Call` are one answer; each `Call` is followed, after

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use domain::model::{ModelEvent, ModelStream, Prompt, StopReason};
 use domain::{Failure, FailureKind};
-use futures_util::FutureExt;
-use reqwest::Response;
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::header::ACCEPT_ENCODING;
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -19,22 +17,18 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::connection::{Connection, SHORTEST_SECRET};
 use crate::downgrade;
 use crate::fault::{Fault, FaultKind};
-use crate::format::{Decode, Events};
-use crate::framing::Framing;
+use crate::format::Events;
 use crate::provider::Credential;
+use crate::response::{ReadProgress, ResponseReader, read_error_response, silence_fault};
 use crate::retry;
 use crate::scrub::scrub;
 
-/// After the answer is whole, how long its usage is waited for.
-const SETTLED_TIMEOUT: Duration = Duration::from_secs(10);
-/// A server may keep a stream alive without saying anything; not for ever.
-const KEEP_ALIVE_FACTOR: u32 = 10;
-const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
-const ERROR_BODY_LIMIT: usize = 64 * 1024;
-/// Content types of JSON lines, which some servers send where server-sent events are asked for.
-const LINE_TYPES: [&str; 4] =
-    ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json"];
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+/// Attempts where nothing listens on this machine, or where another model follows.
+const FEW_ATTEMPTS: u32 = 2;
+/// The wait for a server of this machine that may just be starting.
+const REFUSED_WAIT: Duration = Duration::from_millis(300);
+/// How long a call tries before the next model of a failover list is used.
+const ALTERNATIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Starts a call when the stream is first polled.
 pub(crate) fn stream(connection: Arc<Connection>, prompt: Prompt) -> ModelStream {
@@ -43,6 +37,7 @@ pub(crate) fn stream(connection: Arc<Connection>, prompt: Prompt) -> ModelStream
         prompt,
         body: None,
         attempt: 1,
+        begun: None,
         downgrades: 0,
         credential: None,
         headers: Vec::new(),
@@ -63,6 +58,8 @@ struct Call {
     prompt: Prompt,
     body: Option<Value>,
     attempt: u32,
+    /// When the first attempt began.
+    begun: Option<Instant>,
     downgrades: u32,
     credential: Option<Credential>,
     /// The configured ones, as they were sent.
@@ -82,7 +79,7 @@ enum CallState {
     /// Waits for a permit of the rate limiter.
     Queued,
     Waiting(Instant),
-    Reading(Box<Reading>),
+    Reading(Box<ResponseReader>),
     Done,
 }
 
@@ -208,7 +205,8 @@ impl Call {
         }
     }
 
-    async fn open(&mut self) -> Result<Reading, AttemptError> {
+    async fn open(&mut self) -> Result<ResponseReader, AttemptError> {
+        self.begun.get_or_insert_with(Instant::now);
         let connection = self.connection.clone();
         let endpoint = &connection.endpoint;
         let credential = endpoint.credential().await?;
@@ -222,13 +220,13 @@ impl Call {
         let sent = timeout(silence, request.header(ACCEPT_ENCODING, "identity").send());
         let response = match sent.await {
             Err(_) => return Err(silence_fault(silence).into()),
-            Ok(Err(error)) => return Err(network_fault(error).into()),
+            Ok(Err(error)) => return Err(connection.network_fault(error).into()),
             Ok(Ok(response)) => response,
         };
         if !response.status().is_success() {
             return Err(read_error_response(response).await.into());
         }
-        Ok(Reading::new(response, &connection, &self.prompt)?)
+        Ok(ResponseReader::new(response, &connection, &self.prompt)?)
     }
 
     /// Decides what follows an error: another attempt at once, a wait to announce, or the end.
@@ -260,8 +258,15 @@ impl Call {
         if let (FaultKind::RateLimit, Some(asked)) = (fault.kind, fault.retry_after) {
             connection.endpoint.rate_limiter.record_limit(provider, asked).await;
         }
-        let wait = retry::wait(retry_policy, self.attempt + 1, fault.retry_after, retry::random());
-        if !fault.can_retry() || self.attempt >= retry_policy.attempts || wait > retry_policy.longest_wait {
+        let is_refused = fault.kind == FaultKind::Refused;
+        let attempts = self.attempts(is_refused);
+        let wait = match is_refused {
+            true => REFUSED_WAIT.min(retry_policy.first_wait),
+            false => retry::wait(retry_policy, self.attempt + 1, fault.retry_after, retry::random()),
+        };
+        let is_late = self.prompt.has_alternative && self.elapsed() + wait > ALTERNATIVE_TIMEOUT;
+        let is_last = self.attempt >= attempts || wait > retry_policy.longest_wait;
+        if !fault.can_retry() || is_last || is_late {
             return Some(Err(self.failure(fault)));
         }
         self.attempt += 1;
@@ -274,8 +279,18 @@ impl Call {
             "waiting to try again"
         );
         self.state = CallState::Waiting(Instant::now() + wait);
-        let text = retry::notice(&why, wait, self.attempt, retry_policy.attempts);
+        let text = retry::notice(&why, wait, self.attempt, attempts);
         Some(Ok(ModelEvent::Waiting { text }))
+    }
+
+    /// The number of attempts: few where nothing listens or where another model follows.
+    fn attempts(&self, is_refused: bool) -> u32 {
+        let attempts = self.connection.endpoint.retry_policy.attempts;
+        if is_refused || self.prompt.has_alternative { attempts.min(FEW_ATTEMPTS) } else { attempts }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.begun.map(|begun| begun.elapsed()).unwrap_or_default()
     }
 
     /// Removes the member that this server does not accept, if its error names one.
@@ -328,6 +343,7 @@ fn describe_fault(provider: &str, fault: &Fault) -> String {
     match fault.kind {
         FaultKind::RateLimit => format!("Rate limited by {provider}."),
         FaultKind::Silent => format!("{provider} stayed silent."),
+        FaultKind::Refused => format!("{provider} refuses connections."),
         FaultKind::Network => {
             format!("{provider} could not be reached: {}.", fault.message.trim_end_matches('.'))
         }
@@ -338,139 +354,4 @@ fn describe_fault(provider: &str, fault: &Fault) -> String {
         | FaultKind::TooLong
         | FaultKind::Malformed => format!("{provider} failed: {}.", fault.message.trim_end_matches('.')),
     }
-}
-
-/// A response whose stream is being read.
-struct Reading {
-    response: Response,
-    framing: Framing,
-    decoder: Box<dyn Decode>,
-    silence: Duration,
-    /// When the stream last said something that mattered.
-    spoke: Instant,
-}
-
-#[derive(PartialEq, Eq)]
-enum ReadProgress {
-    More,
-    Ended,
-}
-
-impl Reading {
-    fn new(response: Response, connection: &Connection, prompt: &Prompt) -> Result<Self, Fault> {
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-        let framing = if kind.starts_with("application/json") {
-            Framing::document()
-        } else if LINE_TYPES.iter().any(|line_type| kind.starts_with(line_type)) {
-            Framing::Lines(Default::default())
-        } else if kind.starts_with("text/html") {
-            return Err(Fault::new(
-                FaultKind::Malformed,
-                "the url answers with a web page, not with a model",
-            ));
-        } else {
-            connection.framing()
-        };
-        let (decoder, silence) = (connection.decoder(prompt), connection.endpoint.retry_policy.silence);
-        Ok(Self { response, framing, decoder, silence, spoke: Instant::now() })
-    }
-
-    /// Waits for bytes and decodes them all.
-    async fn read(&mut self, out: &mut Events) -> Result<ReadProgress, Fault> {
-        let limit = if self.decoder.is_settled() { SETTLED_TIMEOUT } else { self.silence };
-        let before = out.len();
-        let progress = match timeout(limit, self.response.chunk()).await {
-            Err(_) if self.decoder.finish(out) => return Ok(ReadProgress::Ended),
-            Err(_) => return Err(silence_fault(limit)),
-            Ok(Err(_)) if self.decoder.is_settled() && self.decoder.finish(out) => {
-                return Ok(ReadProgress::Ended);
-            }
-            Ok(Err(error)) => return Err(network_fault(error)),
-            Ok(Ok(None)) => return self.end(out),
-            Ok(Ok(Some(bytes))) => self.decode(&bytes, out)?,
-        };
-        if out.len() > before {
-            self.spoke = Instant::now();
-        } else if self.spoke.elapsed() > self.silence.saturating_mul(KEEP_ALIVE_FACTOR) {
-            return Err(silence_fault(self.spoke.elapsed()));
-        }
-        Ok(progress)
-    }
-
-    fn decode(&mut self, bytes: &[u8], out: &mut Events) -> Result<ReadProgress, Fault> {
-        self.framing.push(bytes)?;
-        while let Some(event) = self.framing.next_event()? {
-            self.decoder.push(event, out)?;
-            // Events after the end belong to no answer.
-            if matches!(out.back(), Some(ModelEvent::Ended { .. })) {
-                return Ok(ReadProgress::Ended);
-            }
-        }
-        Ok(ReadProgress::More)
-    }
-
-    fn end(&mut self, out: &mut Events) -> Result<ReadProgress, Fault> {
-        self.framing.finish();
-        if self.decode(&[], out)? == ReadProgress::Ended || self.decoder.finish(out) {
-            return Ok(ReadProgress::Ended);
-        }
-        Err(Fault::new(FaultKind::Network, "the stream ended before the answer did"))
-    }
-
-    /// Reads the last bytes, so that the connection can be used again; not at the cost of a wait.
-    fn release(mut self: Box<Self>) {
-        match self.response.chunk().now_or_never() {
-            Some(Ok(Some(_))) | None => {
-                tokio::spawn(timeout(DRAIN_TIMEOUT, async move {
-                    while let Ok(Some(_)) = self.response.chunk().await {}
-                }));
-            }
-            Some(_) => {}
-        }
-    }
-}
-
-fn silence_fault(limit: Duration) -> Fault {
-    Fault::new(FaultKind::Silent, format!("nothing came for {} seconds", limit.as_secs_f64().round()))
-}
-
-/// The fault of a status that is not a success.
-async fn read_error_response(mut response: Response) -> Fault {
-    let status = response.status();
-    let asked = retry::asked_wait(response.headers(), jiff::Timestamp::now());
-    if status.is_redirection() {
-        let place =
-            response.headers().get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("elsewhere");
-        let message = format!("it redirects to {place}; set the provider's url to where the API is");
-        return Fault::new(FaultKind::Request, message);
-    }
-    let mut body = Vec::new();
-    let read = async {
-        while let Ok(Some(bytes)) = response.chunk().await {
-            body.extend_from_slice(&bytes);
-            if body.len() > ERROR_BODY_LIMIT {
-                break;
-            }
-        }
-    };
-    let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
-    let mut fault = Fault::from_status(status.as_u16(), &String::from_utf8_lossy(&body));
-    fault.retry_after = asked;
-    fault
-}
-
-/// The innermost cause is the one that says something; the url may hold a key and is left out.
-fn network_fault(error: reqwest::Error) -> Fault {
-    let connecting = error.is_connect();
-    let error = error.without_url();
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    let text = match (connecting, error.is_timeout()) {
-        (true, true) => "no connection within 15 seconds".to_owned(),
-        (true, false) => format!("no connection ({cause})"),
-        (false, _) => format!("the connection broke ({cause})"),
-    };
-    Fault::new(FaultKind::Network, text)
 }

@@ -21,7 +21,7 @@ const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 const MAX_MODELS_ASKED: usize = 64;
 
 /// Servers that are looked for on this machine, by the name of their vendor's row.
-pub const LOCAL_SERVERS: [&str; 3] = ["ollama", "lmstudio", "llama.cpp"];
+pub const LOCAL_SERVERS: [&str; 4] = ["ollama", "lmstudio", "llama.cpp", "vllm"];
 
 /// Whether a url leads to this machine.
 pub(crate) fn is_loopback(url: &str) -> bool {
@@ -51,6 +51,9 @@ pub(crate) async fn models(endpoint: &Endpoint) -> Option<Vec<KnownModel>> {
         (_, "llama.cpp") => {
             list_models(endpoint, |model| model.owned_by.as_deref() == Some("llamacpp")).await
         }
+        (_, "vllm") if !endpoint.has_key() && endpoint.url == endpoint.vendor.url => {
+            list_models(endpoint, |model| model.owned_by.as_deref() == Some("vllm")).await
+        }
         (Api::OpenAiChat | Api::OpenAiResponses | Api::Anthropic, _) => list_models(endpoint, |_| true).await,
         (Api::Gemini | Api::Bedrock, _) => None,
     }
@@ -71,8 +74,12 @@ struct ModelList<T> {
 struct ListedModel {
     id: String,
     owned_by: Option<String>,
-    #[serde(alias = "max_model_len")]
     context_length: Option<u64>,
+    /// The name that vLLM and SGLang have for it.
+    max_model_len: Option<u64>,
+    context_window: Option<u64>,
+    max_context_length: Option<u64>,
+    max_input_tokens: Option<u64>,
     meta: Option<ModelMeta>,
     supported_parameters: Option<Vec<String>>,
 }
@@ -80,6 +87,25 @@ struct ListedModel {
 #[derive(Deserialize)]
 struct ModelMeta {
     n_ctx: Option<u64>,
+    n_ctx_train: Option<u64>,
+}
+
+impl ListedModel {
+    fn context_limit(&self) -> Option<u64> {
+        let meta = self.meta.as_ref();
+        [
+            self.max_model_len,
+            self.context_length,
+            self.context_window,
+            self.max_context_length,
+            self.max_input_tokens,
+            meta.and_then(|meta| meta.n_ctx),
+            meta.and_then(|meta| meta.n_ctx_train),
+        ]
+        .into_iter()
+        .flatten()
+        .find(|limit| *limit > 0)
+    }
 }
 
 async fn list_models(endpoint: &Endpoint, accept: impl Fn(&ListedModel) -> bool) -> Option<Vec<KnownModel>> {
@@ -97,7 +123,7 @@ async fn list_models(endpoint: &Endpoint, accept: impl Fn(&ListedModel) -> bool)
         let supports = |name: &str| {
             model.supported_parameters.as_ref().is_none_or(|list| list.iter().any(|p| p == name))
         };
-        let context = model.context_length.or(model.meta.and_then(|meta| meta.n_ctx));
+        let context = model.context_limit();
         known(endpoint, &model.id, context, supports("tools"), true, Thinking::None)
     });
     let known: Vec<_> = known.collect();

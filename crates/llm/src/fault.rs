@@ -23,6 +23,8 @@ pub enum FaultKind {
     Server,
     /// The connection failed or ended early.
     Network,
+    /// Nothing listens at the address, which is on this machine.
+    Refused,
     /// Nothing came for too long.
     Silent,
     /// The request itself was refused.
@@ -53,7 +55,14 @@ impl Fault {
 
     /// Whether another attempt, later, may succeed.
     pub fn can_retry(&self) -> bool {
-        matches!(self.kind, FaultKind::RateLimit | FaultKind::Server | FaultKind::Network | FaultKind::Silent)
+        matches!(
+            self.kind,
+            FaultKind::RateLimit
+                | FaultKind::Server
+                | FaultKind::Network
+                | FaultKind::Refused
+                | FaultKind::Silent
+        )
     }
 
     /// The fault of an HTTP status and its body.
@@ -113,6 +122,11 @@ impl Fault {
                 FailureKind::Provider,
                 format!("{provider} failed: {message}."),
                 "Try again in a while, or choose another model.".to_owned(),
+            ),
+            FaultKind::Refused => (
+                FailureKind::Provider,
+                format!("{provider} refuses connections ({message}). Is it running?"),
+                "Start the server, correct the provider's url, or choose another model.".to_owned(),
             ),
             FaultKind::Network | FaultKind::Silent => (
                 FailureKind::Provider,

@@ -16,6 +16,7 @@ mod network;
 mod provider;
 mod rate_limiter;
 mod registry;
+mod response;
 mod retry;
 mod scrub;
 mod sigv4;

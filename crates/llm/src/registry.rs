@@ -22,6 +22,8 @@ pub struct Registry {
     providers: Vec<Arc<Provider>>,
     /// Configured providers that cannot be used, by name. Nothing takes their place.
     unusable: Vec<(String, Failure)>,
+    /// The first discovery, which every caller that needs its result awaits.
+    discovered: tokio::sync::OnceCell<bool>,
     /// Servers of this machine that the discovery found and the configuration does not name.
     local: RwLock<Vec<Arc<Provider>>>,
     retry_policy: RetryPolicy,
@@ -38,6 +40,8 @@ struct Provider {
     catalog: bool,
     /// The server is asked which models it has.
     asks_server: bool,
+    /// Models that the server listed are offered, and not only used for the limits of configured ones.
+    lists_found: bool,
     /// The models that the server listed.
     found: RwLock<Vec<KnownModel>>,
 }
@@ -75,6 +79,7 @@ impl Registry {
         Ok(Self {
             providers,
             unusable,
+            discovered: tokio::sync::OnceCell::new(),
             local,
             retry_policy,
             network,
@@ -82,6 +87,13 @@ impl Registry {
             default_model,
             small_model,
         })
+    }
+
+    /// Waits for the first discovery, and starts it if nothing has. Every caller that lists models or looks for a
+    /// default awaits it; all share one. A caller with a deadline may drop it: the next one starts again.
+    /// Returns whether it changed the list.
+    pub async fn wait_for_discovery(&self) -> bool {
+        *self.discovered.get_or_init(|| self.discover()).await
     }
 
     /// Asks servers for their models: those of this machine by the urls of their vendors, and the configured ones.
@@ -120,8 +132,12 @@ impl Registry {
     }
 
     fn unconfigured(&self, vendor: &str, url: &str) -> Option<Provider> {
-        let config =
-            ProviderConfig { name: vendor.to_owned(), url: Some(url.to_owned()), ..Default::default() };
+        let config = ProviderConfig {
+            name: vendor.to_owned(),
+            url: Some(url.to_owned()),
+            fetch_models: Some(true),
+            ..Default::default()
+        };
         Provider::new(config, self.retry_policy, self.network.clone(), self.rate_limiter.clone()).ok()
     }
 
@@ -196,8 +212,18 @@ impl Provider {
             rate_limiter,
         };
         let (models, catalog) = (config.models, config.catalog);
-        let asks_server = config.fetch_models.unwrap_or(catalog && models.is_empty());
-        Ok(Self { endpoint: Arc::new(endpoint), models, catalog, asks_server, found: RwLock::default() })
+        let lists_found = config.fetch_models.unwrap_or(catalog && models.is_empty());
+        let lacks_limits =
+            models.iter().any(|model| model.info.as_ref().is_none_or(|info| info.context_limit.is_none()));
+        let asks_server = lists_found || (config.fetch_models.is_none() && lacks_limits);
+        Ok(Self {
+            endpoint: Arc::new(endpoint),
+            models,
+            catalog,
+            asks_server,
+            lists_found,
+            found: RwLock::default(),
+        })
     }
 
     /// Asks the server for its models; `true` when the answer is new.
@@ -233,6 +259,7 @@ impl Provider {
         let mut info =
             config.info.or_else(|| known.as_ref().map(|known| known.info.clone())).unwrap_or_else(unlisted);
         info.id = id.clone();
+        info.context_limit = info.context_limit.or_else(|| known.as_ref()?.info.context_limit);
         info.price = info.price.or_else(|| self.free(&info.id));
         if !config.variants.is_empty() {
             info.variants = config.variants.iter().map(|(name, _)| name.clone()).collect();
@@ -289,7 +316,8 @@ impl Provider {
             self.models.iter().map(|model| self.connection(&model.name).info).collect();
         let listed =
             if self.catalog { catalog::current().models(&self.endpoint.name).to_vec() } else { Vec::new() };
-        for KnownModel { mut info, .. } in listed.into_iter().chain(self.found()) {
+        let found = if self.lists_found { self.found() } else { Vec::new() };
+        for KnownModel { mut info, .. } in listed.into_iter().chain(found) {
             if list.iter().all(|listed| listed.id != info.id) {
                 info.price = info.price.or_else(|| self.free(&info.id));
                 list.push(info);
@@ -377,8 +405,12 @@ impl Models for Registry {
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
         let known = || {
             let ready = self.providers.iter().filter(|provider| provider.is_ready());
-            let names: Vec<_> = ready.map(|provider| provider.endpoint.name.as_str()).collect();
-            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+            let local = self.local();
+            let names: Vec<_> = ready.chain(&local).map(|provider| provider.endpoint.name.as_str()).collect();
+            match names.is_empty() {
+                true => "No provider is configured yet: set a key or start a local server.".to_owned(),
+                false => format!("Configured are: {}.", names.join(", ")),
+            }
         };
         let Some((provider, model)) = name.split_once('/').filter(|(_, model)| !model.is_empty()) else {
             return Err(Failure::new(FailureKind::User, format!("{name} is not the name of a model."))
@@ -387,7 +419,7 @@ impl Models for Registry {
         self.usable(provider)?;
         let Some(provider) = self.provider(provider) else {
             return Err(Failure::new(FailureKind::User, format!("There is no provider called {provider}."))
-                .hint(format!("Configured are: {}.", known())));
+                .hint(known()));
         };
         let endpoint = &provider.endpoint;
         if !endpoint.has_key() && endpoint.needs_key() {

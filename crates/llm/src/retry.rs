@@ -100,16 +100,17 @@ pub(crate) fn wait(
     }
 }
 
-/// `Rate limited. Trying again at 14:05:30 (attempt 2 of 8).`
+/// `Rate limited by x. Trying again in 12 s, at 14:05:30 CET (attempt 2 of 8).`
 pub(crate) fn notice(why: &str, wait: Duration, attempt: u32, attempts: u32) -> String {
-    let resume = Zoned::now().checked_add(wait).unwrap_or_else(|_| Zoned::now());
-    format!("{why} Trying again at {} (attempt {attempt} of {attempts}).", resume.strftime("%H:%M:%S"))
+    let seconds = wait.as_secs_f64().ceil().max(1.0);
+    let time = clock(wait).map(|time| format!(", at {time}")).unwrap_or_default();
+    format!("{why} Trying again in {seconds} s{time} (attempt {attempt} of {attempts}).")
 }
 
-/// The time after a wait, with its day where that is not today's. `None`: beyond every calendar.
+/// The time after a wait with its zone, and with its day where that is not today's. `None`: beyond every calendar.
 pub(crate) fn clock(wait: Duration) -> Option<String> {
     let (now, then) = (Zoned::now(), Zoned::now().checked_add(wait).ok()?);
-    let form = if now.date() == then.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+    let form = if now.date() == then.date() { "%H:%M:%S %Z" } else { "%Y-%m-%d %H:%M %Z" };
     Some(then.strftime(form).to_string())
 }
 

@@ -27,11 +27,20 @@ impl Turn {
         true
     }
 
+    /// Whether another model of the list is left, so that this one need not be tried for long.
+    pub(super) fn has_alternative(&self) -> bool {
+        let current = self.model.info().id;
+        self.failover_list().iter().any(|name| *name != current && !self.failed_models.contains(name))
+    }
+
+    fn failover_list(&self) -> &[String] {
+        let own = &self.limits.failover;
+        if own.is_empty() { &self.session.workspace.settings.failover } else { own }
+    }
+
     fn next_model(&self) -> Option<Arc<dyn Model>> {
         let workspace = &self.session.workspace;
-        let own = &self.limits.failover;
-        let list = if own.is_empty() { &workspace.settings.failover } else { own };
-        let left = list.iter().filter(|name| !self.failed_models.contains(name));
+        let left = self.failover_list().iter().filter(|name| !self.failed_models.contains(name));
         let mut usable = left.filter_map(|name| workspace.models.find(name).ok());
         usable.find(|model| spending::check_price(&self.limits, &model.info()).is_ok())
     }

@@ -164,6 +164,7 @@ impl Turn {
             entries: prompt::entries(state.items()),
             variant: state.settings().variant.clone().or_else(of_behavior),
             output_schema: self.limits.output_schema.clone(),
+            has_alternative: self.has_alternative(),
             ..Prompt::default()
         }
     }

@@ -28,6 +28,10 @@ fn retry_policy() -> RetryPolicy {
 }
 
 fn model(api: Api, url: &str) -> Arc<dyn Model> {
+    model_with(api, url, retry_policy())
+}
+
+fn model_with(api: Api, url: &str, retry_policy: RetryPolicy) -> Arc<dyn Model> {
     let provider = ProviderConfig {
         name: "fake".into(),
         api: Some(api),
@@ -36,11 +40,8 @@ fn model(api: Api, url: &str) -> Arc<dyn Model> {
         headers: vec![("x-extra".into(), KeySource::fixed("yes"))],
         ..ProviderConfig::default()
     };
-    let settings = RegistrySettings {
-        providers: vec![provider],
-        retry_policy: retry_policy(),
-        ..RegistrySettings::default()
-    };
+    let settings =
+        RegistrySettings { providers: vec![provider], retry_policy, ..RegistrySettings::default() };
     Registry::new(settings).unwrap().find("fake/model").unwrap()
 }
 
@@ -153,7 +154,13 @@ async fn rate_limits_are_waited_for_and_shown() {
             waits[0].contains("Rate limited by fake.") && waits[0].contains("(attempt 2 of 4)"),
             "{waits:?}"
         );
-        assert!(waits[0].contains("Trying again at "), "{waits:?}");
+        // How long, when, and in which zone.
+        let time = waits[0].split(", at ").nth(1).unwrap_or_default();
+        let zone = time.split(' ').nth(1).unwrap_or_default();
+        assert!(
+            waits[0].contains("Trying again in 1 s, at ") && !zone.is_empty() && zone != "(attempt",
+            "{waits:?}"
+        );
     })
     .await;
 }
@@ -220,13 +227,64 @@ async fn a_break_after_output_ends_the_answer_with_what_came() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_tried_again_and_then_named() {
-    let (events, failure) = run(model(Api::OpenAiChat, "http://127.0.0.1:1").as_ref(), prompt("Hi")).await;
-    assert_eq!(waits(&events).len(), 3);
-    let failure = failure.unwrap();
-    assert_eq!(failure.kind, FailureKind::Provider);
-    assert!(failure.message.contains("fake could not be reached"), "{failure}");
-    assert!(failure.hint.unwrap().contains("url"));
+async fn a_local_server_that_refuses_connections_fails_after_two_attempts() {
+    for host in ["127.0.0.1", "localhost"] {
+        let url = format!("http://{host}:1");
+        let (events, failure) = run(model(Api::OpenAiChat, &url).as_ref(), prompt("Hi")).await;
+        let waits = waits(&events);
+        assert_eq!(waits.len(), 1, "{waits:?}");
+        assert!(waits[0].contains("fake refuses connections. Trying again in 1 s"), "{waits:?}");
+        assert!(waits[0].contains("(attempt 2 of 2)"), "{waits:?}");
+        let failure = failure.unwrap();
+        assert_eq!(failure.kind, FailureKind::Provider);
+        assert!(failure.message.contains("Is it running?"), "{failure}");
+        assert!(failure.hint.unwrap().contains("Start the server"));
+    }
+}
+
+#[tokio::test]
+async fn a_call_with_an_alternative_gives_up_after_two_attempts_or_a_long_wait() {
+    let fake = FakeModel::start().await;
+    fake.respond_with(|_| Answer::status(500));
+    let alternative = Prompt { has_alternative: true, ..prompt("Hi") };
+    let (events, failure) = run(model(Api::Anthropic, fake.url()).as_ref(), alternative.clone()).await;
+    assert_eq!((waits(&events).len(), fake.requests().len()), (1, 2));
+    assert_eq!(failure.unwrap().kind, FailureKind::Provider);
+
+    // The policy would wait this long, but another model is there at once.
+    let fake = FakeModel::start().await;
+    fake.respond_with(|_| Answer::status(429).header("retry-after", "30"));
+    let policy = RetryPolicy { longest_wait: Duration::from_secs(60), ..retry_policy() };
+    let (events, failure) = run(model_with(Api::Anthropic, fake.url(), policy).as_ref(), alternative).await;
+    assert_eq!((waits(&events).len(), fake.requests().len()), (0, 1), "{events:?}");
+    assert_eq!(failure.unwrap().kind, FailureKind::Quota);
+}
+
+#[tokio::test]
+async fn an_endless_answer_or_endless_arguments_end_with_a_notice() {
+    for_every_format(|api| async move {
+        // Two formats send arguments as one object.
+        let streams_arguments = !matches!(api, Api::Ollama | Api::Gemini);
+        for arguments in [false, true].into_iter().filter(|arguments| !arguments || streams_arguments) {
+            let fake = FakeModel::start().await;
+            let pieces = vec!["0123456789"; 5_000];
+            fake.answer(match arguments {
+                true => Answer::new().call_pieces("c", "eca__read_file", &pieces),
+                false => Answer::flood(5_000, "0123456789"),
+            });
+            let policy = RetryPolicy { max_answer_bytes: 20 << 10, ..retry_policy() };
+            let model = model_with(api, fake.url(), policy);
+            let (events, failure) = run(model.as_ref(), prompt("Hi")).await;
+            assert_eq!(failure, None, "{api:?}");
+            let notice = ended(&events);
+            assert!(
+                matches!(notice, StopReason::Cut { message } if message.contains("larger than 20 KiB")),
+                "{api:?}: {notice:?}"
+            );
+            assert!(text_of(&events).len() <= 20 << 10, "{api:?}");
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

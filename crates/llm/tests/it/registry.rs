@@ -157,6 +157,71 @@ fn configuration_wins_over_the_catalog() {
     assert_eq!((list[0].context_limit, list[0].variants.as_slice()), (Some(1000), &["deep".to_owned()][..]));
 }
 
+#[tokio::test]
+async fn limits_of_configured_models_come_from_their_server() {
+    let url = serve(
+        r#"{"data": [
+        {"id": "qwen", "owned_by": "vllm", "max_model_len": 40960, "context_length": 1},
+        {"id": "other", "context_window": 8192}]}"#,
+    )
+    .await;
+    let url = url.trim_end_matches("/api.json");
+    let configured = |models: &[&str]| ProviderConfig {
+        models: models
+            .iter()
+            .map(|name| ModelConfig { name: (*name).to_owned(), ..ModelConfig::default() })
+            .collect(),
+        ..custom("house", url)
+    };
+    let house = registry(vec![configured(&["qwen"])]);
+    assert_eq!(house.list()[0].context_limit, None);
+    house.wait_for_discovery().await;
+    let list = house.list();
+    assert_eq!(list.len(), 1, "only the configured model is offered: {list:?}");
+    assert_eq!(list[0].context_limit, Some(40960));
+    assert_eq!(house.find("house/qwen").unwrap().info().context_limit, Some(40960));
+
+    let all = registry(vec![configured(&[])]);
+    assert!(all.wait_for_discovery().await && all.wait_for_discovery().await, "one discovery for all");
+    assert_eq!(ids(&all).iter().filter(|id| id.starts_with("house/")).count(), 2);
+}
+
+#[test]
+fn an_unknown_provider_is_answered_with_those_that_are_configured() {
+    let provider = |name: &str, key: bool| ProviderConfig {
+        name: name.into(),
+        key: key.then(|| KeySource::fixed("k")),
+        ..ProviderConfig::default()
+    };
+    let hint = |registry: Registry| registry.find("nobody/x").err().unwrap().hint.unwrap();
+    let some = hint(registry(vec![provider("anthropic", true), provider("openai", false)]));
+    assert_eq!(some, "Configured are: anthropic.");
+    let none = hint(registry(vec![provider("openai", false)]));
+    assert!(none.contains("No provider is configured yet"), "{none}");
+}
+
+#[tokio::test]
+async fn googles_compatible_url_speaks_chat_completions() {
+    let fake = FakeModel::start().await;
+    let provider = ProviderConfig {
+        name: "google".into(),
+        url: Some(format!("{}/v1beta/openai/", fake.url())),
+        key: Some(KeySource::fixed("test-key-0123456789")),
+        ..ProviderConfig::default()
+    };
+    fake.answer(testkit::Answer::text("Hi."));
+    let model = registry(vec![provider]).find("google/gemini-2.5-pro").unwrap();
+    let prompt = domain::model::Prompt {
+        entries: vec![domain::model::PromptEntry::User { parts: vec![domain::Part::text("Hi")] }],
+        ..Default::default()
+    };
+    let events: Vec<_> = futures_util::StreamExt::collect(model.stream(prompt)).await;
+    assert!(events.iter().all(Result::is_ok), "{events:?}");
+    let request = fake.last_request();
+    assert_eq!(request.path, "/v1beta/openai/chat/completions");
+    assert_eq!(request.header("authorization"), Some("Bearer test-key-0123456789"));
+}
+
 /// A server that gives every request this answer.
 async fn serve(body: &'static str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
