@@ -141,6 +141,15 @@ impl Calls {
         }
     }
 
+    /// Shows a log message with the call that began last: the protocol does not tell which one it belongs to.
+    pub(crate) fn show_log(&self, level: &str, text: &str) {
+        if let Some(call) = self.latest()
+            && call.is_time_to_show()
+        {
+            call.context.output(&format!("[{level}] {text}\n"));
+        }
+    }
+
     fn table(&self) -> MutexGuard<'_, CallTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -160,14 +169,21 @@ impl ActiveCall {
         self.activity.send_modify(|activity| activity.signals += 1);
     }
 
-    fn show_progress(&self, progress: &Progress) {
+    /// However much a server tells, only some of it is shown.
+    fn is_time_to_show(&self) -> bool {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if shown.is_some_and(|before| now - before < PROGRESS_INTERVAL) {
+        let is_time = shown.is_none_or(|before| now - before >= PROGRESS_INTERVAL);
+        if is_time {
+            *shown = Some(now);
+        }
+        is_time
+    }
+
+    fn show_progress(&self, progress: &Progress) {
+        if !self.is_time_to_show() {
             return;
         }
-        *shown = Some(now);
-        drop(shown);
         let count = match progress.total {
             Some(total) => format!("{}/{total}", progress.progress),
             None => progress.progress.to_string(),

@@ -31,6 +31,7 @@ pub(crate) struct Connection {
     peer: Peer,
     link: Link,
     calls: Arc<Calls>,
+    forms: bool,
     secrets: Arc<Secrets>,
     pub changed: Arc<ChangedLists>,
 }
@@ -88,7 +89,7 @@ impl Connection {
         };
         let peer = Peer::start(peer_options(), transport, |_| side)
             .map_err(|error| ServerError::failed(format!("It could not be served: {error}.")))?;
-        Ok(Self { peer, link, calls, secrets, changed })
+        Ok(Self { peer, link, calls, forms: state.options.forms, secrets, changed })
     }
 
     /// The handshake: the client to use from now on and the server's instructions.
@@ -98,7 +99,7 @@ impl Connection {
     ) -> Result<(Client, Option<String>), ServerError> {
         let outgoing = self.peer.outgoing();
         let reply = outgoing
-            .request("initialize", &wire::initialize_params(), deadline)
+            .request("initialize", &wire::initialize_params(self.forms), deadline)
             .decode::<Initialized>()
             .await;
         let welcome = match reply {
@@ -131,6 +132,14 @@ impl Connection {
         }
     }
 
+    /// Resolves when the server has answered a request with 401, at any time.
+    pub(crate) async fn login_required(&self) {
+        match &self.link {
+            Link::Pipes(_) => std::future::pending().await,
+            Link::Http(bridge) => bridge.login_required().await,
+        }
+    }
+
     /// The exit of the server and the last lines of its stderr, for the user.
     pub(crate) async fn exit_report(&self) -> String {
         let Link::Pipes(running) = &self.link else { return String::new() };
@@ -160,12 +169,7 @@ impl Connection {
 
     async fn initialize_error(&self, error: &RequestError, deadline: Duration) -> ServerError {
         if matches!(&self.link, Link::Http(bridge) if bridge.wants_login()) {
-            return ServerError {
-                status: ServerStatus::RequiresAuth,
-                message:
-                    "It wants a login (HTTP 401). Set an Authorization header for it in the configuration."
-                        .into(),
-            };
+            return ServerError::requires_login();
         }
         if matches!(error, RequestError::Closed) {
             // Its exit code is known a moment after the end of its output.
@@ -192,6 +196,15 @@ impl Connection {
 }
 
 impl ServerError {
+    pub(crate) fn requires_login() -> Self {
+        Self {
+            status: ServerStatus::RequiresAuth,
+            message: "It requires a login (HTTP 401). Set an Authorization header for it in the configuration, then \
+                      start it again."
+                .to_owned(),
+        }
+    }
+
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self { status: ServerStatus::Failed, message: message.into() }
     }
@@ -209,7 +222,9 @@ fn peer_options() -> PeerOptions {
 
 fn describe_exit(exit: Exit) -> String {
     match exit {
-        Exit { code: Some(code), .. } => format!("It ended with exit code {code}."),
+        Exit { code: Some(code), .. } => {
+            format!("It ended with exit code {code}. Check its command and arguments in the configuration.")
+        }
         Exit { signal: Some(signal), .. } => format!("It was ended by signal {signal}."),
         _ => "It ended.".to_owned(),
     }

@@ -25,7 +25,8 @@ pub(crate) fn from_call(result: CallResult) -> ToolResult {
     for block in &result.content {
         parts.push_block(block);
     }
-    let json = result.structured_content.and_then(|json| serde_json::to_string(&json).ok());
+    // Any JSON value: objects in older revisions, lists and scalars in newer ones.
+    let json = result.structured_content.map(|json| json.to_string());
     if let (true, Some(json)) = (result.content.is_empty(), &json) {
         parts.push_text(json);
     }

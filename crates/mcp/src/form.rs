@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use domain::{Answer, AskKind};
 use rpc::{Fault, Params, Responder};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::calls::{ActiveCall, Calls};
 use crate::text::sanitize;
@@ -44,6 +44,10 @@ fn parse_form(server: &str, params: Params<'_>) -> Result<AskKind, Fault> {
 }
 
 async fn show_form(call: Arc<ActiveCall>, form: AskKind, responder: Responder) {
+    let schema = match &form {
+        AskKind::Form { schema, .. } => schema.clone(),
+        AskKind::Approval { .. } | AskKind::Question { .. } => Value::Null,
+    };
     let answer = tokio::select! {
         answer = call.context.ask(form) => answer,
         () = call.finished.cancelled() => Answer::Cancelled,
@@ -51,10 +55,80 @@ async fn show_form(call: Arc<ActiveCall>, form: AskKind, responder: Responder) {
     };
     call.close_form();
     responder.succeed(&match answer {
-        Answer::Form { data: data @ Value::Object(_) } => json!({"action": "accept", "content": data}),
+        Answer::Form { data: Value::Object(data) } => {
+            json!({"action": "accept", "content": complete(&schema, data)})
+        }
         Answer::Cancelled => json!({"action": "cancel"}),
         Answer::Allow { .. } | Answer::Deny { .. } | Answer::Text { .. } | Answer::Form { .. } => {
             json!({"action": "decline"})
         }
     });
+}
+
+/// The answer as the schema wants it: in the order of its fields, with their defaults where the user gave nothing, with
+/// the values of choices in place of their shown names, and a list where several can be chosen.
+fn complete(schema: &Value, mut given: Map<String, Value>) -> Map<String, Value> {
+    let mut content = Map::new();
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let value = given.shift_remove(name).filter(|value| !value.is_null());
+        if let Some(value) = value.or_else(|| field.get("default").cloned()) {
+            content.insert(name.clone(), choice_value(field, value));
+        }
+    }
+    // Members that the schema does not name are the user's, and stay.
+    content.extend(given);
+    content
+}
+
+fn choice_value(field: &Value, value: Value) -> Value {
+    if field["type"] == "array" {
+        let values = match value {
+            Value::Array(values) => values,
+            one @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+                vec![one]
+            }
+        };
+        return values.into_iter().map(|value| choice_value(&field["items"], value)).collect();
+    }
+    let Some(shown) = value.as_str() else { return value };
+    if field["enum"].as_array().is_some_and(|values| values.contains(&value)) {
+        return value;
+    }
+    let named = field["enumNames"].as_array().and_then(|names| {
+        let at = names.iter().position(|name| name == shown)?;
+        field["enum"].get(at).cloned()
+    });
+    let titled = || {
+        let options = field["oneOf"].as_array().or(field["anyOf"].as_array())?;
+        options.iter().find(|option| option["title"] == shown).and_then(|option| option.get("const").cloned())
+    };
+    named.or_else(titled).unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_the_order_defaults_and_values_of_its_schema() {
+        let schema = json!({"type": "object", "properties": {
+            "name": {"type": "string", "default": "Ada"},
+            "age": {"type": "integer", "default": 7},
+            "color": {"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]},
+            "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]},
+            "tags": {"type": "array", "items": {"anyOf": [{"const": "a", "title": "First"}, {"const": "b", "title": "Second"}]}},
+            "note": {"type": "string"},
+        }});
+        let given = json!({"tags": "Second", "extra": 1, "size": "Large", "color": "Green", "age": null});
+        let Value::Object(given) = given else { panic!("an object") };
+        let content = Value::Object(complete(&schema, given));
+        assert_eq!(
+            content.to_string(),
+            r#"{"name":"Ada","age":7,"color":"g","size":"l","tags":["b"],"extra":1}"#
+        );
+        let given = json!({"color": "r", "tags": ["First", "b"]});
+        let Value::Object(given) = given else { panic!("an object") };
+        let content = complete(&schema, given);
+        assert_eq!((&content["color"], &content["tags"]), (&json!("r"), &json!(["a", "b"])));
+    }
 }

@@ -94,10 +94,16 @@ impl Handler for ServerMessageHandler {
 }
 
 impl ServerMessageHandler {
+    /// Shows a message of the server with its running call, and logs it.
     fn log(&self, params: Params<'_>) {
         let Ok(LogMessage { level, data }) = params.decode() else { return };
         let server = self.server.as_str();
-        let said = self.secrets.mask(&single_line(data.as_deref().map_or("", RawValue::get), MAX_LOG_LENGTH));
+        let data = data.as_deref().map_or("", RawValue::get);
+        let text = serde_json::from_str::<String>(data).unwrap_or_else(|_| data.to_owned());
+        let said = self.secrets.mask(&single_line(&text, MAX_LOG_LENGTH));
+        if level != "debug" && !said.is_empty() {
+            self.calls.show_log(&single_line(&level, 20), &said);
+        }
         // However loud a server is, its words are details to us.
         match level.as_str() {
             "warning" | "error" | "critical" | "alert" | "emergency" => tracing::info!(server, said),

@@ -52,7 +52,12 @@ pub(crate) async fn open(url: &str, headers: &[(String, String)]) -> Result<(Tra
 impl HttpBridge {
     /// The server answered 401.
     pub(crate) fn wants_login(&self) -> bool {
-        self.exchange.wants_login()
+        self.exchange.login_required().is_cancelled()
+    }
+
+    /// Resolves when the server answers 401.
+    pub(crate) async fn login_required(&self) {
+        self.exchange.login_required().cancelled().await;
     }
 
     /// Resolves when the session is ended at the server too, or cannot be.

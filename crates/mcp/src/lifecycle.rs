@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use domain::tool::ServerStatus;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::catalog::{list_prompts, list_resources, list_tools};
 use crate::client::Client;
@@ -27,23 +28,44 @@ pub(crate) enum LifecycleCommand {
     Stop(oneshot::Sender<()>),
 }
 
+/// A server that crashes more often in a row is left to the user.
+const MAX_RESTARTS: u32 = 5;
+const MAX_RESTART_WAIT: Duration = Duration::from_secs(60);
+/// A server that ran so long is stable: a later crash counts as its first.
+const STABLE_AFTER: Duration = Duration::from_secs(120);
+
 /// Why a run ended.
 enum RunEnd {
-    ByItself,
+    /// It did not start, or requires a login: only the user can help.
+    Failed,
+    /// It had been running.
+    Crashed,
     Stopped(oneshot::Sender<()>),
     Abandoned,
 }
 
 pub(crate) async fn run_server_task(state: Arc<ServerState>, mut commands: mpsc::Receiver<LifecycleCommand>) {
     let mut pins = Pins::default();
-    while let Some(command) = commands.recv().await {
-        let done = match command {
-            LifecycleCommand::Start => match run_once(&state, &mut commands, &mut pins).await {
-                RunEnd::ByItself => continue,
-                RunEnd::Stopped(done) => done,
-                RunEnd::Abandoned => return,
-            },
-            LifecycleCommand::Stop(done) => done,
+    let mut crashes = 0;
+    let mut next = commands.recv().await;
+    while let Some(command) = next {
+        let begun = Instant::now();
+        let end = match command {
+            LifecycleCommand::Start => run_once(&state, &mut commands, &mut pins).await,
+            LifecycleCommand::Stop(done) => RunEnd::Stopped(done),
+        };
+        let done = match end {
+            RunEnd::Failed => {
+                next = commands.recv().await;
+                continue;
+            }
+            RunEnd::Crashed => {
+                crashes = if begun.elapsed() > STABLE_AFTER { 1 } else { crashes + 1 };
+                next = wait_for_restart(&state, &mut commands, &mut crashes).await;
+                continue;
+            }
+            RunEnd::Stopped(done) => done,
+            RunEnd::Abandoned => return,
         };
         // A stop by the user accepts changed definitions after the next start.
         pins = Pins::default();
@@ -51,6 +73,35 @@ pub(crate) async fn run_server_task(state: Arc<ServerState>, mut commands: mpsc:
             state.set_status(ServerStatus::Stopped, None);
         }
         let _ = done.send(());
+        crashes = 0;
+        next = commands.recv().await;
+    }
+}
+
+/// Waits before a crashed server is started again, longer each time. A command of the user ends the wait.
+async fn wait_for_restart(
+    state: &ServerState,
+    commands: &mut mpsc::Receiver<LifecycleCommand>,
+    crashes: &mut u32,
+) -> Option<LifecycleCommand> {
+    let reason = state.server().error.unwrap_or_default();
+    let wait = if *crashes > MAX_RESTARTS {
+        let plan = format!("It crashed {crashes} times in a row. Start it again when its problem is solved.");
+        state.set_status(ServerStatus::Failed, Some(format!("{reason} {plan}").trim().to_owned()));
+        None
+    } else {
+        let wait = state.options.restart_wait.saturating_mul(1 << (*crashes - 1)).min(MAX_RESTART_WAIT);
+        let plan = format!("It is started again in {} s.", wait.as_secs_f64().ceil());
+        state.set_status(ServerStatus::Failed, Some(format!("{reason} {plan}").trim().to_owned()));
+        Some(wait)
+    };
+    tokio::select! {
+        biased;
+        command = commands.recv() => {
+            *crashes = 0;
+            command
+        }
+        () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => Some(LifecycleCommand::Start),
     }
 }
 
@@ -69,7 +120,7 @@ async fn run_once(
         Ok(connection) => connection,
         Err(error) => {
             state.set_status(error.status, Some(error.message));
-            return RunEnd::ByItself;
+            return RunEnd::Failed;
         }
     };
     let outcome = tokio::select! {
@@ -88,9 +139,10 @@ async fn run_once(
             // Calls fail and nothing is offered before the rest of its tree is gone.
             let message =
                 [error.message, exit].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>();
+            let was_running = state.status() == ServerStatus::Running;
             state.set_status(error.status, Some(message.join(" ")));
             connection.close().await;
-            RunEnd::ByItself
+            if was_running && error.status == ServerStatus::Failed { RunEnd::Crashed } else { RunEnd::Failed }
         }
     }
 }
@@ -124,6 +176,7 @@ async fn serve(state: &ServerState, connection: &Connection, pins: &mut Pins) ->
     };
     tokio::select! {
         () = connection.ended() => ServerError::failed(""),
+        () = connection.login_required() => ServerError::requires_login(),
         error = refresh_lists(state, connection, &client, pins) => error,
     }
 }

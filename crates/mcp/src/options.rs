@@ -42,11 +42,16 @@ pub struct Options {
     pub start_timeout: Duration,
     /// For one call. Each sign of life (progress, an answered form) starts it anew, ten times at most.
     pub call_timeout: Duration,
+    /// The wait before a crashed server is started again; it doubles with each crash in a row.
+    pub restart_wait: Duration,
+    /// Whether the front-end can show forms, so that servers may ask the user.
+    pub forms: bool,
     /// Called after each change of a status or an offer, without locks held; must not block.
     pub changed: Arc<dyn Fn() + Send + Sync>,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+const RESTART_WAIT: Duration = Duration::from_secs(1);
 
 impl ServerConfig {
     /// A server that a client handed over: nothing has to be looked up.
@@ -75,6 +80,8 @@ impl Options {
             withheld_environment: Vec::new(),
             start_timeout: DEFAULT_TIMEOUT,
             call_timeout: DEFAULT_TIMEOUT,
+            restart_wait: RESTART_WAIT,
+            forms: true,
             changed,
         }
     }

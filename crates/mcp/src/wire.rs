@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The revisions we speak, newest first. All of them begin with `initialize`; the newest is offered.
 pub(crate) const VERSIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-pub(crate) fn initialize_params() -> Value {
+pub(crate) fn initialize_params(forms: bool) -> Value {
+    // An empty elicitation means forms in every revision that has it.
+    let capabilities = if forms { json!({"roots": {}, "elicitation": {}}) } else { json!({"roots": {}}) };
     json!({
         "protocolVersion": VERSIONS[0],
-        // An empty elicitation means forms in every revision that has it.
-        "capabilities": {"roots": {}, "elicitation": {}},
+        "capabilities": capabilities,
         "clientInfo": {"name": "dragoman", "title": "Dragoman", "version": env!("CARGO_PKG_VERSION")},
     })
 }
@@ -127,7 +128,7 @@ pub(crate) struct CallResult {
     #[serde(default)]
     pub content: Vec<Box<RawValue>>,
     #[serde(default)]
-    pub structured_content: Option<Map<String, Value>>,
+    pub structured_content: Option<Value>,
     #[serde(default)]
     pub is_error: bool,
 }

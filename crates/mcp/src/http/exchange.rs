@@ -3,11 +3,11 @@
 //! Invariants: a session that the server has forgotten is renewed once for all waiting requests, and each request is sent at
 //! most twice; bodies and events are bounded; a stream that breaks is resumed where the server numbers its events.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use domain::CancellationToken;
 use futures_util::StreamExt;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
@@ -48,7 +48,8 @@ pub(super) struct Exchange {
     initialize: Mutex<Option<(u64, Bytes)>>,
     /// Held during a renewal, so that other requests that lost the session wait for it. Always under a deadline.
     renewal: tokio::sync::Mutex<()>,
-    wants_login: AtomicBool,
+    /// Cancelled when the server has answered 401.
+    login_required: CancellationToken,
     /// To the peer.
     lines: mpsc::Sender<Vec<u8>>,
 }
@@ -92,13 +93,13 @@ impl Exchange {
             session: Mutex::default(),
             initialize: Mutex::default(),
             renewal: tokio::sync::Mutex::default(),
-            wants_login: AtomicBool::new(false),
+            login_required: CancellationToken::new(),
             lines,
         })
     }
 
-    pub(super) fn wants_login(&self) -> bool {
-        self.wants_login.load(Ordering::Relaxed)
+    pub(super) fn login_required(&self) -> &CancellationToken {
+        &self.login_required
     }
 
     /// Posts a request and hands the answer, or an error response, to the peer.
@@ -226,10 +227,14 @@ impl Exchange {
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body);
         }
-        request
-            .send()
-            .await
-            .map_err(|error| failed(&format!("It cannot be reached: {}.", root_cause(&error))))
+        let sent = request.send().await.map_err(|error| {
+            let cause = root_cause(&error);
+            failed(&format!("It cannot be reached: {cause}. Check its url, and that it is running."))
+        });
+        if sent.as_ref().is_ok_and(|response| response.status() == StatusCode::UNAUTHORIZED) {
+            self.login_required.cancel();
+        }
+        sent
     }
 
     /// The response, if it is a good one.
@@ -261,7 +266,6 @@ impl Exchange {
         {
             return Err(ExchangeError::SessionLost);
         }
-        self.wants_login.store(status == StatusCode::UNAUTHORIZED, Ordering::Relaxed);
         let old = session.version.is_none()
             && matches!(
                 status,

@@ -8,7 +8,7 @@ async fn floods_and_garbage_do_no_harm() {
     let servers = bench.supervisor(&[("flood", "flood"), ("garbage", "garbage")]);
     for name in ["garbage", "flood"] {
         let running = reaches(&servers, name, ServerStatus::Running).await;
-        assert_eq!(running.tools.len(), 17);
+        assert_eq!(running.tools.len(), 18);
         for _ in 0..20 {
             echoes(&servers, name).await;
         }

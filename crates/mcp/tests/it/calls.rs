@@ -18,6 +18,9 @@ async fn every_kind_of_result_arrives() {
     let result = call(&servers, "s__structured", json!({})).await;
     assert_eq!(said(&result.parts), "{\"answer\": 42}");
     assert_eq!(result.details, Some(Details::Json { jsons: vec!["{\"answer\":42}".into()] }));
+    let result = call(&servers, "s__list", json!({})).await;
+    assert_eq!(said(&result.parts), "[1,\"two\",null]", "structured content may be any JSON value");
+    assert_eq!(result.details, Some(Details::Json { jsons: vec!["[1,\"two\",null]".into()] }));
     let result = call(&servers, "s__huge", json!({})).await;
     assert!(said(&result.parts).len() < 70_000);
     assert!(said(&result.parts).contains("Only the first 65536 of 2000000 bytes"));
@@ -59,7 +62,8 @@ async fn a_call_that_hangs_ends_by_its_deadline_and_the_server_is_told() {
     let port = Port::new(None);
     let result = call_with(&servers, "s__progress", json!({}), port.clone()).await;
     assert_eq!((said(&result.parts).as_str(), result.error), ("done", false));
-    assert!(port.output.lock().unwrap().contains("working (3/5)\n"), "{:?}", port.output);
+    let output = port.output.lock().unwrap().clone();
+    assert!(output.contains("working (3/5)\n") && output.contains("[warning] nearly there\n"), "{output:?}");
 }
 
 #[tokio::test]

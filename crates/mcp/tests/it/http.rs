@@ -50,7 +50,7 @@ async fn a_server_answers_in_either_form() {
     for mode in ["json", "good", "polling"] {
         let web = web(mode, &[("authorization", "Bearer right-token-123")]).await;
         let running = reaches(&web.servers, mode, ServerStatus::Running).await;
-        assert_eq!((running.tools.len(), running.error), (17, None), "{mode}");
+        assert_eq!((running.tools.len(), running.error), (18, None), "{mode}");
         let shown = running.url.unwrap();
         assert!(shown.ends_with("/mcp"), "{shown}");
         echoes(&web.servers, mode).await;
@@ -131,9 +131,21 @@ async fn a_call_is_cancelled_over_http_too() {
 }
 
 #[tokio::test]
+async fn a_login_that_ends_in_the_middle_is_a_login_and_no_failure() {
+    let web = web("expires", &[("authorization", "Bearer right-token-123")]).await;
+    reaches(&web.servers, "expires", ServerStatus::Running).await;
+    echoes(&web.servers, "expires").await;
+    call(&web.servers, "expires__forget", json!({})).await;
+    let locked = reaches(&web.servers, "expires", ServerStatus::RequiresAuth).await;
+    let error = locked.error.unwrap();
+    assert!(error.contains("requires a login") && error.contains("start it again"), "{error}");
+    assert!(web.servers.tools().is_empty());
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_an_address_is_said() {
     for (mode, status, reason) in [
-        ("locked", ServerStatus::RequiresAuth, "wants a login"),
+        ("locked", ServerStatus::RequiresAuth, "requires a login"),
         ("legacy", ServerStatus::Failed, "HTTP+SSE transport (2024-11-05) is not supported"),
         ("moved", ServerStatus::Failed, "It is at /elsewhere now"),
         ("modern", ServerStatus::Failed, "revisions 2026-07-28"),

@@ -9,7 +9,7 @@ async fn a_good_server_offers_its_tools_prompts_and_resources() {
     let servers = bench.supervisor(&[("good", "good")]);
     assert_eq!(server(&servers, "good").status, ServerStatus::Starting);
     let running = reaches(&servers, "good", ServerStatus::Running).await;
-    assert_eq!((running.tools.len(), running.error, running.command.as_str()), (17, None, "python3"));
+    assert_eq!((running.tools.len(), running.error, running.command.as_str()), (18, None, "python3"));
     let names: Vec<String> = servers.tools().iter().map(|tool| tool.spec().offered_name()).collect();
     assert!(names.contains(&"good__files_read".to_owned()), "{names:?}");
     assert!(servers.tools().iter().all(|tool| !tool.spec().effect.is_read_only()));
@@ -129,6 +129,37 @@ async fn a_crash_is_reported_fails_its_calls_and_can_be_mended() {
     reaches(&servers, "frail", ServerStatus::Running).await;
     echoes(&servers, "frail").await;
     assert!(is_gone(bench.pids("frail")[0]));
+}
+
+#[tokio::test]
+async fn a_crashed_server_is_started_again() {
+    let bench = Bench::new();
+    let options = Options { restart_wait: Duration::from_millis(20), ..bench.options() };
+    let servers = bench.with_options(&[("frail", "good")], options);
+    for crash in 1..=3 {
+        reaches(&servers, "frail", ServerStatus::Running).await;
+        echoes(&servers, "frail").await;
+        assert!(call(&servers, "frail__die", json!({})).await.error);
+        assert!(within(LONG, || bench.pids("frail").len() > crash).await, "another process was started");
+    }
+    reaches(&servers, "frail", ServerStatus::Running).await;
+    servers.act("frail", ServerAction::Stop).await.unwrap();
+    let started = bench.pids("frail").len();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(bench.pids("frail").len(), started, "a stopped server stays stopped");
+
+    // It is not tried for ever, and the user reads why and what to do.
+    servers.act("frail", ServerAction::Start).await.unwrap();
+    let gives_up = || server(&servers, "frail").error.is_some_and(|error| error.contains("times in a row"));
+    for _ in 0..6 {
+        reaches(&servers, "frail", ServerStatus::Running).await;
+        let dead = bench.pids("frail").len();
+        assert!(call(&servers, "frail__die", json!({})).await.error);
+        assert!(within(LONG, || bench.pids("frail").len() > dead || gives_up()).await);
+    }
+    let failed = reaches(&servers, "frail", ServerStatus::Failed).await;
+    let error = failed.error.unwrap();
+    assert!(error.contains("exit code 7") && error.contains("Start it again"), "{error}");
 }
 
 #[tokio::test]

@@ -50,6 +50,8 @@ impl Bench {
         Options {
             start_timeout: LONG,
             call_timeout: LONG,
+            // Restarts have a test of their own.
+            restart_wait: Duration::from_secs(3600),
             ..Options::new(root, Arc::new(move || *changes.lock().unwrap() += 1))
         }
     }

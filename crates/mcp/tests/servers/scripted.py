@@ -53,6 +53,7 @@ class Server:
             tool("fail", "Fails"),
             tool("picture", "A picture"),
             tool("structured", "Structured content"),
+            tool("list", "Structured content that is a list"),
             tool("huge", "Two megabytes of text"),
             tool("giant", "A message larger than any limit"),
             tool("progress", "Shows progress for a second and a half"),
@@ -161,6 +162,8 @@ class Server:
             return {"content": [{"type": "image", "mimeType": "image/png", "data": PIXEL}]}
         if name == "structured":
             return {"content": text('{"answer": 42}'), "structuredContent": {"answer": 42}}
+        if name == "list":
+            return {"structuredContent": [1, "two", None]}
         if name == "huge":
             return {"content": text("x" * 2_000_000)}
         if name == "giant":
@@ -170,6 +173,9 @@ class Server:
                 time.sleep(0.3)
                 told = {"progressToken": meta["progressToken"], "progress": step, "total": 5, "message": "working"}
                 self.notify("notifications/progress", told)
+            time.sleep(0.3)
+            self.notify("notifications/message", {"level": "warning", "data": "nearly there"})
+            time.sleep(0.3)
             return {"content": text("done")}
         if name == "hang":
             self.notify("notifications/message", {"level": "warning", "data": "hanging now"})
@@ -294,6 +300,8 @@ class Http(BaseHTTPRequestHandler):
         mode = self.server.mode
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if mode == "locked" and self.headers["authorization"] != "Bearer right-token-123":
+            return self.reply(401)
+        if mode == "expires" and message.get("params", {}).get("name") == "forget":
             return self.reply(401)
         if mode == "legacy":
             return self.reply(405)
