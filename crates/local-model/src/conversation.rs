@@ -12,7 +12,7 @@ use crate::template::{Message, Role};
 /// Said where the instructions of the engine, written for large models with tools, would fill the window.
 const SYSTEM: &str = "You are a helpful assistant for programmers. Answer briefly and in plain words.";
 /// Tokens of instructions a small model can still follow.
-const SYSTEM_LIMIT: usize = 200;
+const SYSTEM_LIMIT: usize = 300;
 /// Old messages leave this many at a time, so that the rest keeps its place for some turns.
 const STEP: usize = 4;
 
@@ -55,12 +55,21 @@ fn encode(engine: &Engine, system: &Message, rest: &[Message]) -> Result<Vec<u32
     engine.encode_chat(&messages)
 }
 
+/// The instructions that a small model can follow: the first part of the prompt's, which a user may have set, or a short
+/// one in its place where it is too long; then every other part that still fits.
 fn system(engine: &Engine, prompt: &Prompt) -> String {
-    let given = prompt.system.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
-    let given = given.collect::<Vec<_>>().join("\n\n");
-    // Four letters a token, about: a long text is not worth counting.
-    let short = given.len() <= SYSTEM_LIMIT * 8 && engine.encode(&given, false).len() <= SYSTEM_LIMIT;
-    if short && !given.is_empty() { given } else { SYSTEM.to_owned() }
+    let mut parts = prompt.system.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
+    let mut left = SYSTEM_LIMIT;
+    let mut fits = |part: &str| {
+        // Four letters a token, about: a long text is not worth counting.
+        let tokens = if part.len() <= left * 8 { engine.encode(part, false).len() } else { usize::MAX };
+        let fits = tokens <= left;
+        left -= if fits { tokens } else { 0 };
+        fits
+    };
+    let first = parts.next().filter(|part| fits(part)).unwrap_or(SYSTEM);
+    let others = parts.filter(|part| fits(part));
+    std::iter::once(first).chain(others).collect::<Vec<_>>().join("\n\n")
 }
 
 /// The messages without tools and reasoning: this model has neither.

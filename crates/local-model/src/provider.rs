@@ -24,6 +24,8 @@ use crate::session::{AnswerEnd, Limits, Session};
 
 /// Tokens an answer may have where the prompt does not say.
 const DEFAULT_ANSWER_TOKENS: usize = 512;
+/// Small models repeat themselves; a light penalty keeps most answers from looping.
+const REPETITION_PENALTY: f32 = 1.15;
 /// Events that wait for a slow reader before the computation does.
 const EVENT_QUEUE: usize = 64;
 
@@ -190,6 +192,7 @@ fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), Model
     let sampling = Sampling {
         temperature: job.prompt.temperature.unwrap_or(0.0).clamp(0.0, 2.0) as f32,
         top_p: 0.95,
+        repetition_penalty: REPETITION_PENALTY,
         ..Sampling::default()
     };
     let send = |event| {
@@ -203,6 +206,10 @@ fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), Model
         send(ModelEvent::BlockDelta { block: 0, text: text.to_owned() });
     })?;
     send(ModelEvent::BlockEnded { block: 0, provider: None });
+    if outcome.ended == AnswerEnd::Repeating {
+        let text = "The embedded model began to repeat itself, so its answer was stopped.".to_owned();
+        send(ModelEvent::Warning { text });
+    }
     send(ModelEvent::Usage(Tokens {
         input: (outcome.prompt_tokens - outcome.reused_tokens) as u64,
         cache_read: outcome.reused_tokens as u64,

@@ -9,11 +9,13 @@ pub struct Sampling {
     /// Only the likeliest tokens that together reach this share are drawn from.
     pub top_p: f32,
     pub seed: u64,
+    /// How much less likely a token of the answer is to come again; 1 changes nothing.
+    pub repetition_penalty: f32,
 }
 
 impl Default for Sampling {
     fn default() -> Sampling {
-        Sampling { temperature: 0.0, top_p: 1.0, seed: 0 }
+        Sampling { temperature: 0.0, top_p: 1.0, seed: 0, repetition_penalty: 1.0 }
     }
 }
 
@@ -22,17 +24,42 @@ pub(crate) struct Sampler {
     sampling: Sampling,
     state: u64,
     candidates: Vec<(f32, u32)>,
+    adjusted: Vec<f32>,
 }
+
+/// Tokens of the answer that the penalty looks back at.
+const PENALTY_WINDOW: usize = 64;
 
 /// Tokens further below the best than this have no chance worth sorting for.
 const DEPTH: f32 = 20.0;
 
 impl Sampler {
     pub(crate) fn new(sampling: Sampling) -> Sampler {
-        Sampler { sampling, state: sampling.seed, candidates: Vec::new() }
+        Sampler { sampling, state: sampling.seed, candidates: Vec::new(), adjusted: Vec::new() }
     }
 
-    pub(crate) fn choose(&mut self, logits: &[f32]) -> u32 {
+    /// The next token after `answer`.
+    pub(crate) fn choose(&mut self, logits: &[f32], answer: &[u32]) -> u32 {
+        let penalty = self.sampling.repetition_penalty;
+        if answer.is_empty() || !(penalty > 1.0 && penalty.is_finite()) {
+            return self.draw(logits);
+        }
+        let mut adjusted = std::mem::take(&mut self.adjusted);
+        adjusted.clear();
+        adjusted.extend_from_slice(logits);
+        let recent = &answer[answer.len().saturating_sub(PENALTY_WINDOW)..];
+        for (at, token) in recent.iter().enumerate() {
+            // Each token once, however often it stands there.
+            if let (false, Some(logit)) = (recent[..at].contains(token), adjusted.get_mut(*token as usize)) {
+                *logit = if *logit > 0.0 { *logit / penalty } else { *logit * penalty };
+            }
+        }
+        let token = self.draw(&adjusted);
+        self.adjusted = adjusted;
+        token
+    }
+
+    fn draw(&mut self, logits: &[f32]) -> u32 {
         let best = likeliest(logits);
         if self.sampling.temperature.is_nan() || self.sampling.temperature <= 0.0 {
             return best;

@@ -48,8 +48,10 @@ pub enum AnswerEnd {
     Stopped,
 }
 
-/// Tokens at the end of an answer that are one short phrase again and again, before it is cut off.
+/// Tokens at the end of an answer that are one phrase again and again, before it is cut off.
 const REPEATED_TOKENS: usize = 64;
+/// Longer phrases that come again are taken for meant.
+const LONGEST_PHRASE: usize = 96;
 
 /// The token counts and the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +107,8 @@ impl Session {
         };
         let mut sampler = Sampler::new(sampling);
         let mut utf8 = Utf8Buffer::default();
-        let mut next = self.read(&prompt[reused_tokens..], stop, |logits| sampler.choose(logits));
+        let mut answer = Vec::new();
+        let mut next = self.read(&prompt[reused_tokens..], stop, |logits| sampler.choose(logits, &[]));
         let limit = limit.min(self.window - prompt.len());
         outcome.ended = loop {
             let token = match next {
@@ -115,15 +118,16 @@ impl Session {
                 Ok(token) => token,
             };
             outcome.answer_tokens += 1;
+            answer.push(token);
             self.engine.tokenizer.decode(token, &mut utf8.pending);
             utf8.flush(false, &mut text);
             if outcome.answer_tokens >= limit {
                 break AnswerEnd::Full;
             }
-            if is_repeating(&self.past[prompt.len()..]) {
+            if is_repeating(&answer) {
                 break AnswerEnd::Repeating;
             }
-            next = self.read(&[token], stop, |logits| sampler.choose(logits));
+            next = self.read(&[token], stop, |logits| sampler.choose(logits, &answer));
         };
         utf8.flush(true, &mut text);
         Ok(outcome)
@@ -179,12 +183,13 @@ fn batches(tokens: &[u32]) -> (&[u32], std::slice::Chunks<'_, u32>) {
     (&tokens[last..], tokens[..last].chunks(BATCH))
 }
 
-/// Whether the end of an answer is one phrase, at least four times in a row.
+/// Whether the end of an answer is one phrase again and again: a short one at least four times, a longer one three.
 fn is_repeating(answer: &[u32]) -> bool {
-    let Some(tail) = answer.len().checked_sub(REPEATED_TOKENS).map(|start| &answer[start..]) else {
-        return false;
-    };
-    (1..=REPEATED_TOKENS / 4).any(|period| tail[period..] == tail[..REPEATED_TOKENS - period])
+    (1..=LONGEST_PHRASE).any(|period| {
+        let length = REPEATED_TOKENS.max(3 * period);
+        let tail = answer.len().checked_sub(length).map(|start| &answer[start..]);
+        tail.is_some_and(|tail| tail[period..] == tail[..length - period])
+    })
 }
 
 /// Bytes of tokens, handed out as whole characters.

@@ -96,13 +96,35 @@ fn an_answer_without_end_is_cut_off() {
 }
 
 #[test]
+fn a_penalty_breaks_a_loop() {
+    // The same model that repeats one token for ever, see above.
+    let engine = load(Toy { layers: 1, ..Toy::default() }.file().bytes()).unwrap();
+    let stop = AtomicBool::new(false);
+    let prompt = engine.encode("say it", false);
+    let distinct = |repetition_penalty: f32| {
+        let mut session = Session::new(engine.clone(), Limits::default());
+        let sampling = Sampling { repetition_penalty, ..Sampling::default() };
+        let mut pieces = Vec::new();
+        session.answer(&prompt, 40, sampling, &stop, |piece| pieces.push(piece.to_owned())).unwrap();
+        pieces.sort();
+        pieces.dedup();
+        pieces.len()
+    };
+    let (without, with) = (distinct(1.0), distinct(2.0));
+    assert!(with > without, "{with} different pieces with a penalty, {without} without");
+    for odd in [f32::NAN, f32::INFINITY, -1.0, 0.0] {
+        assert_eq!(distinct(odd), without, "a penalty of {odd} changes nothing");
+    }
+}
+
+#[test]
 fn the_same_seed_says_the_same() {
     let engine = load(Toy::default().file().bytes()).unwrap();
     let prompt = engine.encode("roll the dice", false);
     let stop = AtomicBool::new(false);
     let roll = |seed: u64| {
         let mut said = String::new();
-        let sampling = Sampling { temperature: 1.5, top_p: 0.9, seed };
+        let sampling = Sampling { temperature: 1.5, top_p: 0.9, seed, ..Sampling::default() };
         let mut session = Session::new(engine.clone(), Limits::default());
         session.answer(&prompt, 40, sampling, &stop, |piece| said.push_str(piece)).unwrap();
         said

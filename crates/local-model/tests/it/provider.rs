@@ -85,6 +85,23 @@ async fn a_long_history_is_cut_to_the_window() {
 }
 
 #[tokio::test]
+async fn instructions_that_fit_reach_the_model() {
+    let model = model();
+    let input = async |system: &[&str]| {
+        let system = system.iter().map(|part| Arc::from(*part)).collect();
+        let prompt = Prompt { system, entries: vec![user("Hi")], max_output: Some(1), ..Prompt::default() };
+        let (_, tokens, _) = read(&model, prompt).await;
+        tokens.input + tokens.cache_read
+    };
+    let long = "Use the tools. ".repeat(1000);
+    let (none, short) = (input(&[]).await, input(&["Answer in French only."]).await);
+    assert_eq!(input(&[&long]).await, none, "too long to follow: the short instructions stand in");
+    assert!(short < none, "{short} {none}: the user's instructions replace the short ones");
+    let more = input(&["Answer in French only.", &long, "Be polite to everybody you meet."]).await;
+    assert!(more > short, "{more} {short}: other parts that fit are added");
+}
+
+#[tokio::test]
 async fn a_dropped_stream_makes_room_for_the_next() {
     let model = model();
     let long = Prompt {
