@@ -17,17 +17,22 @@ const PAGE: usize = 200;
 
 pub(crate) async fn run(data: PathBuf, days: u64) {
     tokio::time::sleep(DELAY).await;
-    match delete_old_chats(data, days).await {
+    match delete_unchanged_since(data, cutoff(days)).await {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, days, "old chats were deleted"),
         Err(failure) => tracing::warn!(%failure, "old chats could not be deleted"),
     }
 }
 
-async fn delete_old_chats(data: PathBuf, days: u64) -> Result<usize, Failure> {
+/// The time so many days ago, in milliseconds since 1970.
+fn cutoff(days: u64) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let now = u64::try_from(now).unwrap_or(u64::MAX);
-    let oldest = now.saturating_sub(days.saturating_mul(DAY_IN_MILLISECONDS));
+    now.saturating_sub(days.saturating_mul(DAY_IN_MILLISECONDS))
+}
+
+/// Returns how many chats were deleted.
+async fn delete_unchanged_since(data: PathBuf, oldest: u64) -> Result<usize, Failure> {
     let journal = store::Journal::open(&data)?;
     let mut old = Vec::new();
     for page in 0.. {
@@ -47,4 +52,41 @@ async fn delete_old_chats(data: PathBuf, days: u64) -> Result<usize, Failure> {
         }
     }
     Ok(deleted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use domain::SessionId;
+    use domain::command::SessionSettings;
+    use domain::event::{Fact, SessionOpened};
+
+    use super::*;
+
+    async fn chat(data: &Path, id: &str) -> store::Journal {
+        let journal = store::Journal::open(data).unwrap();
+        let session = SessionId::new(id);
+        assert_eq!(journal.lease(&session).await.unwrap(), Lease::Held);
+        let opened = Fact::SessionOpened(SessionOpened {
+            workspace: Vec::new(),
+            settings: SessionSettings::default(),
+            parent: None,
+            client: "test".into(),
+        });
+        journal.append(&session, vec![opened]).await.unwrap();
+        journal
+    }
+
+    #[tokio::test]
+    async fn only_old_chats_that_nobody_writes_are_deleted() {
+        let data = tempfile::tempdir().unwrap();
+        drop(chat(data.path(), "idle").await);
+        let writer = chat(data.path(), "written").await;
+        let delete = |oldest| delete_unchanged_since(data.path().to_owned(), oldest);
+        assert_eq!(delete(cutoff(1)).await.unwrap(), 0, "nothing is a day old");
+        assert_eq!(delete(u64::MAX).await.unwrap(), 1);
+        let left = writer.list(ListFilter::default()).await.unwrap();
+        assert_eq!(left.iter().map(|chat| chat.id.as_str()).collect::<Vec<_>>(), ["written"]);
+    }
 }

@@ -116,3 +116,31 @@ fn variable(provider: &str, suffix: &str) -> String {
         .collect();
     format!("{name}_{suffix}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_is_documented() {
+        let page = include_str!("../../../docs/files.md");
+        let all = PROVIDER_KEYS
+            .iter()
+            .map(|(_, names)| names)
+            .chain(OTHER_VARIABLES.iter().map(|(_, names)| names));
+        let switches = [
+            "DRAGOMAN_CONFIG",
+            "ECA_CONFIG",
+            "DRAGOMAN_PURE",
+            "DRAGOMAN_TRUST",
+            "DRAGOMAN_DATA",
+            "DRAGOMAN_MODELS",
+        ];
+        for name in all.flat_map(|names| names.iter()).chain(&switches) {
+            assert!(page.contains(&format!("`{name}")), "{name} is not in docs/files.md");
+        }
+        for (provider, _) in PROVIDER_KEYS {
+            assert!(page.contains(&format!("| {provider} |")), "{provider} is not in docs/files.md");
+        }
+    }
+}

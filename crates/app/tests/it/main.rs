@@ -45,6 +45,7 @@ mod screen;
 #[path = "../../../proto-acp/tests/it/sdk.rs"]
 mod sdk;
 mod settings;
+mod settings_effects;
 mod small_commands;
 mod stall;
 mod threads;

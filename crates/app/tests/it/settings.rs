@@ -112,3 +112,133 @@ fn bad_usage_ends_with_2() {
     assert_eq!(code, 0);
     assert!(help.contains("Example"));
 }
+
+#[test]
+fn a_check_names_what_is_wrong_and_fails() {
+    let home = Home::new();
+    let (code, out, _) = run(&home, &["config", "check"], &[]);
+    assert_eq!((code, out.as_str()), (0, "The settings have no problems.\n"));
+    let own = json!({
+        "toolCall": {"aproval": {}, "approval": {
+            "deny": {"eca__shel_command": {}, "shell_command": {"argsMatchers": {"cmd": ["rm.*"]}}},
+            "allow": {"memory__read": {}, "other__tool": {}},
+        }},
+        "mcpServers": {"memory": {"command": "x"}},
+        "disabledTools": ["glb"],
+        "plugins": {"install": []},
+    });
+    home.write(".config/dragoman/config.json", &own.to_string());
+    let (code, out, _) = run(&home, &["config", "check"], &[]);
+    assert_eq!(code, 1, "{out}");
+    for want in [
+        "`toolCall.aproval` is not a known setting and is ignored. Did you mean `toolCall.approval`?",
+        "`toolCall.approval.deny` names eca__shel_command, which is no known tool and no configured MCP server. Did you \
+         mean eca__shell_command?",
+        "`toolCall.approval.deny.shell_command` is about the argument cmd, which the tool does not have.",
+        "`toolCall.approval.allow` names other__tool, which is no known tool and no configured MCP server.",
+        "`disabledTools` names glb, which is no known tool and no configured MCP server. Did you mean glob?",
+        "note: ",
+        "not supported, ignored: `plugins`.",
+        "The settings have 5 problems.",
+    ] {
+        assert!(out.contains(want), "{want}\n{out}");
+    }
+    assert!(!out.contains("memory__read"), "{out}");
+    let (code, out, _) = run(&home, &["config", "check", "--json"], &[]);
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((code, &report["ok"]), (1, &json!(false)));
+    let (_, shown, _) = run(&home, &["config", "show"], &[]);
+    assert!(shown.contains("(") && shown.contains("; not supported, ignored)"), "{shown}");
+    let (_, examined, _) = run(&home, &["doctor"], &[]);
+    assert!(examined.contains("not supported, ignored: `plugins`"), "{examined}");
+}
+
+#[test]
+fn a_broken_configuration_is_not_ok_for_the_doctor() {
+    let home = Home::new();
+    home.write(".config/dragoman/config.json", "{");
+    let (_, out, _) = run(&home, &["doctor"], &[]);
+    assert!(out.contains("[broken] configuration:") && !out.contains("[ok] configuration:"), "{out}");
+    home.write(".config/dragoman/config.json", "{}");
+    let (_, out, _) = run(&home, &["doctor"], &[]);
+    assert!(!out.contains("[broken] configuration:") && out.contains("[ok] configuration:"), "{out}");
+}
+
+#[test]
+fn the_schema_and_the_page_are_those_of_the_repository() {
+    let home = Home::new();
+    let (code, out, _) = run(&home, &["config", "schema"], &[]);
+    assert_eq!((code, out.as_str()), (0, include_str!("../../../../docs/config.schema.json")));
+    let (_, page, _) = run(&home, &["config", "schema", "--markdown"], &[]);
+    assert_eq!(page, include_str!("../../../../docs/configuration.md"));
+    let schema: Value = serde_json::from_str(&out).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    for (settings, fits) in [
+        (json!({"$schema": "./config.schema.json", "maxSteps": 5, "defaultModel": null}), true),
+        (json!({"toolCall": {"approval": {"deny": {"grep": {}}}}}), true),
+        (json!({"toolCall": {"aproval": {}}}), false),
+        (json!({"maxSteps": 0}), false),
+        (json!({"logLevel": "loud"}), false),
+    ] {
+        assert_eq!(validator.is_valid(&settings), fits, "{settings}");
+    }
+}
+
+/// The commands of a repository are shown before anybody agrees to them, with every character.
+#[test]
+fn trust_shows_what_it_lets_in() {
+    let home = Home::new();
+    let server = json!({"command": "sh", "args": ["-c", "evil\r\u{1b}[2Kgood"]});
+    home.write("work/.dragoman/config.json", &json!({"mcpServers": {"m\u{9b}": server}}).to_string());
+    for arguments in [&["trust", "--show"][..], &["trust"]] {
+        let (code, out, _) = run(&home, arguments, &[]);
+        assert_eq!(code, 0);
+        assert!(out.contains("mcpServers.m\\u{9b}: sh -c evil\\r\\u{1b}[2Kgood"), "{out}");
+        assert!(!out.chars().any(|c| c.is_control() && c != '\n'), "{out:?}");
+        let listed = run(&home, &["trust", "--list"], &[]).1;
+        assert_eq!(listed.starts_with("No folder is trusted."), arguments.len() == 2, "{listed}");
+    }
+    for command in [&["config", "show"][..], &["config", "show", "--json"], &["config", "check"], &["doctor"]]
+    {
+        let (_, out, err) = run(&home, command, &[]);
+        assert!(!format!("{out}{err}").chars().any(|c| c.is_control() && c != '\n'), "{command:?}: {out:?}");
+    }
+}
+
+#[test]
+fn an_explanation_names_the_pattern_and_uses_the_configured_shell() {
+    let home = Home::new();
+    let explain = |line: &str| {
+        let input = json!({"command": line}).to_string();
+        run(&home, &["explain-permission", "shell_command", &input], &[]).1
+    };
+    assert!(explain("ls").starts_with("allow"), "{}", explain("ls"));
+    let rule = json!({"shell_command": {"argsMatchers": {"command": ["rm .*", "git push.*"]}}});
+    home.write(
+        ".config/dragoman/config.json",
+        &json!({"toolCall": {"approval": {"deny": rule}}}).to_string(),
+    );
+    let denied = explain("git push origin main");
+    assert!(denied.starts_with("deny") && denied.contains("command = git push.* ("), "{denied}");
+    // Lines for another shell cannot be analyzed.
+    home.write(".config/dragoman/config.json", r#"{"toolCall": {"shellCommand": {"path": "/bin/fish"}}}"#);
+    assert!(explain("ls").starts_with("ask"), "{}", explain("ls"));
+}
+
+#[test]
+fn hostile_names_in_a_specification_are_visible() {
+    let home = Home::new();
+    let spec = json!({"openapi": "3.0.0", "info": {"title": "t\u{1b}[2J\u{9b}", "version": "1"},
+        "paths": {"/a\u{1b}]0;x\u{7}": {"get": {"operationId": "o\u{202e}", "responses": {"200": {"description": "d"}}}}}});
+    home.write("work/spec.json", &spec.to_string());
+    for command in [
+        &["spec", "check", "spec.json"][..],
+        &["spec", "check", "spec.json", "--json"],
+        &["spec", "check", "no\u{1b}[2Jfile"],
+        &["generate", "spec.json", "-o", "made"],
+    ] {
+        let (_, out, err) = run(&home, command, &[]);
+        let raw = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!format!("{out}{err}").chars().any(raw), "{command:?}: {out:?} {err:?}");
+    }
+}
