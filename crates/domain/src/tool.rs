@@ -2,6 +2,7 @@
 //!
 //! Invariant: `review` changes nothing; whatever it says, `run` checks paths again when it uses them.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::host::{Abilities, HostCall, HostReply};
 use crate::ids::{ItemId, SessionId};
 use crate::item::Part;
 use crate::tool_call::{Details, Location, Origin};
+use crate::visible::{visible_line, visible_source, visible_text};
 use crate::{BoxFuture, CancellationToken};
 
 pub trait Tool: Send + Sync {
@@ -48,6 +50,8 @@ pub enum ToolEffect {
     Previews,
     /// Changes files at the paths that its review names.
     WritesFiles,
+    /// Changes nothing here and sends requests to other machines.
+    UsesNetwork,
     /// Runs programs.
     RunsCommands,
     /// Anything else, such as the tools of MCP servers.
@@ -56,7 +60,7 @@ pub enum ToolEffect {
 
 impl ToolEffect {
     pub fn is_read_only(self) -> bool {
-        matches!(self, Self::Reads | Self::Previews)
+        matches!(self, Self::Reads | Self::Previews | Self::UsesNetwork)
     }
 }
 
@@ -77,6 +81,8 @@ pub struct Scope {
     pub read_only: bool,
     /// Shell commands this session remembers as allowed.
     pub remembered: Arc<[String]>,
+    /// Patterns of paths that no tool may read. Tools that search leave such files out.
+    pub forbidden_paths: Arc<[String]>,
 }
 
 /// What a call would do.
@@ -90,8 +96,11 @@ pub struct Review {
     pub outside: Vec<PathBuf>,
     /// Arguments that name paths, each with where it leads: relative to the workspace where it can be, and absolute.
     pub paths: Vec<(String, [String; 2])>,
-    /// What can be remembered for this session: the commands of a shell line, else empty.
+    /// Exactly what an approval for the rest of the session covers: commands of a shell line, hosts. Where it is empty,
+    /// the approval covers every call of the tool.
     pub keys: Vec<String>,
+    /// The programs of a shell line, each with its subcommand, for rules: `git push`, `rm`.
+    pub subcommands: Vec<String>,
     /// The commands of a shell line with their arguments, without quotes.
     pub commands: Vec<String>,
     /// Allowed by default policy as it is: reads inside the workspace, read-only listed commands.
@@ -100,6 +109,45 @@ pub struct Review {
     pub changes: bool,
     /// Why it must be asked whatever is remembered (redirections, substitutions, unknown syntax, …).
     pub must_ask: Option<String>,
+    /// A shell line that is not fully understood: it may do more than its commands say.
+    pub unclear: bool,
+    /// Paths that a shell line may read, besides `paths`: relative to the workspace where it can be, and absolute.
+    pub read_paths: Vec<[String; 2]>,
+    /// A shell line that may read files it does not name, below a folder or by a pattern.
+    pub reads_unnamed: bool,
+}
+
+impl Review {
+    /// The review as people are asked about it: every character of what they see is visible.
+    pub fn into_visible(mut self) -> Self {
+        make_visible(&mut self.summary, visible_source);
+        self.must_ask.iter_mut().for_each(|text| make_visible(text, visible_text));
+        self.keys.iter_mut().for_each(|key| make_visible(key, visible_line));
+        match &mut self.details {
+            Some(Details::FileChange(change)) => {
+                make_visible(&mut change.diff, visible_source);
+                // Editors draw these texts themselves; where they hide something, the diff is what is shown.
+                let hides = |text: &String| matches!(visible_source(text), Cow::Owned(_));
+                if change.old_text.iter().chain(&change.new_text).any(hides) {
+                    (change.old_text, change.new_text) = (None, None);
+                }
+            }
+            Some(Details::Shell { commands }) => {
+                commands.iter_mut().for_each(|part| make_visible(&mut part.key, visible_line));
+            }
+            Some(Details::Tasks { entries }) => {
+                entries.iter_mut().for_each(|entry| make_visible(&mut entry.text, visible_text));
+            }
+            Some(Details::Json { .. } | Details::Subagent { .. }) | None => {}
+        }
+        self
+    }
+}
+
+fn make_visible(text: &mut String, show: fn(&str) -> Cow<'_, str>) {
+    if let Cow::Owned(visible) = show(text) {
+        *text = visible;
+    }
 }
 
 /// One run of a tool.

@@ -12,6 +12,11 @@ pub fn visible_text(text: &str) -> Cow<'_, str> {
     escape(text, |character| character != '\n' && is_hidden(character))
 }
 
+/// Source text and diffs: newlines and tabs stay.
+pub fn visible_source(text: &str) -> Cow<'_, str> {
+    escape(text, |character| !matches!(character, '\n' | '\t') && is_hidden(character))
+}
+
 /// Text on one line: a newline becomes `\n`.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     escape(text, is_hidden)

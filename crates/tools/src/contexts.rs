@@ -18,7 +18,7 @@ use crate::edit::line_ends::NormalizedText;
 use crate::edit::seen::{SeenVia, TextStamp};
 use crate::index::Indexes;
 use crate::options::Limits;
-use crate::paths::ResolvedPath;
+use crate::paths::{ForbiddenPaths, ResolvedPath};
 use crate::tool::directory_tree::tree;
 use crate::tool::fetch_url::{page, window};
 use crate::tool::glob;
@@ -220,6 +220,7 @@ impl Contexts {
     async fn expand_folder(&self, path: &Path, scope: &Scope) -> Result<Vec<Part>, String> {
         let path = self.resolve_inside(path, scope)?;
         let scope = scope.clone();
+        let forbidden = ForbiddenPaths::new(&scope)?;
         let list = move |files: &Files, path: ResolvedPath| {
             let mut text = tree(&path, usize::MAX, &files.limits, CancellationToken::new())?;
             let walk = Walk::new(path.path(), files.limits.walk_time, CancellationToken::new());
@@ -227,6 +228,9 @@ impl Contexts {
             for entry in walk.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
                 let Some(name) = entry.path().to_str() else { continue };
                 let Ok(file) = files.paths.resolve(name, &scope) else { continue };
+                if forbidden.contains(file.path()) {
+                    continue;
+                }
                 let Ok(document) = load_text(&file, &files.limits) else { continue };
                 if text.len() > files.limits.output_bytes {
                     left_out += 1;
@@ -325,5 +329,11 @@ fn without_notice(shown: &str) -> &str {
 }
 
 fn workspace_scope(roots: &[PathBuf]) -> Scope {
-    Scope { session: SessionId::new(""), roots: roots.into(), read_only: false, remembered: Arc::new([]) }
+    Scope {
+        session: SessionId::new(""),
+        roots: roots.into(),
+        read_only: false,
+        remembered: Arc::new([]),
+        forbidden_paths: Arc::new([]),
+    }
 }

@@ -6,6 +6,7 @@
 pub mod contexts;
 pub mod edit;
 mod editor;
+mod git_guard;
 pub mod index;
 pub mod jobs;
 mod lenient;

@@ -65,3 +65,27 @@ impl Default for Limits {
         }
     }
 }
+
+impl Limits {
+    /// No setting raises a size above these: a project could otherwise fill the memory.
+    pub fn within_ceilings(self) -> Self {
+        Self {
+            output_bytes: self.output_bytes.min(1 << 20),
+            read_lines: self.read_lines.min(50_000),
+            file_bytes: self.file_bytes.min(64 << 20),
+            image_bytes: self.image_bytes.min(20 << 20),
+            matches: self.matches.min(10_000),
+            paths: self.paths.min(10_000),
+            tree_entries: self.tree_entries.min(10_000),
+            walk_time: self.walk_time.min(Duration::from_secs(120)),
+            shell_time: self.shell_time.min(MAX_SHELL_TIME),
+            max_shell_time: self.max_shell_time.min(MAX_SHELL_TIME),
+            background_jobs: self.background_jobs.min(64),
+            host_time: self.host_time.min(Duration::from_secs(600)),
+            fetch_bytes: self.fetch_bytes.min(16 << 20),
+            fetch_time: self.fetch_time.min(Duration::from_secs(300)),
+        }
+    }
+}
+
+const MAX_SHELL_TIME: Duration = Duration::from_secs(3_600);

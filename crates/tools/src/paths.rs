@@ -1,6 +1,6 @@
 //! The path policy: where a text that names a path leads, whether that is inside the workspace, and how it is opened.
 //!
-//! Invariant: a [`ResolvedPath`] path held no symlink and no `..` when it was made, and everything here that opens one
+//! Invariant: a [`ResolvedPath`] held no symlink and no `..` when it was made, and everything here that opens one
 //! refuses to follow a symlink that has come since. A path outside the workspace is used only when the call was
 //! approved with it and it still leads where it led when the user was asked.
 
@@ -39,17 +39,6 @@ impl ResolvedPath {
 
     pub fn shown(&self) -> &str {
         &self.shown
-    }
-
-    /// A change of one of git's own files needs an approval of its own, like one outside the workspace: its
-    /// configuration and hooks make git run programs.
-    pub fn require_approval_for_git_files(&self, review: &mut Review) {
-        if self.path.components().any(|component| component.as_os_str().eq_ignore_ascii_case(".git")) {
-            review.must_ask = Some("It changes git's own files, which can make git run programs.".to_owned());
-            if !review.outside.contains(&self.path) {
-                review.outside.push(self.path.clone());
-            }
-        }
     }
 
     /// Opens for reading; never follows a symlink and never blocks on a pipe or device.
@@ -92,6 +81,32 @@ impl ResolvedPath {
             folder = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
         }
         Ok(())
+    }
+}
+
+/// Paths that no tool may read, for tools that read files nobody named.
+#[derive(Clone, Debug)]
+pub struct ForbiddenPaths {
+    patterns: regex::RegexSet,
+    roots: std::sync::Arc<[PathBuf]>,
+}
+
+impl ForbiddenPaths {
+    pub fn new(scope: &Scope) -> Result<Self, String> {
+        let whole = scope.forbidden_paths.iter().map(|pattern| format!("^(?:{pattern})$"));
+        let patterns =
+            regex::RegexSetBuilder::new(whole).dot_matches_new_line(true).case_insensitive(true).build();
+        let patterns =
+            patterns.map_err(|error| format!("A rule that forbids paths cannot be used: {error}."))?;
+        Ok(Self { patterns, roots: scope.roots.clone() })
+    }
+
+    pub fn contains(&self, path: &Path) -> bool {
+        if self.patterns.is_empty() {
+            return false;
+        }
+        let short = self.roots.first().and_then(|root| path.strip_prefix(root).ok());
+        [Some(path), short].into_iter().flatten().any(|path| self.patterns.is_match(&path.to_string_lossy()))
     }
 }
 

@@ -45,7 +45,8 @@ pub fn builtin(options: Options) -> Arc<dyn ToolSource> {
 }
 
 impl BuiltInTools {
-    pub fn new(options: Options) -> Self {
+    pub fn new(mut options: Options) -> Self {
+        options.limits = options.limits.within_ceilings();
         let files = Arc::new(Files {
             paths: Paths::new(options.home.clone()),
             seen: SeenFiles::default(),

@@ -47,6 +47,7 @@ fn explain(name: &str, input: &str, plan: bool) -> Result<(&'static str, String)
         roots: roots.into(),
         read_only: plan,
         remembered: Arc::from([]),
+        forbidden_paths: std::sync::Arc::from([]),
     };
     let options = crate::workspaces::tool_options(&environment, &resolved);
     let (spec, review) = find(name, &input, &scope, options)?;

@@ -73,6 +73,7 @@ fn no_spelling_gets_around_a_rule() {
             roots: roots.into(),
             read_only: false,
             remembered: Arc::from([]),
+            forbidden_paths: std::sync::Arc::from([]),
         };
         let review = tool.review(&input, &scope).expect("a review");
         let rules = approval::rules_for(&resolved.settings, "agent");
@@ -218,6 +219,7 @@ impl Shell {
             roots: self.roots().into(),
             read_only: plan,
             remembered: remembered.commands().into(),
+            forbidden_paths: std::sync::Arc::from([]),
         };
         let review = self.tool.review(&json!({"command": command}), &scope).expect("a review");
         (self.tool.spec().clone(), review)

@@ -9,8 +9,13 @@ use domain::host::Grants;
 use domain::names::is_same_name;
 use domain::tool::{Review, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
-use regex::RegexBuilder;
+use regex::{Regex, RegexBuilder};
 use serde_json::Value;
+
+/// The server of the built-in tools.
+const BUILT_IN: &str = "eca";
+/// How rules name the tool that reads files, or all built-in tools.
+const READERS: &[&str] = &["read_file", "eca__read_file", BUILT_IN];
 
 /// Everything a decision depends on.
 pub struct Case<'a> {
@@ -118,12 +123,17 @@ impl ApprovalDecision {
 }
 
 pub fn decide(case: &Case<'_>) -> ApprovalDecision {
-    let verdict = by_rules(case);
+    let mut verdict = by_rules(case);
+    let doubt = find_doubt(case);
+    if let Some(reason) = doubt.filter(|_| verdict.decision == Decision::Allow) {
+        verdict = ApprovalDecision::new(Decision::Ask, reason);
+    }
     if verdict.decision != Decision::Ask {
         return verdict;
     }
-    // A rule that could not be read, or a hook that cannot run, may be one that forbids.
-    let readable = case.rules.closed.is_none() && blocking_hook(case).is_none();
+    // A rule that could not be read, or a hook that cannot run, may be one that forbids; one that forbids may be
+    // evaded.
+    let readable = case.rules.closed.is_none() && blocking_hook(case).is_none() && doubt.is_none();
     if readable && case.trust {
         return ApprovalDecision::new(Decision::Allow, "This chat is trusted.");
     }
@@ -147,6 +157,9 @@ fn by_rules(case: &Case<'_>) -> ApprovalDecision {
     };
     let denied = matched(&rules.deny, true, Reach::Any).or_else(|| matched(&rules.deny, false, Reach::Any));
     if let Some(rule) = denied {
+        return ApprovalDecision::new(Decision::Deny, format!("Forbidden by {rule}."));
+    }
+    if let Some(rule) = find_forbidden_path(case) {
         return ApprovalDecision::new(Decision::Deny, format!("Forbidden by {rule}."));
     }
     if case.read_only && review.changes {
@@ -231,18 +244,115 @@ fn by_default(case: &Case<'_>) -> ApprovalDecision {
     }
 }
 
-/// How far a front-end without a person may go by itself.
+/// How far a front-end without a person may go by itself. Using the network is a permission of its own.
 fn grants(case: &Case<'_>) -> bool {
-    match case.granted {
-        Grants::None => false,
-        Grants::Read => case.spec.effect.is_read_only() && case.review.outside.is_empty(),
-        Grants::Edit => {
-            case.review.outside.is_empty()
-                && case.spec.origin == Origin::Native
-                && (case.spec.effect.is_read_only() || case.spec.effect == ToolEffect::WritesFiles)
-        }
-        Grants::All => true,
+    let stays_inside = case.review.outside.is_empty();
+    match (case.granted, case.spec.effect) {
+        (Grants::None, _) => false,
+        (Grants::All, _) => true,
+        (Grants::Read | Grants::Edit, ToolEffect::Reads | ToolEffect::Previews) => stays_inside,
+        (Grants::Edit, ToolEffect::WritesFiles) => stays_inside && case.spec.origin == Origin::Native,
+        (
+            Grants::Read | Grants::Edit,
+            ToolEffect::WritesFiles | ToolEffect::UsesNetwork | ToolEffect::RunsCommands | ToolEffect::Other,
+        ) => false,
     }
+}
+
+/// Why a shell line could do what a rule forbids although no rule matches it. Such a line is never allowed without a
+/// person.
+fn find_doubt(case: &Case<'_>) -> Option<&'static str> {
+    let review = case.review;
+    if case.spec.effect != ToolEffect::RunsCommands || !(review.unclear || review.reads_unnamed) {
+        return None;
+    }
+    let on_command = |rule: &Rule| {
+        is_target(rule, case.spec) && rule.args_matchers.iter().any(|(name, _)| name == "command")
+    };
+    if review.unclear && case.rules.deny.iter().any(on_command) {
+        return Some("The line is not fully understood, and a rule forbids some commands.");
+    }
+    if forbidden_paths(case.rules).is_empty() {
+        return None;
+    }
+    Some("The line could read a file that a rule forbids. The tools read_file and grep leave such files out.")
+}
+
+/// The patterns of paths that no tool may read: those of the deny rules for `read_file`.
+pub fn forbidden_paths(rules: &ApprovalRules) -> Vec<String> {
+    path_rules(rules).flat_map(|(_, patterns)| patterns.iter().cloned()).collect()
+}
+
+fn path_rules(rules: &ApprovalRules) -> impl Iterator<Item = (&Rule, &Vec<String>)> {
+    rules.deny.iter().filter_map(|rule| match rule.args_matchers.as_slice() {
+        [(name, patterns)]
+            if name == "path" && READERS.iter().any(|reader| is_same_name(&rule.target, reader)) =>
+        {
+            Some((rule, patterns))
+        }
+        _ => None,
+    })
+}
+
+/// The rule that forbids reading one of the paths that a call names, whatever the tool is.
+fn find_forbidden_path(case: &Case<'_>) -> Option<String> {
+    let Review { paths, read_paths, .. } = case.review;
+    let named: Vec<&String> = paths.iter().map(|(_, texts)| texts).chain(read_paths).flatten().collect();
+    let is_forbidden = |pattern: &String| match compile(pattern, true) {
+        Ok(regex) => named.iter().any(|text| regex.is_match(text)),
+        // A pattern that cannot be compared forbids everything.
+        Err(_) => !named.is_empty(),
+    };
+    path_rules(case.rules)
+        .find(|(_, patterns)| patterns.iter().any(is_forbidden))
+        .map(|(rule, _)| describe(rule, case, Reach::Any))
+}
+
+/// A pattern that must match a whole text.
+fn compile(pattern: &str, any_case: bool) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(&format!("^(?:{pattern})$"))
+        .dot_matches_new_line(true)
+        .case_insensitive(any_case)
+        .build()
+}
+
+/// An allow pattern for commands covers whole words: behind a letter, `.*` begins a new word or is empty, so that
+/// `git status.*` does not cover `git statusx`.
+fn cover_whole_words(pattern: &str) -> String {
+    let chars: Vec<char> = pattern.chars().collect();
+    let mut out = String::with_capacity(pattern.len());
+    let mut at = 0;
+    while at < chars.len() {
+        let before = at.checked_sub(1).map(|before| chars[before]);
+        let escaped = at >= 2 && chars[at - 2] == '\\';
+        let in_word = before.is_some_and(|char| char.is_alphanumeric() || "_)".contains(char)) && !escaped;
+        let end = match chars[at..] {
+            ['.', '*' | '+', ..] => Some(at + 1),
+            ['[', '^', ..] => chars[at..]
+                .iter()
+                .position(|char| *char == ']')
+                .map(|close| at + close + 1)
+                .filter(|end| matches!(chars.get(*end), Some('*' | '+'))),
+            _ => None,
+        };
+        match end.filter(|_| in_word) {
+            Some(end) => {
+                let piece: String = chars[at..=end].iter().collect();
+                let optional = if chars[end] == '*' { "?" } else { "" };
+                out.push_str(&format!("(?:\\s{piece}){optional}"));
+                at = end + 1;
+            }
+            None if chars[at] == '\\' && at + 1 < chars.len() => {
+                out.extend([chars[at], chars[at + 1]]);
+                at += 2;
+            }
+            None => {
+                out.push(chars[at]);
+                at += 1;
+            }
+        }
+    }
+    out
 }
 
 /// A shell line is several commands: one of them is enough to deny or ask, all of them are needed to allow.
@@ -253,14 +363,16 @@ enum Reach {
 }
 
 fn matches(rule: &Rule, case: &Case<'_>, reach: Reach) -> bool {
-    let spec = case.spec;
-    let is_target = |name: &str| is_same_name(&rule.target, name);
-    let named = is_target(&spec.name) && spec.server == "eca"
-        || is_target(&spec.offered_name())
-        || is_target(&spec.server);
-    named
+    is_target(rule, case.spec)
         && (rule.args_matchers.is_empty()
             || rule.args_matchers.iter().all(|matcher| argument_matches(matcher, case, reach)))
+}
+
+fn is_target(rule: &Rule, spec: &ToolSpec) -> bool {
+    let is_named = |name: &str| is_same_name(&rule.target, name);
+    is_named(&spec.name) && spec.server == BUILT_IN
+        || is_named(&spec.offered_name())
+        || is_named(&spec.server)
 }
 
 /// A pattern must match the whole argument. A path is compared as it is written and as what it leads to, a shell line
@@ -270,20 +382,18 @@ fn argument_matches((name, patterns): &(String, Vec<String>), case: &Case<'_>, r
         Value::String(text) => text.clone(),
         other => other.to_string(),
     });
-    let Review { keys, commands, paths, .. } = case.review;
+    let Review { subcommands, commands, paths, .. } = case.review;
     let leads_to: Vec<&String> =
         paths.iter().filter(|(argument, _)| argument == name).flat_map(|(_, texts)| texts).collect();
     let parts: Vec<&String> =
-        if name == "command" { keys.iter().chain(commands).collect() } else { Vec::new() };
+        if name == "command" { subcommands.iter().chain(commands).collect() } else { Vec::new() };
     patterns.iter().any(|pattern| {
         // Where it is forbidden, a path in other letters may be the same file, and `RM` the same program.
         let any_case = matches!(reach, Reach::Any) && !leads_to.is_empty();
-        let whole = RegexBuilder::new(&format!("^(?:{pattern})$"))
-            .dot_matches_new_line(true)
-            .case_insensitive(any_case)
-            .build();
+        let is_allow = matches!(reach, Reach::All) && name == "command";
+        let pattern = if is_allow { cover_whole_words(pattern) } else { pattern.clone() };
         // What cannot be compared allows nothing and forbids all.
-        let Ok(regex) = whole else { return matches!(reach, Reach::Any) };
+        let Ok(regex) = compile(&pattern, any_case) else { return matches!(reach, Reach::Any) };
         let is_written = written.as_ref().is_some_and(|text| regex.is_match(text));
         match reach {
             Reach::Any => {

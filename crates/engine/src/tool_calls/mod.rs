@@ -117,7 +117,7 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
         return Ok(end_with_problem(item, problem));
     };
     let review = match tool.review(&input, &scope(turn)) {
-        Ok(review) => review,
+        Ok(review) => review.into_visible(),
         Err(problem) => return Ok(end_with_problem(item, problem)),
     };
     call.summary = review.summary.clone();
@@ -341,7 +341,13 @@ fn scope(turn: &Turn) -> Scope {
         roots: turn.session.roots.clone(),
         read_only: behavior::is_read_only(&turn.session.behavior()),
         remembered: turn.session.remembered().commands().into(),
+        forbidden_paths: approval::forbidden_paths(&rules_of(turn)).into(),
     }
+}
+
+fn rules_of(turn: &Turn) -> config::ApprovalRules {
+    let behavior = turn.session.behavior();
+    approval::rules_for(&turn.session.workspace.settings, behavior::canonical(&behavior))
 }
 
 fn is_tool_of(tool: &dyn Tool, call: &ToolCall) -> bool {

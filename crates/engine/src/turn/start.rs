@@ -181,6 +181,7 @@ fn expand(
         roots: session.roots.clone(),
         read_only: false,
         remembered: Arc::from([]),
+        forbidden_paths: Arc::from([]),
     };
     let editor = frontend.map(AttachedFrontend::editor);
     let context = Arc::new(EngineToolContext::new(session.clone(), turn, None, editor, cancel.clone()));

@@ -190,6 +190,7 @@ fn scope() -> Scope {
         roots: Arc::from(Vec::new()),
         read_only: false,
         remembered: Arc::from(Vec::new()),
+        forbidden_paths: std::sync::Arc::from([]),
     }
 }
 

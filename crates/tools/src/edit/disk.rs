@@ -57,8 +57,8 @@ pub fn load(path: &ResolvedPath, max: u64) -> Result<Option<LoadedFile>, String>
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteMethod {
     Renamed,
-    /// Other names (so many in all) lead to the same file, so it was written in place.
-    InPlace {
+    /// So many names led to the same file; this name has a file of its own now.
+    Unlinked {
         links: u64,
     },
     /// Its owner could not be kept otherwise, so it was written in place.
@@ -93,21 +93,29 @@ pub fn replace(path: &ResolvedPath, expected: Option<&[u8]>, bytes: &[u8]) -> Re
             "{shown} was changed by somebody else just now. Read it again; nothing was written."
         ));
     }
-    if metadata.nlink() > 1 {
-        write_in_place(&folder, &name, &now, bytes)
-            .map_err(|error| format!("{shown} cannot be written: {error}"))?;
-        return Ok(WriteMethod::InPlace { links: metadata.nlink() });
-    }
     let mut temporary = TemporaryFile::create(&folder, &name, 0o600).map_err(describe_error)?;
+    let links = metadata.nlink();
     if !temporary.copy_owner_and_mode(&metadata).map_err(describe_error)? {
         drop(temporary);
+        if links > 1 {
+            return Err(format!(
+                "{shown} belongs to another user and has other names (hard links), so it was not written."
+            ));
+        }
         write_in_place(&folder, &name, &now, bytes)
             .map_err(|error| format!("{shown} cannot be written: {error}"))?;
         return Ok(WriteMethod::Owned);
     }
     temporary.fill(bytes).map_err(describe_error)?;
     temporary.rename(&name).map_err(describe_error)?;
-    Ok(WriteMethod::Renamed)
+    Ok(if links > 1 { WriteMethod::Unlinked { links } } else { WriteMethod::Renamed })
+}
+
+/// Other names lead to the same file (hard links), wherever they are.
+pub fn has_other_names(path: &ResolvedPath) -> bool {
+    path.open()
+        .and_then(|file| file.metadata())
+        .is_ok_and(|metadata| metadata.is_file() && metadata.nlink() > 1)
 }
 
 /// Gives a file or folder another name, never that of one that is there. A symlink is moved itself.
@@ -171,7 +179,7 @@ fn create(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes through to the file that other names share. A synced copy stands beside it until that is done.
+/// Writes over the file itself. A synced copy stands beside it until that is done.
 fn write_in_place(folder: &OwnedFd, name: &OsStr, old: &[u8], new: &[u8]) -> Result<(), String> {
     let describe_error = |error: io::Error| format!("{error}.");
     let mut copy = TemporaryFile::create(folder, name, 0o600).map_err(describe_error)?;

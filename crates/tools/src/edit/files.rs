@@ -14,6 +14,7 @@ use super::disk::{self, WriteMethod};
 use super::document::Document;
 use super::line_ends::NormalizedText;
 use super::plan::{Change, PlannedChange, plan};
+use super::run_later;
 use super::seen::{SeenFiles, SeenVia, TextStamp};
 use crate::options::Limits;
 use crate::paths::{Paths, ResolvedPath};
@@ -44,7 +45,6 @@ impl Files {
         let mut review = Review { changes: true, ..Review::default() };
         let path = self.paths.review("path", text, scope, &mut review)?;
         review.locations.push(Location { path: path.path().to_owned(), line: None });
-        path.require_approval_for_git_files(&mut review);
         let known = self.seen.get(&scope.session, path.path());
         let read = known.filter(|entry| entry.how != SeenVia::Reviewed);
         let in_client = known.is_some_and(|entry| entry.how == SeenVia::Client);
@@ -61,7 +61,10 @@ impl Files {
             ));
         }
         let old = document.as_ref().map(Document::text);
-        match plan(document.as_ref(), change) {
+        let planned = plan(document.as_ref(), change);
+        let texts = planned.as_ref().ok().map(|planned| (old.unwrap_or_default(), planned.text.as_str()));
+        run_later::require_approval(&path, texts, &mut review);
+        match planned {
             Ok(planned) => {
                 let change = file_change(path.path(), path.shown(), old, &planned.text);
                 review.details = Some(Details::FileChange(change));
@@ -112,7 +115,9 @@ impl Files {
         };
         // A client that shows `\r\n` as `\n` would not write the same bytes back.
         let loses_line_ends = document.text().contains("\r\n") && !text.contains("\r\n");
-        if abilities.write_text && document.is_plain() && !loses_line_ends {
+        // An editor would write through to the other names of the file.
+        let is_shared = self.blocking(path, |_, path| Ok(disk::has_other_names(&path))).await?;
+        if abilities.write_text && document.is_plain() && !loses_line_ends && !is_shared {
             return Ok(CurrentFile { document: Some(Document::from_text(&text)), route: WriteRoute::Client });
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -278,8 +283,9 @@ pub async fn unless_cancelled<T>(
 fn describe_write(written: WriteMethod) -> Option<String> {
     match written {
         WriteMethod::Renamed => None,
-        WriteMethod::InPlace { links } => Some(format!(
-            "It has {links} hard links, so it was rewritten in place and all of them show the change."
+        WriteMethod::Unlinked { links } => Some(format!(
+            "It shared its contents with {} other names (hard links), which keep the old contents.",
+            links - 1
         )),
         WriteMethod::Owned => Some("It belongs to somebody else, so it was rewritten in place.".to_owned()),
     }

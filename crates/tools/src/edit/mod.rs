@@ -8,4 +8,5 @@ pub mod indent;
 pub mod line_ends;
 pub mod matching;
 pub mod plan;
+pub(crate) mod run_later;
 pub mod seen;

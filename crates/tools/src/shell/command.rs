@@ -48,12 +48,24 @@ fn inspect_words(words: &[Word], complete: bool, depth: usize, out: &mut ShellLi
     let reads = complete && !patterns && runs.is_none() && read_only::is_read_only(name, arguments);
     // A wrapper that does nothing itself is as harmless as what it runs.
     let read_only = reads || matches!(runs, Some(Runs::Unchanged(_)));
-    out.commands.push(Command { key: keys::key(&texts), words: words.to_vec(), read_only });
+    let key = if read_only { keys::name_with_subcommand(&texts) } else { keys::remembered_key(&texts) };
+    out.commands.push(Command {
+        name: keys::name_with_subcommand(&texts),
+        key,
+        words: words.to_vec(),
+        read_only,
+    });
     if risky::has_option_before_subcommand(name, arguments) {
         // Which word is the subcommand is not known, and a rule may forbid any of them.
         for at in possible_starts(arguments, 0).into_iter().skip(1) {
             let texts = [&[*written], &arguments[at..]].concat();
-            out.commands.push(Command { key: keys::key(&texts), words: Vec::new(), read_only: false });
+            let name = keys::name_with_subcommand(&texts);
+            out.commands.push(Command {
+                key: keys::remembered_key(&texts),
+                name,
+                words: Vec::new(),
+                read_only: false,
+            });
         }
     }
     if let Some(runs) = runs {

@@ -33,7 +33,63 @@ const ALWAYS: &[&str] = &[
     "web--browse",
 ];
 
-pub fn key(arguments: &[&str]) -> String {
+/// Subcommands that only look, whatever their options and words are.
+const READERS: &[&str] = &[
+    "blame",
+    "cat-file",
+    "count-objects",
+    "describe",
+    "diff",
+    "diff-tree",
+    "for-each-ref",
+    "grep",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "merge-base",
+    "name-rev",
+    "rev-list",
+    "rev-parse",
+    "shortlog",
+    "show",
+    "show-ref",
+    "status",
+];
+
+/// Subcommands of subcommands that only look.
+const READERS_OF_TWO: &[(&str, &str)] =
+    &[("reflog", "show"), ("stash", "list"), ("stash", "show"), ("worktree", "list"), ("remote", "get-url")];
+
+/// The command only looks, so nothing of the repository needs to run for it.
+pub fn inspects(arguments: &[&str]) -> bool {
+    match split(arguments).1 {
+        [sub, second, ..] if READERS_OF_TWO.contains(&(sub, second)) => true,
+        [sub, ..] if READERS.contains(sub) => true,
+        _ => super::read_only::is_read_only("git", arguments),
+    }
+}
+
+/// The command shows what files hold.
+pub fn shows_contents(arguments: &[&str]) -> bool {
+    const SHOW: &[&str] = &["blame", "cat-file", "diff", "diff-tree", "grep", "log", "show", "stash"];
+    split(arguments).1.first().is_some_and(|sub| SHOW.contains(sub))
+}
+
+/// Options that keep the command from running programs of the repository and from entering submodules, and the
+/// number of the argument behind which they stand.
+pub fn safe_options(arguments: &[&str]) -> Option<(usize, &'static str)> {
+    const DIFF: &str = " --no-ext-diff --no-textconv --ignore-submodules=all";
+    let (before, rest) = split(arguments);
+    match rest {
+        ["stash", "show" | "list", ..] | ["reflog", "show", ..] => Some((before.len() + 1, DIFF)),
+        ["diff" | "diff-tree" | "log" | "show", ..] => Some((before.len(), DIFF)),
+        ["status", ..] => Some((before.len(), " --ignore-submodules=all")),
+        ["blame" | "grep", ..] => Some((before.len(), " --no-textconv")),
+        _ => None,
+    }
+}
+
+pub fn name_with_subcommand(arguments: &[&str]) -> String {
     let Some((sub, rest)) = split(arguments).1.split_first() else { return "git".to_owned() };
     const WITH_TWO: &[&str] =
         &["bisect", "bundle", "config", "lfs", "notes", "reflog", "remote", "stash", "submodule", "worktree"];
@@ -59,6 +115,9 @@ pub fn reasons(arguments: &[&str]) -> Vec<String> {
     let reads_config = *sub == "config" && super::read_only::is_read_only("git", arguments);
     if ALWAYS.contains(sub) && !reads_config {
         reasons.push(format!("`git {sub}` can run programs or set what git runs"));
+    }
+    if READERS.contains(sub) && !super::read_only::is_read_only("git", arguments) {
+        reasons.push(format!("`git {sub}` has an option that is not known here"));
     }
     match (*sub, rest) {
         ("bisect", ["run", ..]) | ("submodule", ["foreach", ..]) => {

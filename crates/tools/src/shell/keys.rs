@@ -1,4 +1,7 @@
-//! What an approval is remembered by: the command, and its subcommand where it has some.
+//! The names of commands for rules, and what an approval is remembered by.
+//!
+//! Invariant: a remembered key covers another command only where that one does the same kind of thing to the same kind
+//! of target; where that is not known, the key is the whole command.
 
 /// Programs whose first word says what they do.
 const WITH_SUBCOMMAND: &[&str] = &[
@@ -149,12 +152,79 @@ pub fn name(written: &str) -> &str {
     written
 }
 
-pub fn key(words: &[&str]) -> String {
+/// Builds, tests and checks: they run the project's own code whatever their other arguments are.
+const TASKS: &[(&str, &[&str])] = &[
+    ("bun", &["test"]),
+    ("cargo", &["bench", "build", "check", "clippy", "doc", "fmt", "nextest", "test"]),
+    ("dotnet", &["build", "test"]),
+    ("go", &["build", "fmt", "test", "vet"]),
+    ("gradle", &["assemble", "build", "check", "test"]),
+    ("mix", &["compile", "format", "test"]),
+    ("mvn", &["compile", "package", "test", "verify"]),
+    ("npm", &["test"]),
+    ("pnpm", &["test"]),
+    ("swift", &["build", "test"]),
+    ("yarn", &["test"]),
+    ("zig", &["build", "test"]),
+];
+
+/// Programs that check or format the project, with any arguments.
+const CHECKERS: &[&str] =
+    &["black", "eslint", "jest", "mkdir", "mypy", "prettier", "pytest", "ruff", "rustfmt", "tsc", "vitest"];
+
+/// Options that do not change what `git add` and `git commit` mean.
+const GIT_PLAIN: &[(&str, &[&str])] = &[
+    ("add", &["-A", "-u", "-v", "--all"]),
+    ("commit", &["-a", "-am", "-m", "-q", "-v", "--all", "--message"]),
+];
+
+/// What is remembered of a command that may change something: `cargo test …` covers other arguments, a command
+/// without `…` covers only itself.
+pub fn remembered_key(words: &[&str]) -> String {
+    let Some((written, arguments)) = words.split_first() else { return String::new() };
+    let program = name(written);
+    let covers = match (program, arguments) {
+        ("git", [sub, rest @ ..]) => GIT_PLAIN.iter().any(|(plain, options)| {
+            plain == sub && rest.iter().all(|word| !word.starts_with('-') || options.contains(word))
+        }),
+        ("python" | "python3", ["-m", "pytest" | "unittest", ..]) => {
+            return format!("{program} -m {} …", arguments[1]);
+        }
+        ("npm" | "pnpm" | "yarn" | "bun", ["run", script, ..]) if !script.starts_with('-') => {
+            return format!("{program} run {script} …");
+        }
+        _ => {
+            let sub = arguments.iter().find(|word| is_subcommand(word));
+            CHECKERS.contains(&program)
+                || TASKS
+                    .iter()
+                    .any(|(task, subs)| *task == program && sub.is_some_and(|sub| subs.contains(sub)))
+        }
+    };
+    if covers {
+        return format!("{} …", name_with_subcommand(words));
+    }
+    let mut quoted = vec![quote(program)];
+    quoted.extend(arguments.iter().map(|word| quote(word)));
+    quoted.join(" ")
+}
+
+/// A word as it can be typed, so that two different commands never have the same key.
+fn quote(word: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./:=@%+,".contains(char);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The program and its subcommand, where it has some.
+pub fn name_with_subcommand(words: &[&str]) -> String {
     let Some((written, arguments)) = words.split_first() else { return String::new() };
     let name = name(written);
     let plain: Vec<&str> = arguments.iter().copied().filter(|word| is_subcommand(word)).collect();
     if name == "git" {
-        return super::git::key(arguments);
+        return super::git::name_with_subcommand(arguments);
     }
     if is_interpreter(name) {
         return match arguments {

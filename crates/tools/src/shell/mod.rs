@@ -12,7 +12,6 @@ mod line_paths;
 mod parse;
 mod plain_sed;
 mod read_only;
-mod repository;
 mod risky;
 mod word;
 mod wrappers;
@@ -26,14 +25,20 @@ pub struct ShellLine {
     pub commands: Vec<Command>,
     /// Files that are read or written by redirection.
     pub redirected: Vec<Word>,
-    /// Sentences, without their full stop.
+    /// Why the line must be asked: sentences, without their full stop.
     pub reasons: Vec<String>,
+    /// Some part of the line is not understood, so it may do more than its commands say.
+    pub unclear: bool,
+    /// The line as it was parsed, with continued lines joined.
+    text: String,
 }
 
 /// One simple command. A command that runs another is followed by that one.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// What an approval is remembered by: `git status`, `npm run build`, `rm`.
+    /// The program and its subcommand, for rules: `git status`, `npm run build`, `rm`.
+    pub name: String,
+    /// What an approval is remembered by: the whole command, or the part of it that decides what it does.
     pub key: String,
     pub words: Vec<Word>,
     /// On the list of commands that change nothing, with options that are on the list too.
@@ -41,9 +46,14 @@ pub struct Command {
 }
 
 impl Command {
+    fn git_arguments(&self) -> Option<Vec<&str>> {
+        let (name, arguments) = self.words.split_first()?;
+        (keys::name(name.as_str()) == "git").then(|| arguments.iter().map(Word::as_str).collect())
+    }
+
     /// The command with its arguments as the shell would take them, without quotes.
     pub fn text(&self) -> String {
-        let Some((name, arguments)) = self.words.split_first() else { return self.key.clone() };
+        let Some((name, arguments)) = self.words.split_first() else { return self.name.clone() };
         let words = std::iter::once(keys::name(name.as_str())).chain(arguments.iter().map(Word::as_str));
         words.collect::<Vec<_>>().join(" ")
     }
@@ -52,6 +62,47 @@ impl Command {
 impl ShellLine {
     pub fn read_only(&self) -> bool {
         self.reasons.is_empty() && self.commands.iter().all(|command| command.read_only)
+    }
+
+    /// Each program with its subcommand once, in order.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for command in &self.commands {
+            if !names.contains(&command.name) {
+                names.push(command.name.clone());
+            }
+        }
+        names
+    }
+
+    /// Every use of git in the line only looks, and there is one.
+    pub fn only_inspects_git(&self) -> bool {
+        let mut uses = self.commands.iter().filter_map(Command::git_arguments).peekable();
+        uses.peek().is_some() && uses.all(|arguments| git::inspects(&arguments))
+    }
+
+    /// The line with options that keep git from running the repository's programs. Only a line that is understood is
+    /// changed.
+    pub fn hardened(&self) -> Option<String> {
+        if !self.reasons.is_empty() {
+            return None;
+        }
+        let mut additions: Vec<(usize, &'static str)> = self
+            .commands
+            .iter()
+            .filter_map(|command| {
+                let arguments = command.git_arguments()?;
+                let (at, options) = git::safe_options(&arguments)?;
+                Some((command.words.get(at + 1)?.end, options))
+            })
+            .collect();
+        additions.sort_unstable();
+        additions.dedup();
+        let mut text = self.text.clone();
+        for (at, options) in additions.into_iter().rev() {
+            text.insert_str(at, options);
+        }
+        Some(text)
     }
 
     /// Each key once, in order.
@@ -70,7 +121,14 @@ impl ShellLine {
         self.commands.iter().map(Command::text).collect()
     }
 
+    /// Adds a reason why the line is not understood.
     fn add_reason(&mut self, reason: impl Into<String>) {
+        self.unclear = true;
+        self.add_known_reason(reason);
+    }
+
+    /// Adds a reason to ask about a line although it is understood.
+    fn add_known_reason(&mut self, reason: impl Into<String>) {
         let reason = reason.into();
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
@@ -113,7 +171,13 @@ fn analyze_into(line: &str, depth: usize, out: &mut ShellLine) {
     for reason in parsed.reasons {
         out.add_reason(reason);
     }
+    for reason in parsed.known_reasons {
+        out.add_known_reason(reason);
+    }
     out.redirected.extend(parsed.redirected);
+    if depth == 0 {
+        out.text = joined;
+    }
     for raw in parsed.commands {
         command::inspect(&raw, depth, out);
     }

@@ -21,6 +21,8 @@ pub struct Parsed {
     pub commands: Vec<RawCommand>,
     pub redirected: Vec<Word>,
     pub reasons: Vec<String>,
+    /// What the line does although every word of it is known, such as writing a file.
+    pub known_reasons: Vec<String>,
 }
 
 const NOT_ANALYZED: &str = "It has syntax that is not analyzed";
@@ -112,7 +114,10 @@ impl TreeWalk<'_> {
                     "&&" | "||" | "|" | "|&" | ";" | "\n" | "(" | ")" | "{" | "}" | "!" => {
                         self.operator(child)
                     }
-                    "&" => self.add_reason("It goes on in the background (&)"),
+                    "&" => {
+                        self.operator(child);
+                        self.out.known_reasons.push("It goes on in the background (&)".to_owned());
+                    }
                     _ => self.add_reason(NOT_ANALYZED),
                 }
             }
@@ -166,9 +171,10 @@ impl TreeWalk<'_> {
     fn word(&mut self, node: Node<'_>, command: Option<usize>) -> Option<Word> {
         let at = node.byte_range();
         let raw = &self.line[at.clone()];
+        let end = at.end;
         self.tokens.push(Token { at, command });
         match Word::read(raw) {
-            Ok(word) => Some(word),
+            Ok(word) => Some(Word { end, ..word }),
             Err(reason) => {
                 self.add_reason(reason);
                 self.collect_commands(node);
@@ -223,7 +229,7 @@ impl TreeWalk<'_> {
             "<" => self.out.redirected.push(target.clone()),
             ">" | ">>" | "&>" | "&>>" | ">|" | ">&" if text == "/dev/null" => {}
             ">" | ">>" | "&>" | "&>>" | ">|" | ">&" => {
-                self.add_reason(format!("It writes to {text}"));
+                self.out.known_reasons.push(format!("It writes to {text}"));
                 self.out.redirected.push(target.clone());
             }
             _ => self.add_reason(NOT_ANALYZED),

@@ -60,7 +60,8 @@ const COMMANDS: &[Allowed] = &[
     allow("hostname", "", "", &[], 0),
     allow("id", "Ggnru", "", &[], ANY),
     allow("join", "i", "12tv", &[], 2),
-    allow("ls", "1AaBbCcdFfGgHhiklLmNnopQqRrSsTtUuvXxZ", "Iw", &["all", "almost-all", "classify", "color", "file-type", "full-time", "group-directories-first", "human-readable", "recursive", "reverse", "sort", "time", "time-style"], ANY),
+    // Not `-L` and `-H`: they would show what links lead to.
+    allow("ls", "1AaBbCcdFfGghiklmNnopQqRrSsTtUuvXxZ", "Iw", &["all", "almost-all", "classify", "color", "file-type", "full-time", "group-directories-first", "human-readable", "recursive", "reverse", "sort", "time", "time-style"], ANY),
     allow("md5sum", "bt", "", &[], ANY),
     allow("nl", "", "bdfhilnsvw", &[], ANY),
     allow("nproc", "", "", &["all"], 0),
@@ -128,8 +129,8 @@ const LOG_LONG: &[&str] = &[
     "no-ext-diff", "no-index", "no-merges", "no-patch", "no-prefix", "no-renames", "no-textconv", "no-walk",
     "numstat", "oneline", "patch", "patch-with-stat", "patience", "pickaxe-all", "pickaxe-regex", "pretty", "quiet",
     "raw", "regexp-ignore-case", "remotes", "reverse", "shortstat", "show-pulls", "simplify-by-decoration", "since",
-    "skip", "staged", "stat", "submodule", "summary", "tags", "text", "topo-order", "unified", "until", "walk-reflogs",
-    "word-diff", "word-diff-regex", "submodule",
+    "skip", "staged", "stat", "summary", "tags", "text", "topo-order", "unified", "until", "walk-reflogs",
+    "word-diff", "word-diff-regex",
 ];
 
 /// Subcommands of git. `most` counts the words behind it.
@@ -139,7 +140,7 @@ const GIT: &[Allowed] = &[
     allow("branch", "arv", "", &["all", "color", "contains", "format", "list", "merged", "no-color", "no-contains", "no-merged", "points-at", "remotes", "show-current", "sort", "verbose"], 0),
     allow("cat-file", "epst", "", &[], ANY),
     allow("count-objects", "vH", "", &[], 0),
-    allow("describe", "", "", &["abbrev", "all", "always", "dirty", "exact-match", "first-parent", "long", "match", "tags"], ANY),
+    allow("describe", "", "", &["abbrev", "all", "always", "exact-match", "first-parent", "long", "match", "tags"], ANY),
     allow("diff", LOG_FLAGS, LOG_VALUED, LOG_LONG, ANY),
     allow("diff-tree", LOG_FLAGS, LOG_VALUED, LOG_LONG, ANY),
     allow("for-each-ref", "", "", &["contains", "count", "format", "merged", "points-at", "sort"], ANY),
@@ -155,7 +156,8 @@ const GIT: &[Allowed] = &[
     allow("shortlog", "ensc", "", &["all", "email", "no-merges", "numbered", "since", "summary", "until"], ANY),
     allow("show", LOG_FLAGS, LOG_VALUED, LOG_LONG, ANY),
     allow("show-ref", "dqs", "", &["abbrev", "dereference", "hash", "heads", "tags", "verify"], ANY),
-    allow("status", "bsvz", "u", &["ahead-behind", "branch", "column", "ignored", "long", "no-ahead-behind", "no-renames", "porcelain", "renames", "short", "show-stash", "untracked-files", "verbose"], ANY),
+    // Not `-v`: it shows differences, which could be made by a program.
+    allow("status", "bsz", "u", &["ahead-behind", "branch", "column", "ignored", "long", "no-ahead-behind", "no-renames", "porcelain", "renames", "short", "show-stash", "untracked-files"], ANY),
     allow("tag", "ln", "", &["color", "contains", "format", "list", "merged", "no-contains", "no-merged", "points-at", "sort"], 0),
 ];
 

@@ -9,6 +9,8 @@ pub struct Word {
     pub pattern_at: Option<usize>,
     /// It begins with an unquoted `~`.
     pub tilde: bool,
+    /// Where it ends in the line that was parsed.
+    pub end: usize,
 }
 
 impl Word {

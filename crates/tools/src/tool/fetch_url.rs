@@ -31,13 +31,16 @@ impl BuiltInTool for FetchUrl {
 
     const NAME: &'static str = "fetch_url";
     const DESCRIPTION: &'static str = "Fetch a web page as text.";
-    const EFFECT: ToolEffect = ToolEffect::Reads;
+    const EFFECT: ToolEffect = ToolEffect::UsesNetwork;
 
     fn review(&self, input: Input, _: &Scope) -> Result<Review, String> {
         if !input.url.starts_with("http://") && !input.url.starts_with("https://") {
             return Err(format!("{} is not an http or https address.", input.url));
         }
-        Ok(Review { summary: format!("Fetching {}", input.url), ..Review::default() })
+        // An approval for the session covers the host and the port, not the whole network.
+        let address = reqwest::Url::parse(&input.url).map_err(|error| format!("{}: {error}.", input.url))?;
+        let keys = vec![format!("fetch_url {}", address.origin().ascii_serialization())];
+        Ok(Review { summary: format!("Fetching {}", input.url), keys, ..Review::default() })
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {

@@ -18,11 +18,12 @@ use crate::edit::files::Files;
 use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
-use crate::paths::ResolvedPath;
+use crate::paths::{ForbiddenPaths, ResolvedPath};
 use crate::walk::Walk;
 
 const MAX_LINE: usize = 400;
 const MAX_CONTEXT: usize = 20;
+const MAX_HEAP: usize = 64 << 20;
 
 pub struct Grep {
     pub files: Arc<Files>,
@@ -64,8 +65,9 @@ impl BuiltInTool for Grep {
         let path = self.files.paths.resolve_approved(&input.path, &call)?;
         let cancel = call.cancel.clone();
         let root = call.scope.roots.first().cloned();
+        let forbidden = ForbiddenPaths::new(&call.scope)?;
         let search = move |files: &Files, path: ResolvedPath| {
-            Search::new(&input, &files.limits, root)?.run(&path, &files.limits, cancel)
+            Search::new(&input, &files.limits, root, forbidden)?.run(&path, &files.limits, cancel)
         };
         self.files.blocking(&path, search).await.map(ToolResult::text)
     }
@@ -80,12 +82,20 @@ struct Search {
     left: usize,
     bytes: usize,
     root: Option<PathBuf>,
+    forbidden: ForbiddenPaths,
+    /// A search across lines holds a whole file in memory; larger ones are left out.
+    max_file: u64,
     out: String,
     notice: Option<String>,
 }
 
 impl Search {
-    fn new(input: &Input, limits: &Limits, root: Option<PathBuf>) -> Result<Self, String> {
+    fn new(
+        input: &Input,
+        limits: &Limits,
+        root: Option<PathBuf>,
+        forbidden: ForbiddenPaths,
+    ) -> Result<Self, String> {
         let across_lines = input.pattern.contains('\n') || input.pattern.contains("\\n");
         let mut builder = RegexMatcherBuilder::new();
         builder.multi_line(true).size_limit(10 * 1024 * 1024);
@@ -105,6 +115,8 @@ impl Search {
             .binary_detection(BinaryDetection::quit(0))
             .line_number(true)
             .multi_line(across_lines)
+            // A line without end is not kept whole.
+            .heap_limit(Some(MAX_HEAP))
             .before_context(context)
             .after_context(context)
             .build();
@@ -122,6 +134,8 @@ impl Search {
             left: input.max_results.unwrap_or(limits.matches).clamp(1, 10_000),
             bytes: limits.output_bytes,
             root,
+            forbidden,
+            max_file: if across_lines { limits.file_bytes } else { u64::MAX },
             out: String::new(),
             notice,
         })
@@ -169,7 +183,13 @@ impl Search {
 
     /// A file that cannot be read is left out.
     fn search_file(&mut self, path: &Path) {
+        if self.forbidden.contains(path) {
+            return;
+        }
         let Ok(file) = project_files::open_regular(path) else { return };
+        if file.metadata().map_or(true, |metadata| metadata.len() > self.max_file) {
+            return;
+        }
         let mut lines = MatchLines {
             out: String::new(),
             left: if self.files_only { 1 } else { self.left },

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::edit::disk;
 use crate::edit::files::{Files, blocking};
+use crate::edit::run_later;
 use crate::offered::BuiltInTool;
 
 pub struct MoveFile {
@@ -36,8 +37,8 @@ impl BuiltInTool for MoveFile {
         review.summary = format!("Moving {} to {}", from.shown(), to.shown());
         review.locations =
             [&from, &to].map(|path| Location { path: path.path().to_owned(), line: None }).into();
-        from.require_approval_for_git_files(&mut review);
-        to.require_approval_for_git_files(&mut review);
+        run_later::require_approval(&from, Some(("", "")), &mut review);
+        run_later::require_approval(&to, None, &mut review);
         Ok(review)
     }
 

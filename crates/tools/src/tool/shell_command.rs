@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use super::directory_tree::workspace_folder;
 use crate::edit::files::Files;
 use crate::editor;
+use crate::git_guard;
 use crate::jobs::Jobs;
 use crate::lenient;
 use crate::offered::BuiltInTool;
@@ -25,6 +26,9 @@ pub struct ShellCommand {
     pub jobs: Arc<Jobs>,
     pub runner: ShellRunner,
 }
+
+/// Variables for a command, by name.
+type Environment = Vec<(String, String)>;
 
 /// How a line is run.
 #[derive(Clone, Debug)]
@@ -78,7 +82,11 @@ impl BuiltInTool for ShellCommand {
         }
         self.files.paths.record_line_paths(&input.command, scope, &review.outside);
         review.keys = line.keys();
+        review.subcommands = line.names();
         review.commands = line.texts();
+        review.unclear = line.unclear;
+        review.read_paths = paths.named.iter().map(|path| path_texts(path, scope)).collect();
+        review.reads_unnamed = paths.reads_unnamed;
         let is_remembered = |key: &String| scope.remembered.contains(key);
         let parts =
             review.keys.iter().map(|key| ShellPart { key: key.clone(), remembered: is_remembered(key) });
@@ -110,18 +118,19 @@ impl BuiltInTool for ShellCommand {
         if call.scope.read_only && !(reads && paths.outside.is_empty()) {
             return Err("The plan behavior runs only commands that change nothing.".to_owned());
         }
+        let (command, environment) = self.harden(&line, input.command.clone(), &paths, &call).await?;
         if let Some(label) = input.background {
-            let spawn = self.spawn(&input.command, &folder, reads);
+            let spawn = self.spawn(&command, &folder, environment);
             return self.jobs.start(spawn, &label, &input.command, &call).await.map(ToolResult::text);
         }
         let limits = &self.files.limits;
         let asked = input.timeout.map(|millis| Duration::from_millis(millis as u64));
         let time = asked.unwrap_or(limits.shell_time).min(limits.max_shell_time);
         if call.context.abilities().terminal {
-            let terminal = self.terminal(input.command, &folder, reads, time);
+            let terminal = self.terminal(command, &folder, environment, time);
             return editor::run_in_terminal(terminal, time, &call, &self.files).await;
         }
-        let spawn = self.spawn(&input.command, &folder, reads);
+        let spawn = self.spawn(&command, &folder, environment);
         let half = limits.output_bytes / 2;
         let spawn = spawn.deadline(time).limit(OutputLimit { head: half, tail: half });
         let stream = OutputStream::new(call.context.clone());
@@ -144,36 +153,61 @@ impl ShellCommand {
         (line, paths)
     }
 
-    fn spawn(&self, command: &str, folder: &ResolvedPath, reads: bool) -> Spawn {
+    /// The line as it is run. Where git only looks, it runs nothing of the repository, whoever allowed the line.
+    async fn harden(
+        &self,
+        line: &ShellLine,
+        command: String,
+        paths: &LinePaths,
+        call: &Invocation,
+    ) -> Result<(String, Environment), String> {
+        if !line.only_inspects_git() {
+            return Ok((command, Vec::new()));
+        }
+        let environment = git_guard::environment(&paths.git_folders, &call.scope, &call.cancel).await?;
+        Ok((line.hardened().unwrap_or(command), environment))
+    }
+
+    fn spawn(&self, command: &str, folder: &ResolvedPath, environment: Environment) -> Spawn {
         let spawn = match self.runner.shell.as_deref() {
             Some([program, arguments @ ..]) => Spawn::new(program).args(arguments).arg(command),
             _ => Spawn::shell(command),
         };
-        let spawn = spawn
+        spawn
             .directory(folder.path())
+            // Without it bash may take another name of the same folder for the place where it is.
+            .env("PWD", folder.path())
             .merge_stderr()
             .envs(NON_INTERACTIVE.iter().copied())
-            // A folder of its own is not ours to search.
+            // `cd` would search other folders.
             .without_env(["CDPATH"])
-            .without_env(&self.runner.withheld);
-        // What runs without being asked must not run what a repository's own configuration names.
-        if reads { spawn.envs(QUIET_GIT.iter().copied()) } else { spawn }
+            .without_env(&self.runner.withheld)
+            .envs(environment)
     }
 
     /// The same for a terminal of the editor, which can set variables but not take them away.
-    fn terminal(&self, command: String, folder: &ResolvedPath, reads: bool, time: Duration) -> Terminal {
+    fn terminal(
+        &self,
+        command: String,
+        folder: &ResolvedPath,
+        environment: Environment,
+        time: Duration,
+    ) -> Terminal {
         let (program, mut arguments) = match self.runner.shell.as_deref() {
             Some([program, arguments @ ..]) => (program.clone(), arguments.to_vec()),
             _ => ("bash".to_owned(), vec!["-c".to_owned()]),
         };
         arguments.push(command);
-        let quiet = if reads { QUIET_GIT } else { &[] };
-        let set = NON_INTERACTIVE.iter().chain(quiet).map(|(name, value)| ((*name).into(), (*value).into()));
+        let set = NON_INTERACTIVE.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let withheld = self.runner.withheld.iter().map(|name| (name.clone(), String::new()));
         Terminal {
             command: program,
             arguments,
-            environment: set.chain([("CDPATH".to_owned(), String::new())]).chain(withheld).collect(),
+            environment: set
+                .chain([("CDPATH".to_owned(), String::new())])
+                .chain(withheld)
+                .chain(environment)
+                .collect(),
             cwd: folder.path().to_owned(),
             time,
             output_limit: self.files.limits.output_bytes as u64,
@@ -184,24 +218,6 @@ impl ShellCommand {
 /// Nobody is there to page, to edit or to type.
 const NON_INTERACTIVE: &[(&str, &str)] =
     &[("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_EDITOR", "true")];
-
-/// Settings of a repository that make git run programs, switched off.
-const QUIET_GIT: &[(&str, &str)] = &[
-    ("GIT_CONFIG_COUNT", "5"),
-    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
-    ("GIT_CONFIG_VALUE_0", "false"),
-    ("GIT_CONFIG_KEY_1", "core.hooksPath"),
-    ("GIT_CONFIG_VALUE_1", "/dev/null"),
-    ("GIT_CONFIG_KEY_2", "log.showSignature"),
-    ("GIT_CONFIG_VALUE_2", "false"),
-    ("GIT_CONFIG_KEY_3", "core.sshCommand"),
-    ("GIT_CONFIG_VALUE_3", "false"),
-    // A folder that looks like a repository inside of another one is none.
-    ("GIT_CONFIG_KEY_4", "safe.bareRepository"),
-    ("GIT_CONFIG_VALUE_4", "explicit"),
-    ("GIT_NO_LAZY_FETCH", "1"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-];
 
 /// Bytes as they come, shown as whole characters.
 struct OutputStream {
@@ -235,6 +251,12 @@ impl OutputStream {
             self.context.output(&String::from_utf8_lossy(&rest));
         }
     }
+}
+
+/// A path as rules compare it: relative to the workspace where it is inside, and absolute.
+fn path_texts(path: &std::path::Path, scope: &Scope) -> [String; 2] {
+    let inside = scope.roots.first().and_then(|root| path.strip_prefix(root).ok());
+    [inside.unwrap_or(path).display().to_string(), path.display().to_string()]
 }
 
 fn describe_result(finished: &Finished, time: Duration) -> ToolResult {

@@ -173,9 +173,10 @@ async fn mode_links_and_symlinks_survive() {
 
     std::fs::hard_link(&path, bench.root.join("twin")).unwrap();
     let told = bench.good("edit_file", edit("script", "echo b", "echo c")).await;
-    assert!(told.contains("2 hard links"), "{told}");
-    assert_eq!(bench.read("twin"), b"#!/bin/sh\necho c\n");
-    assert_eq!(path.metadata().unwrap().nlink(), 2);
+    assert!(told.contains("hard links"), "{told}");
+    assert_eq!(bench.read("script"), b"#!/bin/sh\necho c\n");
+    assert_eq!(bench.read("twin"), b"#!/bin/sh\necho b\n", "nothing is written through to another name");
+    assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o751);
 
     symlink("made-later", bench.root.join("dangling")).unwrap();
     bench.good("write_file", json!({"path": "dangling", "content": "x"})).await;
@@ -324,4 +325,37 @@ async fn reading() {
     let mut bench = bench;
     bench.outside_allowed = true;
     assert!(bench.bad("read_file", json!({"path": "/dev/zero"})).await.contains("not a regular file"));
+}
+
+#[test]
+fn a_file_that_runs_later_is_asked_about() {
+    let bench = Bench::new();
+    bench.write("package.json", r#"{"name": "a", "scripts": {"test": "jest"}}"#);
+    let asks = |path: &str, content: &str| {
+        let review = bench.review("write_file", json!({"path": path, "content": content})).unwrap();
+        assert_eq!(review.must_ask.is_some(), !review.outside.is_empty(), "{path}");
+        review.must_ask.is_some()
+    };
+    for path in [
+        ".vscode/tasks.json",
+        ".envrc",
+        ".husky/pre-commit",
+        ".github/workflows/ci.yml",
+        ".dragoman/config.json",
+        ".bashrc",
+        "sub/.ENVRC",
+    ] {
+        assert!(asks(path, "x"), "{path}");
+    }
+    for path in ["Makefile", "Cargo.toml", "build.rs", "src/a.rs", ".gitignore"] {
+        assert!(!asks(path, "x"), "{path}");
+    }
+    assert!(!asks("package.json", r#"{"name": "b", "scripts": {"test": "jest"}}"#));
+    assert!(asks("package.json", r#"{"name": "a", "scripts": {"test": "jest", "postinstall": "x"}}"#));
+    assert!(asks("new/package.json", r#"{"scripts": {"postinstall": "x"}}"#));
+    symlink(".github", bench.root.join("innocent")).unwrap();
+    assert!(asks("innocent/workflows/x.yml", "x"), "a path is what it leads to");
+    let moved =
+        bench.review("move_file", json!({"source": "package.json", "destination": ".envrc"})).unwrap();
+    assert!(moved.must_ask.is_some());
 }

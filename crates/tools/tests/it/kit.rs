@@ -37,6 +37,7 @@ impl Bench {
             roots: vec![root.clone()].into(),
             read_only: false,
             remembered: Arc::new([]),
+            forbidden_paths: std::sync::Arc::from([]),
         };
         let (source, port) = (BuiltInTools::new(options), Arc::default());
         Self { folder, root, source, port, scope, outside_allowed: false, cancel: CancellationToken::new() }

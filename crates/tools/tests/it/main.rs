@@ -10,6 +10,7 @@ mod contexts;
 mod corpus;
 mod editor;
 mod edits;
+mod hostile_git;
 mod kit;
 mod paths;
 mod people;

@@ -149,3 +149,17 @@ async fn an_ignore_file_that_never_ends_does_not_stop_a_walk() {
     std::os::unix::fs::symlink("/dev/zero", bench.root.join(".gitignore")).unwrap();
     assert!(bench.good("glob", json!({"pattern": "*.txt"})).await.contains("ok/needle.txt"));
 }
+
+#[tokio::test]
+async fn a_search_leaves_out_what_no_tool_may_read() {
+    let mut bench = Bench::new();
+    bench.write(".env", "KEY=needle");
+    bench.write("sub/.env", "KEY=needle");
+    bench.write("src/a.rs", "needle");
+    bench.scope.forbidden_paths = std::sync::Arc::new([r"(.*/)?\.env".to_owned()]);
+    for input in [json!({"pattern": "needle"}), json!({"pattern": "needle", "path": "sub"})] {
+        let found = bench.good("grep", input).await;
+        assert!(!found.contains("KEY"), "{found}");
+    }
+    assert!(bench.good("grep", json!({"pattern": "needle"})).await.contains("src/a.rs"));
+}

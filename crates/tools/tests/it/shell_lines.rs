@@ -6,7 +6,7 @@ use tools::shell::analyze;
 fn understood(line: &str, keys: &str, read_only: bool) {
     let found = analyze(line);
     assert!(found.reasons.is_empty(), "{line:?} is asked: {:?}", found.reasons);
-    assert_eq!(found.keys().join(","), keys, "{line:?}");
+    assert_eq!(found.names().join(","), keys, "{line:?}");
     assert_eq!(found.read_only(), read_only, "{line:?}");
 }
 
@@ -313,7 +313,7 @@ fn what_hides_something_is_asked() {
         assert!(!found.reasons.is_empty(), "{line:?} is not asked: {:?}", found.commands);
         assert!(!found.read_only(), "{line:?}");
         for key in keys.split(',').filter(|key| !key.is_empty()) {
-            let seen = found.keys();
+            let seen = found.names();
             assert!(seen.iter().any(|seen| seen == key), "{line:?} hides {key:?}: {seen:?}");
         }
     }
@@ -353,7 +353,7 @@ fn quoting_hides_nothing() {
         "cd . && git push",
     ] {
         let found = analyze(line);
-        assert!(found.keys().contains(&"git push".to_owned()), "{line:?}: {:?}", found.keys());
+        assert!(found.names().contains(&"git push".to_owned()), "{line:?}: {:?}", found.names());
         assert!(!found.read_only(), "{line:?}");
     }
     for line in
@@ -395,5 +395,32 @@ fn nothing_breaks_it() {
         "!",
     ] {
         assert!(!analyze(line).read_only(), "{:?}", &line[..line.len().min(40)]);
+    }
+}
+
+/// What is remembered of each line: enough to know the command again, never enough for another target.
+#[test]
+fn what_is_remembered_names_what_matters() {
+    for (line, keys) in [
+        ("curl https://a.example/x", "curl https://a.example/x"),
+        ("rm a.txt", "rm a.txt"),
+        ("rm 'a b'", "rm 'a b'"),
+        ("rm a b", "rm a b"),
+        ("git push origin main", "git push origin main"),
+        ("docker run image", "docker run image"),
+        ("npm install left-pad", "npm install left-pad"),
+        ("python3 manage.py migrate", "python3 manage.py migrate"),
+        ("git commit -m 'a message'", "git commit …"),
+        ("git commit --amend", "git commit --amend"),
+        ("git add -A src", "git add …"),
+        ("git add -f .env", "git add -f .env"),
+        ("cargo test -p a", "cargo test …"),
+        ("cargo install x", "cargo install x"),
+        ("npm run build -- --watch", "npm run build …"),
+        ("npm publish", "npm publish"),
+        ("git status -sb", "git status"),
+        ("/bin/rm a.txt", "rm a.txt"),
+    ] {
+        assert_eq!(analyze(line).keys().join(","), keys, "{line}");
     }
 }

@@ -103,7 +103,7 @@ async fn jobs_run_in_the_background() {
 #[tokio::test]
 async fn what_a_line_needs() {
     let mut bench = Bench::new();
-    bench.scope.remembered = Arc::new(["cargo test".to_owned()]);
+    bench.scope.remembered = Arc::new(["cargo test …".to_owned()]);
     bench.write("a.txt", "");
     bench.write("sub/b.txt", "");
     let base = bench.folder.path().canonicalize().unwrap();
@@ -153,7 +153,7 @@ async fn what_a_line_needs() {
         assert_eq!(found, (harmless, changes, asked, outside), "{line}: {review:?}");
     }
     let review = bench.review("shell_command", json!({"command": "cargo test && git push"})).unwrap();
-    assert_eq!(review.keys, ["cargo test", "git push"]);
+    assert_eq!(review.keys, ["cargo test …", "git push"]);
     let Some(Details::Shell { commands }) = review.details else { panic!() };
     assert_eq!(commands.iter().map(|part| part.remembered).collect::<Vec<_>>(), [true, false]);
     let review = bench.review("shell_command", json!({"command": "ls", "working_directory": ".."})).unwrap();
@@ -212,39 +212,74 @@ async fn an_approved_line_goes_only_where_it_led_when_it_was_approved() {
     bench.good("shell_command", input).await;
 }
 
-/// A repository inside of the repository, as a clone can bring it along, and one with settings of its own.
 #[tokio::test]
-async fn a_repository_cannot_make_reading_git_run_its_programs() {
-    let bench = Bench::new();
-    let mark = bench.root.join("ran");
-    let program = bench.write("program.sh", format!("#!/bin/sh\ntouch {}\n", mark.display()));
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let set = format!(
-        "git init -q --bare inner && cd inner && git config core.bare false && mkdir tree && echo a > tree/f && \
-         git config core.worktree tree && git --git-dir=. --work-tree=tree add f && echo b > tree/f && \
-         git config diff.external {} && git diff",
-        program.display()
-    );
-    bench.run("shell_command", json!({"command": set})).await;
-    assert!(mark.exists(), "git honours diff.external, else this test shows nothing");
-    std::fs::remove_file(&mark).unwrap();
-    for line in ["git -C inner diff", "cd inner && git diff"] {
-        assert!(bench.review("shell_command", json!({"command": line})).unwrap().harmless, "{line}");
-        bench.run("shell_command", json!({"command": line})).await;
-        assert!(!mark.exists(), "{line}");
+async fn no_spelling_reads_a_file_outside_unasked() {
+    let mut bench = Bench::new();
+    let base = bench.folder.path().canonicalize().unwrap();
+    std::fs::write(base.join("secret"), "CANARY\n").unwrap();
+    std::fs::create_dir_all(base.join("far/deep")).unwrap();
+    std::fs::write(base.join("far/e"), "CANARY\n").unwrap();
+    for folder in ["a", "http:", "one", "two", "g"] {
+        std::fs::create_dir(bench.root.join(folder)).unwrap();
     }
-    bench.run("shell_command", json!({"command": "git init -q own && git init -q plain"})).await;
-    let set = format!("git -C own config diff.external {}", program.display());
-    bench.run("shell_command", json!({"command": set})).await;
-    for (line, asked) in [
-        ("git -C plain diff", false),
-        ("git -C own diff", true),
-        ("cd own && git log -p", true),
-        ("cd own/x || git status", true),
+    for (link, target) in [
+        ("-e", "../secret"),
+        ("--", "../secret"),
+        ("a/k", "../../secret"),
+        ("a/x", "../../far/deep"),
+        ("a/e", "../../far/e"),
+        ("http:/k", "../../secret"),
+        ("LINK", "../secret"),
+        ("k=v", "../secret"),
+        ("one/f", "../../secret"),
+        ("a:b", "../secret"),
+        ("g/h", "../../secret"),
     ] {
-        let review = bench.review("shell_command", json!({"command": line})).unwrap();
-        assert_eq!((review.must_ask.is_some(), review.harmless), (asked, !asked), "{line}: {review:?}");
+        symlink(target, bench.root.join(link)).unwrap();
+    }
+    bench.write("two/f", "mine\n");
+    let lines = [
+        "cat -- -e",
+        "cat -e",
+        "head -n 1 -- -e",
+        "cat -- --",
+        "cd a && cat < k",
+        "cat < a/k",
+        "(cd a; cat < k)",
+        "cd a/x/.. && cat e",
+        "cd a/x && cd .. && cat e",
+        "cat http://k",
+        "cat http:/k",
+        "cat ./http://k",
+        "rg -f LINK .",
+        "rg -fLINK .",
+        "rg -nfLINK .",
+        "grep -rn . LINK",
+        "cat k=v",
+        "cat a:b",
+        "diff one two",
+        "diff -u one two",
+        "git -C g diff --no-index h /dev/null",
+        "cd g && git diff --no-index -- h /dev/null",
+        "git grep -fLINK",
+        "sed -n 1p LINK",
+        "awk 1 LINK",
+        "wc -l LINK",
+        "ls -LR a",
+        "cd ./a && sort < ./k",
+    ];
+    for line in lines {
+        for read_only in [false, true] {
+            bench.scope.read_only = read_only;
+            let input = json!({"command": line});
+            let review = bench.review("shell_command", input.clone()).unwrap();
+            assert!(!review.harmless, "{line}: {review:?}");
+            if read_only {
+                let result = bench.run("shell_command", input).await;
+                let text = crate::kit::text(&result);
+                assert!(!text.contains("CANARY"), "{line}: {text}");
+            }
+        }
     }
 }
 
