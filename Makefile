@@ -9,7 +9,7 @@ export DRAGOMAN_TEST_SCALE
 
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
-.PHONY: help run test test-full lint bench build record
+.PHONY: help run test test-full lint bench build record mutants
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -33,6 +33,9 @@ bench: ## Measure; prints a table with ratios
 build: ## The release binary
 	@scripts/setup build
 	@cargo build --release -p dragoman
+
+mutants: ## Try whether the tests notice 100 small mistakes in the engine (slow; installs cargo-mutants)
+	@scripts/mutants
 
 record: ## Make the recording in the README anew
 	@scripts/record

@@ -1,7 +1,7 @@
 //! The engine's end of a link, scripted: a front-end is tested without a model, a tool or a disk.
 //!
 //! It answers what every front-end asks from a journal in memory and hands the rest to the test, which says what
-//! happens. Invariant: like the engine's, its facts are in the journal before they are told, numbered without gaps.
+//! happens. Invariant: like the engine's, its facts are in the journal before they are published, numbered without gaps.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use domain::{
 use tokio::sync::{mpsc, oneshot};
 
 /// How long a test waits for a command.
-const PATIENCE: Duration = Duration::from_secs(20);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A command that a front-end sent, without its reply.
 #[derive(Debug, PartialEq)]
@@ -50,7 +50,7 @@ pub enum Seen {
 
 /// What it answers with.
 #[derive(Default)]
-struct State {
+struct FakeState {
     port: Option<FrontendPort>,
     catalog: Catalog,
     commands: Vec<SlashCommand>,
@@ -75,7 +75,7 @@ struct Chat {
 
 pub struct FakeEngine {
     engine: Engine,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<FakeState>>,
     seen: mpsc::UnboundedReceiver<Seen>,
 }
 
@@ -85,12 +85,12 @@ pub const NOON: u64 = 1_722_340_800_000;
 impl FakeEngine {
     pub fn start(catalog: Catalog) -> Self {
         let (engine, mut commands) = domain::link::engine();
-        let state = Arc::new(Mutex::new(State { catalog, ..State::default() }));
+        let state = Arc::new(Mutex::new(FakeState { catalog, ..FakeState::default() }));
         let (sender, seen) = mpsc::unbounded_channel();
         let shared = state.clone();
         tokio::spawn(async move {
             while let Some(Envelope { command, .. }) = commands.recv().await {
-                let seen = shared.lock().unwrap_or_else(PoisonError::into_inner).take(command);
+                let seen = shared.lock().unwrap_or_else(PoisonError::into_inner).handle(command);
                 if let Some(seen) = seen {
                     let _ = sender.send(seen);
                 }
@@ -105,7 +105,7 @@ impl FakeEngine {
 
     /// The next command that is the test's business.
     pub async fn next(&mut self) -> Seen {
-        let seen = tokio::time::timeout(PATIENCE, self.seen.recv()).await;
+        let seen = tokio::time::timeout(COMMAND_TIMEOUT, self.seen.recv()).await;
         seen.expect("a command in time").expect("the engine's end is open")
     }
 
@@ -173,12 +173,12 @@ impl FakeEngine {
     pub fn fact(&self, session: &SessionId, fact: Fact) {
         self.with(|state| {
             let recorded = state.record(session, fact);
-            state.tell(Event::fact(session.clone(), recorded));
+            state.publish(Event::fact(session.clone(), recorded));
         });
     }
 
     pub fn event(&self, session: Option<&SessionId>, body: EventBody) {
-        self.with(|state| state.tell(Event { session: session.cloned(), body }));
+        self.with(|state| state.publish(Event { session: session.cloned(), body }));
     }
 
     pub fn delta(&self, session: &SessionId, item: u64, channel: Channel, offset: u64, text: &str) {
@@ -220,7 +220,7 @@ impl FakeEngine {
         answer
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut FakeState) -> T) -> T {
         work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -229,7 +229,7 @@ pub fn item(id: u64, turn: TurnId, kind: ItemKind) -> Item {
     Item { id: ItemId(id), turn, step: 0, parent: None, kind }
 }
 
-impl State {
+impl FakeState {
     fn record(&mut self, session: &SessionId, fact: Fact) -> Arc<Recorded> {
         let chat = self.chats.entry(session.clone()).or_default();
         let recorded = Arc::new(Recorded { number: chat.facts.len() as u64 + 1, at: NOON, fact });
@@ -237,7 +237,7 @@ impl State {
         recorded
     }
 
-    fn tell(&self, event: Event) {
+    fn publish(&self, event: Event) {
         if let Some(port) = &self.port {
             port.events.push(event);
         }
@@ -301,7 +301,7 @@ impl State {
     }
 
     /// Answers a command; what is the test's business comes back.
-    fn take(&mut self, command: Command) -> Option<Seen> {
+    fn handle(&mut self, command: Command) -> Option<Seen> {
         match command {
             Command::Attach { port } => self.port = Some(port),
             Command::Detach => return Some(Seen::Detach),
@@ -323,12 +323,12 @@ impl State {
             }
             Command::Cancel { session } => return Some(Seen::Cancel { session }),
             Command::Answer { session, ask, answer } => return Some(Seen::Answer { session, ask, answer }),
-            other => return self.take_chat(other),
+            other => return self.handle_chat(other),
         }
         None
     }
 
-    fn take_chat(&mut self, command: Command) -> Option<Seen> {
+    fn handle_chat(&mut self, command: Command) -> Option<Seen> {
         let refusal = self.refusals.pop();
         let refused = move || refusal.map_or(Ok(()), Err);
         match command {
@@ -359,7 +359,7 @@ impl State {
                     settings = chat.settings.clone();
                     let recorded = self.record(id, Fact::SessionChanged { change: change.clone() });
                     let _ = reply.send(refused().map(|()| settings));
-                    self.tell(Event::fact(id.clone(), recorded));
+                    self.publish(Event::fact(id.clone(), recorded));
                     return Some(Seen::Configure { session, change });
                 }
                 let _ = reply.send(refused().map(|()| settings));
@@ -375,17 +375,17 @@ impl State {
                 let _ = reply.send(refused().and(known));
                 Some(Seen::Delete { session })
             }
-            other => self.take_history(other),
+            other => self.handle_history(other),
         }
     }
 
-    fn take_history(&mut self, command: Command) -> Option<Seen> {
+    fn handle_history(&mut self, command: Command) -> Option<Seen> {
         match command {
             Command::Rollback { session, from, reply } => {
                 let keep = from.and_then(|from| self.item_before(&session, from));
                 let recorded = self.record(&session, Fact::HistoryReplaced { keep });
                 let _ = reply.send(Ok(()));
-                self.tell(Event::fact(session.clone(), recorded));
+                self.publish(Event::fact(session.clone(), recorded));
                 Some(Seen::Rollback { session, from })
             }
             Command::Fork { session, until, reply } => {
@@ -404,7 +404,7 @@ impl State {
                 let _ = reply.send(Ok(()));
                 Some(Seen::ServerAction { name, action })
             }
-            other => self.take_file(other),
+            other => self.handle_file(other),
         }
     }
 
@@ -417,7 +417,7 @@ impl State {
         ended.take_while(|id| *id != item).last()
     }
 
-    fn take_file(&mut self, command: Command) -> Option<Seen> {
+    fn handle_file(&mut self, command: Command) -> Option<Seen> {
         match command {
             Command::ReadFile { session, path, reply } => {
                 let bytes = self.files.get(&path).cloned();

@@ -29,14 +29,14 @@ pub use script::{Answer, Gate, Usage};
 /// The server. It stops when it is dropped.
 pub struct FakeModel {
     url: String,
-    state: Arc<State>,
+    state: Arc<FakeModelState>,
     task: JoinHandle<()>,
 }
 
 type Responder = dyn Fn(&Request) -> Answer + Send + Sync;
 
 #[derive(Default)]
-struct State {
+struct FakeModelState {
     answers: Mutex<VecDeque<Answer>>,
     responder: Mutex<Option<Arc<Responder>>>,
     requests: Mutex<Vec<Request>>,
@@ -55,7 +55,7 @@ impl FakeModel {
     pub async fn listen(address: &str) -> Self {
         let listener = TcpListener::bind(address).await.expect("a port for the fake model");
         let url = format!("http://{}", listener.local_addr().expect("the address of the fake model"));
-        let state = Arc::new(State::default());
+        let state = Arc::new(FakeModelState::default());
         *locked(&state.models) = vec!["fake-model".to_owned()];
         let task = tokio::spawn(server::serve(listener, state.clone()));
         Self { url, state, task }
@@ -141,7 +141,7 @@ impl Drop for FakeModel {
     }
 }
 
-impl State {
+impl FakeModelState {
     fn answer(&self, request: &Request) -> Answer {
         locked(&self.requests).push(request.clone());
         self.changed.notify_waiters();

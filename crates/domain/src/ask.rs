@@ -44,7 +44,7 @@ pub enum Answer {
     },
     Deny {
         remember: bool,
-        /// What the user said, told to the model.
+        /// The user's reason, passed on to the model.
         reason: Option<String>,
     },
     Text {

@@ -1,7 +1,7 @@
-//! What a front-end may ask of the engine. Each command has its typed reply, sent exactly once.
+//! The requests of front-ends to the engine. Each command has its typed reply, sent exactly once.
 //!
-//! Invariant: a command is accepted in arrival order and never waits for a model, a tool or a person; what takes
-//! time is told by events. A reply leaves before the events the command causes.
+//! Invariant: the engine accepts commands in arrival order, and none waits for a model, a tool or a person; events report
+//! what takes time. A reply leaves before the events the command causes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::tool::{Resource, ServerAction, ToolServer};
 
 pub type Reply<T> = oneshot::Sender<Result<T, Failure>>;
 
-/// A reply for a command, and what it will be.
+/// A reply channel for a command, and the reply to come.
 pub fn reply<T>() -> (Reply<T>, impl Future<Output = Result<T, Failure>>) {
     let (reply, answer) = oneshot::channel();
     (reply, async move { answer.await.unwrap_or_else(|_| Err(Failure::closed())) })
@@ -36,7 +36,7 @@ pub enum Command {
         port: FrontendPort,
     },
     Detach,
-    /// The workspace this front-end works in by default. Resolves configuration; tells what clients show at start.
+    /// The workspace this front-end works in by default. Resolves configuration; the reply is what clients show at start.
     Enter {
         workspace: WorkspaceSpec,
         reply: Reply<Catalog>,
@@ -66,7 +66,8 @@ pub enum Command {
         filter: ListFilter,
         reply: Reply<Vec<SessionSummary>>,
     },
-    /// Stops what runs, ends its servers, detaches this front-end; the chat stays stored.
+    /// This front-end leaves the chat. With the last one, the turn stops and the chat's servers end; the chat stays
+    /// stored.
     Close {
         session: SessionId,
         reply: Reply<()>,
@@ -98,7 +99,7 @@ pub enum Command {
         prompt: UserPrompt,
         reply: Reply<Accepted>,
     },
-    /// Said to the running turn at its next step; refused when none runs. `None` takes back what was not consumed.
+    /// Text for the running turn at its next step; refused where no turn reads it. `None` takes back unread text.
     Steer {
         session: SessionId,
         text: Option<String>,
@@ -158,7 +159,7 @@ pub enum Command {
         deltas: Option<mpsc::Sender<String>>,
         reply: Reply<Completed>,
     },
-    /// Stops everything, waits for the journal; answered when nothing is left to lose.
+    /// Stops everything and waits for the journal; answered when everything is on disk.
     Shutdown {
         reply: Reply<()>,
     },

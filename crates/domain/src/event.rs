@@ -1,7 +1,7 @@
 //! The one event stream. Facts are past tense, numbered without gaps per session and kept; deltas and progress are
 //! neither numbered nor kept.
 //!
-//! Invariant: a fact is published only after it is in the journal, so what a client was told survives a crash.
+//! Invariant: a fact is published only after it is in the journal, so what a client has seen survives a crash.
 //! A new feature is a new item kind or field here, never a new pair of events. An event never expects an answer.
 
 use std::sync::Arc;

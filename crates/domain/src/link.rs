@@ -1,4 +1,4 @@
-//! How a front-end and the engine hold on to each other: commands one way, events and host calls the other.
+//! The link between a front-end and the engine: commands one way, events and host calls the other.
 //!
 //! [`Follower`] turns the lossy queue into a stream that is whole: it holds the last number it delivered per session
 //! and reads from the journal what the queue lost. Invariant: a follower delivers every fact of a followed session
@@ -24,7 +24,7 @@ const HOST_CALLS: usize = 64;
 /// Facts read from the journal at a time.
 const PAGE: usize = 128;
 
-/// A command and who sent it.
+/// A command and its sender.
 #[derive(Debug)]
 pub struct Envelope {
     pub front: FrontendId,
@@ -161,7 +161,7 @@ impl Follower {
                 continue;
             }
             match self.events.recv().await {
-                Received::Event(event) => self.take(event),
+                Received::Event(event) => self.handle_event(event),
                 Received::Lagged => {
                     self.behind.extend(self.places.keys().map(|session| (session.clone(), u64::MAX)));
                 }
@@ -172,7 +172,7 @@ impl Follower {
 
     /// Delivers an event, or finds that facts before it are missing. A session that is not followed (any more, or
     /// yet: its reply is on the way) is passed over; `follow` reads what it missed.
-    fn take(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         let Some(session) = &event.session else {
             self.ready.push_back(event);
             return;
@@ -209,11 +209,11 @@ impl Follower {
             self.behind.pop_front();
         }
         for recorded in page {
-            self.take_read(&session, recorded);
+            self.deliver(&session, recorded);
         }
     }
 
-    fn take_read(&mut self, session: &SessionId, recorded: Arc<Recorded>) {
+    fn deliver(&mut self, session: &SessionId, recorded: Arc<Recorded>) {
         let Some(place) = self.places.get_mut(session) else { return };
         if recorded.number > *place {
             *place = recorded.number;

@@ -1,4 +1,4 @@
-//! What is said to a model and what it says back, in no vendor's words.
+//! Prompts to a model and its answers, in no vendor's words.
 //!
 //! A prompt is append-only from call to call, so that provider caches hit. A stream is a flat list of blocks in the
 //! order the model made them; dropping it aborts the call.
@@ -16,8 +16,8 @@ use crate::tool::ToolSpec;
 
 /// Something that answers prompts: a provider over HTTP or the embedded model. `app` makes them.
 pub trait Model: Send + Sync {
-    /// Starts the call. Errors that end it are the last thing the stream yields. Retries happen inside and are told
-    /// as [`ModelEvent::Waiting`].
+    /// Starts the call. Errors that end it are the last thing the stream yields. Retries happen inside; the
+    /// stream reports them as [`ModelEvent::Waiting`].
     fn stream(&self, prompt: Prompt) -> ModelStream;
 
     /// What is known of this model.
@@ -105,7 +105,7 @@ pub enum PromptEntry {
     Result { call_id: String, name: String, parts: Vec<Part>, error: bool },
 }
 
-/// What a model says. Blocks come in order; a block's deltas may interleave with those of another (tool calls).
+/// One event of an answer. Blocks come in order; a block's deltas may interleave with those of another (tool calls).
 #[derive(Clone, PartialEq, Debug)]
 pub enum ModelEvent {
     /// The call waits (rate limit, retry), as text for a status line.
@@ -128,7 +128,7 @@ pub enum ModelEvent {
         block: u32,
         provider: Option<ProviderBlock>,
     },
-    /// Replaces what was told before for this call.
+    /// Replaces the earlier usage of this call.
     Usage(Tokens),
     /// The last event of a good stream.
     Ended {

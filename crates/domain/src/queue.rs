@@ -2,7 +2,7 @@
 //!
 //! While the reader is behind, deltas of one item are joined. When the queue is full, deltas are dropped and a fact
 //! that finds no room marks the queue as lagged: everything is dropped until the reader has emptied it, and then the
-//! reader is told to read the journal. Invariant: at most [`LIMIT`] bytes of text and [`COUNT`] events are held.
+//! reader gets [`Received::Lagged`] and reads the journal. Invariant: at most [`LIMIT`] bytes of text and [`COUNT`] events are held.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub const LIMIT: usize = 1 << 20;
 pub const COUNT: usize = 4096;
 
 /// A delta stops growing here, so that one message stays a readable size.
-const JOINED: usize = 16 << 10;
+const MAX_JOINED_BYTES: usize = 16 << 10;
 
 /// What a reader gets.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,20 +32,20 @@ pub enum Received {
 
 #[derive(Clone)]
 pub struct EventSender {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueue>,
 }
 
 pub struct EventReceiver {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueue>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedQueue {
+    state: Mutex<QueueState>,
     ready: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     events: VecDeque<Event>,
     bytes: usize,
     lagged: bool,
@@ -53,12 +53,12 @@ struct State {
 }
 
 pub fn queue() -> (EventSender, EventReceiver) {
-    let shared = Arc::new(Shared { state: Mutex::default(), ready: Notify::new() });
+    let shared = Arc::new(SharedQueue { state: Mutex::default(), ready: Notify::new() });
     (EventSender { shared: shared.clone() }, EventReceiver { shared })
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedQueue {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // A panic while the lock is held leaves only counts that are a little off.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,7 +88,7 @@ impl EventSender {
     }
 }
 
-impl State {
+impl QueueState {
     fn push(&mut self, event: Event) {
         if self.lagged {
             return;
@@ -130,7 +130,7 @@ fn continues(last: &ItemDelta, delta: &ItemDelta) -> bool {
     last.item == delta.item
         && last.channel == delta.channel
         && last.offset + last.text.len() as u64 == delta.offset
-        && last.text.len() + delta.text.len() <= JOINED
+        && last.text.len() + delta.text.len() <= MAX_JOINED_BYTES
 }
 
 impl EventReceiver {
@@ -283,6 +283,6 @@ mod tests {
         }
         let state = sender.shared.lock();
         let held: usize = state.events.iter().map(weight).sum();
-        assert!(held <= LIMIT + JOINED, "{held}");
+        assert!(held <= LIMIT + MAX_JOINED_BYTES, "{held}");
     }
 }

@@ -121,7 +121,7 @@ mod tests {
         (1..).zip(facts).map(|(number, fact)| Arc::new(Recorded { number, at: 0, fact })).collect()
     }
 
-    fn said(id: u64) -> Fact {
+    fn shown(id: u64) -> Fact {
         let kind = ItemKind::SystemText { text: id.to_string() };
         Fact::ItemEnded { item: Item { id: ItemId(id), turn: TurnId(1), step: 0, parent: None, kind } }
     }
@@ -134,8 +134,8 @@ mod tests {
     fn dropped_items_are_not_replayed() {
         let ended = Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Done };
         let keep_one = Fact::HistoryReplaced { keep: Some(ItemId(1)) };
-        assert_eq!(left(vec![said(1), said(2), ended, keep_one, said(3)]), [1, 3]);
-        assert!(left(vec![said(1), said(2), Fact::HistoryReplaced { keep: None }]).is_empty());
+        assert_eq!(left(vec![shown(1), shown(2), ended, keep_one, shown(3)]), [1, 3]);
+        assert!(left(vec![shown(1), shown(2), Fact::HistoryReplaced { keep: None }]).is_empty());
     }
 
     #[test]

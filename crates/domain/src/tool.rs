@@ -21,7 +21,7 @@ use crate::{BoxFuture, CancellationToken};
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
-    /// What this call would do, for the policy and for people. `Err` is told to the model as the call's result.
+    /// What this call would do, for the policy and for people. `Err` becomes the call's result for the model.
     fn review(&self, input: &Value, scope: &Scope) -> Result<Review, String>;
 
     fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, ToolResult>;
@@ -161,7 +161,7 @@ pub struct Invocation {
     pub context: Arc<dyn ToolContext>,
 }
 
-/// What a running tool may ask of the engine.
+/// The engine as a running tool uses it.
 pub trait ToolContext: Send + Sync {
     /// Output for people while it runs.
     fn output(&self, text: &str);

@@ -1,4 +1,4 @@
-//! One tool call: its data and its life as a pure state machine. Effects live in the engine.
+//! One tool call: its data and its states as a pure state machine. Effects live in the engine.
 //!
 //! Invariant: a call ends exactly once, in `Done`, `Rejected` or `Stopped`, and never leaves such a state.
 
@@ -15,7 +15,7 @@ pub struct ToolCall {
     pub call_id: String,
     /// The bare name: `read_file`.
     pub name: String,
-    /// Who offers it: `eca` for built-in tools, else the MCP server's name.
+    /// The server that offers it: `eca` for built-in tools, else the MCP server's name.
     pub server: String,
     pub origin: Origin,
     /// The arguments as the model streamed them.
@@ -29,7 +29,7 @@ pub struct ToolCall {
     pub manual_approval: bool,
     /// Output streamed while it ran, for people; bounded.
     pub live_output: String,
-    /// What the model is told.
+    /// The result for the model.
     pub result: Vec<Part>,
     /// The result is an error.
     pub error: bool,

@@ -1,4 +1,4 @@
-//! What the fake model answers when no test told it: the last user's text says it.
+//! The answer of the fake model without a script: the text of the last user message decides it.
 //!
 //! | text | answer |
 //! |---|---|

@@ -12,9 +12,9 @@ use tokio::net::{TcpListener, TcpStream};
 use super::request::{Format, Request};
 use super::script::{Answer, Step};
 use super::wire::{self, Wire};
-use super::{State, echo, locked};
+use super::{FakeModelState, echo, locked};
 
-pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
+pub(super) async fn serve(listener: TcpListener, state: Arc<FakeModelState>) {
     loop {
         if let Ok((socket, _)) = listener.accept().await {
             let state = state.clone();
@@ -31,7 +31,7 @@ struct Connection {
     input: OwnedReadHalf,
     output: OwnedWriteHalf,
     buffer: Vec<u8>,
-    state: Arc<State>,
+    state: Arc<FakeModelState>,
 }
 
 /// The head of a request.
@@ -48,7 +48,7 @@ enum Fate {
 }
 
 impl Connection {
-    fn new(socket: TcpStream, state: Arc<State>) -> Self {
+    fn new(socket: TcpStream, state: Arc<FakeModelState>) -> Self {
         let (input, output) = socket.into_split();
         Self { input, output, buffer: Vec::new(), state }
     }

@@ -10,7 +10,7 @@ use domain::store::Lease;
 use domain::{Event, Failure, Outcome};
 
 use super::actor::Actor;
-use super::journal::Journal;
+use super::log::Journal;
 use super::{PAGE, load};
 
 /// How often a chat that another process writes is looked at.

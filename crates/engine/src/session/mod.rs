@@ -4,10 +4,10 @@
 //! process (what a person allowed for the session, text for the running turn, questions that wait for an answer).
 
 pub(crate) mod actor;
-pub(crate) mod audience;
+
 pub(crate) mod fork;
-pub(crate) mod journal;
 pub(crate) mod lease;
+pub(crate) mod log;
 pub mod state;
 pub(crate) mod steering;
 pub(crate) mod title;
@@ -24,9 +24,9 @@ use crate::spending::Account;
 use crate::tool_calls::approval::Remembered;
 use crate::tool_calls::asks::Asks;
 use crate::workspace::OpenWorkspace;
-use audience::Audience;
-use journal::{Journal, PendingCommit};
-use state::{SessionLog, State, StateGuard};
+
+use log::{Audience, Journal, PendingCommit, SessionLog, StateGuard};
+use state::State;
 use steering::Steering;
 
 /// Facts read at a time while loading.

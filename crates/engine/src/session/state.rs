@@ -1,22 +1,17 @@
-//! The state of a session: the fold of its facts, and the one function that changes it.
+//! The state of a session: the fold of its facts.
 //!
-//! Must not know the store, models or protocols. Invariants: [`SessionLog::commit`] is number → fold → journal →
-//! publish, in one step that no other commit can interrupt; loading a chat is the same fold, so the fold of the journal
-//! equals the live state; no other file can assign to a field here, because all are private.
+//! Must not know the store, models or protocols. Invariants: folding is pure, and the only way to change a state: all
+//! fields are private to this file; loading a chat and committing to it are the same fold, so the fold of the journal
+//! equals the live state.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::command::SessionSettings;
-use domain::event::{Channel, EventBody, Fact, SessionUsage};
+use domain::event::{Channel, Fact, SessionUsage};
 use domain::item::{Item, ItemKind};
 use domain::tool_call::{ToolInput, next};
-use domain::{Answer, Ask, AskId, Failure, ItemId, Outcome, Recorded, SessionId, TurnId};
-
-use super::journal::{Journal, PendingCommit};
+use domain::{Answer, Ask, AskId, ItemId, Outcome, SessionId, TurnId};
 
 /// What the facts of a session say.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -70,6 +65,14 @@ impl State {
 
     pub fn last_turn(&self) -> u64 {
         self.last_turn
+    }
+
+    pub(super) fn last_item(&self) -> u64 {
+        self.last_item
+    }
+
+    pub(super) fn last_ask(&self) -> u64 {
+        self.last_ask
     }
 
     /// The number of the newest fact; 0 where there is none.
@@ -178,114 +181,4 @@ fn interrupted(mut item: Item) -> Item {
         _ => {}
     }
     item
-}
-
-/// The state of a live session behind its one mutator.
-pub struct SessionLog {
-    live: Mutex<Live>,
-    items: AtomicU64,
-    asks: AtomicU64,
-}
-
-struct Live {
-    state: State,
-    journal: Journal,
-}
-
-/// The state, to be read.
-pub struct StateGuard<'a>(MutexGuard<'a, Live>);
-
-impl Deref for StateGuard<'_> {
-    type Target = State;
-
-    fn deref(&self) -> &State {
-        &self.0.state
-    }
-}
-
-impl SessionLog {
-    pub fn new(state: State, journal: Journal) -> Self {
-        let (items, asks) = (AtomicU64::new(state.last_item), AtomicU64::new(state.last_ask));
-        Self { live: Mutex::new(Live { state, journal }), items, asks }
-    }
-
-    /// Numbers the facts, folds them into the state and hands them to the journal, which publishes them once they are
-    /// on disk. The caller may wait for that or not.
-    pub fn commit(&self, facts: Vec<Fact>) -> PendingCommit {
-        self.commit_with(|_| facts)
-    }
-
-    /// The same for facts that depend on the state: no other commit comes in between.
-    pub fn commit_with(&self, make: impl FnOnce(&State) -> Vec<Fact>) -> PendingCommit {
-        let mut live = self.lock();
-        let facts = make(&live.state);
-        let first = live.state.newest + 1;
-        for (number, fact) in (first..).zip(&facts) {
-            live.state.fold(number, fact);
-        }
-        self.skip_ids(&live.state);
-        live.journal.append(first, facts)
-    }
-
-    /// Folds facts that are in the journal already because another process wrote them; others are passed over.
-    pub fn adopt(&self, records: &[Recorded]) {
-        let mut live = self.lock();
-        for Recorded { number, fact, .. } in records {
-            if *number == live.state.newest + 1 {
-                live.state.fold(*number, fact);
-                live.journal.skip_to(*number);
-            }
-        }
-        self.skip_ids(&live.state);
-    }
-
-    /// Goes on from what the store holds after the journal failed: everything that did not reach the disk is dropped.
-    pub fn restart(&self, state: State, journal: Journal) {
-        self.skip_ids(&state);
-        *self.lock() = Live { state, journal };
-    }
-
-    /// Publishes an event that is not kept, after all facts committed before it.
-    pub fn publish(&self, body: EventBody) {
-        self.lock().journal.publish(body);
-    }
-
-    /// Waits until everything committed before is on disk.
-    pub async fn flush(&self) -> Result<(), Failure> {
-        let pending = self.lock().journal.append(0, Vec::new());
-        pending.on_disk().await
-    }
-
-    pub fn state(&self) -> StateGuard<'_> {
-        StateGuard(self.lock())
-    }
-
-    /// The number of the newest fact that is on disk and published.
-    pub fn published(&self) -> u64 {
-        self.lock().journal.published()
-    }
-
-    /// Why the journal takes nothing any more.
-    pub fn failure(&self) -> Option<Failure> {
-        self.lock().journal.failure()
-    }
-
-    pub fn next_item(&self) -> ItemId {
-        ItemId(self.items.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-
-    pub fn next_ask(&self) -> AskId {
-        AskId(self.asks.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-
-    /// Ids that stand in the journal are never given again.
-    fn skip_ids(&self, state: &State) {
-        self.items.fetch_max(state.last_item, Ordering::Relaxed);
-        self.asks.fetch_max(state.last_ask, Ordering::Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Live> {
-        // Folding does not panic, and a guard only reads.
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }

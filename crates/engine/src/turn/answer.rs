@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use crate::session::Session;
-use crate::session::journal::PendingCommit;
+use crate::session::log::PendingCommit;
 
 /// Shown text reaches the journal within 250 ms; the commit itself takes the rest, which a busy disk needs.
 const FLUSH_AFTER: Duration = Duration::from_millis(100);

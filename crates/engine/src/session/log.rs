@@ -1,0 +1,403 @@
+//! The one way to change a session: a commit numbers its facts, folds them into the state, writes them to the store and
+//! then publishes them to the audience.
+//!
+//! Must not know what facts mean. Invariants: a commit is one step that no other commit can interrupt; no fact is
+//! published before it is on disk; facts are published in the order of their numbers, and other events between the
+//! facts they were published between; after an append failed nothing more is written, so that the numbers in the store
+//! never have a gap; publishing never waits, so a stalled front-end cannot slow a turn.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use domain::event::EventBody;
+use domain::queue::EventSender;
+use domain::{AskId, Event, Fact, Failure, FrontendId, ItemId, Recorded, SessionId, Store};
+use tokio::sync::{mpsc, oneshot};
+
+use super::state::State;
+
+/// Appends that wait together share a commit, up to this many.
+const BATCH: usize = 64;
+
+/// The state of a live session behind its one mutator.
+pub struct SessionLog {
+    live: Mutex<Live>,
+    items: AtomicU64,
+    asks: AtomicU64,
+}
+
+struct Live {
+    state: State,
+    journal: Journal,
+}
+
+/// The state, to be read. It must be gone before the next call of its log in the same task.
+pub struct StateGuard<'a>(MutexGuard<'a, Live>);
+
+impl Deref for StateGuard<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0.state
+    }
+}
+
+impl SessionLog {
+    pub fn new(state: State, journal: Journal) -> Self {
+        let (items, asks) = (AtomicU64::new(state.last_item()), AtomicU64::new(state.last_ask()));
+        Self { live: Mutex::new(Live { state, journal }), items, asks }
+    }
+
+    /// Numbers the facts, folds them into the state and hands them to the journal, which publishes them once they are
+    /// on disk. The caller may wait for that or not.
+    pub fn commit(&self, facts: Vec<Fact>) -> PendingCommit {
+        self.commit_with(|_| facts)
+    }
+
+    /// The same for facts that depend on the state: no other commit comes in between.
+    pub fn commit_with(&self, make: impl FnOnce(&State) -> Vec<Fact>) -> PendingCommit {
+        let mut live = self.lock();
+        let facts = make(&live.state);
+        let first = live.state.newest() + 1;
+        for (number, fact) in (first..).zip(&facts) {
+            live.state.fold(number, fact);
+        }
+        self.skip_ids(&live.state);
+        live.journal.append(first, facts)
+    }
+
+    /// Folds facts that are in the journal already because another process wrote them; others are passed over.
+    pub fn adopt(&self, records: &[Recorded]) {
+        let mut live = self.lock();
+        for Recorded { number, fact, .. } in records {
+            if *number == live.state.newest() + 1 {
+                live.state.fold(*number, fact);
+                live.journal.skip_to(*number);
+            }
+        }
+        self.skip_ids(&live.state);
+    }
+
+    /// Goes on from what the store holds after the journal failed: everything that did not reach the disk is dropped.
+    pub fn restart(&self, state: State, journal: Journal) {
+        self.skip_ids(&state);
+        *self.lock() = Live { state, journal };
+    }
+
+    /// Publishes an event that is not kept, after all facts committed before it.
+    pub fn publish(&self, body: EventBody) {
+        self.lock().journal.publish(body);
+    }
+
+    /// Waits until everything committed before is on disk.
+    pub async fn flush(&self) -> Result<(), Failure> {
+        let pending = self.lock().journal.append(0, Vec::new());
+        pending.on_disk().await
+    }
+
+    pub fn state(&self) -> StateGuard<'_> {
+        StateGuard(self.lock())
+    }
+
+    /// The number of the newest fact that is on disk and published.
+    pub fn published(&self) -> u64 {
+        self.lock().journal.published()
+    }
+
+    /// Why the journal takes nothing any more.
+    pub fn failure(&self) -> Option<Failure> {
+        self.lock().journal.failure()
+    }
+
+    pub fn next_item(&self) -> ItemId {
+        ItemId(self.items.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    pub fn next_ask(&self) -> AskId {
+        AskId(self.asks.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Ids that stand in the journal are never given again.
+    fn skip_ids(&self, state: &State) {
+        self.items.fetch_max(state.last_item(), Ordering::Relaxed);
+        self.asks.fetch_max(state.last_ask(), Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Live> {
+        // Folding does not panic, and a guard only reads.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Facts on their way to the disk.
+pub struct Journal {
+    entries: mpsc::UnboundedSender<JournalEntry>,
+    status: Arc<Status>,
+}
+
+/// Where the writer has come to.
+struct Status {
+    published: AtomicU64,
+    failure: OnceLock<Failure>,
+}
+
+enum JournalEntry {
+    /// `last` is the number of the last fact.
+    Append {
+        first: u64,
+        last: u64,
+        facts: Vec<Fact>,
+        done: oneshot::Sender<Result<(), Failure>>,
+    },
+    Publish(EventBody),
+}
+
+/// Facts on their way to the disk. May be dropped: they get there all the same.
+pub struct PendingCommit {
+    receiver: oneshot::Receiver<Result<(), Failure>>,
+    outcome: Option<Result<(), Failure>>,
+}
+
+impl Journal {
+    /// Writes for a session whose newest fact on disk has the number `newest`.
+    pub fn start(session: SessionId, store: Arc<dyn Store>, audience: Audience, newest: u64) -> Self {
+        let (entries, receiver) = mpsc::unbounded_channel();
+        let status = Arc::new(Status { published: AtomicU64::new(newest), failure: OnceLock::new() });
+        let writer = Writer { session, store, audience, status: status.clone() };
+        tokio::spawn(writer.run(receiver));
+        Self { entries, status }
+    }
+
+    /// `first` is the number of the first fact. Without facts it resolves after everything appended before.
+    pub fn append(&self, first: u64, facts: Vec<Fact>) -> PendingCommit {
+        let (done, receiver) = oneshot::channel();
+        // A failed send drops `done`, which the pending commit reports.
+        let last = (first + facts.len() as u64).saturating_sub(1);
+        let _ = self.entries.send(JournalEntry::Append { first, last, facts, done });
+        PendingCommit { receiver, outcome: None }
+    }
+
+    pub fn publish(&self, body: EventBody) {
+        let _ = self.entries.send(JournalEntry::Publish(body));
+    }
+
+    pub fn published(&self) -> u64 {
+        self.status.published.load(Ordering::Acquire)
+    }
+
+    /// Another process wrote on, up to this number.
+    pub fn skip_to(&self, number: u64) {
+        self.status.published.fetch_max(number, Ordering::AcqRel);
+    }
+
+    pub fn failure(&self) -> Option<Failure> {
+        self.status.failure.get().cloned()
+    }
+}
+
+impl PendingCommit {
+    /// How it ended, without waiting; `None` while it is under way.
+    pub fn outcome(&mut self) -> Option<&Result<(), Failure>> {
+        if self.outcome.is_none() {
+            self.outcome = match self.receiver.try_recv() {
+                Ok(outcome) => Some(outcome),
+                Err(oneshot::error::TryRecvError::Empty) => None,
+                Err(oneshot::error::TryRecvError::Closed) => Some(Err(Failure::closed())),
+            };
+        }
+        self.outcome.as_ref()
+    }
+
+    /// Waits until the facts are on disk and published.
+    pub async fn on_disk(self) -> Result<(), Failure> {
+        match self.outcome {
+            Some(outcome) => outcome,
+            None => self.receiver.await.unwrap_or_else(|_| Err(Failure::closed())),
+        }
+    }
+}
+
+struct Writer {
+    session: SessionId,
+    store: Arc<dyn Store>,
+    audience: Audience,
+    status: Arc<Status>,
+}
+
+impl Writer {
+    async fn run(self, mut receiver: mpsc::UnboundedReceiver<JournalEntry>) {
+        let mut batch = Vec::with_capacity(BATCH);
+        while receiver.recv_many(&mut batch, BATCH).await > 0 {
+            let (mut expected, mut facts) = (None, Vec::new());
+            for entry in &mut batch {
+                if let JournalEntry::Append { first, facts: own, .. } = entry
+                    && !own.is_empty()
+                {
+                    expected.get_or_insert(*first);
+                    facts.append(own);
+                }
+            }
+            let written = self.write(expected, facts).await;
+            self.settle(batch.drain(..), written);
+        }
+    }
+
+    /// Publishes what was written, entry by entry, and then answers those that wait.
+    fn settle(&self, batch: impl Iterator<Item = JournalEntry>, written: Result<Vec<Recorded>, Failure>) {
+        let (mut recorded, outcome) = match written {
+            Ok(recorded) => (recorded.into_iter().peekable(), Ok(())),
+            Err(failure) => (Vec::new().into_iter().peekable(), Err(failure)),
+        };
+        let mut waiting = Vec::new();
+        for entry in batch {
+            match entry {
+                JournalEntry::Append { last, done, .. } => {
+                    while let Some(fact) = recorded.next_if(|fact| fact.number <= last) {
+                        self.audience.publish(Event::fact(self.session.clone(), Arc::new(fact)));
+                    }
+                    waiting.push(done);
+                }
+                JournalEntry::Publish(body) => self.publish(body),
+            }
+        }
+        for done in waiting {
+            let _ = done.send(outcome.clone());
+        }
+    }
+
+    async fn write(&self, expected: Option<u64>, facts: Vec<Fact>) -> Result<Vec<Recorded>, Failure> {
+        if let Some(failure) = self.status.failure.get() {
+            return Err(failure.clone());
+        }
+        let Some(expected) = expected else { return Ok(Vec::new()) };
+        let written = match self.store.append(&self.session, facts).await {
+            Ok(recorded) if recorded.first().is_some_and(|first| first.number == expected) => recorded,
+            Ok(_) => return Err(self.fail(Failure::internal("Another process wrote to this chat."))),
+            Err(failure) => return Err(self.fail(failure)),
+        };
+        if let Some(last) = written.last() {
+            self.status.published.store(last.number, Ordering::Release);
+        }
+        Ok(written)
+    }
+
+    fn fail(&self, failure: Failure) -> Failure {
+        tracing::error!(session = %self.session, %failure, "the journal cannot be written");
+        let _ = self.status.failure.set(failure.clone());
+        self.publish(EventBody::Lost { failure: failure.clone() });
+        failure
+    }
+
+    fn publish(&self, body: EventBody) {
+        self.audience.publish(Event { session: Some(self.session.clone()), body });
+    }
+}
+
+/// The event queues of the front-ends attached to a session.
+#[derive(Clone, Default)]
+pub struct Audience {
+    frontends: Arc<RwLock<Vec<(FrontendId, EventSender)>>>,
+}
+
+impl Audience {
+    pub fn add(&self, frontend: FrontendId, events: &EventSender) {
+        if self.contains(frontend) {
+            return;
+        }
+        let mut frontends = self.frontends.write().unwrap_or_else(PoisonError::into_inner);
+        frontends.push((frontend, events.clone()));
+    }
+
+    /// True where it was there.
+    pub fn remove(&self, frontend: FrontendId) -> bool {
+        let mut frontends = self.frontends.write().unwrap_or_else(PoisonError::into_inner);
+        let before = frontends.len();
+        frontends.retain(|(known, _)| *known != frontend);
+        frontends.len() < before
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.frontends.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    pub fn publish(&self, event: Event) {
+        let frontends = self.frontends.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(((_, last), others)) = frontends.split_last() else { return };
+        for (_, events) in others {
+            events.push(event.clone());
+        }
+        last.push(event);
+    }
+
+    fn contains(&self, frontend: FrontendId) -> bool {
+        let frontends = self.frontends.read().unwrap_or_else(PoisonError::into_inner);
+        frontends.iter().any(|(known, _)| *known == frontend)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use domain::queue::Received;
+    use domain::{Outcome, TurnId};
+    use testkit::MemoryStore;
+
+    use super::*;
+
+    fn facts(turn: u64) -> Vec<Fact> {
+        let turn = TurnId(turn);
+        vec![
+            Fact::TurnStarted { turn, model: String::new() },
+            Fact::TurnEnded { turn, outcome: Outcome::Done },
+        ]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_that_was_looked_at_is_still_reported() {
+        // Without a lease every append fails.
+        let store = Arc::new(MemoryStore::default());
+        let journal = Journal::start(SessionId::new("s"), store, Audience::default(), 0);
+        let mut pending = journal.append(1, facts(1));
+        assert!(pending.outcome().is_none(), "it is under way");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(pending.outcome().is_some_and(Result::is_err));
+        assert!(pending.on_disk().await.is_err(), "a look does not consume the error");
+        assert!(journal.failure().is_some());
+        assert!(journal.append(3, facts(2)).on_disk().await.is_err(), "nothing is written after a failure");
+        assert_eq!(journal.published(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_stand_between_the_facts_they_were_published_between() {
+        let (id, store) = (SessionId::new("s"), Arc::new(MemoryStore::default()));
+        store.lease(&id).await.unwrap();
+        let audience = Audience::default();
+        let (sender, mut receiver) = domain::queue::queue();
+        audience.add(FrontendId(1), &sender);
+        let opened = domain::event::SessionOpened {
+            workspace: Vec::new(),
+            settings: Default::default(),
+            parent: None,
+            client: String::new(),
+        };
+        let log = SessionLog::new(State::default(), Journal::start(id, store, audience.clone(), 0));
+        log.commit(vec![Fact::SessionOpened(opened)]);
+        log.commit(facts(1));
+        log.publish(EventBody::Progress { text: "between".into() });
+        log.commit(facts(2));
+        log.flush().await.unwrap();
+        let mut seen = Vec::new();
+        while let Some(Received::Event(event)) = receiver.try_recv() {
+            seen.push(match event.body {
+                EventBody::Fact(recorded) => recorded.number,
+                _ => 0,
+            });
+        }
+        assert_eq!(seen, [1, 2, 3, 0, 4, 5]);
+        assert_eq!(log.published(), 5);
+        assert_eq!(log.state().last_turn(), 2);
+        assert!(audience.remove(FrontendId(1)) && audience.is_empty());
+    }
+}
