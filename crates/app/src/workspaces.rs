@@ -142,17 +142,7 @@ impl WorkspaceSource for Workspaces {
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
         sources.extend(servers::workspace_servers(&resolved, &roots, &self.changes));
-        let texts = WorkspaceTexts {
-            environment: self.environment.clone(),
-            resolved: resolved.clone(),
-            roots: roots.clone(),
-            models: models.clone(),
-            problems,
-            credentials: self.deps.credentials.clone(),
-            changes: self.changes.clone(),
-            system_prompt: self.options.system_prompt.clone(),
-            appended_prompt: self.options.appended_prompt.clone(),
-        };
+        let texts = self.texts(resolved.clone(), roots.clone(), models.clone(), problems);
         Arc::new(Workspace {
             settings: Arc::new(resolved.settings.clone()),
             models,
@@ -166,6 +156,28 @@ impl WorkspaceSource for Workspaces {
 
     fn session_servers(&self, servers: &[ServerSpec], roots: &[PathBuf]) -> Vec<Arc<dyn ToolSource>> {
         vec![servers::session_servers(servers, roots, &self.changes)]
+    }
+}
+
+impl Workspaces {
+    fn texts(
+        &self,
+        resolved: Arc<config::Resolved>,
+        roots: Vec<PathBuf>,
+        models: Arc<AllModels>,
+        problems: Vec<String>,
+    ) -> WorkspaceTexts {
+        WorkspaceTexts {
+            environment: self.environment.clone(),
+            resolved,
+            roots,
+            models,
+            problems,
+            credentials: self.deps.credentials.clone(),
+            changes: self.changes.clone(),
+            system_prompt: self.options.system_prompt.clone(),
+            appended_prompt: self.options.appended_prompt.clone(),
+        }
     }
 }
 

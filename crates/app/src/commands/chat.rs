@@ -23,40 +23,15 @@ use crate::workspaces::{self, Workspaces};
 const SHELL_TIMEOUT: Duration = Duration::from_secs(300);
 
 pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        failed(
-            &Failure::user("A chat needs a terminal.")
-                .hint("For scripts there is `dragoman run \"prompt\"`."),
-        );
-        return ExitCode::from(2);
-    }
     let environment = Environment::from_process();
-    if environment.var("TERM") == Some("dumb") {
-        failed(
-            &Failure::user("This terminal (TERM=dumb) cannot show a chat.")
-                .hint("Set TERM to your terminal's type, or use `dragoman run \"prompt\"`."),
-        );
-        return ExitCode::from(2);
-    }
-    let changed = workspaces::change_folder(arguments.cwd.as_deref());
-    let roots = match changed.and_then(|()| workspaces::roots(&arguments.add_dir)) {
-        Ok(roots) => roots,
+    let mut options = match options(arguments, &environment) {
+        Ok(options) => options,
         Err(failure) => {
             failed(&failure);
             return ExitCode::from(2);
         }
     };
     logging::start_quietly(&environment, level);
-    let mut options = ChatOptions {
-        intro: intro(&environment, &roots),
-        roots,
-        palette: palette(arguments.theme, &environment),
-        model: arguments.model,
-        behavior: arguments.behavior,
-        session: arguments.session.map(SessionId::new),
-        newest: arguments.newest,
-        prompt: Some(arguments.prompt.join(" ")).filter(|prompt| !prompt.trim().is_empty()),
-    };
     let mut wrong_usage = false;
     let ran = lifetime::run(async {
         let log = logging::file(&environment);
@@ -69,8 +44,7 @@ pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
         let ended = until_ended(AssertUnwindSafe(chat).catch_unwind()).await;
         lifetime::shut_down(engine).await;
         match ended {
-            None => Ok(()),
-            Some(Ok(Ok(None))) => Ok(()),
+            None | Some(Ok(Ok(None))) => Ok(()),
             Some(Ok(Ok(Some(session)))) => {
                 let text = format!("To continue this chat: dragoman chat --session {session}\n");
                 super::print_bytes(text.as_bytes());
@@ -87,6 +61,30 @@ pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
         }
     });
     if wrong_usage { ExitCode::from(2) } else { ran }
+}
+
+fn options(arguments: ChatArguments, environment: &Environment) -> Result<ChatOptions, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(
+            Failure::user("A chat needs a terminal.").hint("For scripts there is `dragoman run \"prompt\"`.")
+        );
+    }
+    if environment.var("TERM") == Some("dumb") {
+        return Err(Failure::user("This terminal (TERM=dumb) cannot show a chat.")
+            .hint("Set TERM to your terminal's type, or use `dragoman run \"prompt\"`."));
+    }
+    workspaces::change_folder(arguments.cwd.as_deref())?;
+    let roots = workspaces::roots(&arguments.add_dir)?;
+    Ok(ChatOptions {
+        intro: intro(environment, &roots),
+        roots,
+        palette: palette(arguments.theme, environment),
+        model: arguments.model,
+        behavior: arguments.behavior,
+        session: arguments.session.map(SessionId::new),
+        newest: arguments.newest,
+        prompt: Some(arguments.prompt.join(" ")).filter(|prompt| !prompt.trim().is_empty()),
+    })
 }
 
 /// Ends with the chat, or by SIGTERM or SIGHUP. Ignores SIGINT: Ctrl-C is a key of the chat, or belongs to the

@@ -1,8 +1,8 @@
 //! Performs the effects that the screen requests: commands to the engine, services of the process.
 
-use domain::command::{ContextQuery, UserPrompt};
+use domain::command::{ContextQuery, SessionSettings, UserPrompt};
 use domain::store::ListFilter;
-use domain::{Command, Failure};
+use domain::{Command, Failure, ItemId, SessionId};
 use ratatui::crossterm::event::EventStream;
 
 use super::ChatLoop;
@@ -10,6 +10,10 @@ use super::screen::{Effect, Update};
 
 /// The length of the list of chats.
 const MAX_LISTED_CHATS: usize = 200;
+
+/// Programs that the repository's own configuration names are not run.
+const DIFF_COMMAND: &str =
+    "git --no-pager -c core.fsmonitor=false diff --no-ext-diff --no-textconv --no-color HEAD";
 
 /// Where the output of a shell command appears.
 enum Shown {
@@ -29,23 +33,9 @@ impl ChatLoop {
             Effect::Answer { ask, answer } => {
                 self.send_to_session(|session| Command::Answer { session, ask, answer });
             }
-            Effect::Configure(change) => {
-                self.call_session(|session, reply| Command::Configure {
-                    session: Some(session),
-                    change,
-                    reply,
-                });
-            }
-            Effect::Load(session) => {
-                self.call(
-                    |reply| Command::Load { session, servers: Vec::new(), reply },
-                    Self::show_or_report,
-                );
-            }
-            Effect::Fork(until) => {
-                let Some(session) = self.screen.session.clone() else { return };
-                self.call(|reply| Command::Fork { session, until, reply }, Self::show_or_report);
-            }
+            Effect::Configure(change) => self.configure(change),
+            Effect::Load(session) => self.load(session),
+            Effect::Fork(until) => self.fork(until),
             Effect::New => {
                 self.close_current_session();
                 self.screen.start_new_session();
@@ -53,21 +43,10 @@ impl ChatLoop {
             Effect::ListChats => self.list(),
             Effect::Commands { query } => self.look_up_commands(query),
             Effect::Contexts { query } => self.look_up_contexts(query),
-            Effect::Catalog => self.call(
-                |reply| Command::Catalog { reply },
-                |chat_loop, catalog| match catalog {
-                    Ok(catalog) => chat_loop.screen.apply_update(Update::Catalog(catalog)),
-                    Err(failure) => chat_loop.screen.apply_update(Update::Failed(failure)),
-                },
-            ),
-            Effect::Servers => self.call(
-                |reply| Command::Servers { reply },
-                |chat_loop, servers| {
-                    chat_loop.screen.apply_update(Update::Servers(servers.unwrap_or_default()));
-                },
-            ),
+            Effect::Catalog => self.look_up_catalog(),
+            Effect::Servers => self.look_up_servers(),
             Effect::Shell(command) => self.shell(command, Shown::InChat),
-            Effect::Diff => self.shell("git --no-pager diff HEAD".to_owned(), Shown::AsDiff),
+            Effect::Diff => self.shell(DIFF_COMMAND.to_owned(), Shown::AsDiff),
             Effect::AddInstruction(text) => {
                 let added = (self.services.add_instruction)(text);
                 self.report(added.map(|path| format!("Added to {path}.")));
@@ -81,6 +60,19 @@ impl ChatLoop {
             Effect::Suspend => self.suspend(),
             Effect::Leave => self.is_over = true,
         }
+    }
+
+    fn configure(&mut self, change: SessionSettings) {
+        self.call_session(|session, reply| Command::Configure { session: Some(session), change, reply });
+    }
+
+    fn load(&mut self, session: SessionId) {
+        self.call(|reply| Command::Load { session, servers: Vec::new(), reply }, Self::show_or_report);
+    }
+
+    fn fork(&mut self, until: Option<ItemId>) {
+        let Some(session) = self.screen.session.clone() else { return };
+        self.call(|reply| Command::Fork { session, until, reply }, Self::show_or_report);
     }
 
     fn prompt(&mut self, prompt: UserPrompt) {
@@ -133,6 +125,25 @@ impl ChatLoop {
             |chat_loop, chats| match chats {
                 Ok(chats) => chat_loop.screen.apply_update(Update::Chats(chats)),
                 Err(failure) => chat_loop.screen.apply_update(Update::Failed(failure)),
+            },
+        );
+    }
+
+    fn look_up_catalog(&mut self) {
+        self.call(
+            |reply| Command::Catalog { reply },
+            |chat_loop, catalog| match catalog {
+                Ok(catalog) => chat_loop.screen.apply_update(Update::Catalog(catalog)),
+                Err(failure) => chat_loop.screen.apply_update(Update::Failed(failure)),
+            },
+        );
+    }
+
+    fn look_up_servers(&mut self) {
+        self.call(
+            |reply| Command::Servers { reply },
+            |chat_loop, servers| {
+                chat_loop.screen.apply_update(Update::Servers(servers.unwrap_or_default()));
             },
         );
     }

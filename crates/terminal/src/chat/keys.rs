@@ -39,6 +39,7 @@ impl Screen {
     pub fn handle_key(&mut self, key: KeyEvent) {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let is_interrupt = key.code == KeyCode::Esc || (control && key.code == KeyCode::Char('c'));
+        self.submits = None;
         if !is_interrupt {
             self.leaving = None;
             self.end_flash();
@@ -381,7 +382,7 @@ impl Screen {
         }
     }
 
-    fn submit(&mut self) {
+    pub(super) fn submit(&mut self) {
         let text = self.input.expanded().trim().to_owned();
         if text.is_empty() {
             return self.input.clear();
@@ -402,8 +403,18 @@ impl Screen {
                 self.input.take();
                 return self.run_command(name, rest.trim());
             }
-            if self.unknown_command.as_deref() == Some(line) && !line.contains('/') {
-                return self.flash(format!("There is no command /{line}. Type / to see them."));
+            if !line.contains(['/', ' ', '\n']) {
+                let known = self.looked_up.as_ref().filter(|(query, _)| query == line);
+                match known.map(|(_, exists)| *exists) {
+                    Some(true) => {}
+                    Some(false) => {
+                        return self.flash(format!("There is no command /{line}. Type / to see them."));
+                    }
+                    None => {
+                        self.submits = Some(line.to_owned());
+                        return self.push_effect(Effect::Commands { query: line.to_owned() });
+                    }
+                }
             }
         }
         self.input.take();

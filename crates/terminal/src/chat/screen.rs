@@ -138,8 +138,10 @@ pub struct Screen {
     pub(super) leaving: Option<Instant>,
     /// The contexts of the `@words` in the input.
     attached: HashMap<String, Context>,
-    /// A query without a matching command.
-    pub(super) unknown_command: Option<String>,
+    /// The last query for commands, and whether any matches.
+    pub(super) looked_up: Option<(String, bool)>,
+    /// Enter was pressed before it was known whether this command exists.
+    pub(super) submits: Option<String>,
     effects: Vec<Effect>,
 }
 
@@ -176,7 +178,8 @@ impl Screen {
             flash: None,
             leaving: None,
             attached: HashMap::new(),
-            unknown_command: None,
+            looked_up: None,
+            submits: None,
             effects: Vec::new(),
         }
     }
@@ -325,8 +328,11 @@ impl Screen {
             Update::Opened(info) => self.show_session(*info),
             Update::Commands { query, found } => {
                 let suggestions = completion::commands(&query, found);
-                self.unknown_command = suggestions.is_empty().then(|| query.clone());
+                self.looked_up = Some((query.clone(), !suggestions.is_empty()));
                 self.set_completion(CompletionKind::Command, &query, suggestions);
+                if self.submits.take_if(|line| *line == query).is_some() {
+                    self.submit();
+                }
             }
             Update::Contexts { query, found } => {
                 let suggestions = completion::contexts(found, &self.roots);

@@ -11,7 +11,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::command::{AcceptedStatus, Context, SessionSettings, TurnLimits, UserPrompt, WorkspaceSpec};
+use domain::command::{
+    AcceptedStatus, Context, SessionInfo, SessionSettings, TurnLimits, UserPrompt, WorkspaceSpec,
+};
 use domain::event::{EventBody, Fact};
 use domain::host::Grants;
 use domain::link::{Commands, Engine};
@@ -133,14 +135,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
     };
     let existing = find_session(&commands, &options).await?;
     let is_new = existing.is_none();
-    let info = match existing {
-        Some(session) => commands.call(|reply| Command::Load { session, servers: Vec::new(), reply }).await?,
-        None => {
-            let settings = change.clone();
-            let (id, workspace, servers) = (None, None, Vec::new());
-            commands.call(|reply| Command::Open { id, workspace, settings, servers, reply }).await?
-        }
-    };
+    let info = open_session(&commands, existing, change.clone()).await?;
     let mut follower = Follower::new(commands.clone(), link.events);
     follower.follow(info.id.clone(), info.newest);
     let limits = TurnLimits {
@@ -169,6 +164,22 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         is_answered: accepted.status == AcceptedStatus::Prompting,
         output: OutputState::default(),
     })
+}
+
+/// Loads the chat to continue, or opens a new one.
+async fn open_session(
+    commands: &Commands,
+    existing: Option<SessionId>,
+    settings: SessionSettings,
+) -> Result<SessionInfo, Failure> {
+    let servers = Vec::new();
+    match existing {
+        Some(session) => commands.call(|reply| Command::Load { session, servers, reply }).await,
+        None => {
+            let (id, workspace) = (None, None);
+            commands.call(|reply| Command::Open { id, workspace, settings, servers, reply }).await
+        }
+    }
 }
 
 /// Waits until no MCP server is starting, so that the first request has their tools. Returns a sentence about each
