@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use domain::CancellationToken;
 use domain::tool::ToolContext;
 use rpc::RequestError;
-use serde_json::Value;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::client::{Client, describe_error};
+use crate::client::{Client, MAX_INPUT_ROUNDS, describe_error};
 use crate::text::single_line;
-use crate::wire::{CallParams, CallResult, Meta, Progress};
+use crate::wire::{CallResult, Progress};
 
 /// How many times progress may extend the deadline.
 const MAX_DEADLINE_EXTENSIONS: u32 = 10;
@@ -77,33 +78,23 @@ pub(crate) async fn call(
     deadline: Duration,
 ) -> Result<CallResult, CallError> {
     let entry = client.calls.register(context);
-    let params = CallParams { name: tool, arguments, meta: Meta { progress_token: entry.number } };
-    let mut request = client.outgoing.request("tools/call", &params, PEER_TIMEOUT);
-    let mut activity = entry.call.activity.subscribe();
-    let mut all = deadline.saturating_mul(MAX_DEADLINE_EXTENSIONS);
-    loop {
-        let form_open = activity.borrow_and_update().form_open;
-        let began = Instant::now();
-        tokio::select! {
+    let method = "tools/call";
+    let failed = |error: RequestError| CallError::Failed(describe_error(method, &error, deadline));
+    let meta = json!({"progressToken": entry.number});
+    let mut params = client.params(json!({"name": tool, "arguments": arguments, "_meta": meta}));
+    for _ in 0..MAX_INPUT_ROUNDS {
+        let request = client.outgoing.request(method, &params, PEER_TIMEOUT);
+        let reply = entry.call.wait(request, stop, deadline).await?;
+        let Some(required) = client.input_required(&reply) else {
+            return serde_json::from_str(reply.get()).map_err(RequestError::Unexpected).map_err(failed);
+        };
+        params = tokio::select! {
             biased;
-            reply = &mut request => {
-                let failed = |error| CallError::Failed(describe_error("tools/call", &error, deadline));
-                let reply = reply.map_err(failed)?;
-                return serde_json::from_str(reply.get()).map_err(|error| failed(RequestError::Unexpected(error)));
-            }
-            // Dropping the request tells the server.
             () = stop.cancelled() => return Err(CallError::Stopped),
-            () = tokio::time::sleep(deadline.min(all)), if !form_open => {
-                return Err(CallError::Failed(format!(
-                    "It did not answer within {} s; the call was cancelled. A longer time can be set as mcpTimeoutSeconds.",
-                    deadline.as_secs_f32()
-                )));
-            }
-            _ = activity.changed() => if !form_open {
-                all = all.saturating_sub(began.elapsed());
-            }
-        }
+            params = client.with_input(params, required, Some(&entry.call)) => params.map_err(CallError::Failed)?,
+        };
     }
+    Err(CallError::Failed(format!("It asked for input more than {MAX_INPUT_ROUNDS} times.")))
 }
 
 impl Calls {
@@ -156,6 +147,40 @@ impl Calls {
 }
 
 impl ActiveCall {
+    /// Waits for the answer to a request of this call.
+    async fn wait(
+        &self,
+        mut request: rpc::Request,
+        stop: &CancellationToken,
+        deadline: Duration,
+    ) -> Result<Box<RawValue>, CallError> {
+        let mut activity = self.activity.subscribe();
+        let mut all = deadline.saturating_mul(MAX_DEADLINE_EXTENSIONS);
+        loop {
+            let form_open = activity.borrow_and_update().form_open;
+            let began = Instant::now();
+            tokio::select! {
+                biased;
+                reply = &mut request => {
+                    return reply
+                        .map_err(|error| CallError::Failed(describe_error("tools/call", &error, deadline)));
+                }
+                // Dropping the request cancels it at the server.
+                () = stop.cancelled() => return Err(CallError::Stopped),
+                () = tokio::time::sleep(deadline.min(all)), if !form_open => {
+                    return Err(CallError::Failed(format!(
+                        "It did not answer within {} s; the call was cancelled. A longer time can be set as \
+                         mcpTimeoutSeconds.",
+                        deadline.as_secs_f32()
+                    )));
+                }
+                _ = activity.changed() => if !form_open {
+                    all = all.saturating_sub(began.elapsed());
+                }
+            }
+        }
+    }
+
     /// Whether a form may be shown now: one at a time.
     pub(crate) fn open_form(&self) -> bool {
         self.activity.send_if_modified(|activity| !std::mem::replace(&mut activity.form_open, true))

@@ -1,46 +1,138 @@
-//! The sending half of an initialized connection: typed requests with deadlines, their failures as sentences.
+//! The sending half of a ready connection: typed requests with deadlines, their failures as sentences.
 //!
-//! Knows neither pipes nor HTTP. Cheap to clone; it outlives its connection and then refuses.
+//! Knows neither pipes nor HTTP. In the stateless era each request carries the revision and the client's capabilities,
+//! and a result may ask for input first. Cheap to clone; it outlives its connection and then refuses.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::AskKind;
 use rpc::{Outgoing, RequestError};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
-use crate::calls::Calls;
+use crate::calls::{ActiveCall, Calls};
+use crate::era::Era;
+use crate::form;
 use crate::text::single_line;
-use crate::wire::Capabilities;
+use crate::wire::{self, Capabilities, InputRequired};
 
 /// Of a message that a server gave with an error.
 const MAX_REASON_LENGTH: usize = 2_000;
+
+/// How often a server may ask for more input before it gives a result.
+pub(crate) const MAX_INPUT_ROUNDS: usize = 10;
 
 #[derive(Clone)]
 pub(crate) struct Client {
     pub outgoing: Outgoing,
     pub calls: Arc<Calls>,
-    capabilities: Arc<Capabilities>,
+    shared: Arc<ClientFacts>,
+}
+
+/// The facts of a connection that do not change.
+pub(crate) struct ClientFacts {
+    pub server: String,
+    pub era: Era,
+    pub forms: bool,
+    pub roots: Value,
+    pub capabilities: Capabilities,
 }
 
 impl Client {
-    pub(crate) fn new(outgoing: Outgoing, calls: Arc<Calls>, capabilities: Capabilities) -> Self {
-        Self { outgoing, calls, capabilities: Arc::new(capabilities) }
+    pub(crate) fn new(outgoing: Outgoing, calls: Arc<Calls>, facts: ClientFacts) -> Self {
+        Self { outgoing, calls, shared: Arc::new(facts) }
     }
 
     pub(crate) fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+        &self.shared.capabilities
     }
 
-    /// One request; a failure is a sentence about the server (`It …`).
-    pub(crate) async fn request<P: Serialize + ?Sized, T: DeserializeOwned>(
+    pub(crate) fn era(&self) -> Era {
+        self.shared.era
+    }
+
+    /// The params of a request, with the members that its era demands.
+    pub(crate) fn params(&self, mut params: Value) -> Value {
+        if self.shared.era == Era::Stateless
+            && let (Value::Object(members), Value::Object(meta)) =
+                (&mut params, wire::meta(self.shared.forms))
+            && let Value::Object(known) = members.entry("_meta").or_insert_with(|| json!({}))
+        {
+            known.extend(meta);
+        }
+        params
+    }
+
+    /// One request; a failure is a sentence about the server (`It …`). Forms are declined: no call is there to show them.
+    pub(crate) async fn request<T: DeserializeOwned>(
         &self,
         method: &str,
-        params: &P,
+        params: &Value,
         deadline: Duration,
     ) -> Result<T, String> {
-        let reply = self.outgoing.request(method, params, deadline).decode().await;
-        reply.map_err(|error| describe_error(method, &error, deadline))
+        let failed = |error: RequestError| describe_error(method, &error, deadline);
+        let mut params = self.params(params.clone());
+        for _ in 0..MAX_INPUT_ROUNDS {
+            let reply = self.outgoing.request(method, &params, deadline).await.map_err(failed)?;
+            match self.input_required(&reply) {
+                Some(required) => params = self.with_input(params, required, None).await?,
+                None => {
+                    return serde_json::from_str(reply.get())
+                        .map_err(RequestError::Unexpected)
+                        .map_err(failed);
+                }
+            }
+        }
+        Err(format!("It asked for input more than {MAX_INPUT_ROUNDS} times."))
+    }
+
+    /// Whether a result of the stateless era asks for input first.
+    pub(crate) fn input_required(&self, reply: &RawValue) -> Option<InputRequired> {
+        let required: InputRequired = serde_json::from_str(reply.get()).ok()?;
+        (self.shared.era == Era::Stateless && required.result_type.as_deref() == Some("input_required"))
+            .then_some(required)
+    }
+
+    /// The params of the repeated request: with an answer for each question of the server, and with its state.
+    pub(crate) async fn with_input(
+        &self,
+        mut params: Value,
+        required: InputRequired,
+        call: Option<&ActiveCall>,
+    ) -> Result<Value, String> {
+        let mut responses = Map::new();
+        for (key, request) in required.input_requests.unwrap_or_default() {
+            let response = match request["method"].as_str() {
+                Some("roots/list") => self.shared.roots.clone(),
+                Some("elicitation/create") => self.elicit(&request["params"], call).await?,
+                other => {
+                    let other = single_line(other.unwrap_or("something without a name"), 100);
+                    return Err(format!("It asks for {other}, which this client does not offer."));
+                }
+            };
+            responses.insert(key, response);
+        }
+        if let Value::Object(members) = &mut params {
+            members.insert("inputResponses".to_owned(), responses.into());
+            members.shift_remove("requestState");
+            if let Some(state) = required.request_state {
+                members.insert("requestState".to_owned(), state);
+            }
+        }
+        Ok(params)
+    }
+
+    async fn elicit(&self, params: &Value, call: Option<&ActiveCall>) -> Result<Value, String> {
+        let unreadable = |problem: String| format!("It asks for a form that cannot be shown: {problem}.");
+        let elicitation =
+            serde_json::from_value(params.clone()).map_err(|error| unreadable(error.to_string()))?;
+        let form: AskKind = form::parse_form(&self.shared.server, elicitation).map_err(unreadable)?;
+        match call.filter(|call| call.open_form()) {
+            Some(call) => Ok(form::ask_user(call, form).await),
+            None => Ok(json!({"action": "decline"})),
+        }
     }
 }
 

@@ -10,16 +10,17 @@ use domain::command::ServerTransport;
 use domain::tool::ServerStatus;
 use process::Exit;
 use rpc::{CancelMethod, Fault, Peer, PeerOptions, RequestError, Transport};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::calls::Calls;
-use crate::client::{Client, describe_error};
+use crate::client::{Client, ClientFacts, describe_error};
+use crate::era::{self, Era};
 use crate::handler::{ChangedLists, ServerMessageHandler};
 use crate::http::{self, HttpBridge};
 use crate::server_state::ServerState;
 use crate::stdio::{self, Running, ServerProgram};
 use crate::text::{Secrets, single_line};
-use crate::wire::{self, Initialized, VERSIONS};
+use crate::wire::{self, Discovered, Initialized, STATELESS_ERRORS, STATELESS_VERSION, VERSIONS};
 
 /// The largest message a server may send.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -27,11 +28,18 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 /// How long a server may take to exit after its input was closed, before it is killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(300);
 
+/// A server that is silent for so long does not know the question for its era.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
 pub(crate) struct Connection {
     peer: Peer,
     link: Link,
     calls: Arc<Calls>,
     forms: bool,
+    server: String,
+    roots: Value,
+    /// The name under which the era of the server is remembered.
+    era_key: String,
     secrets: Arc<Secrets>,
     pub changed: Arc<ChangedLists>,
 }
@@ -45,6 +53,8 @@ enum Link {
 pub(crate) struct ServerError {
     pub status: ServerStatus,
     pub message: String,
+    /// The server ended because of the question for its era, and can be started again at once.
+    pub is_probed_away: bool,
 }
 
 impl Connection {
@@ -70,7 +80,7 @@ impl Connection {
                 (transport, Link::Http(bridge))
             }
         };
-        Self::attach(state, transport, link, secrets)
+        Self::attach(state, transport, link, secrets, era::key(&target))
     }
 
     fn attach(
@@ -78,25 +88,93 @@ impl Connection {
         transport: Transport,
         link: Link,
         secrets: Arc<Secrets>,
+        era_key: String,
     ) -> Result<Self, ServerError> {
         let (calls, changed) = (Arc::<Calls>::default(), Arc::<ChangedLists>::default());
+        let (server, roots) = (state.config.name.clone(), wire::roots(&state.options.roots));
         let side = ServerMessageHandler {
-            server: state.config.name.clone(),
-            roots: wire::roots(&state.options.roots),
+            server: server.clone(),
+            roots: roots.clone(),
             calls: calls.clone(),
             changed: changed.clone(),
             secrets: secrets.clone(),
         };
         let peer = Peer::start(peer_options(), transport, |_| side)
             .map_err(|error| ServerError::failed(format!("It could not be served: {error}.")))?;
-        Ok(Self { peer, link, calls, forms: state.options.forms, secrets, changed })
+        let forms = state.options.forms;
+        Ok(Self { peer, link, calls, forms, server, roots, era_key, secrets, changed })
     }
 
-    /// The handshake: the client to use from now on and the server's instructions.
-    pub(crate) async fn initialize(
+    /// Finds out the era of the server and makes it ready: the client to use from now on, and the server's instructions.
+    /// The stateless era is tried first, unless the server was seen to be of the other.
+    pub(crate) async fn negotiate(
         &self,
         deadline: Duration,
     ) -> Result<(Client, Option<String>), ServerError> {
+        let known = era::remembered(&self.era_key);
+        if known != Some(Era::Handshake)
+            && let Some(discovered) = self.discover(deadline.min(PROBE_TIMEOUT)).await?
+        {
+            era::remember(&self.era_key, Era::Stateless);
+            return Ok((self.client(Era::Stateless, discovered.capabilities), discovered.instructions));
+        }
+        let initialized = self.initialize(deadline).await;
+        match &initialized {
+            Ok(_) => era::remember(&self.era_key, Era::Handshake),
+            Err(error) if known == Some(Era::Handshake) && error.status == ServerStatus::Failed => {
+                // It may have been updated since.
+                era::forget(&self.era_key);
+            }
+            Err(_) => {}
+        }
+        initialized
+    }
+
+    /// What a server of the stateless era says of itself; `None`: it is not of that era.
+    async fn discover(&self, deadline: Duration) -> Result<Option<Discovered>, ServerError> {
+        let params = json!({"_meta": wire::meta(self.forms)});
+        let request = self.peer.outgoing().request("server/discover", &params, deadline);
+        match request.decode::<Discovered>().await {
+            Ok(found) if found.supported_versions.iter().any(|version| version == STATELESS_VERSION) => {
+                Ok(Some(found))
+            }
+            Err(RequestError::Fault(fault)) if STATELESS_ERRORS.contains(&fault.code) => {
+                let theirs =
+                    supported_revisions(&fault).unwrap_or_else(|| "none of the known ones".to_owned());
+                Err(ServerError::failed(format!(
+                    "It speaks only the revisions {theirs} of the protocol; known are {STATELESS_VERSION}, {}. \
+                     Update Dragoman or the server.",
+                    VERSIONS.join(", ")
+                )))
+            }
+            Err(RequestError::Closed) => {
+                // Some servers end when their first message is not `initialize`: the next start sends only that.
+                era::remember(&self.era_key, Era::Handshake);
+                Err(ServerError {
+                    is_probed_away: true,
+                    ..ServerError::failed("It ended when it was asked for its revision.")
+                })
+            }
+            Err(_) if matches!(&self.link, Link::Http(bridge) if bridge.wants_login()) => {
+                Err(ServerError::requires_login())
+            }
+            Ok(_) | Err(_) => Ok(None),
+        }
+    }
+
+    fn client(&self, era: Era, capabilities: wire::Capabilities) -> Client {
+        let facts = ClientFacts {
+            server: self.server.clone(),
+            era,
+            forms: self.forms,
+            roots: self.roots.clone(),
+            capabilities,
+        };
+        Client::new(self.peer.outgoing(), self.calls.clone(), facts)
+    }
+
+    /// The handshake of the older revisions.
+    async fn initialize(&self, deadline: Duration) -> Result<(Client, Option<String>), ServerError> {
         let outgoing = self.peer.outgoing();
         let reply = outgoing
             .request("initialize", &wire::initialize_params(self.forms), deadline)
@@ -115,15 +193,20 @@ impl Connection {
         }
         // The writer takes it before any request that follows.
         let _ = outgoing.notify("notifications/initialized", &Value::Null);
-        let client = Client::new(outgoing, self.calls.clone(), welcome.capabilities);
-        Ok((client, welcome.instructions))
+        Ok((self.client(Era::Handshake, welcome.capabilities), welcome.instructions))
     }
 
     /// Resolves when the server is gone by itself.
     pub(crate) async fn ended(&self) {
-        let Link::Pipes(running) = &self.link else {
-            self.peer.ended().await;
-            return;
+        let running = match &self.link {
+            Link::Pipes(running) => running,
+            Link::Http(bridge) => {
+                tokio::select! {
+                    _ = self.peer.ended() => {}
+                    () = bridge.ended() => {}
+                }
+                return;
+            }
         };
         tokio::select! {
             _ = self.peer.ended() => drop(tokio::time::timeout(CLOSE_TIMEOUT, running.child.wait()).await),
@@ -202,11 +285,12 @@ impl ServerError {
             message: "It requires a login (HTTP 401). Set an Authorization header for it in the configuration, then \
                       start it again."
                 .to_owned(),
+            is_probed_away: false,
         }
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self { status: ServerStatus::Failed, message: message.into() }
+        Self { status: ServerStatus::Failed, message: message.into(), is_probed_away: false }
     }
 }
 

@@ -18,7 +18,10 @@ const MAX_SCHEMA_BYTES: usize = 32 << 10;
 
 /// Answers at once or from a task of its own. Called within the runtime.
 pub(crate) fn handle_elicitation(server: &str, calls: &Calls, params: Params<'_>, responder: Responder) {
-    let form = match parse_form(server, params) {
+    let parsed = params
+        .decode()
+        .and_then(|elicitation| parse_form(server, elicitation).map_err(Fault::invalid_params));
+    let form = match parsed {
         Ok(form) => form,
         Err(fault) => return responder.fail(fault),
     };
@@ -28,22 +31,32 @@ pub(crate) fn handle_elicitation(server: &str, calls: &Calls, params: Params<'_>
     }
 }
 
-fn parse_form(server: &str, params: Params<'_>) -> Result<AskKind, Fault> {
-    let elicitation: Elicitation = params.decode()?;
+/// The question of a form, or why there is none.
+pub(crate) fn parse_form(server: &str, elicitation: Elicitation) -> Result<AskKind, String> {
     if elicitation.mode.is_some_and(|mode| mode != "form") {
-        return Err(Fault::invalid_params("only forms are supported"));
+        return Err("only forms are supported".to_owned());
     }
-    let schema =
-        elicitation.requested_schema.ok_or_else(|| Fault::invalid_params("requestedSchema is missing"))?;
+    let schema = elicitation.requested_schema.ok_or("requestedSchema is missing")?;
     if schema.get().len() > MAX_SCHEMA_BYTES {
-        return Err(Fault::invalid_params("requestedSchema is too large"));
+        return Err("requestedSchema is too large".to_owned());
     }
-    let schema: Value = serde_json::from_str(schema.get()).map_err(Fault::invalid_params)?;
+    let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
     let message = sanitize(&elicitation.message, MAX_MESSAGE_LENGTH);
     Ok(AskKind::Form { text: format!("The MCP server {server} asks: {message}"), schema })
 }
 
 async fn show_form(call: Arc<ActiveCall>, form: AskKind, responder: Responder) {
+    let cancelled = json!({"action": "cancel"});
+    let answer = tokio::select! {
+        answer = ask_user(&call, form) => answer,
+        () = responder.cancelled() => cancelled,
+    };
+    call.close_form();
+    responder.succeed(&answer);
+}
+
+/// Shows an open form of a call and closes it; the answer is as the protocol has it.
+pub(crate) async fn ask_user(call: &ActiveCall, form: AskKind) -> Value {
     let schema = match &form {
         AskKind::Form { schema, .. } => schema.clone(),
         AskKind::Approval { .. } | AskKind::Question { .. } => Value::Null,
@@ -51,10 +64,9 @@ async fn show_form(call: Arc<ActiveCall>, form: AskKind, responder: Responder) {
     let answer = tokio::select! {
         answer = call.context.ask(form) => answer,
         () = call.finished.cancelled() => Answer::Cancelled,
-        () = responder.cancelled() => Answer::Cancelled,
     };
     call.close_form();
-    responder.succeed(&match answer {
+    match answer {
         Answer::Form { data: Value::Object(data) } => {
             json!({"action": "accept", "content": complete(&schema, data)})
         }
@@ -62,7 +74,7 @@ async fn show_form(call: Arc<ActiveCall>, form: AskKind, responder: Responder) {
         Answer::Allow { .. } | Answer::Deny { .. } | Answer::Text { .. } | Answer::Form { .. } => {
             json!({"action": "decline"})
         }
-    });
+    }
 }
 
 /// The answer as the schema wants it: in the order of its fields, with their defaults where the user gave nothing, with

@@ -7,6 +7,8 @@
 mod exchange;
 mod message;
 mod network;
+mod old;
+mod response;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,6 +62,11 @@ impl HttpBridge {
         self.exchange.login_required().cancelled().await;
     }
 
+    /// Resolves when the server ends a connection of the old transport.
+    pub(crate) async fn ended(&self) {
+        self.exchange.ended().cancelled().await;
+    }
+
     /// Resolves when the session is ended at the server too, or cannot be.
     pub(crate) async fn closed(mut self) {
         if tokio::time::timeout(CLOSE_TIMEOUT, &mut self.task).await.is_err() {
@@ -78,6 +85,12 @@ fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, String> {
         map.insert(name, value);
     }
     Ok(map)
+}
+
+/// A request whose answer has not come.
+struct RunningRequest {
+    task: AbortHandle,
+    is_stateless: bool,
 }
 
 /// Serves until the peer closes its side.
@@ -101,7 +114,7 @@ async fn write(mut inbox: mpsc::Receiver<Vec<u8>>, mut output: WriteHalf<DuplexS
 
 async fn read(exchange: &Arc<Exchange>, mut input: ReadHalf<DuplexStream>, tasks: &mut JoinSet<()>) {
     let mut decoder = Decoder::new(Framing::Newline, MAX_OUTGOING_BYTES);
-    let mut under_way: HashMap<u64, AbortHandle> = HashMap::new();
+    let mut under_way: HashMap<u64, RunningRequest> = HashMap::new();
     while let Ok(count @ 1..) = input.read(decoder.space()).await {
         decoder.filled(count);
         while let Some(frame) = decoder.next_frame() {
@@ -110,22 +123,23 @@ async fn read(exchange: &Arc<Exchange>, mut input: ReadHalf<DuplexStream>, tasks
             }
         }
         while tasks.try_join_next().is_some() {}
-        under_way.retain(|_, task| !task.is_finished());
+        under_way.retain(|_, request| !request.task.is_finished());
     }
 }
 
 async fn dispatch(
     exchange: &Arc<Exchange>,
     message: OutgoingMessage,
-    under_way: &mut HashMap<u64, AbortHandle>,
+    under_way: &mut HashMap<u64, RunningRequest>,
     tasks: &mut JoinSet<()>,
 ) {
     let OutgoingMessage { kind, body } = message;
     let exchange = exchange.clone();
     match kind {
-        MessageKind::Request { id, initialize } => {
-            let task = tasks.spawn(async move { exchange.request(id, initialize, body).await });
-            under_way.insert(id, task);
+        MessageKind::Request { id, initialize, stateless } => {
+            let is_stateless = stateless.is_some();
+            let task = tasks.spawn(async move { exchange.request(id, initialize, stateless, body).await });
+            under_way.insert(id, RunningRequest { task, is_stateless });
         }
         // What follows must not overtake it.
         MessageKind::Initialized => {
@@ -135,9 +149,12 @@ async fn dispatch(
         MessageKind::Cancelled { id } => {
             let request = id.and_then(|id| under_way.remove(&id));
             tasks.spawn(async move {
-                exchange.notify(body).await;
+                // In the stateless era the end of the response stream is the cancellation.
+                if !request.as_ref().is_some_and(|request| request.is_stateless) {
+                    exchange.notify(body).await;
+                }
                 if let Some(request) = request {
-                    request.abort();
+                    request.task.abort();
                 }
             });
         }

@@ -16,6 +16,7 @@ mod catalog;
 mod client;
 mod connection;
 mod content;
+mod era;
 mod form;
 mod handler;
 mod http;

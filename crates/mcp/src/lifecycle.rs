@@ -7,12 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::tool::ServerStatus;
+use rpc::{Fault, RequestError};
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::catalog::{list_prompts, list_resources, list_tools};
 use crate::client::Client;
 use crate::connection::{Connection, ServerError};
+use crate::era::Era;
 use crate::handler::Lists;
 use crate::pins::Pins;
 use crate::server_state::{Offer, ServerState};
@@ -20,6 +23,10 @@ use crate::text::sanitize;
 
 /// Lists are not read more often than this, however often a server says that they changed.
 const LIST_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A subscription lasts as long as the connection.
+const SUBSCRIPTION_TIMEOUT: Duration = Duration::from_secs(30 * 24 * 3600);
+const RESUBSCRIBE_WAIT: Duration = Duration::from_secs(5);
 
 const MAX_INSTRUCTIONS_LENGTH: usize = 4 << 10;
 
@@ -135,6 +142,10 @@ async fn run_once(
             ending
         }
         Ok(error) => {
+            if error.is_probed_away {
+                connection.close().await;
+                return Box::pin(run_once(state, commands, pins)).await;
+            }
             let exit = connection.exit_report().await;
             // Calls fail and nothing is offered before the rest of its tree is gone.
             let message =
@@ -178,6 +189,7 @@ async fn serve(state: &ServerState, connection: &Connection, pins: &mut Pins) ->
         () = connection.ended() => ServerError::failed(""),
         () = connection.login_required() => ServerError::requires_login(),
         error = refresh_lists(state, connection, &client, pins) => error,
+        () = subscribe(&client) => ServerError::failed(""),
     }
 }
 
@@ -187,7 +199,7 @@ async fn prepare(
     pins: &mut Pins,
 ) -> Result<Client, ServerError> {
     let (name, deadline) = (state.config.name.as_str(), state.options.start_timeout);
-    let (client, instructions) = connection.initialize(deadline).await?;
+    let (client, instructions) = connection.negotiate(deadline).await?;
     let (tools, prompts, resources) = tokio::join!(
         list_tools(&client, name, deadline),
         list_prompts(&client, name, deadline),
@@ -234,5 +246,23 @@ async fn refresh_lists(
             state.update(|offer| offer.resources = resources);
         }
         tokio::time::sleep(LIST_INTERVAL).await;
+    }
+}
+
+/// In the stateless era a server tells of changed lists only while it is asked to. Never ends by itself.
+async fn subscribe(client: &Client) {
+    if client.era() != Era::Stateless {
+        return std::future::pending().await;
+    }
+    let lists = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
+    loop {
+        let params = client.params(json!({"notifications": lists}));
+        match client.outgoing.request("subscriptions/listen", &params, SUBSCRIPTION_TIMEOUT).await {
+            Err(RequestError::Fault(fault)) if fault.code == Fault::METHOD_NOT_FOUND => {
+                return std::future::pending().await;
+            }
+            // Ended or broken: it is asked again.
+            Ok(_) | Err(_) => tokio::time::sleep(RESUBSCRIBE_WAIT).await,
+        }
     }
 }

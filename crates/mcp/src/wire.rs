@@ -3,21 +3,68 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The revisions we speak, newest first. All of them begin with `initialize`; the newest is offered.
+/// The revisions that begin with `initialize`, newest first. The newest is offered.
 pub(crate) const VERSIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
+/// The stateless revision: no handshake, every request says who asks and what the client can do.
+pub(crate) const STATELESS_VERSION: &str = "2026-07-28";
+
+/// The errors that only servers of the stateless era give.
+pub(crate) const STATELESS_ERRORS: std::ops::RangeInclusive<i64> = -32022..=-32020;
+
 pub(crate) fn initialize_params(forms: bool) -> Value {
-    // An empty elicitation means forms in every revision that has it.
-    let capabilities = if forms { json!({"roots": {}, "elicitation": {}}) } else { json!({"roots": {}}) };
     json!({
         "protocolVersion": VERSIONS[0],
-        "capabilities": capabilities,
-        "clientInfo": {"name": "dragoman", "title": "Dragoman", "version": env!("CARGO_PKG_VERSION")},
+        "capabilities": client_capabilities(forms),
+        "clientInfo": client_info(),
     })
+}
+
+/// The `_meta` of each request in the stateless era.
+pub(crate) fn meta(forms: bool) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": STATELESS_VERSION,
+        "io.modelcontextprotocol/clientCapabilities": client_capabilities(forms),
+        "io.modelcontextprotocol/clientInfo": client_info(),
+        "io.modelcontextprotocol/logLevel": "info",
+    })
+}
+
+/// An empty elicitation means forms in every revision that has it.
+fn client_capabilities(forms: bool) -> Value {
+    if forms { json!({"roots": {}, "elicitation": {}}) } else { json!({"roots": {}}) }
+}
+
+fn client_info() -> Value {
+    json!({"name": "dragoman", "title": "Dragoman", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// The answer to `server/discover`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Discovered {
+    #[serde(default)]
+    pub supported_versions: Vec<String>,
+    #[serde(default)]
+    pub capabilities: Capabilities,
+    #[serde(default)]
+    pub instructions: Option<String>,
+}
+
+/// A result of the stateless era that asks for input: each question under a key of the server.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InputRequired {
+    #[serde(default)]
+    pub result_type: Option<String>,
+    #[serde(default)]
+    pub input_requests: Option<serde_json::Map<String, Value>>,
+    #[serde(default)]
+    pub request_state: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -106,20 +153,6 @@ pub(crate) struct ResourceItem {
     pub description: Option<String>,
     #[serde(default)]
     pub mime_type: Option<String>,
-}
-
-#[derive(Serialize)]
-pub(crate) struct CallParams<'a> {
-    pub name: &'a str,
-    pub arguments: &'a Value,
-    #[serde(rename = "_meta")]
-    pub meta: Meta,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Meta {
-    pub progress_token: u64,
 }
 
 #[derive(Deserialize)]

@@ -3,6 +3,7 @@
 //! Invariants: a session that the server has forgotten is renewed once for all waiting requests, and each request is sent at
 //! most twice; bodies and events are bounded; a stream that breaks is resumed where the server numbers its events.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,13 +16,20 @@ use serde_json::Value;
 use sse::SseParser;
 use tokio::sync::mpsc;
 
-use super::message::{error_response, is_response_to, split_batch};
+use super::message::{StatelessHeaders, error_response, is_response_to, split_batch};
+use super::old::{self, OldTransport};
+use super::response::{Cursor, ExchangeError, failed, is_stream, read_body, root_cause};
 use crate::connection::MAX_MESSAGE_BYTES;
 use crate::text::single_line;
 
 const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
+const METHOD_HEADER: &str = "mcp-method";
+const NAME_HEADER: &str = "mcp-name";
 const LAST_EVENT_HEADER: &str = "last-event-id";
+
+/// The code of errors that the bridge reports itself.
+const OWN_ERROR: i64 = -32000;
 
 /// For messages that have no answer, and for the last one.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,8 +42,6 @@ const MAX_REASON_LENGTH: usize = 500;
 
 /// How often a stream is resumed without a sign of life.
 const MAX_RESUMPTIONS: u32 = 5;
-const MIN_RETRY_WAIT: Duration = Duration::from_millis(100);
-const MAX_RETRY_WAIT: Duration = Duration::from_secs(30);
 /// A stream that lasted so long was alive, even if it said nothing.
 const ALIVE_AFTER: Duration = Duration::from_secs(10);
 
@@ -50,32 +56,30 @@ pub(super) struct Exchange {
     renewal: tokio::sync::Mutex<()>,
     /// Cancelled when the server has answered 401.
     login_required: CancellationToken,
+    /// The status of a refused handshake is one that servers of the old transport give.
+    looks_old: AtomicBool,
+    old: Mutex<Option<OldTransport>>,
+    /// Cancelled when the stream of the old transport has ended.
+    ended: CancellationToken,
     /// To the peer.
     lines: mpsc::Sender<Vec<u8>>,
 }
 
 #[derive(Clone, Default)]
-struct HttpSession {
+pub(super) struct HttpSession {
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
     /// Counts renewals.
     number: u64,
+    /// Of one request of the stateless era; a stream of it cannot be resumed.
+    stateless: Option<StatelessHeaders>,
 }
 
-/// Where a stream is to be resumed.
-#[derive(Default)]
-struct Cursor {
-    last: Option<String>,
-    retry: Option<Duration>,
-    /// Events seen so far.
-    events: u64,
-}
-
-/// Why there is no answer.
-enum ExchangeError {
-    SessionLost,
-    /// A sentence, and what the server gave with it.
-    Reason(String, Option<Value>),
+impl HttpSession {
+    fn stateless(headers: StatelessHeaders) -> Self {
+        let version = HeaderValue::try_from(headers.version.as_str()).ok();
+        Self { version, stateless: Some(headers), ..Self::default() }
+    }
 }
 
 impl Exchange {
@@ -94,6 +98,9 @@ impl Exchange {
             initialize: Mutex::default(),
             renewal: tokio::sync::Mutex::default(),
             login_required: CancellationToken::new(),
+            looks_old: AtomicBool::new(false),
+            old: Mutex::default(),
+            ended: CancellationToken::new(),
             lines,
         })
     }
@@ -102,16 +109,48 @@ impl Exchange {
         &self.login_required
     }
 
+    pub(super) fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.cancel();
+    }
+
+    /// The address for messages that a server of the old transport names, if it is at the same origin.
+    pub(super) fn endpoint_at(&self, path: &str) -> Option<Url> {
+        self.url.join(path.trim()).ok().filter(|endpoint| endpoint.origin() == self.url.origin())
+    }
+
+    fn old_endpoint(&self) -> Option<Url> {
+        lock(&self.old).as_ref().map(|old| old.endpoint.clone())
+    }
+
     /// Posts a request and hands the answer, or an error response, to the peer.
-    pub(super) async fn request(&self, id: u64, initialize: bool, body: Bytes) {
-        let outcome =
-            if initialize { self.initialize(id, body).await } else { self.send_request(id, body).await };
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        id: u64,
+        initialize: bool,
+        stateless: Option<StatelessHeaders>,
+        body: Bytes,
+    ) {
+        let outcome = match stateless {
+            Some(headers) => self.send_in_session(id, body, &HttpSession::stateless(headers)).await.map(Some),
+            None if initialize => self.initialize(id, body).await,
+            None if self.old_endpoint().is_some() => self.post(body).await.map(|()| None),
+            None => self.send_request(id, body).await.map(Some),
+        };
         let answer = match outcome {
-            Ok(answer) => answer,
+            Ok(Some(answer)) => answer,
+            // It comes by the stream of the old transport.
+            Ok(None) => return,
             Err(ExchangeError::SessionLost) => {
-                error_response(id, "It does not know the session any more, not even a new one.", None)
+                let reason = "It does not know the session any more, not even a new one.";
+                error_response(id, OWN_ERROR, reason, None)
             }
-            Err(ExchangeError::Reason(reason, data)) => error_response(id, &reason, data),
+            Err(ExchangeError::Reason(reason, code, data)) => {
+                error_response(id, code.unwrap_or(OWN_ERROR), &reason, data)
+            }
         };
         self.deliver(answer).await;
     }
@@ -124,7 +163,7 @@ impl Exchange {
         match sent {
             Ok(Ok(response)) if response.status().is_success() => {}
             Ok(Ok(response)) => tracing::debug!(status = response.status().as_u16(), "a notice was refused"),
-            Ok(Err(ExchangeError::Reason(reason, _))) => tracing::debug!(reason, "a notice did not arrive"),
+            Ok(Err(ExchangeError::Reason(reason, ..))) => tracing::debug!(reason, "a notice did not arrive"),
             Ok(Err(ExchangeError::SessionLost)) | Err(_) => {
                 tracing::debug!("a notice did not arrive in time")
             }
@@ -133,6 +172,7 @@ impl Exchange {
 
     /// Ends the session at the server, if it will have it.
     pub(super) async fn delete_session(&self) {
+        *lock(&self.old) = None;
         let session = self.session().clone();
         if session.id.is_some() {
             let last = self.send(Method::DELETE, &session, None, None);
@@ -140,9 +180,22 @@ impl Exchange {
         }
     }
 
-    async fn initialize(&self, id: u64, body: Bytes) -> Result<Vec<u8>, ExchangeError> {
+    async fn initialize(self: &Arc<Self>, id: u64, body: Bytes) -> Result<Option<Vec<u8>>, ExchangeError> {
         *lock(&self.initialize) = Some((id, body.clone()));
-        self.handshake(id, body, 0).await
+        let refused = match self.handshake(id, body.clone(), 0).await {
+            Err(error) if self.looks_old.load(Ordering::Relaxed) => error,
+            outcome => return outcome.map(Some),
+        };
+        let Some(old) = old::open(self).await else { return Err(refused) };
+        *lock(&self.old) = Some(old);
+        self.post(body).await.map(|()| None)
+    }
+
+    /// Posts a message whose answer, if any, comes by the stream.
+    async fn post(&self, body: Bytes) -> Result<(), ExchangeError> {
+        let session = HttpSession::default();
+        let response = self.send(Method::POST, &session, Some(body), None).await?;
+        self.check_status(response, &session).await.map(drop)
     }
 
     async fn handshake(&self, id: u64, body: Bytes, number: u64) -> Result<Vec<u8>, ExchangeError> {
@@ -201,7 +254,7 @@ impl Exchange {
         Ok(self.session().clone())
     }
 
-    async fn send(
+    pub(super) async fn send(
         &self,
         method: Method,
         session: &HttpSession,
@@ -210,16 +263,21 @@ impl Exchange {
     ) -> Result<Response, ExchangeError> {
         let accept =
             if method == Method::GET { "text/event-stream" } else { "application/json, text/event-stream" };
-        let mut request: RequestBuilder = self
-            .client
-            .request(method, self.url.clone())
-            .headers(self.headers.clone())
-            .header(ACCEPT, accept);
+        let old = self.old_endpoint().filter(|_| method == Method::POST);
+        let url = old.unwrap_or_else(|| self.url.clone());
+        let mut request: RequestBuilder =
+            self.client.request(method, url).headers(self.headers.clone()).header(ACCEPT, accept);
         if let Some(id) = &session.id {
             request = request.header(SESSION_HEADER, id);
         }
         if let Some(version) = &session.version {
             request = request.header(VERSION_HEADER, version);
+        }
+        if let Some(StatelessHeaders { method, name, .. }) = &session.stateless {
+            request = request.header(METHOD_HEADER, method);
+            if let Some(name) = name {
+                request = request.header(NAME_HEADER, name);
+            }
         }
         if let Some(last_event) = last_event {
             request = request.header(LAST_EVENT_HEADER, last_event);
@@ -271,13 +329,14 @@ impl Exchange {
                 status,
                 StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
             );
+        self.looks_old.store(old, Ordering::Relaxed);
         let hint = if old {
-            " Check its url. The old HTTP+SSE transport (2024-11-05) is not supported: such a server must be updated."
+            " Check its url: neither streamable HTTP nor the older HTTP+SSE transport is served there."
         } else {
             ""
         };
-        let data = error.get("data").cloned();
-        Err(ExchangeError::Reason(format!("HTTP {status}. {said}{hint}"), data))
+        let (code, data) = (error["code"].as_i64(), error.get("data").cloned());
+        Err(ExchangeError::Reason(format!("HTTP {status}. {said}{hint}"), code, data))
     }
 
     /// The answer to a request from its response; other messages in it go to the peer.
@@ -319,7 +378,8 @@ impl Exchange {
                 return Ok(answer);
             }
             idle = if cursor.events > before { 0 } else { idle + 1 };
-            let Some(last) = cursor.last.clone().filter(|_| idle < MAX_RESUMPTIONS) else {
+            let can_resume = idle < MAX_RESUMPTIONS && session.stateless.is_none();
+            let Some(last) = cursor.last.clone().filter(|_| can_resume) else {
                 return Err(failed("It ended the stream before the answer."));
             };
             tokio::time::sleep(cursor.pause(idle)).await;
@@ -357,7 +417,7 @@ impl Exchange {
     }
 
     /// Hands messages to the peer, except the answer to `id`, which is returned.
-    async fn route_messages(&self, text: &[u8], id: Option<u64>) -> Option<Vec<u8>> {
+    pub(super) async fn route_messages(&self, text: &[u8], id: Option<u64>) -> Option<Vec<u8>> {
         let mut answer = None;
         for message in split_batch(text) {
             if id.is_some_and(|id| is_response_to(&message, id)) {
@@ -381,6 +441,9 @@ impl Exchange {
 
 /// Reads what the server says by itself, where it offers that, in the current session and those that follow it.
 pub(super) async fn listen(exchange: Arc<Exchange>) {
+    if exchange.old_endpoint().is_some() {
+        return;
+    }
     let mut cursor = Cursor::default();
     let mut known = exchange.session().number;
     let mut idle = 0;
@@ -402,59 +465,6 @@ pub(super) async fn listen(exchange: Arc<Exchange>) {
         let alive = cursor.events > before || began.elapsed() > ALIVE_AFTER;
         idle = if alive { 0 } else { idle + 1 };
         tokio::time::sleep(cursor.pause(idle).max(Duration::from_secs(1))).await;
-    }
-}
-
-impl Cursor {
-    fn record(&mut self, parser: &SseParser) {
-        if let Some(id) = parser.last_event_id() {
-            self.last = Some(id.to_owned());
-        }
-        if let Some(millis) = parser.retry() {
-            self.retry = Some(Duration::from_millis(millis).min(MAX_RETRY_WAIT));
-        }
-    }
-
-    /// The wait that the server asked for, doubled for each attempt without an event.
-    fn pause(&self, idle: u32) -> Duration {
-        let pause = self.retry.unwrap_or(MIN_RETRY_WAIT) * 2u32.pow(idle.min(8));
-        pause.clamp(MIN_RETRY_WAIT, MAX_RETRY_WAIT)
-    }
-}
-
-fn is_stream(response: &Response) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    response.status().is_success() && kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
-}
-
-async fn read_body(response: Response, limit: usize) -> Result<Vec<u8>, ExchangeError> {
-    let mut stream = response.bytes_stream();
-    let mut body = Vec::new();
-    while let Some(chunk) = stream.next().await {
-        let chunk =
-            chunk.map_err(|error| failed(&format!("Its answer broke off: {}.", root_cause(&error))))?;
-        if body.len() + chunk.len() > limit {
-            return Err(failed("Its answer is too large."));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
-}
-
-fn failed(reason: &str) -> ExchangeError {
-    ExchangeError::Reason(reason.to_owned(), None)
-}
-
-/// The innermost cause, which is the one that helps; never the address, which may hold a key.
-fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    if cause.is::<reqwest::Error>() {
-        "the request failed".to_owned()
-    } else {
-        single_line(&cause.to_string(), 200)
     }
 }
 

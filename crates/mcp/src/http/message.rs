@@ -16,6 +16,8 @@ pub(super) enum MessageKind {
     Request {
         id: u64,
         initialize: bool,
+        /// Set for requests of the stateless era.
+        stateless: Option<StatelessHeaders>,
     },
     Initialized,
     Cancelled {
@@ -27,6 +29,14 @@ pub(super) enum MessageKind {
     NullIdError,
 }
 
+/// The headers that repeat a request of the stateless era for gateways.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct StatelessHeaders {
+    pub version: String,
+    pub method: String,
+    pub name: Option<String>,
+}
+
 #[derive(Deserialize)]
 struct OutgoingHead<'a> {
     #[serde(default)]
@@ -34,14 +44,63 @@ struct OutgoingHead<'a> {
     #[serde(borrow, default)]
     method: Option<&'a str>,
     #[serde(default)]
-    params: Option<Cancel>,
+    params: Option<OutgoingParams>,
 }
 
-/// Every params decode as this; only those of a cancel notification have the member.
+/// Every params decode as this; the members are those that the bridge looks at.
 #[derive(Deserialize)]
-struct Cancel {
+struct OutgoingParams {
     #[serde(default, rename = "requestId")]
     request_id: Option<serde_json::Value>,
+    #[serde(default, rename = "_meta")]
+    meta: Option<OutgoingMeta>,
+    #[serde(default)]
+    name: Option<serde_json::Value>,
+    #[serde(default)]
+    uri: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct OutgoingMeta {
+    #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<String>,
+}
+
+impl StatelessHeaders {
+    fn new(method: &str, params: Option<OutgoingParams>) -> Option<Self> {
+        let params = params?;
+        let version = params.meta?.version?;
+        let name = match method {
+            "tools/call" | "prompts/get" => params.name,
+            "resources/read" => params.uri,
+            _ => None,
+        };
+        let name = name.as_ref().and_then(serde_json::Value::as_str).map(header_text);
+        Some(Self { version, method: method.to_owned(), name })
+    }
+}
+
+/// A value that every proxy passes on; others are written in base64.
+fn header_text(value: &str) -> String {
+    let plain = value.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && value.trim() == value;
+    if plain && !value.is_empty() && !value.starts_with("=?") {
+        return value.to_owned();
+    }
+    format!("=?base64?{}?=", base64(value.as_bytes()))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let word =
+            chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for at in 0..4 {
+            let letter = LETTERS[(word >> (18 - 6 * at)) as usize & 63];
+            text.push(if at <= chunk.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
 }
 
 impl OutgoingMessage {
@@ -51,7 +110,11 @@ impl OutgoingMessage {
         let kind = match head {
             Some(OutgoingHead { method: Some(method), id, params }) => {
                 match (method, id.and_then(|id| id.as_u64())) {
-                    (method, Some(id)) => MessageKind::Request { id, initialize: method == "initialize" },
+                    (method, Some(id)) => MessageKind::Request {
+                        id,
+                        initialize: method == "initialize",
+                        stateless: StatelessHeaders::new(method, params),
+                    },
                     ("notifications/initialized", None) => MessageKind::Initialized,
                     ("notifications/cancelled", None) => {
                         let id = params.and_then(|params| params.request_id).and_then(|id| id.as_u64());
@@ -103,8 +166,8 @@ pub(super) fn split_batch(text: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// An answer that says what went wrong on the way.
-pub(super) fn error_response(id: u64, reason: &str, data: Option<serde_json::Value>) -> Vec<u8> {
-    let error = json!({"code": -32000, "message": reason, "data": data});
+pub(super) fn error_response(id: u64, code: i64, reason: &str, data: Option<serde_json::Value>) -> Vec<u8> {
+    let error = json!({"code": code, "message": reason, "data": data});
     json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string().into_bytes()
 }
 
@@ -117,11 +180,11 @@ mod tests {
         let kind = |text: &str| OutgoingMessage::read(text.as_bytes()).kind;
         assert!(matches!(
             kind(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#),
-            MessageKind::Request { id: 1, initialize: true }
+            MessageKind::Request { id: 1, initialize: true, stateless: None }
         ));
         assert!(matches!(
             kind(r#"{"id":2,"method":"x"}"#),
-            MessageKind::Request { id: 2, initialize: false }
+            MessageKind::Request { id: 2, initialize: false, .. }
         ));
         assert!(matches!(kind(r#"{"method":"notifications/initialized"}"#), MessageKind::Initialized));
         let cancel = r#"{"method":"notifications/cancelled","params":{"requestId":7}}"#;
@@ -144,5 +207,24 @@ mod tests {
         assert!(
             split_batch(b"hello").is_empty() && split_batch(b"").is_empty() && split_batch(b"[{").is_empty()
         );
+    }
+
+    #[test]
+    fn requests_of_the_stateless_era_carry_their_headers() {
+        let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+        let headers = |method: &str, more: &str| {
+            let text = format!(r#"{{"id":1,"method":"{method}","params":{{{more}{meta}}}}}"#);
+            match OutgoingMessage::read(text.as_bytes()).kind {
+                MessageKind::Request { stateless, .. } => stateless.unwrap().name,
+                _ => panic!("a request"),
+            }
+        };
+        assert_eq!(headers("tools/list", r#""name":"x","#), None);
+        assert_eq!(headers("tools/call", r#""name":"echo","#).as_deref(), Some("echo"));
+        assert_eq!(
+            headers("resources/read", r#""uri":"note://größe","#).as_deref(),
+            Some("=?base64?bm90ZTovL2dyw7bDn2U=?=")
+        );
+        assert_eq!(headers("prompts/get", r#""name":" a","#).as_deref(), Some("=?base64?IGE=?="));
     }
 }

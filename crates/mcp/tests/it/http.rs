@@ -64,7 +64,8 @@ async fn a_server_answers_in_either_form() {
         );
 
         web.servers.act(mode, ServerAction::Stop).await.unwrap();
-        let posts = web.requests("POST");
+        let mut posts = web.requests("POST");
+        assert_eq!(posts.remove(0)["mcp-method"], "server/discover", "the newer era is tried first");
         assert!(posts[0]["mcp-session-id"].is_null() && posts[0]["mcp-protocol-version"].is_null());
         for post in &posts {
             assert_eq!(post["accept"], "application/json, text/event-stream");
@@ -131,6 +132,47 @@ async fn a_call_is_cancelled_over_http_too() {
 }
 
 #[tokio::test]
+async fn a_server_of_the_stateless_era_works_over_http() {
+    let web = web("modern", &[]).await;
+    let running = reaches(&web.servers, "modern", ServerStatus::Running).await;
+    assert_eq!((running.tools.len(), running.error), (18, None));
+    echoes(&web.servers, "modern").await;
+    let port = Port::new(Some(Answer::Form { data: json!({"color": "blue"}) }));
+    let result = call_with(&web.servers, "modern__ask", json!({}), port).await;
+    assert!(said(&result.parts).contains("blue"), "{result:?}");
+    assert!(within(LONG, || !web.bench.told("modern", "subscribed").is_empty()).await);
+    let parts = web.servers.resource("modern", "note://1").await.unwrap();
+    assert!(said(&parts).contains("the text of note://1"));
+    web.servers.act("modern", ServerAction::Stop).await.unwrap();
+    let posts = web.requests("POST");
+    for post in &posts {
+        assert_eq!(post["mcp-protocol-version"], "2026-07-28");
+        assert!(post["mcp-session-id"].is_null() && !post["mcp-method"].is_null(), "{post}");
+    }
+    let named = |method: &str, name: &str| {
+        posts.iter().any(|post| post["mcp-method"] == method && post["mcp-name"] == name)
+    };
+    assert!(named("tools/call", "echo") && named("resources/read", "note://1"), "{posts:?}");
+    assert!(web.requests("GET").is_empty() && web.requests("DELETE").is_empty());
+}
+
+#[tokio::test]
+async fn the_old_transport_works_and_its_end_is_noticed() {
+    let web = web("oldsse", &[("authorization", "Bearer right-token-123")]).await;
+    let running = reaches(&web.servers, "oldsse", ServerStatus::Running).await;
+    assert_eq!((running.tools.len(), running.error), (18, None));
+    echoes(&web.servers, "oldsse").await;
+    let port = Port::new(Some(Answer::Form { data: json!({"color": "blue"}) }));
+    let result = call_with(&web.servers, "oldsse__ask", json!({}), port).await;
+    assert!(said(&result.parts).contains("blue"), "{result:?}");
+    assert!(web.requests("GET").iter().all(|get| get["authorization"] == "Bearer right-token-123"));
+    // The server closes its stream: that is the end of the connection.
+    let forgotten = call(&web.servers, "oldsse__forget", json!({})).await;
+    assert!(forgotten.error, "{forgotten:?}");
+    reaches(&web.servers, "oldsse", ServerStatus::Failed).await;
+}
+
+#[tokio::test]
 async fn a_login_that_ends_in_the_middle_is_a_login_and_no_failure() {
     let web = web("expires", &[("authorization", "Bearer right-token-123")]).await;
     reaches(&web.servers, "expires", ServerStatus::Running).await;
@@ -146,9 +188,9 @@ async fn a_login_that_ends_in_the_middle_is_a_login_and_no_failure() {
 async fn what_is_wrong_with_an_address_is_said() {
     for (mode, status, reason) in [
         ("locked", ServerStatus::RequiresAuth, "requires a login"),
-        ("legacy", ServerStatus::Failed, "HTTP+SSE transport (2024-11-05) is not supported"),
+        ("legacy", ServerStatus::Failed, "neither streamable HTTP nor the older HTTP+SSE transport"),
         ("moved", ServerStatus::Failed, "It is at /elsewhere now"),
-        ("modern", ServerStatus::Failed, "revisions 2026-07-28"),
+        ("future", ServerStatus::Failed, "revisions 2030-01-01"),
     ] {
         let web = web(mode, &[("authorization", "Bearer wrong-token-123")]).await;
         let error = reaches(&web.servers, mode, status).await.error.unwrap();

@@ -35,8 +35,8 @@ async fn a_good_server_offers_its_tools_prompts_and_resources() {
 
     let greetings: Vec<Value> = bench.told("good", "received");
     let methods: Vec<&str> = greetings.iter().filter_map(|message| message["method"].as_str()).collect();
-    assert_eq!(methods[..2], ["initialize", "notifications/initialized"]);
-    assert_eq!(greetings[0]["params"]["protocolVersion"], "2025-11-25");
+    assert_eq!(methods[..3], ["server/discover", "initialize", "notifications/initialized"]);
+    assert_eq!(greetings[1]["params"]["protocolVersion"], "2025-11-25");
     servers.shutdown().await;
     assert!(bench.pids("good").iter().all(|pid| is_gone(*pid)));
 }
@@ -62,12 +62,12 @@ async fn a_server_that_cannot_start_says_why() {
     missing.transport =
         ServerTransport::Stdio { command: "no-such-program-here".into(), args: Vec::new(), env: Vec::new() };
     let mut modes: Vec<ServerSpec> =
-        ["dies", "modern", "alien"].iter().map(|mode| bench.spec(mode, mode)).collect();
+        ["dies", "future", "alien"].iter().map(|mode| bench.spec(mode, mode)).collect();
     modes.extend([missing, bench.spec("eca", "good"), bench.spec("dies", "good")]);
     let servers = mcp::session_servers(&modes, bench.options());
     let reasons = [
         vec!["exit code 3", "cannot open the database", "key ***"],
-        vec!["revisions 2026-07-28"],
+        vec!["revisions 2030-01-01"],
         vec!["revision 3000-01-01"],
         vec!["no program “no-such-program-here”"],
         vec!["belongs to the built-in tools"],
@@ -102,6 +102,65 @@ async fn an_old_server_is_spoken_to_in_its_revision() {
     let servers = bench.supervisor(&[("old", "old")]);
     reaches(&servers, "old", ServerStatus::Running).await;
     echoes(&servers, "old").await;
+}
+
+#[tokio::test]
+async fn a_server_of_the_stateless_era_needs_no_handshake() {
+    let bench = Bench::new();
+    let servers = bench.supervisor(&[("new", "modern")]);
+    let running = reaches(&servers, "new", ServerStatus::Running).await;
+    assert_eq!((running.tools.len(), running.error), (18, None));
+    echoes(&servers, "new").await;
+    assert_eq!(servers.instructions().len(), 1);
+    let parts = servers.prompt("new:greet", json!({"who": "Ada"})).await.unwrap();
+    assert_eq!(said(&parts), "Say hello to Ada.");
+    // A question of the server comes as a result, and its answer goes with the repeated request.
+    let port = Port::new(Some(Answer::Form { data: json!({"color": "red"}) }));
+    let result = call_with(&servers, "new__ask", json!({}), port.clone()).await;
+    let answer: Value = serde_json::from_str(&said(&result.parts)).unwrap();
+    assert_eq!(answer, json!({"action": "accept", "content": {"color": "red"}}));
+    assert_eq!(port.asked.lock().unwrap().len(), 1);
+    let roots = call(&servers, "new__roots", json!({})).await;
+    assert!(said(&roots.parts).contains("file://"), "{roots:?}");
+    // Changed lists are subscribed to.
+    assert!(within(LONG, || !bench.told("new", "subscribed").is_empty()).await);
+    call(&servers, "new__grow", json!({})).await;
+    assert!(within(LONG, || server(&servers, "new").tools.iter().any(|tool| tool.name == "grown")).await);
+    let received = bench.told("new", "received");
+    let methods: Vec<&str> = received.iter().filter_map(|message| message["method"].as_str()).collect();
+    assert!(
+        !methods.contains(&"initialize") && !methods.contains(&"notifications/initialized"),
+        "{methods:?}"
+    );
+    for message in received.iter().filter(|message| !message["id"].is_null()) {
+        let version = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        assert_eq!(version, "2026-07-28", "{message}");
+    }
+    // The era is remembered: the next start asks nothing else first.
+    servers.act("new", ServerAction::Stop).await.unwrap();
+    servers.act("new", ServerAction::Start).await.unwrap();
+    reaches(&servers, "new", ServerStatus::Running).await;
+    echoes(&servers, "new").await;
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_bear_the_question_for_its_era_is_not_asked_again() {
+    let bench = Bench::new();
+    let servers = bench.supervisor(&[("prudish", "prudish"), ("silent", "silent")]);
+    for name in ["prudish", "silent"] {
+        reaches(&servers, name, ServerStatus::Running).await;
+        echoes(&servers, name).await;
+        let asked = |name: &str| {
+            let received = bench.told(name, "received");
+            received.iter().filter(|message| message["method"] == "server/discover").count()
+        };
+        let before = asked(name);
+        servers.act(name, ServerAction::Stop).await.unwrap();
+        servers.act(name, ServerAction::Start).await.unwrap();
+        reaches(&servers, name, ServerStatus::Running).await;
+        assert_eq!(asked(name), before, "{name}: the era is remembered");
+    }
+    assert_eq!(bench.pids("prudish").len(), 3, "it ended once, at the first question");
 }
 
 #[tokio::test]

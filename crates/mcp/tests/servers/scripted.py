@@ -110,7 +110,41 @@ class Server:
         else:
             self.send({"jsonrpc": "2.0", "id": number, "result": result})
 
+    def modern(self, number, method, params):
+        """The stateless era: no handshake, every request says its revision; `None` where both eras are alike."""
+        supported = {"modern": ["2026-07-28"], "future": ["2030-01-01"]}[self.mode]
+        version = (params.get("_meta") or {}).get("io.modelcontextprotocol/protocolVersion")
+        if version not in supported:
+            data = {"supported": supported, "requested": version}
+            return {"error": {"code": -32022, "message": "Unsupported protocol version", "data": data}}
+        if "io.modelcontextprotocol/clientCapabilities" not in params["_meta"]:
+            return {"error": {"code": -32602, "message": "clientCapabilities are missing"}}
+        if method == "server/discover":
+            capabilities = {"tools": {"listChanged": True}, "prompts": {}, "resources": {}}
+            return {"supportedVersions": [*supported, "2025-11-25"], "capabilities": capabilities,
+                    "instructions": "Use echo for echoes.", "resultType": "complete"}
+        if method == "subscriptions/listen":
+            self.notify("notifications/subscriptions/acknowledged")
+            self.log.tell(subscribed=params["notifications"])
+            self.cancelled.setdefault(number, threading.Event()).wait(60)
+            return {}
+        name = params.get("name")
+        if method == "tools/call" and name in ("ask", "roots"):
+            form = {"method": "elicitation/create", "params": {"message": "Which color?", "requestedSchema": FORM}}
+            if "inputResponses" not in params:
+                request = form if name == "ask" else {"method": "roots/list"}
+                return {"resultType": "input_required", "inputRequests": {"q": request}, "requestState": "state-1"}
+            assert params["requestState"] == "state-1"
+            return {"content": text(json.dumps(params["inputResponses"]["q"]))}
+        return None
+
     def result(self, number, method, params):
+        if self.mode in ("modern", "future"):
+            result = self.modern(number, method, params)
+            if result is not None:
+                return result
+        if method == "server/discover" and self.mode == "silent":
+            return None
         if method == "initialize":
             return self.initialize(params)
         if method == "tools/list":
@@ -133,9 +167,6 @@ class Server:
     def initialize(self, params):
         if self.mode == "mute":
             return None
-        if self.mode == "modern":
-            data = {"supported": ["2026-07-28"], "requested": params["protocolVersion"]}
-            return {"error": {"code": -32022, "message": "Unsupported protocol version", "data": data}}
         versions = {"old": "2024-11-05", "alien": "3000-01-01"}
         return {
             "protocolVersion": versions.get(self.mode, params["protocolVersion"]),
@@ -234,7 +265,10 @@ def serve_pipes(mode, log):
     if mode == "shifting" and os.path.exists(log.file.name + ".again"):
         server.tools[0]["description"] = "Another text after the restart."
     for line in sys.stdin:
-        server.take(json.loads(line))
+        message = json.loads(line)
+        if mode == "prudish" and message.get("method") == "server/discover":
+            sys.exit(5)
+        server.take(message)
     if mode == "stubborn":
         time.sleep(1000)
 
@@ -265,7 +299,8 @@ class Http(BaseHTTPRequestHandler):
         self.reply(status, body.encode(), Content_Type="application/json")
 
     def told(self):
-        names = ["mcp-session-id", "mcp-protocol-version", "accept", "authorization", "last-event-id"]
+        names = ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "accept", "authorization",
+                 "last-event-id"]
         shown = {name: self.headers[name] for name in names if self.headers[name]}
         self.server.log.tell(http=self.command, headers=shown)
 
@@ -288,6 +323,8 @@ class Http(BaseHTTPRequestHandler):
         mode = self.server.mode
         if mode == "json":
             return self.reply(405)
+        if mode == "oldsse":
+            return self.old_stream()
         if self.lost():
             return None
         last = self.headers["last-event-id"]
@@ -295,10 +332,34 @@ class Http(BaseHTTPRequestHandler):
         self.stream(stream or queue.Queue(), last.split("/")[0] if last else "own")
         return None
 
+    def old_stream(self):
+        """The transport of 2024-11-05: everything the server says comes by this one stream."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        self.wfile.write(b"event: endpoint\ndata: /messages?session=1\n\n")
+        self.wfile.flush()
+        while True:
+            answer = self.server.own.get()
+            if answer is None:
+                return
+            self.wfile.write(f"event: message\ndata: {json.dumps(answer)}\n\n".encode())
+            self.wfile.flush()
+
     def do_POST(self):
         self.told()
         mode = self.server.mode
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if mode == "oldsse":
+            if not self.path.startswith("/messages"):
+                return self.reply(405)
+            if message.get("params", {}).get("name") == "forget":
+                self.server.own.put(None)
+            else:
+                self.server.brain.take(message)
+            return self.reply(202)
         if mode == "locked" and self.headers["authorization"] != "Bearer right-token-123":
             return self.reply(401)
         if mode == "expires" and message.get("params", {}).get("name") == "forget":
@@ -307,6 +368,10 @@ class Http(BaseHTTPRequestHandler):
             return self.reply(405)
         if mode == "moved":
             return self.reply(308, Location="/elsewhere")
+        if mode == "modern":
+            if self.headers["mcp-method"] != message["method"]:
+                return self.fault(400, "Header mismatch")
+            return self.answer(message)
         if message.get("method") == "initialize":
             self.server.number += 1
             self.server.session = f"session-{self.server.number}"
@@ -341,7 +406,8 @@ class Http(BaseHTTPRequestHandler):
     def stream(self, answers, name, until=None):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Mcp-Session-Id", self.server.session)
+        if self.server.session:
+            self.send_header("Mcp-Session-Id", self.server.session)
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
