@@ -146,7 +146,7 @@ fn resources_have_their_roles_keys_and_relations() {
     let leads: Vec<&str> =
         books.relations.iter().map(|relation| plan.resources[relation.resource].title.as_str()).collect();
     assert_eq!(leads, ["Reviews", "Authors"]);
-    assert_eq!(books.group, "Catalog");
+    assert_eq!(books.group, "Catalogue");
 }
 
 #[test]

@@ -194,7 +194,7 @@ async fn nonsense_allows_nothing_and_ends_nothing() {
         let results = fake.last_request().tool_results();
         assert!(results.last().is_some_and(|it| it.contains("on the disk")), "{results:?}");
     }
-    for method in ["_vendor/extension", "session/fork", "no/such"] {
+    for method in ["_vendor/extension", "session/steal", "no/such"] {
         assert_eq!(client.refused(method, json!({})).await.0, -32601, "{method}");
     }
     client.notify("_vendor/told", json!({"x": 1})).await;

@@ -104,6 +104,7 @@ async fn a_tool_turn_has_the_order_of_the_diagram() {
         "assistant text",
         "assistant toolCallPrepare",
         "system usage",
+        "system progress Waiting for approval",
         "assistant toolCallRun",
         "assistant toolCallRunning",
         "system progress Calling tool",

@@ -83,7 +83,7 @@ fn a_configured_provider_is_preferred() {
 fn a_second_pull_does_nothing_and_a_file_can_be_added() {
     let (home, models) = (Home::new(), models());
     let again = run(&home, &models, &["models", "pull", "smollm2"]);
-    assert!(again.status.success() && stdout(&again).contains("there already"), "{}", stdout(&again));
+    assert!(again.status.success() && stdout(&again).contains("already installed"), "{}", stdout(&again));
     let weights = std::fs::read_dir(&models).expect("models").flatten().map(|it| it.path());
     let weights =
         weights.into_iter().find(|it| it.extension().is_some_and(|it| it == "gguf")).expect("a file");

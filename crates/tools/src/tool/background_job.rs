@@ -35,7 +35,7 @@ impl BuiltInTool for BackgroundJob {
 
     const NAME: &'static str = "background_job";
     const DESCRIPTION: &'static str = "List, read or end jobs of shell_command.";
-    const EFFECT: ToolEffect = ToolEffect::RunsCommands;
+    const EFFECT: ToolEffect = ToolEffect::Other;
 
     fn review(&self, input: Input, _: &Scope) -> Result<Review, String> {
         let summary = match input.action {
