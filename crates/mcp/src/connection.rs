@@ -18,7 +18,7 @@ use crate::era::{self, Era};
 use crate::handler::{ChangedLists, ServerMessageHandler};
 use crate::http::{self, HttpBridge};
 use crate::server_state::ServerState;
-use crate::stdio::{self, Running, ServerProgram};
+use crate::stdio::{self, ServerProcess, ServerProgram};
 use crate::text::{Secrets, single_line};
 use crate::wire::{self, Discovered, Initialized, STATELESS_ERRORS, STATELESS_VERSION, VERSIONS};
 
@@ -45,7 +45,7 @@ pub(crate) struct Connection {
 }
 
 enum Link {
-    Pipes(Running),
+    Pipes(Box<ServerProcess>),
     Http(HttpBridge),
 }
 
@@ -73,7 +73,7 @@ impl Connection {
                 let program =
                     ServerProgram { command, args, env, withheld: &options.withheld_environment, directory };
                 let (transport, running) = stdio::start(program).await.map_err(ServerError::failed)?;
-                (transport, Link::Pipes(running))
+                (transport, Link::Pipes(Box::new(running)))
             }
             ServerTransport::Http { url, headers } => {
                 let (transport, bridge) = http::open(url, headers).await.map_err(ServerError::failed)?;

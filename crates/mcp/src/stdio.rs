@@ -25,7 +25,7 @@ const MAX_LINE_LENGTH: usize = 500;
 /// How long the end of the errors may take once the server is gone.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
-pub(crate) struct Running {
+pub(crate) struct ServerProcess {
     pub child: Child,
     tail: Arc<Mutex<StderrTail>>,
     read: CancellationToken,
@@ -41,7 +41,7 @@ pub(crate) struct ServerProgram<'a> {
 }
 
 /// Starts the program; the sentence says why it could not.
-pub(crate) async fn start(program: ServerProgram<'_>) -> Result<(Transport, Running), String> {
+pub(crate) async fn start(program: ServerProgram<'_>) -> Result<(Transport, ServerProcess), String> {
     let mut spawn = Spawn::new(program.command)
         .args(program.args)
         .without_env(program.withheld)
@@ -58,11 +58,11 @@ pub(crate) async fn start(program: ServerProgram<'_>) -> Result<(Transport, Runn
     let tail = Arc::<Mutex<StderrTail>>::default();
     let read = CancellationToken::new();
     let reader = AbortOnDropHandle::new(tokio::spawn(read_errors(stderr, tail.clone(), read.clone())));
-    let running = Running { child, tail, read, _reader: reader };
+    let running = ServerProcess { child, tail, read, _reader: reader };
     Ok((Transport::stream(JsonLines::new(stdout), NullIdErrorFilter(stdin)), running))
 }
 
-impl Running {
+impl ServerProcess {
     /// The last lines of the errors; waits a little for them where the server has ended.
     pub(crate) async fn last_lines(&self) -> String {
         if self.child.exit().is_some() {

@@ -253,10 +253,7 @@ fn finish(decoder: &mut dyn Decode, sound: bool, out: &mut Events) {
 }
 
 fn shown_text(event: &ModelEvent) -> String {
-    match event {
-        ModelEvent::BlockDelta { text, .. } => text.clone(),
-        _ => line(event),
-    }
+    if let ModelEvent::BlockDelta { text, .. } = event { text.clone() } else { line(event) }
 }
 
 /// Whether a warning names the content of an event: its type, one of its members, or a call that never began.

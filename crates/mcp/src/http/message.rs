@@ -214,10 +214,9 @@ mod tests {
         let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
         let headers = |method: &str, more: &str| {
             let text = format!(r#"{{"id":1,"method":"{method}","params":{{{more}{meta}}}}}"#);
-            match OutgoingMessage::read(text.as_bytes()).kind {
-                MessageKind::Request { stateless, .. } => stateless.unwrap().name,
-                _ => panic!("a request"),
-            }
+            let kind = OutgoingMessage::read(text.as_bytes()).kind;
+            let MessageKind::Request { stateless, .. } = kind else { panic!("a request") };
+            stateless.unwrap().name
         };
         assert_eq!(headers("tools/list", r#""name":"x","#), None);
         assert_eq!(headers("tools/call", r#""name":"echo","#).as_deref(), Some("echo"));

@@ -415,10 +415,8 @@ impl Decode for Decoder {
                 return Err(Fault::malformed("an event that is not of the Messages API", event.data));
             }
         };
-        let kind = match frame.kind {
-            FrameKind::Unknown => kind_of_name(event.name),
-            known => known,
-        };
+        let is_unknown = frame.kind == FrameKind::Unknown;
+        let kind = if is_unknown { kind_of_name(event.name) } else { frame.kind };
         self.frame(kind, frame, event.data, out)
     }
 
