@@ -58,7 +58,7 @@ pub(super) enum Child<'a> {
 }
 
 impl<'a> Element<'a> {
-    pub fn attribute(&self, name: &str) -> Option<&Attribute<'a>> {
+    pub(super) fn attribute(&self, name: &str) -> Option<&Attribute<'a>> {
         self.attributes.iter().find(|attribute| attribute.name == name)
     }
 }

@@ -15,16 +15,16 @@ pub(super) struct Words {
 }
 
 impl Words {
-    pub const fn new(text: &'static str) -> Self {
+    pub(super) const fn new(text: &'static str) -> Self {
         Self { text, set: OnceLock::new() }
     }
 
-    pub fn contains(&self, word: &str) -> bool {
+    pub(super) fn contains(&self, word: &str) -> bool {
         self.set.get_or_init(|| self.text.split_whitespace().collect()).contains(word)
     }
 
     /// All of them, for a sentence.
-    pub fn listed(&self) -> String {
+    pub(super) fn listed(&self) -> String {
         self.text.split_whitespace().collect::<Vec<_>>().join(", ")
     }
 }

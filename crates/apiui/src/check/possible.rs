@@ -29,7 +29,7 @@ struct Search<'a> {
 
 impl<'a> Tree<'_, 'a> {
     /// Everything that the value can be; `None` if that is too much.
-    pub fn possible(&self, value: Value<'a>) -> Option<Vec<Value<'a>>> {
+    pub(super) fn possible(&self, value: Value<'a>) -> Option<Vec<Value<'a>>> {
         let mut search = Search { steps: Cell::new(STEPS), found: Vec::new() };
         self.collect(value, DEPTH, &mut search).then_some(search.found)
     }
@@ -147,7 +147,7 @@ impl<'a> Tree<'_, 'a> {
     }
 
     /// Whether the name is bound to the properties of a component, as a whole.
-    pub fn is_properties(&self, symbol: SymbolId) -> bool {
+    pub(super) fn is_properties(&self, symbol: SymbolId) -> bool {
         let parameter = self.first_parameter(symbol);
         parameter.is_some_and(|(function, pattern)| {
             matches!(pattern, BindingPattern::BindingIdentifier(_)) && self.is_shown(function)
@@ -155,7 +155,7 @@ impl<'a> Tree<'_, 'a> {
     }
 
     /// Whether the part of a pattern takes a property of a component out of its first parameter.
-    pub fn is_of_properties(&self, part: NodeId) -> bool {
+    pub(super) fn is_of_properties(&self, part: NodeId) -> bool {
         let pattern = self.parent_id(part);
         let parameter = self.parent_id(pattern);
         let list = self.parent_id(parameter);

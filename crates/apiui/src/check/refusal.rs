@@ -97,18 +97,18 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    pub fn add(&mut self, span: Span, rule: Rule, what: impl Into<String>, advice: impl Into<String>) {
+    pub(super) fn add(&mut self, span: Span, rule: Rule, what: impl Into<String>, advice: impl Into<String>) {
         // Keeps far more than the report shows, so that the first ones by position are among them; still bounded.
         if self.found.len() < MOST * 100 {
             self.found.push((span, rule, what.into(), advice.into()));
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    pub fn into_refusals(mut self, source: &str) -> Vec<Refusal> {
+    pub(super) fn into_refusals(mut self, source: &str) -> Vec<Refusal> {
         self.found.sort_by_key(|(span, rule, ..)| (span.start, *rule));
         self.found.dedup_by(|one, other| one.0.start == other.0.start && one.1 == other.1);
         self.found.truncate(MOST);

@@ -56,7 +56,7 @@ pub(super) enum AnyFunction<'a> {
 }
 
 impl<'a> AnyFunction<'a> {
-    pub fn parameters(self) -> &'a FormalParameters<'a> {
+    pub(super) fn parameters(self) -> &'a FormalParameters<'a> {
         match self {
             Self::Arrow(arrow) => &arrow.params,
             Self::Function(function) => &function.params,
@@ -64,7 +64,7 @@ impl<'a> AnyFunction<'a> {
     }
 
     /// The statements of the body; `None` for an arrow that is one expression.
-    pub fn statements(self) -> Option<&'a [Statement<'a>]> {
+    pub(super) fn statements(self) -> Option<&'a [Statement<'a>]> {
         match self {
             Self::Arrow(arrow) => match &arrow.body {
                 ArrowFunctionBody::FunctionBody(body) => Some(&body.statements),
@@ -74,7 +74,7 @@ impl<'a> AnyFunction<'a> {
         }
     }
 
-    pub fn is_plain(self) -> bool {
+    pub(super) fn is_plain(self) -> bool {
         match self {
             Self::Arrow(arrow) => !arrow.r#async,
             Self::Function(function) => !function.r#async && !function.generator,
@@ -83,21 +83,21 @@ impl<'a> AnyFunction<'a> {
 }
 
 impl<'s, 'a> Tree<'s, 'a> {
-    pub fn new(semantic: &'s Semantic<'a>) -> Self {
+    pub(super) fn new(semantic: &'s Semantic<'a>) -> Self {
         Self { semantic, frozen: RefCell::default(), uses: RefCell::default(), steps: Cell::new(0) }
     }
 
-    pub fn parent(&self, id: NodeId) -> AstKind<'a> {
+    pub(super) fn parent(&self, id: NodeId) -> AstKind<'a> {
         self.semantic.nodes().parent_kind(id)
     }
 
-    pub fn parent_id(&self, id: NodeId) -> NodeId {
+    pub(super) fn parent_id(&self, id: NodeId) -> NodeId {
         self.semantic.nodes().parent_id(id)
     }
 
     /// Who uses the value of this node: the child through which it does (the node, or the optional chain that wraps
     /// it), and the user.
-    pub fn use_of(&self, id: NodeId) -> (NodeId, NodeId, AstKind<'a>) {
+    pub(super) fn use_of(&self, id: NodeId) -> (NodeId, NodeId, AstKind<'a>) {
         let nodes = self.semantic.nodes();
         let (mut child, mut user) = (id, nodes.parent_id(id));
         while matches!(nodes.kind(user), AstKind::ChainExpression(_) | AstKind::ParenthesizedExpression(_)) {
@@ -107,21 +107,21 @@ impl<'s, 'a> Tree<'s, 'a> {
     }
 
     /// Whether this part of a tree is that node.
-    pub fn is_node(&self, part: &impl GetAddress, id: NodeId) -> bool {
+    pub(super) fn is_node(&self, part: &impl GetAddress, id: NodeId) -> bool {
         part.address() == self.semantic.nodes().kind(id).address()
     }
 
-    pub fn symbol(&self, identifier: &IdentifierReference<'a>) -> Option<SymbolId> {
+    pub(super) fn symbol(&self, identifier: &IdentifierReference<'a>) -> Option<SymbolId> {
         let reference = identifier.reference_id.get()?;
         self.semantic.scoping().get_reference(reference).symbol_id()
     }
 
     /// The nodes that name this symbol.
-    pub fn references(&self, symbol: SymbolId) -> Vec<NodeId> {
+    pub(super) fn references(&self, symbol: SymbolId) -> Vec<NodeId> {
         self.semantic.symbol_references(symbol).map(|reference| reference.node_id()).collect()
     }
 
-    pub fn declared(&self, symbol: SymbolId) -> Declared<'a> {
+    pub(super) fn declared(&self, symbol: SymbolId) -> Declared<'a> {
         let scoping = self.semantic.scoping();
         if scoping.symbol_is_mutated(symbol) || !scoping.symbol_redeclarations(symbol).is_empty() {
             return Declared::Other;
@@ -170,7 +170,7 @@ impl<'s, 'a> Tree<'s, 'a> {
     }
 
     /// The name under which React exports what this expression stands for.
-    pub fn react_name(&self, expression: &'a Expression<'a>) -> Option<&'a str> {
+    pub(super) fn react_name(&self, expression: &'a Expression<'a>) -> Option<&'a str> {
         match expression {
             Expression::Identifier(identifier) => match self.declared(self.symbol(identifier)?) {
                 Declared::Import(import, Some(name)) if import.source.value == "react" => Some(name),
@@ -187,13 +187,17 @@ impl<'s, 'a> Tree<'s, 'a> {
     }
 
     /// Whether this names the whole of React.
-    pub fn is_react(&self, identifier: &IdentifierReference<'a>) -> bool {
+    pub(super) fn is_react(&self, identifier: &IdentifierReference<'a>) -> bool {
         let Some(symbol) = self.symbol(identifier) else { return false };
         matches!(self.declared(symbol), Declared::Import(import, None) if import.source.value == "react")
     }
 
     /// The call of this React function that the expression is, if it is one.
-    pub fn react_call(&self, expression: &'a Expression<'a>, name: &str) -> Option<&'a CallExpression<'a>> {
+    pub(super) fn react_call(
+        &self,
+        expression: &'a Expression<'a>,
+        name: &str,
+    ) -> Option<&'a CallExpression<'a>> {
         match expression {
             Expression::CallExpression(call) if self.react_name(&call.callee) == Some(name) => Some(call),
             _ => None,
@@ -201,7 +205,7 @@ impl<'s, 'a> Tree<'s, 'a> {
     }
 
     /// The function of the module that this expression certainly is.
-    pub fn function(&self, expression: &'a Expression<'a>) -> Option<AnyFunction<'a>> {
+    pub(super) fn function(&self, expression: &'a Expression<'a>) -> Option<AnyFunction<'a>> {
         let mut expression = expression;
         for _ in 0..DEPTH {
             match expression {
@@ -223,7 +227,7 @@ impl<'s, 'a> Tree<'s, 'a> {
     }
 
     /// Whether the value is certainly a number, so that it cannot be the name of a property.
-    pub fn is_number(&self, expression: &'a Expression<'a>) -> bool {
+    pub(super) fn is_number(&self, expression: &'a Expression<'a>) -> bool {
         self.steps.set(STEPS);
         self.is_number_within(expression, DEPTH)
     }

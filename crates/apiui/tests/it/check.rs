@@ -136,7 +136,7 @@ fn modules_as_a_model_writes_them_pass() {
 }
 
 /// The specifications of our own that can be used.
-pub fn own_specifications() -> Vec<PathBuf> {
+pub(crate) fn own_specifications() -> Vec<PathBuf> {
     let mut files: Vec<_> =
         std::fs::read_dir(folder("specs")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.is_file());

@@ -1,4 +1,5 @@
 //! What a user of the crate would notice, over specifications of our own and, where they are, the shared ones.
+#![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one variant")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![allow(clippy::disallowed_methods, reason = "tests read files and the scale from the environment")]
 

@@ -13,7 +13,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// Reads one of our own specifications, which must be usable.
-pub fn read(name: &str) -> Reading {
+pub(crate) fn read(name: &str) -> Reading {
     crate::shared::read_file(&path(name)).unwrap_or_else(|unusable| panic!("{name}: {unusable}"))
 }
 
@@ -21,7 +21,7 @@ fn planned(name: &str) -> Plan {
     plan(&read(name).spec, &Options::default())
 }
 
-pub const VALID: [&str; 19] = [
+pub(crate) const VALID: [&str; 19] = [
     "bookshop.yaml",
     "parcels.json",
     "clinic.yaml",

@@ -8,12 +8,12 @@ use apiui::read::{Reading, Unusable, read_bytes};
 use std::path::{Path, PathBuf};
 
 /// The folder of specifications, if this machine has it.
-pub fn folder() -> Option<PathBuf> {
+pub(crate) fn folder() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/specs");
     path.is_dir().then_some(path)
 }
 
-pub fn read_file(path: &Path) -> Result<Reading, Unusable> {
+pub(crate) fn read_file(path: &Path) -> Result<Reading, Unusable> {
     let bytes = std::fs::read(path).expect("the file is there");
     let mut load = |location: &str| std::fs::read(location).map_err(|error| format!("{location}: {error}."));
     read_bytes(&bytes, path.to_str(), Some(&mut load))
