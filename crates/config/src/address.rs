@@ -49,8 +49,8 @@ fn masked_address(address: &str) -> String {
     shown
 }
 
-/// The user with the password, if there is one, and all after the `@`. A password may hold what ends a host: then
-/// what seems to be the host has a port that is none.
+/// The user with the password, if there is one, and the text after the `@`. A password may hold a character that ends a
+/// host: the text before it then has a port that is not a number.
 fn user_and_rest(address: &str) -> (Option<&str>, &str) {
     let end = address.find(['/', '?', '#']).unwrap_or(address.len());
     let host = &address[..end];
@@ -112,7 +112,7 @@ fn is_bare_key(parameter: &str) -> bool {
     key.chars().count() >= MIN_BARE_KEY_LENGTH && !key.contains('=')
 }
 
-/// What in an address may be a key: its password, or the user where there is none, and the values of its query, each
+/// The parts of an address that may be keys: its password, or the user without a password, and the values of its query, each
 /// as it is written and as it is meant.
 pub(crate) fn secrets(address: &str) -> Vec<String> {
     let Some((_, address)) = address.trim().split_once("://") else { return Vec::new() };

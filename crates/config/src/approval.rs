@@ -1,8 +1,8 @@
 //! `toolCall.approval` as typed rules; the engine decides by them. Collected layer by layer, not merged like
 //! other settings, so that no layer can take a deny or ask rule of another one away.
 //!
-//! What cannot be read fails closed: a deny or ask rule then holds for the whole tool, an allow rule is
-//! dropped, and where a whole block or file is unreadable everything asks.
+//! Rules that cannot be read fail closed: a deny or ask rule then holds for the whole tool, an allow rule is dropped,
+//! and where a whole block or file is unreadable every tool call asks.
 
 use domain::{Level, Notice};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::hooks::BlockingHook;
 use crate::layer::{Authority, Layer, Object};
 use crate::origin::Origin;
 
-/// What is to happen to a call. Stricter is greater.
+/// The decision about a call. Stricter is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Approval {
     Allow,
@@ -19,7 +19,7 @@ pub enum Approval {
     Deny,
 }
 
-/// One rule: the tool it is about and, perhaps, what its arguments must look like.
+/// One rule: a tool and, optionally, patterns of its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// `tool`, `eca__tool`, `server__tool` or `server`.
@@ -73,7 +73,7 @@ impl ApprovalRules {
 }
 
 /// Collects the rules that stand at `path` (`toolCall.approval`, or that of a behavior) in every layer.
-/// `otherwise` is what holds where these rules have no `byDefault`.
+/// `otherwise` holds where these rules have no `byDefault`.
 pub(crate) fn collect(
     layers: &[Layer],
     path: &[&str],
@@ -90,7 +90,7 @@ pub(crate) fn collect(
             }
             None | Some((_, Value::Object(_) | Value::Null)) => {}
             Some((length, _)) => {
-                let what = "must be an object; every tool call asks until that is mended.";
+                let what = "must be an object; every tool call asks until it is corrected.";
                 let wrong = layer.describe_invalid(Level::Error, &path[..length], what);
                 rules.closed.get_or_insert_with(|| wrong.text.clone());
                 notices.push(wrong);
@@ -100,8 +100,8 @@ pub(crate) fn collect(
     rules.finish()
 }
 
-/// The rules of a map from target to matchers, as in `approval.deny` and in a hook's `matcher`. What cannot
-/// be read is an error beside the rules that can.
+/// The rules of a map from target to matchers, as in `approval.deny` and in a hook's `matcher`, and an error for each
+/// entry that cannot be read.
 pub(crate) fn read_rules(value: &Value, origin: &Origin) -> (Vec<Rule>, Vec<RuleError>) {
     let mut malformed = Vec::new();
     let rule =
@@ -191,7 +191,7 @@ impl RuleCollector<'_> {
                 continue;
             };
             let now = if list == "deny" { "denied" } else { "asked about" };
-            let what = format!("{what}; the tool is {now} whatever its arguments until that is mended.");
+            let what = format!("{what}; the tool is {now} whatever its arguments until it is corrected.");
             self.report(&[list, &target], &what);
             let origin = self.layer.origin.clone();
             rules.push(Rule { target, args_matchers: Vec::new(), origin });
@@ -204,7 +204,7 @@ impl RuleCollector<'_> {
     fn read_allow(&mut self, value: &Value) {
         let (rules, malformed) = read_rules(value, &self.layer.origin);
         for RuleError { target, what } in malformed {
-            let what = format!("{what}; it allows nothing until that is mended.");
+            let what = format!("{what}; it allows nothing until it is corrected.");
             self.report(&["allow"].into_iter().chain(target.as_deref()).collect::<Vec<_>>(), &what);
             self.rules.allow.retain(|rule| Some(&rule.target) != target.as_ref());
         }
@@ -212,7 +212,7 @@ impl RuleCollector<'_> {
     }
 
     fn close(&mut self, key: &str, what: &str) {
-        let what = format!("{what} Every tool call asks until that is mended.");
+        let what = format!("{what} Every tool call asks until it is corrected.");
         self.report(&[key], &what);
         let why = self.notices.last().map(|notice| notice.text.clone()).unwrap_or_default();
         self.rules.closed.get_or_insert(why);

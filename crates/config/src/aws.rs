@@ -9,7 +9,6 @@ pub struct AwsSettings {
     pub secret_access_key: Option<Secret>,
     pub session_token: Option<Secret>,
     pub region: Option<String>,
-    pub profile: Option<String>,
 }
 
 impl AwsSettings {
@@ -25,7 +24,6 @@ impl AwsSettings {
             secret_access_key: secret("AWS_SECRET_ACCESS_KEY"),
             session_token: secret("AWS_SESSION_TOKEN"),
             region: text(&["AWS_REGION", "AWS_DEFAULT_REGION"]),
-            profile: text(&["AWS_PROFILE"]),
         }
     }
 }

@@ -8,6 +8,8 @@ use crate::lazy_text::LazyText;
 pub struct BehaviorSettings {
     /// Whether a user may choose it for a chat.
     pub primary: bool,
+    /// The last behavior that it inherits from.
+    pub(crate) base: Option<String>,
     pub default_model: Option<String>,
     pub variant: Option<String>,
     pub disabled_tools: Vec<String>,
@@ -41,6 +43,7 @@ impl BehaviorSettings {
         };
         Self {
             primary: roles.is_none_or(|roles| roles.iter().any(|role| role == "primary")),
+            base: None,
             default_model: cursor.get("defaultModel").text(),
             variant: cursor.get("variant").text(),
             disabled_tools: cursor.get("disabledTools").texts(),
@@ -83,7 +86,7 @@ impl Prompts {
         entries.find(|(tool, _)| tool == name || tool == offered_name).map(|(_, text)| text)
     }
 
-    /// These prompts, and the others where there is none.
+    /// These prompts; the others fill the gaps.
     fn or(self, others: &Self) -> Self {
         Self {
             chat: self.chat.or_else(|| others.chat.clone()),

@@ -22,7 +22,7 @@ pub trait Credentials: Send + Sync {
     fn remove(&self, provider: &str) -> Result<bool, Failure>;
     /// Providers that something is kept for.
     fn providers(&self) -> Vec<String>;
-    /// Held by whoever renews tokens; the others of this machine wait. Blocks.
+    /// The lock for renewing tokens; other processes of this machine wait. Blocks.
     fn renewing(&self) -> Result<File, Failure>;
 }
 

@@ -1,5 +1,5 @@
-//! Reads typed values out of the merged tree. A value of the wrong type is reported by file, line and
-//! column, and the default is used in its place.
+//! Reads typed values from the merged tree. A value of the wrong type is reported by file, line and column, and the
+//! default takes its place.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -21,7 +21,7 @@ thread_local! {
     pub(crate) static READS: RefCell<std::collections::BTreeSet<String>> = RefCell::default();
 }
 
-/// What all reading shares.
+/// The context that all cursors of one resolution share.
 pub(crate) struct Scope<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) layers: &'a [Layer],
@@ -46,7 +46,7 @@ impl<'a> Cursor<'a> {
         Self { scope, node: Some(node), default, path: Vec::new() }
     }
 
-    /// The same place, told to read another node.
+    /// The same place with another node.
     pub(crate) fn with_node(&self, node: &'a Node) -> Self {
         Self { node: Some(node), ..self.clone() }
     }
@@ -99,22 +99,22 @@ impl<'a> Cursor<'a> {
             .map(|(value, _)| value)
     }
 
-    /// An amount of money. What cannot be read is nothing to spend, because it was meant as a limit.
+    /// An amount of money. A value that cannot be read counts as 0, because it was meant as a limit.
     pub(crate) fn dollars(&self) -> Option<f64> {
         let (value, _) = self.node?.leaf()?;
         let dollars = value.as_f64().filter(|dollars| dollars.is_finite() && *dollars >= 0.0);
         if dollars.is_none() {
-            self.report(Level::Error, "must be a number of dollars. Nothing is spent until that is mended.");
+            self.report(Level::Error, "must be a number of dollars. Nothing is spent until it is corrected.");
         }
         dollars.or(Some(0.0))
     }
 
-    /// A text in which every reference is looked up now. An empty one counts as absent.
+    /// A text whose references are looked up now. An empty text counts as absent.
     pub(crate) fn text(&self) -> Option<String> {
         self.now(&self.lazy_text()?)
     }
 
-    /// What has to be known before anything else can go on.
+    /// The value of a text that is needed at once.
     pub(crate) fn now(&self, text: &LazyText) -> Option<String> {
         match text.get_blocking() {
             Ok(text) => Some(text).filter(|text| !text.is_empty()),
@@ -129,14 +129,14 @@ impl<'a> Cursor<'a> {
         self.text().map(|path| self.scope.environment.expand_home(&path))
     }
 
-    /// A text that is looked up at its first use. One that is known to be empty counts as absent.
+    /// A text that is looked up at its first use. A text that is known to be empty counts as absent.
     pub(crate) fn lazy_text(&self) -> Option<LazyText> {
         let (text, layer) = self.written()?;
         let lazy_text = LazyText::new(&self.dotted(), text, true, &self.lookup_context(layer));
         Some(lazy_text).filter(|lazy_text| lazy_text.known() != Some(""))
     }
 
-    /// The same where nothing may take the place of what is written: empty when it is no text.
+    /// An address, for which no default may stand in: empty when the value is not a text.
     pub(crate) fn url_text(&self) -> Option<LazyText> {
         let node = self.node?;
         let text = node.leaf().and_then(|(value, layer)| Some((value.as_str()?, layer)));
@@ -205,7 +205,7 @@ impl<'a> Cursor<'a> {
         self.scope.notices.borrow_mut().push(notice);
     }
 
-    /// Where the value here, or its first part, came from.
+    /// The origin of the value here, or of its first part.
     pub(crate) fn origin(&self) -> Origin {
         self.layer().map_or(Origin::Default, |layer| layer.origin.clone())
     }
@@ -240,7 +240,7 @@ impl<'a> Cursor<'a> {
 
     fn lookup_context(&self, layer: LayerIndex) -> LookupContext<'_> {
         let layer = self.scope.layers.get(layer);
-        // The user's own commands never run in a folder that a stranger wrote.
+        // The user's own commands never run in the folder of a repository.
         let directory = match layer.map(|layer| &layer.origin) {
             Some(Origin::ProjectFile { root, .. }) => root,
             _ => self.scope.environment.home(),

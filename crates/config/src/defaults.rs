@@ -1,4 +1,4 @@
-//! The lowest layer: what holds where nobody says anything.
+//! The lowest layer: the defaults.
 
 use std::sync::LazyLock;
 

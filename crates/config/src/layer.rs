@@ -1,4 +1,4 @@
-//! One layer of settings: an object, where it came from, and how much of it may take effect.
+//! One layer of settings: an object, its origin, and how much of it may take effect.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub(crate) struct Layer {
     pub(crate) authority: Authority,
     /// What relative paths in `${file:…}` start from.
     pub(crate) base: PathBuf,
-    /// StoredCredential so that a wrong value can be named by line and column.
+    /// The source, for the line and column of a wrong value.
     pub(crate) text: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Layer {
         Self { origin, values, authority: Authority::Full, base, text: None }
     }
 
-    /// Reads a text of settings; what is wrong with it is a notice that names its origin.
+    /// Reads a text of settings; an error is a notice that names the origin.
     pub(crate) fn parse(origin: Origin, text: String, base: PathBuf) -> Result<Self, Notice> {
         let values = jsonc::parse(&text).map_err(|broken| unusable(&origin, &broken))?;
         Ok(Self { text: Some(text), ..Self::new(origin, values, base) })
@@ -62,7 +62,7 @@ impl Layer {
         rest.iter().try_fold(self.values.get(*first)?, |value, key| value.get(*key))
     }
 
-    /// Where a key stands, for people: file, line and column as far as they are known.
+    /// The place of a key for people: file, line and column as far as they are known.
     pub(crate) fn place(&self, path: &[&str]) -> String {
         let found = self.text.as_deref().and_then(|text| jsonc::locate(text, path.iter().copied()));
         match found {
@@ -87,8 +87,8 @@ fn unusable(origin: &Origin, broken: &SourceError) -> Notice {
     notice(
         Level::Error,
         format!(
-            "The settings in {origin} cannot be used: {}. Nothing of them applies, and every tool call asks, \
-             until that is mended.",
+            "The settings in {origin} cannot be used: {}. None of them applies, and every tool call asks, \
+             until they are corrected.",
             broken.0
         ),
     )

@@ -1,7 +1,6 @@
 //! Strings with references: `${env:NAME:default}`, `${file:path}`, `${cmd:line}`, `${netrc:machine}`.
-//! Variables are put in at once; files, commands and netrc entries are looked up at the first use and
-//! remembered, so that reading settings never waits for a password manager. What a reference yields is
-//! never searched for references again.
+//! Variables are replaced at once; files, commands and netrc entries are looked up at the first use and remembered, so
+//! that reading settings never waits for a password manager. The value of a reference is never searched for references.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,7 +20,7 @@ use crate::secret::{Redactor, Secret};
 /// How long a `${cmd:…}` may take: a person may have to type a passphrase.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A setting that may have to be looked up. Copies share what was found.
+/// A setting that may have to be looked up. Copies share the value.
 #[derive(Clone)]
 pub struct LazyText(Arc<Inner>);
 
@@ -31,13 +30,13 @@ struct Inner {
     /// As it was written.
     written: String,
     parts: Vec<Part>,
-    /// Surrounding white space is cut off: right for everything but prompts.
+    /// Whether surrounding white space is removed: for everything but prompts.
     trim: bool,
     secret: Option<Redactor>,
     value: OnceCell<String>,
 }
 
-/// What surrounds a string: needed to look its references up.
+/// The places that references of a text are looked up in.
 pub(crate) struct LookupContext<'a> {
     pub(crate) environment: &'a Environment,
     /// Relative files start here.
@@ -68,7 +67,7 @@ impl LazyText {
         Self(Arc::new(Inner::new(setting, written, trim, None, context)))
     }
 
-    /// A setting that needs no looking up.
+    /// A setting without references.
     pub fn plain(setting: impl Into<String>, value: impl Into<String>) -> Self {
         let written: String = value.into();
         let value = OnceCell::new_with(Some(written.clone()));
@@ -142,7 +141,7 @@ impl PartialEq for LazyText {
     }
 }
 
-/// A secret that may have to be looked up. What it yields is known to the redactor from then on.
+/// A secret that may have to be looked up. The redactor knows its value from then on.
 #[derive(Clone, PartialEq)]
 pub struct SecretSource(LazyText);
 

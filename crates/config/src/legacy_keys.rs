@@ -137,7 +137,7 @@ fn remove_path(values: &mut Object, path: &[&str]) -> Option<Value> {
     }
 }
 
-/// Puts a value where there is none; objects are filled up key by key.
+/// Sets a value that is missing; objects are merged key by key.
 fn insert_missing(values: &mut Object, path: &[&str], value: Value) {
     let Some((key, rest)) = path.split_first() else { return };
     if rest.is_empty() {

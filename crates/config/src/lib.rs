@@ -1,16 +1,17 @@
-//! Raw layers → resolved settings, with where each value came from. The only crate that reads the
-//! environment and knows where home is. It does not decide anything by the settings: approvals are decided
-//! in the engine, providers are spoken to in llm.
+//! Reads raw layers of settings and resolves them, with the origin of each value. The only crate that reads the
+//! environment and knows where home is. It decides nothing by the settings: the engine decides about approvals, and llm
+//! speaks to providers.
 //!
 //! From the lowest layer to the highest: defaults, keys in environment variables, `initializationOptions`,
-//! `ECA_CONFIG`, `DRAGOMAN_CONFIG`, the global files, the project files, extra files, the command line; in
-//! each place ECA's file lies below ours.
+//! `ECA_CONFIG`, `DRAGOMAN_CONFIG`, the global files, the project files, extra files, the command line; in each place
+//! ECA's file lies below Dragoman's.
 //!
 //! Invariants:
-//! - A file that cannot be read as a whole is not used at all, and every tool call asks until it is mended.
-//! - A project's file was written by whoever wrote the repository: what could do harm takes effect only in a
-//!   folder the user trusts (`trust`); what makes approvals stricter always does.
+//! - A file that cannot be read as a whole is not used at all, and every tool call asks until it is corrected.
+//! - The author of a repository writes its project files: keys that could do harm take effect only in a folder that
+//!   the user trusts (`trust`); keys that make approvals stricter or limits smaller always take effect.
 //! - A deny rule is never lost, whichever layer it stands in.
+//! - Each key stands in the schema (`schema`) and has a reader, or is reported as not supported.
 //! - Secrets are looked up at their first use, shown masked, and known to the `Redactor`.
 
 mod address;
@@ -54,7 +55,7 @@ pub use hooks::{BlockingHook, HookMatcher};
 pub use ignored_keys::IgnoredKey;
 pub use lazy_text::{LazyText, SecretSource};
 pub use mcp::{McpServer, McpTransport};
-pub use network::{NetworkSettings, Proxies};
+pub use network::NetworkSettings;
 pub use origin::Origin;
 pub use provider::{ModelSettings, ProviderSettings};
 pub use resolve::{Inputs, Resolved, resolve};

@@ -1,4 +1,5 @@
-//! How requests leave the machine: extra certificates and proxies.
+//! Certificates for requests over the network. Proxies come from variables that the HTTP client reads itself; here only
+//! their passwords are registered as secrets.
 
 use std::path::PathBuf;
 
@@ -6,7 +7,7 @@ use crate::address::secrets;
 use crate::cursor::Cursor;
 use crate::environment::Environment;
 use crate::lazy_text::SecretSource;
-use crate::secret::{Redactor, Secret};
+use crate::secret::Redactor;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NetworkSettings {
@@ -15,27 +16,16 @@ pub struct NetworkSettings {
     pub client_cert: Option<PathBuf>,
     pub client_key: Option<PathBuf>,
     pub client_key_passphrase: Option<SecretSource>,
-    pub proxies: Proxies,
-}
-
-/// From the usual variables; the lower-case spelling wins. Addresses may hold a password.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Proxies {
-    pub http: Option<Secret>,
-    pub https: Option<Secret>,
-    pub all: Option<Secret>,
-    pub no_proxy: Option<String>,
 }
 
 impl NetworkSettings {
     pub(crate) fn read(cursor: &Cursor) -> Self {
-        let scope = cursor.scope();
+        register_proxy_secrets(cursor.scope().environment, cursor.scope().redactor);
         let settings = Self {
             ca_cert_file: cursor.get("caCertFile").path(),
             client_cert: cursor.get("clientCert").path(),
             client_key: cursor.get("clientKey").path(),
             client_key_passphrase: cursor.get("clientKeyPassphrase").secret(),
-            proxies: Proxies::read(scope.environment, scope.redactor),
         };
         if settings.client_cert.is_some() != settings.client_key.is_some() {
             cursor.report_invalid("needs `clientCert` and `clientKey` together");
@@ -45,22 +35,11 @@ impl NetworkSettings {
     }
 }
 
-impl Proxies {
-    fn read(environment: &Environment, redactor: &Redactor) -> Self {
-        let address = |names: &[&str]| {
-            let (_, address) = environment.first(names)?;
-            for secret in secrets(address) {
-                redactor.add_secret(&secret);
-            }
-            Some(Secret::new(address))
-        };
-        // A lower-case `no_proxy` wins also when it is empty.
-        let no_proxy = environment.raw("no_proxy").or_else(|| environment.raw("NO_PROXY"));
-        Self {
-            http: address(&["http_proxy", "HTTP_PROXY"]),
-            https: address(&["https_proxy", "HTTPS_PROXY"]),
-            all: address(&["all_proxy", "ALL_PROXY"]),
-            no_proxy: no_proxy.filter(|list| !list.is_empty()).map(str::to_owned),
+/// The address of a proxy may hold a password.
+fn register_proxy_secrets(environment: &Environment, redactor: &Redactor) {
+    for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+        for secret in environment.var(name).map(secrets).unwrap_or_default() {
+            redactor.add_secret(&secret);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a value came from, in words for the user.
+//! The origin of a value, in words for the user.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

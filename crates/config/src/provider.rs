@@ -1,5 +1,4 @@
-//! `providers.<name>`: how to reach a model vendor. Nothing is filled in here that the user did not set;
-//! what is known of a vendor stands in llm's table.
+//! `providers.<name>`: how to reach a model vendor. Only values that the user set; llm's table knows the vendors.
 
 use domain::{Failure, Level};
 use indexmap::IndexMap;
@@ -13,9 +12,9 @@ use crate::lazy_text::{LazyText, SecretSource};
 pub struct ProviderSettings {
     /// `openai-responses`, `openai-chat`, `anthropic` or another format that llm knows.
     pub api: Option<String>,
-    /// Also when it is empty or could not be looked up: then it says so below.
+    /// Also when it is empty or could not be looked up; `url_problem` then has the reason.
     pub url: Option<LazyText>,
-    /// Why the url that is written cannot be used. Nothing may be sent anywhere else in its place.
+    /// Why the written address cannot be used. No request may go to another address instead.
     pub url_problem: Option<Failure>,
     pub key: Option<SecretSource>,
     /// By the name the user chose, in the order of the settings.
@@ -74,8 +73,8 @@ impl ProviderSettings {
     }
 }
 
-/// Looked up now, because nothing can be said of a provider without it. What is written and yields nothing is a
-/// problem: without it the vendor's own url would get what was meant for another.
+/// Looked up now, because a provider is unknown without it. An address that is written and empty is a problem: otherwise
+/// the vendor's own address would get requests that were meant for another.
 fn url(cursor: &Cursor) -> Option<(LazyText, Option<Failure>)> {
     let url = cursor.url_text()?;
     let found = url.get_blocking().and_then(|known| match known.is_empty() {

@@ -1,5 +1,5 @@
-//! Gathers the layers, lays them over one another and reads the result. Touches files, and runs commands
-//! only where a setting that is needed at once refers to one; may be called again at any time.
+//! Collects the layers, merges them and reads the result. Reads files, and runs commands only where a setting that is
+//! needed at once refers to one; may be called again at any time.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -22,28 +22,28 @@ use crate::trust::{self, Folder};
 use crate::untrusted::without_trust;
 use crate::variables;
 
-/// What comes from outside the environment and the files.
+/// The inputs beside the environment and the files.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     pub workspace_roots: Vec<PathBuf>,
-    /// What a client sent with `initialize`.
+    /// The `initializationOptions` of a client.
     pub initialization_options: Option<Value>,
     /// Settings from the command line.
     pub overrides: Map<String, Value>,
-    /// Learns every secret that is met. Handed in, so that a log that has it keeps up when settings are read anew.
+    /// Collects every secret of the settings. It is an input, so that a log keeps the same one when settings are read again.
     pub redactor: Redactor,
 }
 
-/// The settings, where they came from, and what a person should know about them.
+/// The settings, their origins, and notices about them for the user.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     pub settings: Settings,
     pub notices: Vec<Notice>,
     /// The workspace folders and whether they are trusted.
     pub folders: Vec<Folder>,
-    /// Knows every secret that was met, also those that are looked up later.
+    /// Knows every secret of the settings, also those that are looked up later.
     pub redactor: Redactor,
-    /// Variables that hold secrets of ours, to be withheld from programs that a model starts.
+    /// Variables that hold secrets. Programs that a model starts do not get them.
     pub secret_variables: Vec<String>,
     /// Keys that are set and have no effect.
     pub ignored_keys: Vec<IgnoredKey>,
@@ -51,8 +51,8 @@ pub struct Resolved {
     pub(crate) layers: Vec<Layer>,
 }
 
-/// Reads all layers and resolves them. Blocks for a command only where a setting that is needed at once, such
-/// as `defaultModel`, refers to one; keys, addresses, headers and prompts wait for their first use.
+/// Reads all layers and resolves them. Waits for a command only where a setting that is needed at once, such as
+/// `defaultModel`, refers to one; keys, headers and prompts are looked up at their first use.
 pub fn resolve(environment: &Environment, inputs: &Inputs) -> Resolved {
     let mut resolver = Resolver::new(environment, inputs);
     resolver.gather();
@@ -69,7 +69,7 @@ struct Resolver<'a> {
     folders: Vec<Folder>,
     notices: Vec<Notice>,
     ignored_keys: Vec<IgnoredKey>,
-    /// Set when a text that may hold approval rules could not be used.
+    /// Why every tool call asks: a text that may hold approval rules could not be used.
     closed: Option<String>,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Resolver<'a> {
 
     fn gather_projects(&mut self) {
         for root in &self.inputs.workspace_roots {
-            // Trust is given to a place, not to one of the names it has.
+            // Trust belongs to the folder, whatever path leads to it.
             let root = root.canonicalize().unwrap_or_else(|_| root.clone());
             let (mut layers, broken) = trust::project_layers(&root);
             let (folder, problem) = trust::check_folder(self.environment, root, &layers);
@@ -266,7 +266,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Clients send `null` for what they do not set.
+/// Clients send `null` for settings that they do not set.
 fn without_nulls(object: &Object) -> Object {
     let strip = |value: &Value| match value {
         Value::Object(object) => Value::Object(without_nulls(object)),

@@ -1,4 +1,4 @@
-//! Secrets: a value that is never shown, and the redactor that takes known values out of any text.
+//! Secrets: a value that is never shown, and the redactor that masks known values in any text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,7 @@ impl Secret {
         Self(value.into())
     }
 
-    /// The value itself, for the one who has to send it.
+    /// The value itself, for the code that sends it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -44,7 +44,7 @@ impl Serialize for Secret {
 /// Shorter values are no secrets, and masking them would garble ordinary text.
 const MIN_SECRET_LENGTH: usize = 6;
 
-/// Knows every secret value met so far and masks it in any text. Copies share what they know.
+/// Knows every secret value so far and masks it in any text. Copies share their secrets.
 #[derive(Clone, Default)]
 pub struct Redactor(Arc<RwLock<Vec<String>>>);
 

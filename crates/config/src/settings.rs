@@ -166,6 +166,11 @@ impl Settings {
         self.behavior(behavior).map_or(&self.prompts, |own| &own.prompts)
     }
 
+    /// The behavior at the end of the chain of `inherit`: its restrictions hold.
+    pub fn base_behavior<'a>(&'a self, name: &'a str) -> &'a str {
+        self.behavior(name).and_then(|own| own.base.as_deref()).unwrap_or(canonical_behavior(name))
+    }
+
     fn behavior(&self, name: &str) -> Option<&BehaviorSettings> {
         self.behaviors.get(canonical_behavior(name))
     }
@@ -289,7 +294,8 @@ fn behaviors(
         let name = entry.name();
         let (node, approval) = inherit(root, name, otherwise, 0);
         // The merged node lives only as long as it is read.
-        let settings = BehaviorSettings::read(&entry.with_node(&node), approval, prompts);
+        let mut settings = BehaviorSettings::read(&entry.with_node(&node), approval, prompts);
+        settings.base = base(root, name);
         behaviors.insert(name.to_owned(), settings);
     }
     behaviors
@@ -297,6 +303,19 @@ fn behaviors(
 
 /// A longer chain of behaviors that inherit from each other is a circle.
 const MAX_INHERITANCE_DEPTH: usize = 8;
+
+/// The last behavior that this one inherits from.
+fn base(root: &Cursor, name: &str) -> Option<String> {
+    let mut base = None;
+    let mut name = name.to_owned();
+    for _ in 0..MAX_INHERITANCE_DEPTH {
+        let own = root.node().and_then(|tree| tree.get("agent")?.get(&name)?.get("inherit"));
+        let Some(ancestor) = own.and_then(Node::leaf).and_then(|(value, _)| value.as_str()) else { break };
+        name = canonical_behavior(ancestor).to_owned();
+        base = Some(name.clone());
+    }
+    base
+}
 
 fn inherit(root: &Cursor, name: &str, otherwise: Option<Approval>, depth: usize) -> (Node, ApprovalRules) {
     let scope = root.scope();

@@ -1,5 +1,5 @@
-//! The merged settings as a tree in which every leaf knows its layer. Objects are merged key by key, every
-//! other value of a higher layer replaces the lower one; `null` gives the default back.
+//! The merged settings as a tree whose leaves know their layers. Objects are merged key by key; any other value of a
+//! higher layer replaces the lower one; `null` restores the default.
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ impl Node {
         node
     }
 
-    /// Lays an object over this tree.
+    /// Merges an object over this tree.
     pub(crate) fn merge(&mut self, over: &Map<String, Value>, layer: LayerIndex, defaults: Option<&Node>) {
         let branch = self.make_branch();
         for (key, value) in over {
@@ -44,7 +44,7 @@ impl Node {
         }
     }
 
-    /// Lays another tree over this one, leaves with their layers.
+    /// Merges another tree over this one; leaves keep their layers.
     pub(crate) fn overlay(&mut self, over: &Node) {
         match over {
             Self::Leaf { .. } => *self = over.clone(),

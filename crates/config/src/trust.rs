@@ -1,7 +1,7 @@
-//! Which folders the user trusts: remembered by canonical path and by a fingerprint of what the trust was
-//! given to, so that a project that changes those keys has to be trusted anew.
+//! The folders that the user trusts: by canonical path, with a fingerprint of the settings that need trust and of the
+//! files that they refer to. When one of those changes, the folder has to be trusted again.
 //!
-//! StoredCredential in `trust.json` in the data directory, readable by its owner only, replaced as a whole.
+//! Stored in `trust.json` in the data directory, readable by its owner only, replaced as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -28,11 +28,11 @@ pub(crate) const PROJECT_FILES: [&str; 2] = [".eca/config.json", ".dragoman/conf
 pub enum Trust {
     Trusted,
     Untrusted,
-    /// It was trusted, but what the trust was given to has changed.
+    /// It was trusted, but its settings have changed.
     Changed,
 }
 
-/// A workspace folder and what the user said about it.
+/// A workspace folder and whether it is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
     /// The canonical path.
@@ -90,7 +90,7 @@ fn readable_layers(root: &Path) -> Result<Vec<Layer>, Failure> {
     }
 }
 
-/// Takes the trust back. False when there was none.
+/// Revokes the trust. False when the folder was not trusted.
 pub fn revoke(environment: &Environment, root: &Path) -> Result<bool, Failure> {
     // A folder that is gone can still be forgotten.
     let root = canonical(root).unwrap_or_else(|_| root.to_owned());
@@ -99,13 +99,13 @@ pub fn revoke(environment: &Environment, root: &Path) -> Result<bool, Failure> {
     Ok(was)
 }
 
-/// Every folder that was ever trusted and not forgotten.
+/// Every trusted folder.
 pub fn list(environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
     let record = read(environment).map_err(|notice| Failure::config(notice.text))?;
     Ok(record.folders.into_keys().map(PathBuf::from).collect())
 }
 
-/// The project files of a folder, modernized, and what is wrong with those that cannot be used.
+/// The project files of a folder, modernized, and a notice for each that cannot be used.
 pub(crate) fn project_layers(root: &Path) -> (Vec<Layer>, Vec<Notice>) {
     let (mut layers, mut broken) = (Vec::new(), Vec::new());
     for place in PROJECT_FILES {
@@ -122,7 +122,7 @@ pub(crate) fn project_layers(root: &Path) -> (Vec<Layer>, Vec<Notice>) {
     (layers, broken)
 }
 
-/// What the user said about a folder, by its canonical path, with these settings.
+/// Whether a folder, by its canonical path, is trusted with these settings.
 pub(crate) fn check_folder(
     environment: &Environment,
     root: PathBuf,
@@ -143,7 +143,7 @@ pub(crate) fn check_folder(
     (Folder { root, trust }, problem)
 }
 
-/// Says what was left out of a folder and how to let it in.
+/// Names the settings of a folder that were left out, and the command that lets them in.
 pub(crate) fn untrusted_notice(folder: &Folder, keys: &[String]) -> Notice {
     const SHOWN: usize = 8;
     let mut names = keys.iter().take(SHOWN).map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");

@@ -1,5 +1,5 @@
-//! What a project's file may do in a folder that nobody trusts. Only keys listed here take effect, some of
-//! them only in the direction that makes things stricter; every key that is not listed needs trust.
+//! The keys of a project's file that take effect in a folder without trust. Some of the listed keys take effect only in
+//! the stricter direction; every key that is not listed needs trust.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ enum UntrustedRule {
     OnlyPlan,
     /// Its entries are added to those below.
     Adds,
-    /// When it is smaller than what is below.
+    /// Only when it is smaller than the value below.
     Lowers,
     /// Deny and ask rules, which are collected elsewhere and always hold.
     Rules,
@@ -52,7 +52,7 @@ const ALLOWED_KEYS: &[(&str, UntrustedRule)] = &[
     ("agent.*.toolCall.approval.byDefault", UntrustedRule::ByDefault),
 ];
 
-/// What takes effect of an untrusted layer over the settings below it, and the keys that were left out.
+/// The part of an untrusted layer that takes effect over the settings below it, and the keys that were left out.
 pub(crate) fn without_trust(values: &Object, below: &Node) -> (Object, Vec<String>) {
     let mut applied = Object::new();
     let mut left_out = indexmap::IndexSet::new();
@@ -68,7 +68,7 @@ pub(crate) fn without_trust(values: &Object, below: &Node) -> (Object, Vec<Strin
     (applied, left_out.into_iter().collect())
 }
 
-/// The part of a layer whose effect hangs on trust: what the user says yes to.
+/// The part of a layer that takes effect only with trust.
 pub(crate) fn needs_trust(values: &Object) -> Object {
     let mut part = Object::new();
     visit(values, &mut Vec::new(), &mut |path, rule, value| {
@@ -181,7 +181,7 @@ fn insert(object: &mut Object, path: &[&str], value: Value) {
     }
 }
 
-/// The key for a notice: a server, hook or tool as one. The names are a stranger's text.
+/// The key for a notice: a server, hook or tool as one. A repository chooses the names.
 fn display(path: &[&str]) -> String {
     let depth = match path.first() {
         Some(&("providers" | "toolCall")) => 3,

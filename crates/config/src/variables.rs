@@ -1,5 +1,5 @@
-//! Settings that come from environment variables of their own, such as API keys. They fill what no layer
-//! sets; a value in a file always wins.
+//! Settings from environment variables, such as API keys. They fill settings that no layer has; a value in a file
+//! goes before them.
 
 use serde_json::json;
 
@@ -47,7 +47,7 @@ const OTHER_VARIABLES: &[(&[&str], &[&str])] = &[
     (&["network", "clientKeyPassphrase"], &["DRAGOMAN_CLIENT_KEY_PASSPHRASE", "ECA_CLIENT_KEY_PASSPHRASE"]),
 ];
 
-/// Fills from variables what the tree does not have, as layers of their own.
+/// Adds the settings that only variables have, each as a layer of its own.
 pub(crate) fn fill_from_environment(environment: &Environment, tree: &mut Node, layers: &mut Vec<Layer>) {
     let mut fills: Vec<(Vec<String>, String)> = Vec::new();
     let mut find = |tree: &Node, path: &[&str], names: &[&str]| {
@@ -72,7 +72,7 @@ pub(crate) fn fill_from_environment(environment: &Environment, tree: &mut Node, 
         find(tree, path, names);
     }
     for (path, name) in fills {
-        // By reference, so that what a variable holds is never taken for a reference itself.
+        // By reference, so that the value of a variable is never read as a reference.
         let value =
             path.iter().rev().fold(json!(format!("${{env:{name}}}")), |value, key| json!({key: value}));
         let values = value.as_object().cloned().unwrap_or_default();
@@ -80,7 +80,7 @@ pub(crate) fn fill_from_environment(environment: &Environment, tree: &mut Node, 
     }
 }
 
-/// The variables that hold secrets of ours, set or not: to be withheld from programs that a model starts.
+/// The variables that are set and hold secrets. Programs that a model starts do not get them.
 pub(crate) fn secret_names(environment: &Environment, tree: &Node) -> Vec<String> {
     let mut names: Vec<String> =
         PROVIDER_KEYS.iter().flat_map(|(_, names)| *names).map(|name| (*name).to_owned()).collect();
@@ -94,13 +94,13 @@ pub(crate) fn secret_names(environment: &Environment, tree: &Node) -> Vec<String
     names
 }
 
-/// Lets the redactor know what stands in the variables that hold secrets.
+/// Registers the values of variables that hold secrets.
 pub(crate) fn register_secrets(environment: &Environment, names: &[String], redactor: &Redactor) {
     let keys = names.iter().filter(|name| !name.ends_with("_CONFIG"));
     keys.filter_map(|name| environment.var(name)).for_each(|secret| redactor.add_secret(secret));
 }
 
-/// Puts a layer under what is there.
+/// Merges a layer below the others.
 fn add(tree: &mut Node, layers: &mut Vec<Layer>, layer: Layer) {
     let mut filled = Node::from_map(&layer.values as &Object, layers.len());
     filled.overlay(tree);

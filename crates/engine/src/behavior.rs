@@ -41,9 +41,10 @@ pub fn canonical(name: &str) -> &str {
     built_in(name).map_or(name, |known| known.name)
 }
 
-/// Whether the behavior forbids changes.
-pub fn is_read_only(name: &str) -> bool {
-    built_in(name).is_some_and(|known| known.read_only)
+/// Whether the behavior, or the one that it inherits from, forbids changes.
+pub fn is_read_only(name: &str, settings: &Settings) -> bool {
+    let forbids = |name: &str| built_in(name).is_some_and(|known| known.read_only);
+    forbids(name) || forbids(settings.base_behavior(name))
 }
 
 /// Our own instructions for a behavior; a behavior of the user's without instructions has those of the default.
@@ -88,8 +89,8 @@ pub(crate) fn tools(session: &Session, behavior: Option<&str>, model: &ModelInfo
     if !model.tools {
         return Vec::new();
     }
-    let read_only = is_read_only(behavior.unwrap_or_default());
     let settings = &session.workspace.settings;
+    let read_only = is_read_only(behavior.unwrap_or_default(), settings);
     let own = behavior.and_then(|name| settings.behaviors.get(canonical(name)));
     let disabled: Vec<&String> =
         settings.tools.disabled.iter().chain(own.into_iter().flat_map(|own| &own.disabled_tools)).collect();

@@ -242,3 +242,44 @@ fn hostile_names_in_a_specification_are_visible() {
         assert!(!format!("{out}{err}").chars().any(raw), "{command:?}: {out:?} {err:?}");
     }
 }
+
+/// A field of the settings that no other crate looks at is a setting that does nothing.
+#[test]
+fn every_field_of_the_settings_has_a_reader() {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut sources = String::new();
+    let mut folders: Vec<_> = std::fs::read_dir(&crates)
+        .expect("the crates")
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| !path.ends_with("config"))
+        .map(|path| path.join("src"))
+        .collect();
+    while let Some(folder) = folders.pop() {
+        for path in
+            std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
+        {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                let text = std::fs::read_to_string(path).expect("a source");
+                let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                code.for_each(|line| sources.extend([line, "\n"]));
+            }
+        }
+    }
+    let is_used = |name: &str| {
+        let needle = format!(".{name}");
+        let mut rest = sources.split(&needle).skip(1);
+        rest.any(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    let mut count = 0;
+    for file in ["settings", "behavior", "provider", "mcp", "network", "aws", "approval", "hooks"] {
+        let text = std::fs::read_to_string(crates.join(format!("config/src/{file}.rs"))).expect("a source");
+        let fields = text.lines().filter_map(|line| line.strip_prefix("    pub ")?.split_once(": "));
+        for (name, _) in fields.filter(|(name, _)| name.chars().all(|c| c.is_ascii_lowercase() || c == '_')) {
+            count += 1;
+            assert!(is_used(name), "nothing outside crates/config reads `{name}` of {file}.rs");
+        }
+    }
+    assert!(count > 60, "{count} fields");
+}

@@ -180,3 +180,19 @@ async fn the_log_tells_as_much_as_the_settings_say() {
         assert_eq!(log.contains("a prompt of the settings is not used"), is_told, "{level}: {log}");
     }
 }
+
+/// A behavior that inherits from `plan` is as careful as `plan`.
+#[tokio::test]
+async fn a_behavior_that_inherits_from_plan_changes_nothing() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["agent"] =
+        json!({"review": {"inherit": "careful"}, "careful": {"inherit": "plan", "maxSteps": 7}});
+    let mut client = Client::start(&home, &config).await;
+    let line = Answer::tool_call("s", "eca__shell_command", json!({"command": "touch made"}));
+    fake.answer(line).answer(Answer::text("ok"));
+    client.prompt_with(json!({"chatId": "d", "message": "go", "trust": true, "behavior": "review"})).await;
+    assert!(!home.workspace().join("made").exists());
+    let sent = fake.last_request().body.to_string();
+    assert!(!sent.contains("eca__write_file") && sent.contains("eca__preview_file_change"), "{sent}");
+}

@@ -10,7 +10,8 @@ use super::tool_call::AgentToolCallSection;
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Agent {
-    /// Another behavior whose settings hold where this one sets nothing.
+    /// Another behavior whose settings hold where this one sets nothing. A behavior that inherits from `plan` changes
+    /// nothing either.
     #[schemars(extend("examples" = ["plan"]))]
     inherit: String,
     /// `primary`: it can be chosen for a chat. `subagent`: it cannot, because subagents are not supported. A list may

@@ -90,7 +90,7 @@ const MALFORMED: &[Row] = &[
     ),
     (
         r#"{"allow": {"a": {"argMatchers": {"command": ["x"]}}, "b": {}}}"#,
-        "it allows nothing until that is mended",
+        "it allows nothing until it is corrected",
         &[],
         &[],
         &["b"],

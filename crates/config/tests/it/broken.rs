@@ -17,8 +17,8 @@ fn a_broken_file_is_named_and_not_used_and_everything_asks() {
             .write(file, text);
         let resolved = world.resolve();
         let want = format!(
-            "The settings in {file} cannot be used: line 3, column 15: unterminated object. Nothing of them \
-             applies, and every tool call asks, until that is mended."
+            "The settings in {file} cannot be used: line 3, column 15: unterminated object. None of them \
+             applies, and every tool call asks, until they are corrected."
         );
         assert_eq!(notices(&world, &resolved), want);
         assert_eq!(resolved.settings.default_model.as_deref(), Some("a/fine"));
@@ -35,8 +35,8 @@ fn a_broken_variable_is_named_too() {
         let world = World::new().var(name, "{\"defaultModel\": oops}");
         let resolved = world.resolve();
         let want = format!(
-            "The settings in ${name} cannot be used: line 1, column 18: unexpected token. Nothing of them \
-             applies, and every tool call asks, until that is mended."
+            "The settings in ${name} cannot be used: line 1, column 18: unexpected token. None of them \
+             applies, and every tool call asks, until they are corrected."
         );
         assert_eq!((notices(&world, &resolved), resolved.settings.default_model), (want, None));
         assert!(resolved.settings.tools.approval.closed.is_some());

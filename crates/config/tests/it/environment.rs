@@ -114,8 +114,6 @@ fn other_settings_from_variables() {
     assert_eq!(network.ca_cert_file.as_deref(), Some(Path::new("/ca.pem")));
     assert_eq!(network.client_key.as_deref(), Some(Path::new("/k.pem")));
     assert_eq!(network.client_key_passphrase.as_ref().unwrap().known().unwrap().expose(), "phrase");
-    assert_eq!(network.proxies.https.as_ref().unwrap().expose(), "http://me:proxy-password@lower:8080");
-    assert_eq!((network.proxies.http.is_none(), network.proxies.no_proxy.as_deref()), (true, Some("a,b")));
     assert_eq!(resolved.settings.providers["my"].url.as_ref().unwrap().known(), Some("http://my"));
     assert_eq!(resolved.settings.aws.region.as_deref(), Some("eu-west-1"));
     assert_eq!(resolved.redactor.redact("proxy-password aws-secret"), "******** ********");

@@ -136,7 +136,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "{\"budget\": {\"day\": \"5\"}}",
-        "line 1, column 20: `budget.day` must be a number of dollars. Nothing is spent until that is mended.",
+        "line 1, column 20: `budget.day` must be a number of dollars. Nothing is spent until it is corrected.",
     ),
     (
         "{\"rules\": \"x\"}",

@@ -328,7 +328,7 @@ fn decide(turn: &Turn, tool: &dyn Tool, input: &Value, review: &Review) -> Appro
         input,
         review,
         remembered: &remembered,
-        read_only: behavior::is_read_only(behavior),
+        read_only: behavior::is_read_only(behavior, &turn.session.workspace.settings),
         trust: settings.trust.unwrap_or(false),
         can_ask: abilities.approvals,
         granted: abilities.grants,
@@ -339,7 +339,7 @@ fn scope(turn: &Turn) -> Scope {
     Scope {
         session: turn.session.id.clone(),
         roots: turn.session.roots.clone(),
-        read_only: behavior::is_read_only(&turn.session.behavior()),
+        read_only: behavior::is_read_only(&turn.session.behavior(), &turn.session.workspace.settings),
         remembered: turn.session.remembered().commands().into(),
         forbidden_paths: approval::forbidden_paths(&rules_of(turn)).into(),
     }

@@ -51,7 +51,8 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
     }
     let tools = crate::behavior::tools(session, Some(behavior), model);
     let own = session.workspace.texts.system_prompt().or(own);
-    let base = own.unwrap_or_else(|| filled(crate::behavior::system_prompt(behavior), &tools));
+    let base = own
+        .unwrap_or_else(|| filled(crate::behavior::system_prompt(settings.base_behavior(behavior)), &tools));
     let mut text = base.trim().to_owned();
     text.push_str("\n\nWorkspace:");
     for root in session.roots.iter() {
