@@ -12,19 +12,19 @@ use crate::tool_calls::context::EditorHandle;
 use crate::workspace::OpenWorkspace;
 
 #[derive(Clone)]
-pub struct AttachedFrontend {
-    pub id: FrontendId,
-    pub abilities: Abilities,
-    pub events: EventSender,
-    pub calls: mpsc::Sender<HostRequest>,
+pub(crate) struct AttachedFrontend {
+    pub(crate) id: FrontendId,
+    pub(crate) abilities: Abilities,
+    pub(crate) events: EventSender,
+    pub(crate) calls: mpsc::Sender<HostRequest>,
     /// Where it works; `None` before it entered a workspace.
-    pub workspace: Option<Arc<OpenWorkspace>>,
+    pub(crate) workspace: Option<Arc<OpenWorkspace>>,
     /// The settings that its new chats begin with.
-    pub defaults: SessionSettings,
+    pub(crate) defaults: SessionSettings,
 }
 
 impl AttachedFrontend {
-    pub fn editor(&self) -> EditorHandle {
+    pub(crate) fn editor(&self) -> EditorHandle {
         EditorHandle { abilities: self.abilities.clone(), calls: self.calls.clone() }
     }
 }

@@ -37,22 +37,22 @@ fn built_in(name: &str) -> Option<&'static BuiltIn> {
 }
 
 /// The one name of a behavior: `code` is another name of `agent`, and an empty name means the default.
-pub fn canonical(name: &str) -> &str {
+pub(crate) fn canonical(name: &str) -> &str {
     built_in(name).map_or(name, |known| known.name)
 }
 
 /// Whether the behavior, or the one that it inherits from, forbids changes.
-pub fn is_read_only(name: &str, settings: &Settings) -> bool {
+pub(crate) fn is_read_only(name: &str, settings: &Settings) -> bool {
     let forbids = |name: &str| built_in(name).is_some_and(|known| known.read_only);
     forbids(name) || forbids(settings.base_behavior(name))
 }
 
 /// Our own instructions for a behavior; a behavior of the user's without instructions has those of the default.
-pub fn system_prompt(name: &str) -> &'static str {
+pub(crate) fn system_prompt(name: &str) -> &'static str {
     built_in(name).unwrap_or(&BUILT_IN[0]).system_prompt
 }
 
-pub fn names(settings: &Settings) -> Vec<String> {
+pub(crate) fn names(settings: &Settings) -> Vec<String> {
     let mut names: Vec<String> = BUILT_IN.iter().map(|known| known.name.to_owned()).collect();
     for (name, behavior) in &settings.behaviors {
         let name = canonical(name).to_owned();
@@ -64,7 +64,7 @@ pub fn names(settings: &Settings) -> Vec<String> {
 }
 
 /// The behavior of new chats; a configured default that cannot be chosen is ignored.
-pub fn default_name(settings: &Settings) -> String {
+pub(crate) fn default_name(settings: &Settings) -> String {
     let name = canonical(&settings.default_behavior);
     if names(settings).iter().any(|known| known == name) {
         name.to_owned()
@@ -74,13 +74,13 @@ pub fn default_name(settings: &Settings) -> String {
 }
 
 /// Gives the behavior of a change its one name, and refuses one that cannot be chosen; `now` may always stay.
-pub fn settle(change: &mut Change, now: Option<&str>, settings: &Settings) -> Result<(), Failure> {
+pub(crate) fn settle(change: &mut Change, now: Option<&str>, settings: &Settings) -> Result<(), Failure> {
     let Some(name) = &mut change.behavior else { return Ok(()) };
     *name = canonical(name).to_owned();
     if now == Some(name.as_str()) { Ok(()) } else { known_behavior(name, &names(settings)) }
 }
 
-pub fn welcome(settings: &Settings) -> String {
+pub(crate) fn welcome(settings: &Settings) -> String {
     settings.chat.welcome_message.clone()
 }
 

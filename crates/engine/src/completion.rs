@@ -9,7 +9,7 @@ use domain::{Failure, FailureKind};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
-pub async fn run(
+pub(crate) async fn run(
     models: &dyn Models,
     completion: Completion,
     deltas: Option<mpsc::Sender<String>>,

@@ -4,6 +4,8 @@
 //! protocol at all. Invariant: every fact is in the journal before a front-end sees it; streamed text follows within a
 //! quarter of a second.
 
+#![warn(unreachable_pub)]
+
 mod attached_frontend;
 mod behavior;
 mod completion;

@@ -12,7 +12,7 @@ use crate::refusal::refuse;
 use crate::spending;
 use crate::workspace::{OpenWorkspace, Workspace};
 
-pub async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>, command: Command) {
+pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>, command: Command) {
     let (files, roots) = (&workspace.files, &workspace.roots);
     match command {
         Command::Read { session, after, limit, reply } => {

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use crate::session::actor::Message;
 
 /// Answers everything that still came to a chat that takes no more.
-pub async fn reject_all(mut mailbox: mpsc::UnboundedReceiver<Message>, failure: &Failure) {
+pub(crate) async fn reject_all(mut mailbox: mpsc::UnboundedReceiver<Message>, failure: &Failure) {
     mailbox.close();
     while let Some(message) = mailbox.recv().await {
         refuse(message.command, failure.clone());
@@ -14,7 +14,7 @@ pub async fn reject_all(mut mailbox: mpsc::UnboundedReceiver<Message>, failure: 
 }
 
 /// Answers a command that cannot be carried out.
-pub fn refuse(command: Command, failure: Failure) {
+pub(crate) fn refuse(command: Command, failure: Failure) {
     macro_rules! send {
         ($reply:expr) => {{
             let _ = $reply.send(Err(failure));

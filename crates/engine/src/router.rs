@@ -34,7 +34,7 @@ const SERVERS_END_TIMEOUT: Duration = Duration::from_secs(5);
 const _: () = assert!(TURN_SHUTDOWN_TIMEOUT.as_millis() + 100 <= SESSIONS_SHUTDOWN_TIMEOUT.as_millis());
 const _: () = assert!(SESSIONS_SHUTDOWN_TIMEOUT.as_millis() + 100 <= SHUTDOWN_TIMEOUT.as_millis());
 
-pub struct Router {
+pub(crate) struct Router {
     store: Arc<dyn Store>,
     source: Arc<dyn WorkspaceSource>,
     live: LiveSessions,
@@ -54,7 +54,7 @@ struct KnownWorkspace {
 }
 
 impl Router {
-    pub fn new(store: Arc<dyn Store>, source: Arc<dyn WorkspaceSource>, live: LiveSessions) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, source: Arc<dyn WorkspaceSource>, live: LiveSessions) -> Self {
         let (released, releases) = mpsc::unbounded_channel();
         Self {
             store,
@@ -68,7 +68,7 @@ impl Router {
         }
     }
 
-    pub async fn run(
+    pub(crate) async fn run(
         mut self,
         mut commands: mpsc::Receiver<Envelope>,
         mut changes: mpsc::UnboundedReceiver<CatalogKind>,

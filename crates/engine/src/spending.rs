@@ -22,7 +22,7 @@ const BREAKS: usize = 50;
 
 /// What a session remembers of its spending beside its usage; gone with the process.
 #[derive(Default)]
-pub struct Account(Mutex<AccountState>);
+pub(crate) struct Account(Mutex<AccountState>);
 
 #[derive(Default)]
 struct AccountState {
@@ -33,7 +33,7 @@ struct AccountState {
 
 impl Account {
     /// The history was replaced: the next call begins otherwise.
-    pub fn break_prefix(&self, reason: &str) {
+    pub(crate) fn break_prefix(&self, reason: &str) {
         self.lock().prefix.break_because(reason);
     }
 
@@ -107,7 +107,7 @@ fn hash(fill: impl FnOnce(&mut DefaultHasher)) -> u64 {
 }
 
 /// Compares a call of the conversation with the one before it; a break of the cached prefix is named in the log.
-pub fn note_call(session: &Session, model: &str, prompt: &Prompt) {
+pub(crate) fn note_call(session: &Session, model: &str, prompt: &Prompt) {
     let mut account = session.account.lock();
     if let Some(reason) = account.prefix.begin_call(model, prompt) {
         tracing::info!(session = %session.id, reason, "the cached prefix ends");
@@ -115,7 +115,7 @@ pub fn note_call(session: &Session, model: &str, prompt: &Prompt) {
 }
 
 /// Records what a call of the conversation used.
-pub fn record_answer(session: &Session, info: &ModelInfo, tokens: Tokens) {
+pub(crate) fn record_answer(session: &Session, info: &ModelInfo, tokens: Tokens) {
     let broken = session.account.lock().prefix.finish_call(&tokens, info.price.as_ref());
     let cost = info.price.map(|price| price.of(&tokens));
     session.commit_with(|state| {
@@ -134,7 +134,13 @@ pub fn record_answer(session: &Session, info: &ModelInfo, tokens: Tokens) {
 }
 
 /// Records what a call beside the conversation used: a title, a summary.
-pub fn record_side_call(session: &Session, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
+pub(crate) fn record_side_call(
+    session: &Session,
+    purpose: &str,
+    model: &str,
+    tokens: Tokens,
+    cost: Option<f64>,
+) {
     session.commit_with(|state| {
         let mut usage = state.usage().clone();
         add_call(&mut usage, purpose, model, tokens, cost);
@@ -173,14 +179,14 @@ fn charge_day_later(session: &Session, cost: Option<f64>) {
 }
 
 /// Adds to what was spent today on this machine.
-pub async fn charge_day(store: &dyn Store, cost: f64) {
+pub(crate) async fn charge_day(store: &dyn Store, cost: f64) {
     if let Err(failure) = store.add(DAYS, &today(), cost).await {
         tracing::warn!(%failure, "the day's spending could not be recorded");
     }
 }
 
 /// What was spent today, by all processes.
-pub async fn spent_today(store: &dyn Store) -> Result<f64, Failure> {
+pub(crate) async fn spent_today(store: &dyn Store) -> Result<f64, Failure> {
     store.add(DAYS, &today(), 0.0).await
 }
 
@@ -189,7 +195,7 @@ fn today() -> String {
 }
 
 /// Fails where a cap forbids the next call to a model. `before`: what the chat had cost before this turn.
-pub async fn check_caps(session: &Session, limits: &TurnLimits, before: f64) -> Result<(), Failure> {
+pub(crate) async fn check_caps(session: &Session, limits: &TurnLimits, before: f64) -> Result<(), Failure> {
     let charging = session.account.lock().charging.take();
     if let Some(charging) = charging {
         let _ = charging.await;
@@ -230,7 +236,7 @@ fn dollars(amount: f64) -> String {
 }
 
 /// Fails where the turn has a cap and the model has no price: such a cap could not hold.
-pub fn check_price(limits: &TurnLimits, model: &ModelInfo) -> Result<(), Failure> {
+pub(crate) fn check_price(limits: &TurnLimits, model: &ModelInfo) -> Result<(), Failure> {
     if limits.max_cost.is_none() || model.price.is_some() {
         return Ok(());
     }
@@ -239,7 +245,7 @@ pub fn check_price(limits: &TurnLimits, model: &ModelInfo) -> Result<(), Failure
 }
 
 /// Warns where caps of the settings do not count the model. They hold for other models.
-pub fn budget_warning(budget: &Budget, model: &ModelInfo) -> Option<Notice> {
+pub(crate) fn budget_warning(budget: &Budget, model: &ModelInfo) -> Option<Notice> {
     budget.run.or(budget.chat).or(budget.day).filter(|_| model.price.is_none())?;
     let text =
         format!("`budget` does not count {}, because it has no price. {}.", model.id, price_hint(model));

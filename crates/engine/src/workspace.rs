@@ -64,7 +64,7 @@ pub(crate) struct OpenWorkspace {
 }
 
 impl OpenWorkspace {
-    pub fn new(workspace: Arc<Workspace>, released: mpsc::UnboundedSender<()>) -> Self {
+    pub(crate) fn new(workspace: Arc<Workspace>, released: mpsc::UnboundedSender<()>) -> Self {
         Self { workspace, released }
     }
 }

@@ -26,43 +26,43 @@ use crate::workspace::OpenWorkspace;
 use crate::{LiveSessions, behavior};
 
 /// What a turn may take to stop at a shutdown; then it is aborted.
-pub const TURN_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
+pub(crate) const TURN_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
 /// What the servers of one session may take to end.
 const SERVERS_END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A message to a session's actor.
-pub struct Message {
-    pub frontend: Option<AttachedFrontend>,
-    pub command: Command,
+pub(crate) struct Message {
+    pub(crate) frontend: Option<AttachedFrontend>,
+    pub(crate) command: Command,
 }
 
 /// How a session begins.
-pub struct Start {
-    pub id: SessionId,
-    pub store: Arc<dyn Store>,
-    pub workspace: Arc<OpenWorkspace>,
-    pub own_sources: Vec<Arc<dyn ToolSource>>,
-    pub live: LiveSessions,
+pub(crate) struct Start {
+    pub(crate) id: SessionId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) workspace: Arc<OpenWorkspace>,
+    pub(crate) own_sources: Vec<Arc<dyn ToolSource>>,
+    pub(crate) live: LiveSessions,
     /// Set: make the chat where it does not exist.
-    pub create: Option<Create>,
+    pub(crate) create: Option<Create>,
 }
 
-pub struct Create {
-    pub workspace: Vec<PathBuf>,
-    pub settings: SessionSettings,
-    pub parent: Option<SessionId>,
-    pub client: String,
+pub(crate) struct Create {
+    pub(crate) workspace: Vec<PathBuf>,
+    pub(crate) settings: SessionSettings,
+    pub(crate) parent: Option<SessionId>,
+    pub(crate) client: String,
     /// Facts of another chat that a fork begins with.
-    pub facts: Vec<Fact>,
+    pub(crate) facts: Vec<Fact>,
 }
 
-pub fn spawn(start: Start) -> mpsc::UnboundedSender<Message> {
+pub(crate) fn spawn(start: Start) -> mpsc::UnboundedSender<Message> {
     let (sender, mailbox) = mpsc::unbounded_channel();
     tokio::spawn(run(start, mailbox));
     sender
 }
 
-pub async fn run(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message>) {
+pub(crate) async fn run(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message>) {
     let mut actor = match Actor::load(start).await {
         Ok(actor) => actor,
         Err(failure) => return reject_all(mailbox, &failure).await,
@@ -106,14 +106,14 @@ struct RunningTurn {
     task: JoinHandle<Outcome>,
 }
 
-pub struct Actor {
-    pub session: Arc<Session>,
-    pub lease: LeaseState,
-    pub updated_at: u64,
+pub(crate) struct Actor {
+    pub(crate) session: Arc<Session>,
+    pub(crate) lease: LeaseState,
+    pub(crate) updated_at: u64,
     created_at: u64,
     turn: Option<RunningTurn>,
     /// The system prompt by behavior, made once so that the provider's cache holds.
-    pub system_prompt: Option<(String, Vec<Arc<str>>)>,
+    pub(crate) system_prompt: Option<(String, Vec<Arc<str>>)>,
 }
 
 impl Actor {
@@ -216,6 +216,8 @@ impl Actor {
     async fn detach(&mut self, frontend: Option<AttachedFrontend>) -> ControlFlow<FinalReply> {
         let removed = frontend.is_some_and(|frontend| self.session.audience.remove(frontend.id));
         if removed && self.session.audience.is_empty() {
+            // A shutdown may follow at once, and it does not wait long.
+            self.stop_turn(Some(TURN_SHUTDOWN_TIMEOUT)).await;
             return ControlFlow::Break(Box::new(|| ()));
         }
         ControlFlow::Continue(())
@@ -227,7 +229,7 @@ impl Actor {
         ControlFlow::Break(Box::new(move || drop(reply.send(flushed))))
     }
 
-    pub fn info(&self) -> SessionInfo {
+    pub(crate) fn info(&self) -> SessionInfo {
         let newest = self.session.log.published();
         let state = self.session.state();
         SessionInfo {
@@ -246,7 +248,7 @@ impl Actor {
         }
     }
 
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.turn.is_some()
     }
 
@@ -269,12 +271,12 @@ impl Actor {
         start::begin(self, frontend, prompt, reply).await;
     }
 
-    pub fn next_turn(&self) -> TurnId {
+    pub(crate) fn next_turn(&self) -> TurnId {
         TurnId(self.session.state().last_turn() + 1)
     }
 
     /// Runs the work of a turn that has started; its result ends the turn.
-    pub fn run_turn(
+    pub(crate) fn run_turn(
         &mut self,
         id: TurnId,
         cancel: CancellationToken,
@@ -315,7 +317,10 @@ impl Actor {
         Ok(())
     }
 
-    pub async fn configure(&mut self, mut change: SessionSettings) -> Result<SessionSettings, Failure> {
+    pub(crate) async fn configure(
+        &mut self,
+        mut change: SessionSettings,
+    ) -> Result<SessionSettings, Failure> {
         let current = self.session.state().settings().clone();
         behavior::settle(&mut change, current.behavior.as_deref(), &self.session.workspace.settings)?;
         let mut changed = current.clone();

@@ -10,7 +10,7 @@ use super::load;
 use super::state::State;
 
 /// How a fork begins: with the whole items of the other history, without the turns that made them.
-pub async fn fork(
+pub(crate) async fn fork(
     store: &dyn Store,
     session: &SessionId,
     until: Option<ItemId>,
@@ -33,7 +33,7 @@ pub async fn fork(
 }
 
 /// The items of another chat.
-pub async fn items_of(store: &dyn Store, session: &SessionId) -> Result<Vec<Item>, Failure> {
+pub(crate) async fn items_of(store: &dyn Store, session: &SessionId) -> Result<Vec<Item>, Failure> {
     Ok(closed_state(store, session).await?.items().to_vec())
 }
 

@@ -14,11 +14,11 @@ use super::log::Journal;
 use super::{PAGE, load};
 
 /// How often a chat that another process writes is looked at.
-pub const FOLLOW_INTERVAL: Duration = Duration::from_millis(400);
+pub(crate) const FOLLOW_INTERVAL: Duration = Duration::from_millis(400);
 
 /// Who may write the chat.
 #[derive(PartialEq, Debug)]
-pub enum LeaseState {
+pub(crate) enum LeaseState {
     /// Nobody asked yet.
     Unknown,
     Held,
@@ -27,7 +27,7 @@ pub enum LeaseState {
 
 impl Actor {
     /// Makes sure that this process may commit.
-    pub async fn ensure_writable(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn ensure_writable(&mut self) -> Result<(), Failure> {
         self.recover().await?;
         match &self.lease {
             LeaseState::HeldBy(holder) => {
@@ -38,7 +38,7 @@ impl Actor {
     }
 
     /// Takes the lease where it is free, reads what another process wrote, and ends what a dead one left open.
-    pub async fn recover(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn recover(&mut self) -> Result<(), Failure> {
         if self.lease == LeaseState::Held {
             return self.recover_journal().await;
         }
@@ -67,7 +67,7 @@ impl Actor {
         Ok(())
     }
 
-    pub async fn take_lease(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn take_lease(&mut self) -> Result<(), Failure> {
         self.lease = match self.session.store.lease(&self.session.id).await? {
             Lease::Held => LeaseState::Held,
             Lease::HeldBy { holder } => LeaseState::HeldBy(holder),
@@ -75,12 +75,12 @@ impl Actor {
         Ok(())
     }
 
-    pub fn is_follower(&self) -> bool {
+    pub(crate) fn is_follower(&self) -> bool {
         matches!(self.lease, LeaseState::HeldBy(_)) && !self.session.audience.is_empty()
     }
 
     /// Publishes what another process wrote.
-    pub async fn follow(&mut self) {
+    pub(crate) async fn follow(&mut self) {
         if let Err(failure) = self.read_on().await {
             tracing::warn!(session = %self.session.id, %failure, "the journal cannot be read");
         }
@@ -102,6 +102,6 @@ impl Actor {
 }
 
 /// Another process has what is asked for.
-pub fn taken(holder: &str) -> Failure {
+pub(crate) fn taken(holder: &str) -> Failure {
     Failure::taken(format!("Another Dragoman writes this chat now: {holder}."))
 }

@@ -21,7 +21,7 @@ use super::state::State;
 const BATCH: usize = 64;
 
 /// The state of a live session behind its one mutator.
-pub struct SessionLog {
+pub(crate) struct SessionLog {
     live: Mutex<Live>,
     items: AtomicU64,
     asks: AtomicU64,
@@ -33,7 +33,7 @@ struct Live {
 }
 
 /// The state, to be read. It must be gone before the next call of its log in the same task.
-pub struct StateGuard<'a>(MutexGuard<'a, Live>);
+pub(crate) struct StateGuard<'a>(MutexGuard<'a, Live>);
 
 impl Deref for StateGuard<'_> {
     type Target = State;
@@ -44,19 +44,19 @@ impl Deref for StateGuard<'_> {
 }
 
 impl SessionLog {
-    pub fn new(state: State, journal: Journal) -> Self {
+    pub(crate) fn new(state: State, journal: Journal) -> Self {
         let (items, asks) = (AtomicU64::new(state.last_item()), AtomicU64::new(state.last_ask()));
         Self { live: Mutex::new(Live { state, journal }), items, asks }
     }
 
     /// Numbers the facts, folds them into the state and hands them to the journal, which publishes them once they are
     /// on disk. The caller may wait for that or not.
-    pub fn commit(&self, facts: Vec<Fact>) -> PendingCommit {
+    pub(crate) fn commit(&self, facts: Vec<Fact>) -> PendingCommit {
         self.commit_with(|_| facts)
     }
 
     /// The same for facts that depend on the state: no other commit comes in between.
-    pub fn commit_with(&self, make: impl FnOnce(&State) -> Vec<Fact>) -> PendingCommit {
+    pub(crate) fn commit_with(&self, make: impl FnOnce(&State) -> Vec<Fact>) -> PendingCommit {
         let mut live = self.lock();
         let facts = make(&live.state);
         let first = live.state.newest() + 1;
@@ -68,7 +68,7 @@ impl SessionLog {
     }
 
     /// Folds facts that are in the journal already because another process wrote them; others are passed over.
-    pub fn adopt(&self, records: &[Recorded]) {
+    pub(crate) fn adopt(&self, records: &[Recorded]) {
         let mut live = self.lock();
         for Recorded { number, fact, .. } in records {
             if *number == live.state.newest() + 1 {
@@ -80,41 +80,41 @@ impl SessionLog {
     }
 
     /// Goes on from what the store holds after the journal failed: everything that did not reach the disk is dropped.
-    pub fn restart(&self, state: State, journal: Journal) {
+    pub(crate) fn restart(&self, state: State, journal: Journal) {
         self.skip_ids(&state);
         *self.lock() = Live { state, journal };
     }
 
     /// Publishes an event that is not kept, after all facts committed before it.
-    pub fn publish(&self, body: EventBody) {
+    pub(crate) fn publish(&self, body: EventBody) {
         self.lock().journal.publish(body);
     }
 
     /// Waits until everything committed before is on disk.
-    pub async fn flush(&self) -> Result<(), Failure> {
+    pub(crate) async fn flush(&self) -> Result<(), Failure> {
         let pending = self.lock().journal.append(0, Vec::new());
         pending.on_disk().await
     }
 
-    pub fn state(&self) -> StateGuard<'_> {
+    pub(crate) fn state(&self) -> StateGuard<'_> {
         StateGuard(self.lock())
     }
 
     /// The number of the newest fact that is on disk and published.
-    pub fn published(&self) -> u64 {
+    pub(crate) fn published(&self) -> u64 {
         self.lock().journal.published()
     }
 
     /// Why the journal takes nothing any more.
-    pub fn failure(&self) -> Option<Failure> {
+    pub(crate) fn failure(&self) -> Option<Failure> {
         self.lock().journal.failure()
     }
 
-    pub fn next_item(&self) -> ItemId {
+    pub(crate) fn next_item(&self) -> ItemId {
         ItemId(self.items.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    pub fn next_ask(&self) -> AskId {
+    pub(crate) fn next_ask(&self) -> AskId {
         AskId(self.asks.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
@@ -131,7 +131,7 @@ impl SessionLog {
 }
 
 /// Facts on their way to the disk.
-pub struct Journal {
+pub(crate) struct Journal {
     entries: mpsc::UnboundedSender<JournalEntry>,
     status: Arc<Status>,
 }
@@ -154,14 +154,14 @@ enum JournalEntry {
 }
 
 /// Facts on their way to the disk. May be dropped: they get there all the same.
-pub struct PendingCommit {
+pub(crate) struct PendingCommit {
     receiver: oneshot::Receiver<Result<(), Failure>>,
     outcome: Option<Result<(), Failure>>,
 }
 
 impl Journal {
     /// Writes for a session whose newest fact on disk has the number `newest`.
-    pub fn start(session: SessionId, store: Arc<dyn Store>, audience: Audience, newest: u64) -> Self {
+    pub(crate) fn start(session: SessionId, store: Arc<dyn Store>, audience: Audience, newest: u64) -> Self {
         let (entries, receiver) = mpsc::unbounded_channel();
         let status = Arc::new(Status { published: AtomicU64::new(newest), failure: OnceLock::new() });
         let writer = Writer { session, store, audience, status: status.clone() };
@@ -170,7 +170,7 @@ impl Journal {
     }
 
     /// `first` is the number of the first fact. Without facts it resolves after everything appended before.
-    pub fn append(&self, first: u64, facts: Vec<Fact>) -> PendingCommit {
+    pub(crate) fn append(&self, first: u64, facts: Vec<Fact>) -> PendingCommit {
         let (done, receiver) = oneshot::channel();
         // A failed send drops `done`, which the pending commit reports.
         let last = (first + facts.len() as u64).saturating_sub(1);
@@ -178,27 +178,27 @@ impl Journal {
         PendingCommit { receiver, outcome: None }
     }
 
-    pub fn publish(&self, body: EventBody) {
+    pub(crate) fn publish(&self, body: EventBody) {
         let _ = self.entries.send(JournalEntry::Publish(body));
     }
 
-    pub fn published(&self) -> u64 {
+    pub(crate) fn published(&self) -> u64 {
         self.status.published.load(Ordering::Acquire)
     }
 
     /// Another process wrote on, up to this number.
-    pub fn skip_to(&self, number: u64) {
+    pub(crate) fn skip_to(&self, number: u64) {
         self.status.published.fetch_max(number, Ordering::AcqRel);
     }
 
-    pub fn failure(&self) -> Option<Failure> {
+    pub(crate) fn failure(&self) -> Option<Failure> {
         self.status.failure.get().cloned()
     }
 }
 
 impl PendingCommit {
     /// How it ended, without waiting; `None` while it is under way.
-    pub fn outcome(&mut self) -> Option<&Result<(), Failure>> {
+    pub(crate) fn outcome(&mut self) -> Option<&Result<(), Failure>> {
         if self.outcome.is_none() {
             self.outcome = match self.receiver.try_recv() {
                 Ok(outcome) => Some(outcome),
@@ -210,7 +210,7 @@ impl PendingCommit {
     }
 
     /// Waits until the facts are on disk and published.
-    pub async fn on_disk(self) -> Result<(), Failure> {
+    pub(crate) async fn on_disk(self) -> Result<(), Failure> {
         match self.outcome {
             Some(outcome) => outcome,
             None => self.receiver.await.unwrap_or_else(|_| Err(Failure::closed())),
@@ -296,12 +296,12 @@ impl Writer {
 
 /// The event queues of the front-ends attached to a session.
 #[derive(Clone, Default)]
-pub struct Audience {
+pub(crate) struct Audience {
     frontends: Arc<RwLock<Vec<(FrontendId, EventSender)>>>,
 }
 
 impl Audience {
-    pub fn add(&self, frontend: FrontendId, events: &EventSender) {
+    pub(crate) fn add(&self, frontend: FrontendId, events: &EventSender) {
         if self.contains(frontend) {
             return;
         }
@@ -310,18 +310,18 @@ impl Audience {
     }
 
     /// True where it was there.
-    pub fn remove(&self, frontend: FrontendId) -> bool {
+    pub(crate) fn remove(&self, frontend: FrontendId) -> bool {
         let mut frontends = self.frontends.write().unwrap_or_else(PoisonError::into_inner);
         let before = frontends.len();
         frontends.retain(|(known, _)| *known != frontend);
         frontends.len() < before
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.frontends.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    pub fn publish(&self, event: Event) {
+    pub(crate) fn publish(&self, event: Event) {
         let frontends = self.frontends.read().unwrap_or_else(PoisonError::into_inner);
         let Some(((_, last), others)) = frontends.split_last() else { return };
         for (_, events) in others {

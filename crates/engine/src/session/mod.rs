@@ -8,7 +8,7 @@ pub(crate) mod actor;
 pub(crate) mod fork;
 pub(crate) mod lease;
 pub(crate) mod log;
-pub mod state;
+pub(crate) mod state;
 pub(crate) mod steering;
 pub(crate) mod title;
 
@@ -33,38 +33,38 @@ use steering::Steering;
 pub(crate) const PAGE: usize = 1024;
 
 pub(crate) struct Session {
-    pub id: SessionId,
-    pub store: Arc<dyn Store>,
-    pub log: SessionLog,
-    pub audience: Audience,
-    pub asks: Asks,
-    pub steering: Steering,
-    pub account: Account,
-    pub workspace: Arc<OpenWorkspace>,
+    pub(crate) id: SessionId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) log: SessionLog,
+    pub(crate) audience: Audience,
+    pub(crate) asks: Asks,
+    pub(crate) steering: Steering,
+    pub(crate) account: Account,
+    pub(crate) workspace: Arc<OpenWorkspace>,
     /// Tool servers that live with this session.
-    pub own_sources: Vec<Arc<dyn ToolSource>>,
-    pub roots: Arc<[PathBuf]>,
+    pub(crate) own_sources: Vec<Arc<dyn ToolSource>>,
+    pub(crate) roots: Arc<[PathBuf]>,
     /// Cancelled when the actor has ended: nothing may be committed any more.
-    pub closed: CancellationToken,
+    pub(crate) closed: CancellationToken,
     remembered: Mutex<Remembered>,
 }
 
 /// What a new [`Session`] is made of.
 pub(crate) struct SessionParts {
-    pub id: SessionId,
-    pub store: Arc<dyn Store>,
-    pub workspace: Arc<OpenWorkspace>,
-    pub own_sources: Vec<Arc<dyn ToolSource>>,
-    pub roots: Arc<[PathBuf]>,
-    pub state: State,
+    pub(crate) id: SessionId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) workspace: Arc<OpenWorkspace>,
+    pub(crate) own_sources: Vec<Arc<dyn ToolSource>>,
+    pub(crate) roots: Arc<[PathBuf]>,
+    pub(crate) state: State,
 }
 
 /// A stored chat.
 pub(crate) struct LoadedSession {
-    pub state: State,
+    pub(crate) state: State,
     /// Milliseconds since 1970.
-    pub created_at: u64,
-    pub updated_at: u64,
+    pub(crate) created_at: u64,
+    pub(crate) updated_at: u64,
 }
 
 /// Folds the journal of a chat; the state is empty where there is no such chat.
@@ -86,7 +86,7 @@ pub(crate) async fn load(store: &dyn Store, id: &SessionId) -> Result<LoadedSess
 }
 
 impl Session {
-    pub fn new(parts: SessionParts) -> Self {
+    pub(crate) fn new(parts: SessionParts) -> Self {
         let SessionParts { id, store, workspace, own_sources, roots, state } = parts;
         let audience = Audience::default();
         let journal = Journal::start(id.clone(), store.clone(), audience.clone(), state.newest());
@@ -107,47 +107,47 @@ impl Session {
     }
 
     /// See [`SessionLog::commit`].
-    pub fn commit(&self, facts: Vec<Fact>) -> PendingCommit {
+    pub(crate) fn commit(&self, facts: Vec<Fact>) -> PendingCommit {
         self.log.commit(facts)
     }
 
     /// See [`SessionLog::commit_with`].
-    pub fn commit_with(&self, make: impl FnOnce(&State) -> Vec<Fact>) -> PendingCommit {
+    pub(crate) fn commit_with(&self, make: impl FnOnce(&State) -> Vec<Fact>) -> PendingCommit {
         self.log.commit_with(make)
     }
 
-    pub fn state(&self) -> StateGuard<'_> {
+    pub(crate) fn state(&self) -> StateGuard<'_> {
         self.log.state()
     }
 
     /// What a person allowed or refused for the rest of the session.
-    pub fn remembered(&self) -> MutexGuard<'_, Remembered> {
+    pub(crate) fn remembered(&self) -> MutexGuard<'_, Remembered> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn behavior(&self) -> String {
+    pub(crate) fn behavior(&self) -> String {
         self.state().settings().behavior.clone().unwrap_or_default()
     }
 
     /// The user's own prompts for the behavior in force.
-    pub fn prompts(&self) -> &config::Prompts {
+    pub(crate) fn prompts(&self) -> &config::Prompts {
         self.workspace.settings.prompts(&self.behavior())
     }
 
-    pub fn new_item(&self, turn: TurnId, step: u32, kind: ItemKind) -> Item {
+    pub(crate) fn new_item(&self, turn: TurnId, step: u32, kind: ItemKind) -> Item {
         Item { id: self.log.next_item(), turn, step, parent: None, kind }
     }
 
     /// Shows a status line; it is not kept.
-    pub fn show_progress(&self, text: impl Into<String>) {
+    pub(crate) fn show_progress(&self, text: impl Into<String>) {
         self.log.publish(EventBody::Progress { text: text.into() });
     }
 
-    pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
         self.workspace.sources.iter().chain(&self.own_sources)
     }
 
-    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+    pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.sources().flat_map(|source| source.tools()).collect()
     }
 }

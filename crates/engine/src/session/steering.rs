@@ -5,7 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
-pub struct Steering(Mutex<Inbox>);
+pub(crate) struct Steering(Mutex<Inbox>);
 
 #[derive(Default)]
 struct Inbox {
@@ -15,16 +15,16 @@ struct Inbox {
 
 impl Steering {
     /// A turn begins that reads it.
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         *self.lock() = Inbox { open: true, text: None };
     }
 
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         *self.lock() = Inbox::default();
     }
 
     /// Adds to the text that was not read yet. False: no turn will read it.
-    pub fn add(&self, text: String) -> bool {
+    pub(crate) fn add(&self, text: String) -> bool {
         let mut inbox = self.lock();
         if inbox.open {
             inbox.text = Some(match inbox.text.take() {
@@ -36,16 +36,16 @@ impl Steering {
     }
 
     /// Takes back what was not read yet.
-    pub fn withdraw(&self) {
+    pub(crate) fn withdraw(&self) {
         self.lock().text = None;
     }
 
-    pub fn take(&self) -> Option<String> {
+    pub(crate) fn take(&self) -> Option<String> {
         self.lock().text.take()
     }
 
     /// What is left, for a turn that ends unless there is something. Later text is refused.
-    pub fn take_or_close(&self) -> Option<String> {
+    pub(crate) fn take_or_close(&self) -> Option<String> {
         let mut inbox = self.lock();
         inbox.open = inbox.text.is_some();
         inbox.text.take()

@@ -20,7 +20,7 @@ const MODEL_TIMEOUT: Duration = Duration::from_secs(20);
 const REQUEST: &str = "Answer with a title of at most six words for a chat that begins with this message. No quotes, no \
     full stop.";
 
-pub fn start(session: &Arc<Session>, text: &str, model: &str) {
+pub(crate) fn start(session: &Arc<Session>, text: &str, model: &str) {
     if session.state().settings().title.is_some() {
         return;
     }
@@ -58,7 +58,7 @@ async fn ask_model(session: &Session, model: String, text: &str) -> Option<Strin
 }
 
 /// Gives a title to a chat that has none.
-pub fn set(session: &Session, title: String) {
+pub(crate) fn set(session: &Session, title: String) {
     if title.is_empty() {
         return;
     }
@@ -72,7 +72,7 @@ pub fn set(session: &Session, title: String) {
 }
 
 /// The first words of the first line that has any.
-pub fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let line = line.trim_matches(['"', '#', '*', '`', ' ']);
     if line.chars().count() <= MAX_LENGTH {

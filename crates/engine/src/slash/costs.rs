@@ -6,7 +6,7 @@ use domain::model::Tokens;
 use crate::session::Session;
 use crate::spending;
 
-pub async fn text(session: &Session) -> String {
+pub(crate) async fn text(session: &Session) -> String {
     let usage = session.state().usage().clone();
     let today = spending::spent_today(session.store.as_ref()).await.ok();
     report(&usage, today)

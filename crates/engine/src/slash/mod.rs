@@ -57,7 +57,7 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 10] = [
 ];
 
 /// A command found in a prompt.
-pub struct ParsedCommand {
+pub(crate) struct ParsedCommand {
     name: String,
     arguments: Vec<String>,
     kind: CommandKind,
@@ -71,7 +71,7 @@ enum CommandKind {
 }
 
 /// What can be typed now, filtered by name and description.
-pub fn list(session: Option<&Session>, workspace: &Workspace, query: &str) -> Vec<SlashCommand> {
+pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str) -> Vec<SlashCommand> {
     let native = NATIVE.iter().map(|(_, name, description, argument)| SlashCommand {
         name: (*name).into(),
         description: (*description).into(),
@@ -103,7 +103,7 @@ pub fn list(session: Option<&Session>, workspace: &Workspace, query: &str) -> Ve
 }
 
 /// `None`: a message, even where it begins with a slash.
-pub fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
+pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     let line = text.trim().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let arguments = split_arguments(rest);
@@ -121,7 +121,7 @@ pub fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     Some(ParsedCommand { name: name.to_owned(), arguments, kind })
 }
 
-pub fn run(
+pub(crate) fn run(
     actor: &mut Actor,
     turn: TurnId,
     frontend: Option<AttachedFrontend>,

@@ -12,24 +12,24 @@ use tokio::sync::oneshot;
 use crate::session::Session;
 
 #[derive(Default)]
-pub struct Asks {
+pub(crate) struct Asks {
     waiting: Mutex<HashMap<AskId, oneshot::Sender<Answer>>>,
 }
 
 /// A question that was raised.
-pub struct PendingAsk {
-    pub id: AskId,
+pub(crate) struct PendingAsk {
+    pub(crate) id: AskId,
     receiver: oneshot::Receiver<Answer>,
 }
 
 impl Asks {
-    pub fn wait_for(&self, id: AskId) -> PendingAsk {
+    pub(crate) fn wait_for(&self, id: AskId) -> PendingAsk {
         let (sender, receiver) = oneshot::channel();
         self.lock().insert(id, sender);
         PendingAsk { id, receiver }
     }
 
-    pub fn settle(&self, id: AskId, answer: Answer) {
+    pub(crate) fn settle(&self, id: AskId, answer: Answer) {
         let sender = self.lock().remove(&id);
         if let Some(sender) = sender {
             let _ = sender.send(answer);
@@ -37,7 +37,7 @@ impl Asks {
     }
 
     /// The turn that asked is over.
-    pub fn cancel_all(&self) {
+    pub(crate) fn cancel_all(&self) {
         self.lock().clear();
     }
 
@@ -48,14 +48,14 @@ impl Asks {
 
 impl PendingAsk {
     /// Commits the ask, together with `others`, and waits until it is on disk.
-    pub async fn raise(&self, session: &Session, ask: Ask, others: Vec<Fact>) -> Result<(), Failure> {
+    pub(crate) async fn raise(&self, session: &Session, ask: Ask, others: Vec<Fact>) -> Result<(), Failure> {
         // The ask first: a client may answer the moment it sees an item wait.
         let facts = std::iter::once(Fact::AskRaised { ask }).chain(others).collect();
         session.commit(facts).on_disk().await
     }
 
     /// Waits for the answer and commits it; a stop is the answer `Cancelled`.
-    pub async fn answer(self, session: &Session, cancel: &CancellationToken) -> Answer {
+    pub(crate) async fn answer(self, session: &Session, cancel: &CancellationToken) -> Answer {
         let Self { id, receiver } = self;
         let answer = tokio::select! {
             answer = receiver => answer.unwrap_or(Answer::Cancelled),

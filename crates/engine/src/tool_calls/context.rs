@@ -21,22 +21,22 @@ const LIVE_OUTPUT: usize = 256 << 10;
 
 /// The front-end whose prompt began a turn.
 #[derive(Clone)]
-pub struct EditorHandle {
-    pub abilities: Abilities,
-    pub calls: mpsc::Sender<HostRequest>,
+pub(crate) struct EditorHandle {
+    pub(crate) abilities: Abilities,
+    pub(crate) calls: mpsc::Sender<HostRequest>,
 }
 
-pub struct EngineToolContext {
-    pub session: Arc<Session>,
-    pub turn: TurnId,
-    pub item: Option<ItemId>,
-    pub editor: Option<EditorHandle>,
-    pub cancel: CancellationToken,
+pub(crate) struct EngineToolContext {
+    pub(crate) session: Arc<Session>,
+    pub(crate) turn: TurnId,
+    pub(crate) item: Option<ItemId>,
+    pub(crate) editor: Option<EditorHandle>,
+    pub(crate) cancel: CancellationToken,
     output: Mutex<String>,
 }
 
 impl EngineToolContext {
-    pub fn new(
+    pub(crate) fn new(
         session: Arc<Session>,
         turn: TurnId,
         item: Option<ItemId>,
@@ -47,7 +47,7 @@ impl EngineToolContext {
     }
 
     /// What was shown while the tool ran.
-    pub fn take_output(&self) -> String {
+    pub(crate) fn take_output(&self) -> String {
         std::mem::take(&mut self.output.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -30,7 +30,7 @@ use context::EngineToolContext;
 /// How long a stopped tool may take to clean up.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-pub enum CallsEnd {
+pub(crate) enum CallsEnd {
     /// The model gets the results. `summary`: it asked to replace the history by this text.
     Continue {
         summary: Option<String>,
@@ -56,7 +56,7 @@ enum Prepared {
 type EndedCall = (Item, Option<String>);
 
 /// Ends the calls of an answer that broke off before they could run.
-pub fn drop_unrun(session: &Session, calls: Vec<Item>) {
+pub(crate) fn drop_unrun(session: &Session, calls: Vec<Item>) {
     for mut item in calls {
         if let ItemKind::ToolCall(call) = &mut item.kind {
             call.input.get_or_insert_with(empty_input);
@@ -66,7 +66,7 @@ pub fn drop_unrun(session: &Session, calls: Vec<Item>) {
     }
 }
 
-pub async fn run(
+pub(crate) async fn run(
     turn: &Turn,
     calls: Vec<Item>,
     tools: &[Arc<dyn Tool>],

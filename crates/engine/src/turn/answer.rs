@@ -24,33 +24,33 @@ const FLUSH_BYTES: usize = 4096;
 const BEHIND_BYTES: usize = 256 << 10;
 
 /// How an answer ended.
-pub enum AnswerEnd {
+pub(crate) enum AnswerEnd {
     Model(StopReason),
     Stopped,
     Failed(Failure),
 }
 
 /// What an answer brought, beside what it committed.
-pub struct Answer {
+pub(crate) struct Answer {
     /// The tool calls in the order the model made them, still preparing.
-    pub calls: Vec<Item>,
+    pub(crate) calls: Vec<Item>,
     /// The model said nothing.
-    pub is_empty: bool,
-    pub tokens: Option<Tokens>,
-    pub end: AnswerEnd,
+    pub(crate) is_empty: bool,
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) end: AnswerEnd,
 }
 
 /// Where an answer stands in its chat.
 #[derive(Clone, Copy)]
-pub struct StepPosition {
-    pub turn: TurnId,
-    pub step: u32,
+pub(crate) struct StepPosition {
+    pub(crate) turn: TurnId,
+    pub(crate) step: u32,
 }
 
 /// The server, bare name and origin of a tool by the name that the model uses.
-pub type ResolveName<'a> = &'a (dyn Fn(&str) -> (String, String, Origin) + Sync);
+pub(crate) type ResolveName<'a> = &'a (dyn Fn(&str) -> (String, String, Origin) + Sync);
 
-pub async fn receive(
+pub(crate) async fn receive(
     session: &Session,
     position: StepPosition,
     resolve_name: ResolveName<'_>,

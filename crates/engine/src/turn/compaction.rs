@@ -26,7 +26,7 @@ const REQUEST: &str = "Summarize this conversation between a user and a coding a
     left. Be exact with names and paths. Leave out pleasantries.";
 
 /// Whether the context window is nearly full.
-pub fn is_due(session: &Session, model: &ModelInfo) -> bool {
+pub(crate) fn is_due(session: &Session, model: &ModelInfo) -> bool {
     let Some(limit) = model.context_limit.filter(|limit| *limit > 0) else { return false };
     let percentage = session.workspace.settings.auto_compact_percentage(&session.behavior());
     let state = session.state();
@@ -37,7 +37,7 @@ pub fn is_due(session: &Session, model: &ModelInfo) -> bool {
 }
 
 /// Asks the model for a summary and puts it in the place of the history.
-pub async fn run(turn: &Turn, wish: Option<&str>) -> Result<(), Failure> {
+pub(crate) async fn run(turn: &Turn, wish: Option<&str>) -> Result<(), Failure> {
     turn.session.show_progress("Compacting the chat");
     let transcript = transcript(&prompt::entries(turn.session.state().items()));
     let own = instructions::own_text(turn.session.prompts().compact.as_ref());
@@ -67,7 +67,7 @@ pub async fn run(turn: &Turn, wish: Option<&str>) -> Result<(), Failure> {
 }
 
 /// Puts a summary in the place of the history. The context window counts as empty until the next call.
-pub fn replace_history(turn: &Turn, summary: String) {
+pub(crate) fn replace_history(turn: &Turn, summary: String) {
     let id = turn.session.log.next_item();
     turn.session.account.break_prefix("compaction");
     turn.session.commit_with(|state| {

@@ -29,7 +29,7 @@ const FILE_LIMIT_BYTES: u64 = 4 * FILE_LIMIT as u64;
 const AGENTS_FILE: &str = "AGENTS.md";
 
 /// The system prompt of this chat in its present behavior.
-pub fn system_prompt(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
+pub(crate) fn system_prompt(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
     let behavior = actor.session.state().settings().behavior.clone();
     let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
     let key = if model.tools { behavior.clone() } else { format!("{behavior} without tools") };
@@ -80,7 +80,7 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
 }
 
 /// A prompt of the user's. One that cannot be looked up is logged, and the built-in text takes its place.
-pub fn own_text(text: Option<&config::LazyText>) -> Option<String> {
+pub(crate) fn own_text(text: Option<&config::LazyText>) -> Option<String> {
     match text?.get_blocking() {
         Ok(text) => Some(text),
         Err(failure) => {

@@ -10,12 +10,12 @@ use domain::tool_call::{Details, ToolCall};
 const WARN_AT: u32 = 3;
 
 #[derive(Default)]
-pub struct LoopDetector {
+pub(crate) struct LoopDetector {
     seen: HashMap<u64, u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Repetition {
+pub(crate) enum Repetition {
     None,
     /// The model is warned.
     Warn,
@@ -23,7 +23,7 @@ pub enum Repetition {
 }
 
 impl LoopDetector {
-    pub fn observe(&mut self, call: &ToolCall) -> Repetition {
+    pub(crate) fn observe(&mut self, call: &ToolCall) -> Repetition {
         let mut hasher = DefaultHasher::new();
         (&call.server, &call.name, &call.input_text).hash(&mut hasher);
         for part in &call.result {

@@ -30,19 +30,19 @@ use answer::{Answer, AnswerEnd, StepPosition};
 use loops::LoopDetector;
 
 pub(crate) struct Turn {
-    pub session: Arc<Session>,
-    pub id: TurnId,
-    pub model: Arc<dyn Model>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) id: TurnId,
+    pub(crate) model: Arc<dyn Model>,
     /// The front-end whose prompt began it.
-    pub editor: Option<EditorHandle>,
-    pub cancel: CancellationToken,
+    pub(crate) editor: Option<EditorHandle>,
+    pub(crate) cancel: CancellationToken,
     /// The same from turn to turn of a chat and behavior.
-    pub system: Vec<Arc<str>>,
-    pub max_steps: u32,
-    pub limits: TurnLimits,
+    pub(crate) system: Vec<Arc<str>>,
+    pub(crate) max_steps: u32,
+    pub(crate) limits: TurnLimits,
     /// What the chat had cost before.
-    pub cost_before: f64,
-    pub failed_models: Vec<String>,
+    pub(crate) cost_before: f64,
+    pub(crate) failed_models: Vec<String>,
 }
 
 enum Next {
@@ -54,7 +54,7 @@ enum Next {
 
 impl Turn {
     /// Runs to the end. The actor commits the outcome, when the chat is free for the next prompt.
-    pub async fn run(mut self) -> Outcome {
+    pub(crate) async fn run(mut self) -> Outcome {
         match self.run_steps().await {
             Ok(outcome) => outcome,
             Err(_) if self.cancel.is_cancelled() => Outcome::Stopped,

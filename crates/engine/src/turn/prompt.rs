@@ -9,7 +9,7 @@ use domain::tool_call::{RejectedBy, ToolCall, ToolState};
 use serde_json::Value;
 
 /// The history from the last compaction on.
-pub fn entries(items: &[Item]) -> Vec<PromptEntry> {
+pub(crate) fn entries(items: &[Item]) -> Vec<PromptEntry> {
     let start = items.iter().rposition(|item| matches!(item.kind, ItemKind::Compaction { .. })).unwrap_or(0);
     let mut entries = Vec::with_capacity(items.len() - start);
     let mut results = Vec::new();

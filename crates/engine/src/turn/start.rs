@@ -19,7 +19,7 @@ use crate::slash;
 use crate::spending;
 use crate::tool_calls::context::EngineToolContext;
 
-pub async fn begin(
+pub(crate) async fn begin(
     actor: &mut Actor,
     frontend: Option<AttachedFrontend>,
     prompt: UserPrompt,
@@ -69,17 +69,17 @@ pub async fn begin(
 }
 
 /// What a turn is started with.
-pub struct Launch {
-    pub id: TurnId,
-    pub model: Arc<dyn Model>,
-    pub frontend: Option<AttachedFrontend>,
-    pub cancel: CancellationToken,
-    pub limits: TurnLimits,
+pub(crate) struct Launch {
+    pub(crate) id: TurnId,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) frontend: Option<AttachedFrontend>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) limits: TurnLimits,
 }
 
 impl Launch {
     /// Runs a turn that begins with a message of the user.
-    pub fn with_message(self, actor: &mut Actor, text: String, parts: Vec<Part>) {
+    pub(crate) fn with_message(self, actor: &mut Actor, text: String, parts: Vec<Part>) {
         let (id, model) = (self.id, self.model.info().id);
         let item = actor.session.new_item(id, 0, ItemKind::UserMessage { text, parts });
         // Not awaited: the request does not wait for the disk; only what clients see does.
@@ -90,7 +90,7 @@ impl Launch {
     }
 
     /// The same where the message must be gathered first, from pages and servers that may be slow. A stop ends that too.
-    pub fn after(
+    pub(crate) fn after(
         self,
         actor: &mut Actor,
         text: String,
@@ -120,7 +120,7 @@ impl Launch {
     }
 
     /// A turn on the history as it is.
-    pub fn turn(self, actor: &mut Actor) -> Turn {
+    pub(crate) fn turn(self, actor: &mut Actor) -> Turn {
         let Launch { id, model, frontend, cancel, limits } = self;
         let system = instructions::system_prompt(actor, &model.info());
         let session = actor.session.clone();
@@ -135,7 +135,7 @@ impl Launch {
 }
 
 /// The model of the chat, else the default one.
-pub fn choose_model(session: &Session) -> Result<Arc<dyn Model>, Failure> {
+pub(crate) fn choose_model(session: &Session) -> Result<Arc<dyn Model>, Failure> {
     let models = &session.workspace.models;
     let of_behavior = || session.workspace.settings.behavior_model(&session.behavior()).map(str::to_owned);
     let chosen = session.state().settings().model.clone();
@@ -150,7 +150,13 @@ pub fn choose_model(session: &Session) -> Result<Arc<dyn Model>, Failure> {
 }
 
 /// Shows in the chat why the prompt cannot be answered.
-pub fn show_failure(actor: &mut Actor, turn: TurnId, text: String, failure: Failure, reply: Reply<Accepted>) {
+pub(crate) fn show_failure(
+    actor: &mut Actor,
+    turn: TurnId,
+    text: String,
+    failure: Failure,
+    reply: Reply<Accepted>,
+) {
     let status =
         if failure.kind == FailureKind::Auth { AcceptedStatus::Login } else { AcceptedStatus::Error };
     let session = &actor.session;

@@ -37,17 +37,20 @@ async fn a_front_end_that_went_without_a_word_is_found_at_the_next_attach() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn detaching_stops_the_turn() {
-    let bench = Bench::new();
-    let mut client = bench.client().await;
-    bench.answers([ScriptedAnswer::call("eca__wait", json!({}))]);
-    client.prompt("go").await.unwrap();
-    client.until_progress("Calling tool").await;
-    client.send(Command::Detach).await;
-    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-    let state = bench.stored_state(&client.session);
-    assert_eq!(state.open_turn(), None);
-    assert!(calls(&state)[0].state.is_over());
+async fn a_client_that_leaves_and_a_shutdown_right_after_it_end_the_turn() {
+    for tool in ["eca__wait", "eca__stubborn"] {
+        let bench = Bench::new();
+        let mut client = bench.client().await;
+        bench.answers([ScriptedAnswer::call(tool, json!({}))]);
+        client.prompt("go").await.unwrap();
+        client.until_progress("Calling tool").await;
+        client.send(Command::Detach).await;
+        let other = bench.attach(person()).await;
+        other.call(|_, reply| Command::Shutdown { reply }).await.unwrap();
+        let state = bench.stored_state(&client.session);
+        assert_eq!(state.open_turn(), None, "{tool}");
+        assert!(calls(&state)[0].state.is_over(), "{tool}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
