@@ -92,7 +92,7 @@ pub(crate) fn handle_change(server: &mut Server, kind: CatalogKind) {
 }
 
 /// The list of models changed; the user's selection stays.
-fn send_models(server: &mut Server, catalog: Catalog) {
+pub(crate) fn send_models(server: &mut Server, catalog: Catalog) {
     let select_model = selectable(&catalog).filter(|_| server.sent.selected_model.is_none());
     server.sent.selected_model = select_model.clone().or(server.sent.selected_model.take());
     let chat = ChatConfig { models: Some(model_ids(&catalog)), select_model, ..ChatConfig::default() };

@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::reply::Reply;
 use crate::serve::Server;
 use crate::wire::requests::{
-    Clear, Delete, Exit, Fork, Initialize, Initialized, List, McpStartServer, McpStopServer, Method, Open,
-    Prompt, PromptSteer, PromptSteerRemove, PromptStop, QueryCommands, QueryContext, QueryFiles, Rollback,
-    SelectedAgentChanged, SelectedBehaviorChanged, SelectedModelChanged, Shutdown, ToolCallApprove,
-    ToolCallReject, Update,
+    ChangeWorkspaceFolders, Clear, Delete, Exit, Fork, Initialize, Initialized, List, McpStartServer,
+    McpStopServer, Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop, QueryCommands,
+    QueryContext, QueryFiles, Rollback, SelectedAgentChanged, SelectedBehaviorChanged, SelectedModelChanged,
+    Shutdown, ToolCallApprove, ToolCallReject, Update,
 };
 use crate::{catalog, from_wire, lifecycle, prompting, queries, sessions, settings, turns};
 
@@ -64,6 +64,7 @@ async fn handle_chat_method(method: &str, call: Call<'_>) {
         List::NAME => call.with(sessions::list).await,
         Open::NAME => call.with(sessions::open).await,
         Fork::NAME => call.with(sessions::fork).await,
+        ChangeWorkspaceFolders::NAME => call.with(lifecycle::change_folders).await,
         McpStartServer::NAME => call.with(catalog::start_server).await,
         McpStopServer::NAME => call.with(catalog::stop_server).await,
         unknown => match call.responder {

@@ -1,4 +1,4 @@
-//! The beginning and the end of a connection: `initialize`, `initialized`, `shutdown`.
+//! The beginning and the end of a connection, and its folders.
 //!
 //! Invariant: no notification leaves before the response to `initialize`, and none about models and servers before
 //! `initialized`.
@@ -15,9 +15,13 @@ use crate::dispatch::fault_of;
 use crate::from_wire;
 use crate::reply::Reply;
 use crate::serve::Server;
+use crate::settings::respond_or_show;
 use crate::to_wire;
 use crate::wire::Empty;
-use crate::wire::requests::{Initialize, InitializeParams, InitializeResult, Initialized, Shutdown};
+use crate::wire::requests::{
+    ChangeWorkspaceFolders, FoldersParams, Initialize, InitializeParams, InitializeResult, Initialized,
+    Shutdown, WorkspaceFolder,
+};
 
 pub(crate) async fn initialize(server: &mut Server, params: InitializeParams, reply: Reply<Initialize>) {
     if server.engine.commands().is_some() {
@@ -79,6 +83,37 @@ pub(crate) async fn initialized(server: &mut Server, _params: Empty, reply: Repl
         server.notify(&to_wire::message(notice));
     }
     catalog::announce(server).await;
+}
+
+/// New chats work in the changed folders; a chat keeps the folders it was opened with.
+pub(crate) async fn change_folders(
+    server: &mut Server,
+    params: FoldersParams,
+    reply: Reply<ChangeWorkspaceFolders>,
+) {
+    let Some((_, workspace)) = &mut server.client_setup else { return server.respond(reply, Ok(Empty {})) };
+    let paths = |folders: &[WorkspaceFolder]| -> Vec<PathBuf> {
+        folders.iter().map(|folder| from_wire::path(&folder.uri)).collect()
+    };
+    let (added, removed) = (paths(&params.event.added), paths(&params.event.removed));
+    workspace.roots.retain(|root| !removed.contains(root) && !added.contains(root));
+    workspace.roots.extend(added);
+    let workspace = workspace.clone();
+    server
+        .engine
+        .call(
+            |reply| Command::Enter { workspace, reply },
+            |server, entered| {
+                let done = entered.map(|mut catalog| {
+                    for notice in std::mem::take(&mut catalog.notices) {
+                        server.notify(&to_wire::message(&notice));
+                    }
+                    catalog::send_models(server, catalog);
+                });
+                respond_or_show(server, reply, done);
+            },
+        )
+        .await;
 }
 
 pub(crate) async fn shutdown(server: &mut Server, _params: Empty, reply: Reply<Shutdown>) {

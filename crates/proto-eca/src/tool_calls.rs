@@ -47,7 +47,7 @@ pub(crate) fn head(id: ItemId, call: &ToolCall) -> CallHead<'_> {
         server: Cow::Borrowed(&call.server),
         origin: origin_name(call.origin),
         summary,
-        details: call.details.as_ref().map(details),
+        details: call.details.as_ref().map(|it| details(call, it)),
     }
 }
 
@@ -118,7 +118,7 @@ fn outputs(call: &ToolCall) -> Vec<CallOutput<'_>> {
     outputs
 }
 
-fn details(details: &Details) -> CallDetails<'_> {
+fn details<'a>(call: &'a ToolCall, details: &'a Details) -> CallDetails<'a> {
     match details {
         Details::FileChange(change) => CallDetails::FileChange {
             path: change.path.to_string_lossy(),
@@ -127,7 +127,10 @@ fn details(details: &Details) -> CallDetails<'_> {
             lines_removed: change.lines_removed,
         },
         Details::Shell { commands } => {
-            CallDetails::ShellCommand { commands: commands.iter().map(shell_command).collect(), diff: "" }
+            let line =
+                call.input.as_ref().and_then(|input| input.get("command")?.as_str()).unwrap_or_default();
+            let commands = commands.iter().map(|part| shell_command(part, line)).collect();
+            CallDetails::ShellCommand { commands, diff: "" }
         }
         Details::Tasks { entries } => tasks(entries),
         Details::Json { jsons } => CallDetails::JsonOutputs { jsons },
@@ -141,9 +144,14 @@ fn details(details: &Details) -> CallDetails<'_> {
     }
 }
 
-/// The key of a command begins with its name: `git push`.
-fn shell_command(part: &ShellPart) -> ShellCommand<'_> {
-    let mut words = part.key.split_whitespace();
+/// A key is the beginning of its command (`git push` of `git push origin`), which is found in the line. This is for
+/// people: approvals go by the key.
+fn shell_command<'a>(part: &'a ShellPart, line: &'a str) -> ShellCommand<'a> {
+    let begins = |text: &&str| {
+        text.strip_prefix(part.key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    let command = line.split([';', '|', '&', '\n']).map(str::trim).find(begins).unwrap_or(&part.key);
+    let mut words = command.split_whitespace();
     ShellCommand {
         command: words.next().unwrap_or_default(),
         args: words.collect(),

@@ -273,3 +273,23 @@ async fn instructions_come_from_the_user_and_the_project() {
         assert_eq!(fake.last_request().tools().contains(&"eca__shell_command".to_owned()), !disabled);
     }
 }
+
+#[tokio::test]
+async fn folders_that_a_client_adds_are_searched() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    let file = home.write("other/needle.txt", "x");
+    let found = async |client: &mut Client| {
+        client.request("chat/queryFiles", json!({"query": "needle"})).await["files"].to_string()
+    };
+    let folder = json!({"uri": format!("file://{}", home.path().join("other").display()), "name": "other"});
+    let added = json!({"event": {"added": [folder], "removed": []}});
+    client.request("workspace/didChangeWorkspaceFolders", added).await;
+    let path = file.display().to_string();
+    let files = found(&mut client).await;
+    assert!(files.contains(&path), "{files}");
+    let removed = json!({"event": {"added": [], "removed": [folder]}});
+    client.request("workspace/didChangeWorkspaceFolders", removed).await;
+    let files = found(&mut client).await;
+    assert!(!files.contains(&path), "{files}");
+}

@@ -57,6 +57,7 @@ methods! {
     List = "chat/list": ListParams => ListResult;
     Open = "chat/open": ChatParams => OpenResult;
     Fork = "chat/fork": ForkParams => OpenResult;
+    ChangeWorkspaceFolders = "workspace/didChangeWorkspaceFolders": FoldersParams => Empty;
     McpStartServer = "mcp/startServer": ServerParams => Empty;
     McpStopServer = "mcp/stopServer": ServerParams => Empty;
 }
@@ -314,6 +315,19 @@ pub(crate) struct ChatSelection {
     pub variant: Option<String>,
     pub variants: Vec<String>,
     pub trust: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct FoldersParams {
+    pub event: FoldersEvent,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct FoldersEvent {
+    pub added: Vec<WorkspaceFolder>,
+    pub removed: Vec<WorkspaceFolder>,
 }
 
 #[derive(Debug, Default, Deserialize)]

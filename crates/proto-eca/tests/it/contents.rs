@@ -80,6 +80,7 @@ async fn a_shell_line_names_its_commands() {
     let (mut client, engine, session, turn) = Client::in_turn().await;
     let mut shell = tool_call("shell_command", ToolState::Running);
     let part = |key: &str, remembered| ShellPart { key: key.into(), remembered };
+    shell.input = Some(json!({"command": "ls && git push origin main"}));
     shell.details = Some(Details::Shell { commands: vec![part("git push", false), part("ls", true)] });
     engine.fact(&session, Fact::ItemStarted { item: item(2, turn, call(shell)) });
     engine.end(&session, turn, Outcome::Stopped);
@@ -88,7 +89,7 @@ async fn a_shell_line_names_its_commands() {
     assert_eq!(
         run["details"],
         json!({"type": "shellCommand", "diff": "", "commands": [
-            {"command": "git", "args": ["push"], "approvalKey": "git push", "remembered": false},
+            {"command": "git", "args": ["push", "origin", "main"], "approvalKey": "git push", "remembered": false},
             {"command": "ls", "args": [], "approvalKey": "ls", "remembered": true},
         ]})
     );
