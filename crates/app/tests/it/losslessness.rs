@@ -468,7 +468,7 @@ async fn shown(protocol: Protocol, way: Way, script: &Script) -> Contents {
             messages.extend(match protocol {
                 Protocol::Eca | Protocol::Draft => second.until(Client::is_end(protocol)).await,
                 // These protocols tell a client that did not prompt no end of the turn; the last text is known.
-                Protocol::Acp => second.until(holds_last_text(script)).await,
+                Protocol::Acp => second.until(completes_last_text(script, &messages)).await,
                 Protocol::Threads => second.open().await,
             });
             contents(protocol, &messages)
@@ -483,19 +483,21 @@ async fn shown(protocol: Protocol, way: Way, script: &Script) -> Contents {
     }
 }
 
-/// True from the message on with which the script's last text is complete.
-fn holds_last_text(script: &Script) -> impl Fn(&Value) -> bool {
+/// True from the message on that completes the script's last text, of which the client has a part.
+fn completes_last_text(script: &Script, received: &[Value]) -> impl Fn(&Value) -> bool + use<> {
     let whole = script.steps.iter().rev().find_map(|step| match step {
         Step::Fact(Fact::ItemEnded { item }) => item.channel_text(Channel::Text).map(str::len),
         _ => None,
     });
-    let missing = std::cell::Cell::new(whole.unwrap_or_default());
-    move |message| {
+    let length = |message: &Value| {
         let update = &message["params"]["update"];
-        if update["messageId"] == "item-5" {
-            let length = update["content"]["text"].as_str().map_or(0, str::len);
-            missing.set(missing.get().saturating_sub(length));
-        }
+        let text = update["content"]["text"].as_str().filter(|_| update["messageId"] == "item-5");
+        text.map_or(0, str::len)
+    };
+    let missing = whole.unwrap_or_default() - received.iter().map(length).sum::<usize>();
+    let missing = std::cell::Cell::new(missing);
+    move |message| {
+        missing.set(missing.get().saturating_sub(length(message)));
         missing.get() == 0
     }
 }
