@@ -96,8 +96,8 @@ async fn rules_for_tools_come_from_flags_and_deny_wins() {
     let bench = Fixture::new().await;
     let touch = |name: &str| json!({"command": format!("touch {name}")});
     for (flags, name, runs) in [
-        (vec!["--allow", "shell_command=touch a.*"], "a.txt", true),
-        (vec!["--allow", "shell_command=touch a.*"], "b.txt", false),
+        (vec!["--allow", r"shell_command=touch a\.txt"], "a.txt", true),
+        (vec!["--allow", r"shell_command=touch a\.txt"], "b.txt", false),
         (vec!["--allow", "shell_command"], "c.txt", true),
         (vec!["--approve", "all", "--deny", "shell_command=touch d.*"], "d.txt", false),
         (vec!["--allow", "shell_command", "--deny", "shell_command"], "e.txt", false),
