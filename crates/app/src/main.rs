@@ -22,5 +22,9 @@ mod workspaces;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // A process that must write its own uid_map has to do so before this: the kernel refuses it afterwards.
+    let debuggable = config::Environment::from_process().flag("DRAGOMAN_DEBUGGABLE");
+    // SAFETY: no thread was started before main.
+    unsafe { process::hide_own_environment(debuggable) };
     cli::run()
 }

@@ -122,6 +122,7 @@ impl WorkspaceSource for Workspaces {
         };
         let resolved = Arc::new(config::resolve(&self.environment, &inputs));
         logging::redact_with(&resolved.redactor);
+        withhold_secrets(&resolved);
         let mut configured = providers::configured(&resolved, &self.deps);
         let problems: Vec<String> =
             std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
@@ -203,6 +204,15 @@ pub(crate) fn tool_options(environment: &Environment, resolved: &config::Resolve
         },
         ..tools::Options::default()
     }
+}
+
+/// No child inherits a variable that holds a key, whatever its name is.
+fn withhold_secrets(resolved: &config::Resolved) {
+    let (names, redactor) = (resolved.secret_variables.clone(), resolved.redactor.clone());
+    let is_secret = move |name: &str, value: &str| {
+        names.iter().any(|known| known == name) || redactor.redact(value) != value
+    };
+    process::withhold_environment(Arc::new(is_secret));
 }
 
 /// Looks up prompts that come from commands, so that the first turn does not wait for them.

@@ -13,7 +13,9 @@ pub async fn foreground(
     program: impl AsRef<OsStr>,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<Exit, ProcessError> {
-    let mut command = tokio::process::Command::new(program.as_ref());
+    let mut command = std::process::Command::new(program.as_ref());
+    crate::environment::remove_secrets(&mut command);
+    let mut command = tokio::process::Command::from(command);
     command.args(arguments).kill_on_drop(true);
     let name = program.as_ref().to_string_lossy();
     #[expect(clippy::disallowed_methods, reason = "this crate owns spawning")]

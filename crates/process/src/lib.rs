@@ -14,6 +14,7 @@
 mod child;
 mod child_tree;
 mod confine;
+mod environment;
 mod error;
 mod foreground;
 mod output;
@@ -26,6 +27,7 @@ mod tree;
 
 pub use child::{Child, Exit};
 pub use confine::sandbox_support;
+pub use environment::{SecretTest, hide_own_environment, withhold_environment};
 pub use error::ProcessError;
 pub use foreground::{foreground, suspend};
 pub use output::{Captured, OutputLimit};

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::child::Child;
 use crate::confine::{Confined, Confinement, find_program};
+use crate::environment;
 use crate::error::ProcessError;
 use crate::output::OutputLimit;
 use crate::reaper;
@@ -246,6 +247,8 @@ impl Spawn {
         }
         if self.clear_environment {
             command.env_clear();
+        } else {
+            environment::remove_secrets(&mut command);
         }
         for (name, value) in &self.environment {
             match value {

@@ -80,10 +80,8 @@ async fn show(journal: &Journal, id: &str, json: bool) -> Result<(), Failure> {
     let facts = domain::replay::visible_facts(read(journal, id).await?.into_iter().map(Into::into).collect());
     let items = items(&facts);
     if json {
-        return print(&format!(
-            "{:#}\n",
-            json!({"id": id, "items": items.iter().map(chats_json::item).collect::<Vec<_>>()})
-        ));
+        let value = json!({"id": id, "items": items.iter().map(chats_json::item).collect::<Vec<_>>()});
+        return print(&domain::visible_json(&format!("{value:#}\n")));
     }
     let mut text = String::new();
     for item in &items {
@@ -135,6 +133,8 @@ async fn export(journal: &Journal, id: &str, output: Option<&Path>) -> Result<()
         text.push_str(&store::export_line(recorded)?);
         text.push('\n');
     }
+    // Control characters of a chat are written as JSON escapes, so that a terminal does not obey them.
+    let text = domain::visible_json(&text).into_owned();
     let Some(output) = output else { return print(&text) };
     write_new_file(output, text.as_bytes())
         .map_err(|error| Failure::user(format!("{} cannot be written: {error}.", output.display())))

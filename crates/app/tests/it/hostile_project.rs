@@ -50,3 +50,27 @@ async fn rules_of_a_trusted_project_never_lead_out_of_it() {
     assert!(system.contains("a plain rule") && system.contains("a rule inside"), "{system}");
     assert!(!system.contains("CANARY"), "{system}");
 }
+
+#[tokio::test]
+async fn children_and_proc_show_no_keys() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["providers"]["fake"]["key"] = json!("${env:MY_PLAIN_NAME}");
+    let mut command: tokio::process::Command = home.command(&["server"]).into();
+    command
+        .env("DRAGOMAN_CONFIG", config.to_string())
+        .env("MY_PLAIN_NAME", "CANARY-KEY-123456")
+        .env("COPY_OF_IT", "x CANARY-KEY-123456")
+        .env("OPENAI_API_KEY", "CANARY-OTHER-123456")
+        .env("HARMLESS", "kept");
+    let mut client = Client::spawn_with(command);
+    client.initialize(&home, json!({"codeAssistant": {"chat": true}})).await;
+    // Reversed, so that no masking of the result hides what the command saw.
+    let line = "(env; tr '\\0' '\\n' < /proc/$PPID/environ) | rev; echo done";
+    fake.answer(Answer::tool_call("c1", "eca__shell_command", json!({"command": line})));
+    fake.answer(Answer::text("ok"));
+    client.prompt_with(json!({"chatId": "c", "message": "go", "trust": true})).await;
+    let sent = fake.last_request().body.to_string();
+    assert!(sent.contains("tpek=SSELMRAH") && sent.contains("done"), "{sent}");
+    assert!(!sent.contains("YRANAC"), "a key reached a child: {sent}");
+}
