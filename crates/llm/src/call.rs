@@ -240,10 +240,7 @@ impl Call {
         let connection = self.connection.clone();
         let (provider, retry_policy) = (&connection.endpoint.name, &connection.endpoint.retry_policy);
         if self.began {
-            tracing::warn!(model = self.connection.id, fault = fault.message, "the answer was cut off");
-            let why = fault.message.trim_end_matches('.');
-            let message = format!("The answer of {provider} broke off: {why}.");
-            self.ready.push_back(ModelEvent::Ended { reason: StopReason::Cut { message } });
+            self.cut_off(&fault);
             return None;
         }
         self.ready.clear();
@@ -281,6 +278,14 @@ impl Call {
         self.state = CallState::Waiting(Instant::now() + wait);
         let text = retry::notice(&why, wait, self.attempt, attempts);
         Some(Ok(ModelEvent::Waiting { text }))
+    }
+
+    /// Ends an answer that broke after it had begun.
+    fn cut_off(&mut self, fault: &Fault) {
+        tracing::warn!(model = self.connection.id, fault = fault.message, "the answer was cut off");
+        let (provider, why) = (&self.connection.endpoint.name, fault.message.trim_end_matches('.'));
+        let message = format!("The answer of {provider} broke off: {why}.");
+        self.ready.push_back(ModelEvent::Ended { reason: StopReason::Cut { message } });
     }
 
     /// The number of attempts: few where nothing listens or where another model follows.

@@ -103,10 +103,7 @@ impl Fault {
             FaultKind::RateLimit => (
                 FailureKind::Quota,
                 format!("{provider} limits the rate of requests: {message}."),
-                match self.retry_after.and_then(retry::clock) {
-                    Some(time) => format!("Try again after {time}, or choose another model."),
-                    None => "Wait and try again, or choose another model.".to_owned(),
-                },
+                wait_hint(self.retry_after),
             ),
             FaultKind::Exhausted => (
                 FailureKind::Quota,
@@ -144,9 +141,14 @@ impl Fault {
                 "Check that the provider's api setting matches its url.".to_owned(),
             ),
         };
-        let mut failure = Failure::new(kind, text).hint(hint);
-        failure.retry_after = self.retry_after;
-        failure
+        Failure { retry_after: self.retry_after, ..Failure::new(kind, text).hint(hint) }
+    }
+}
+
+fn wait_hint(retry_after: Option<Duration>) -> String {
+    match retry_after.and_then(retry::clock) {
+        Some(time) => format!("Try again after {time}, or choose another model."),
+        None => "Wait and try again, or choose another model.".to_owned(),
     }
 }
 

@@ -180,21 +180,7 @@ impl Provider {
     ) -> Result<Self, Failure> {
         let vendor = vendor_row(&config)?;
         let url = config.url.clone().unwrap_or_else(|| vendor.url.to_owned());
-        if !url.starts_with("https://") && !url.starts_with("http://") {
-            return Err(Failure::config(format!(
-                "The provider {} has no url that begins with https://.",
-                config.name
-            ))
-            .hint(format!("Set `providers.{}.url`.", config.name)));
-        }
-        // Not shown: it may hold a password.
-        if let Err(error) = reqwest::Url::parse(&url) {
-            return Err(Failure::config(format!(
-                "The url of the provider {} cannot be read: {error}.",
-                config.name
-            ))
-            .hint(format!("Correct `providers.{}.url`.", config.name)));
-        }
+        check_url(&config.name, &url)?;
         let retry_policy = RetryPolicy {
             silence: config.silence.unwrap_or(retry_policy.silence),
             concurrency: config.concurrency.unwrap_or(retry_policy.concurrency),
@@ -325,6 +311,18 @@ impl Provider {
         }
         list
     }
+}
+
+fn check_url(name: &str, url: &str) -> Result<(), Failure> {
+    if !url.starts_with("https://") && !url.starts_with("http://") {
+        return Err(Failure::config(format!("The provider {name} has no url that begins with https://."))
+            .hint(format!("Set `providers.{name}.url`.")));
+    }
+    // The url is not shown: it may hold a password.
+    reqwest::Url::parse(url).map(drop).map_err(|error| {
+        Failure::config(format!("The url of the provider {name} cannot be read: {error}."))
+            .hint(format!("Correct `providers.{name}.url`."))
+    })
 }
 
 /// The vendor's row with what configuration changes of it.
