@@ -149,69 +149,72 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
 
 fn by_rules(case: &Case<'_>) -> ApprovalDecision {
     let Case { rules, spec, review, remembered, .. } = case;
-    let matched = |rules: &[Rule], by_argument: bool, reach: Reach| {
-        rules
-            .iter()
-            .find(|rule| rule.args_matchers.is_empty() != by_argument && matches(rule, case, reach))
-            .map(|rule| describe(rule, case, reach))
-    };
-    let denied = matched(&rules.deny, true, Reach::Any).or_else(|| matched(&rules.deny, false, Reach::Any));
-    if let Some(rule) = denied {
-        return ApprovalDecision::new(Decision::Deny, format!("Forbidden by {rule}."));
+    if let Some(decided) = forbid(case).or_else(|| ask_whatever_rules_say(case)) {
+        return decided;
     }
-    if let Some(rule) = find_forbidden_path(case) {
-        return ApprovalDecision::new(Decision::Deny, format!("Forbidden by {rule}."));
-    }
-    if case.read_only && review.changes {
-        return ApprovalDecision::new(
-            Decision::Deny,
-            "This behavior changes nothing; switch to agent to do it.",
-        );
-    }
-    if remembered.denied.contains(&spec.offered_name()) {
-        return ApprovalDecision::new(
-            Decision::Deny,
-            "The user refused this tool for the rest of the session.",
-        );
-    }
-    if let Some(problem) = &rules.closed {
-        return ApprovalDecision::new(
-            Decision::Ask,
-            format!("The approval rules are broken ({problem}), so everything is asked."),
-        );
-    }
-    if let Some(hook) = blocking_hook(case) {
-        let reason = format!(
-            "The hook {} ({}) would decide about this call, but hooks are not supported.",
-            hook.name, hook.origin
-        );
-        return ApprovalDecision::new(Decision::Ask, reason);
-    }
-    if let Some(path) = review.outside.first() {
-        let why = review.must_ask.clone().filter(|_| review.keys.is_empty());
-        let why = why.unwrap_or_else(|| format!("{} is outside the workspace.", path.display()));
-        return ApprovalDecision::new(Decision::Ask, why);
-    }
-    if let Some(rule) = matched(&rules.ask, true, Reach::Any) {
+    if let Some(rule) = matching_rule(case, &rules.ask, true, Reach::Any) {
         return ApprovalDecision::new(Decision::Ask, format!("Asked by {rule}."));
     }
     if remembered.allows(spec, review) {
         return ApprovalDecision::new(Decision::Allow, "Allowed earlier in this session.");
     }
-    if let Some(rule) = matched(&rules.allow, true, Reach::All) {
+    if let Some(rule) = matching_rule(case, &rules.allow, true, Reach::All) {
         return match &review.must_ask {
             // A pattern cannot know what else a line does.
             Some(why) => ApprovalDecision::new(Decision::Ask, why.clone()),
             None => ApprovalDecision::new(Decision::Allow, format!("Allowed by {rule}.")),
         };
     }
-    if let Some(rule) = matched(&rules.ask, false, Reach::Any) {
+    if let Some(rule) = matching_rule(case, &rules.ask, false, Reach::Any) {
         return ApprovalDecision::new(Decision::Ask, format!("Asked by {rule}."));
     }
-    if let Some(rule) = matched(&rules.allow, false, Reach::All) {
+    if let Some(rule) = matching_rule(case, &rules.allow, false, Reach::All) {
         return ApprovalDecision::new(Decision::Allow, format!("Allowed by {rule}."));
     }
     by_default(case)
+}
+
+/// What nothing can allow.
+fn forbid(case: &Case<'_>) -> Option<ApprovalDecision> {
+    let deny = &case.rules.deny;
+    let rule = matching_rule(case, deny, true, Reach::Any)
+        .or_else(|| matching_rule(case, deny, false, Reach::Any))
+        .or_else(|| find_forbidden_path(case));
+    let reason = if let Some(rule) = rule {
+        format!("Forbidden by {rule}.")
+    } else if case.read_only && case.review.changes {
+        "This behavior changes nothing; switch to agent to do it.".to_owned()
+    } else if case.remembered.denied.contains(&case.spec.offered_name()) {
+        "The user refused this tool for the rest of the session.".to_owned()
+    } else {
+        return None;
+    };
+    Some(ApprovalDecision::new(Decision::Deny, reason))
+}
+
+/// What is asked before any rule could allow it.
+fn ask_whatever_rules_say(case: &Case<'_>) -> Option<ApprovalDecision> {
+    let Case { rules, review, .. } = case;
+    let reason = if let Some(problem) = &rules.closed {
+        format!("The approval rules are broken ({problem}), so everything is asked.")
+    } else if let Some(hook) = blocking_hook(case) {
+        let BlockingHook { name, origin, .. } = hook;
+        format!("The hook {name} ({origin}) would decide about this call, but hooks are not supported.")
+    } else if let Some(path) = review.outside.first() {
+        let why = review.must_ask.clone().filter(|_| review.keys.is_empty());
+        why.unwrap_or_else(|| format!("{} is outside the workspace.", path.display()))
+    } else {
+        return None;
+    };
+    Some(ApprovalDecision::new(Decision::Ask, reason))
+}
+
+/// The first rule that matches, for people; `by_argument`: among those that look at arguments, else among the others.
+fn matching_rule(case: &Case<'_>, rules: &[Rule], by_argument: bool, reach: Reach) -> Option<String> {
+    rules
+        .iter()
+        .find(|rule| rule.args_matchers.is_empty() != by_argument && matches(rule, case, reach))
+        .map(|rule| describe(rule, case, reach))
 }
 
 /// A hook that may forbid this call and cannot run.
