@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::command::{
-    Accepted, AcceptedStatus, Catalog, FileContent, FileStat, ServerSpec, SessionInfo, SessionSettings,
-    SlashCommand, UserPrompt,
+    Accepted, AcceptedStatus, Catalog, FileContent, FileStat, RollbackScope, ServerSpec, SessionInfo,
+    SessionSettings, SlashCommand, UserPrompt,
 };
 use domain::event::{Channel, EventBody, SessionOpened, SessionUsage};
 use domain::host::{HostReply, HostRequest};
@@ -36,7 +36,7 @@ pub enum Seen {
     Cancel { session: SessionId },
     Answer { session: SessionId, ask: AskId, answer: Answer },
     Configure { session: Option<SessionId>, change: SessionSettings },
-    Rollback { session: SessionId, from: Option<ItemId> },
+    Rollback { session: SessionId, from: Option<ItemId>, scope: RollbackScope },
     Fork { session: SessionId, until: Option<ItemId> },
     Steer { session: SessionId, text: Option<String> },
     ServerAction { name: String, action: ServerAction },
@@ -381,12 +381,12 @@ impl FakeState {
 
     fn handle_history(&mut self, command: Command) -> Option<Seen> {
         match command {
-            Command::Rollback { session, from, reply } => {
+            Command::Rollback { session, from, scope, reply } => {
                 let keep = from.and_then(|from| self.item_before(&session, from));
                 let recorded = self.record(&session, Fact::HistoryReplaced { keep });
                 let _ = reply.send(Ok(()));
                 self.publish(Event::fact(session.clone(), recorded));
-                Some(Seen::Rollback { session, from })
+                Some(Seen::Rollback { session, from, scope })
             }
             Command::Fork { session, until, reply } => {
                 let facts = self.chats.get(&session).map(|chat| chat.facts.clone()).unwrap_or_default();

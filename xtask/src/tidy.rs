@@ -29,7 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("undo", &[]),
     ("tools", &["domain", "process", "project-files"]),
     ("mcp", &["domain", "process", "rpc", "sse"]),
-    ("engine", &["domain", "config", "project-files"]),
+    ("engine", &["domain", "config", "project-files", "undo"]),
     ("proto-eca", &["domain", "rpc"]),
     ("proto-acp", &["domain", "rpc"]),
     ("proto-threads", &["domain", "rpc"]),

@@ -44,10 +44,12 @@ async fn delete_unchanged_since(data: PathBuf, oldest: u64) -> Result<usize, Fai
             break;
         }
     }
+    let undo = undo::UndoStore::new(data.join("undo"), undo::Limits::default());
     let mut deleted = 0;
     for session in old {
         if journal.lease(&session).await? == Lease::Held {
             deleted += usize::from(journal.delete(&session).await?);
+            undo.forget(session.as_str()).map_err(|error| Failure::internal(error.to_string()))?;
             journal.release(&session).await?;
         }
     }

@@ -38,6 +38,7 @@ pub(crate) struct Workspaces {
     deps: ProviderDeps,
     options: EngineOptions,
     retention_started: AtomicBool,
+    undo: Arc<engine::UndoLog>,
 }
 
 /// What a command line sets for its engine.
@@ -100,12 +101,14 @@ impl Workspaces {
             rate_limiter: Arc::new(RateLimiter::new(Arc::new(MachineResets(store.clone())))),
             attempts: options.retries.map_or(RetryPolicy::default().attempts, |retries| retries + 1),
         };
+        let undo = Arc::new(engine::UndoLog::new(undo_store(&environment)));
         let workspaces = Arc::new(Workspaces {
             environment: Arc::new(environment),
             changes,
             deps,
             options,
             retention_started: AtomicBool::new(false),
+            undo,
         });
         Ok(engine::start(store, workspaces, receiver))
     }
@@ -152,6 +155,7 @@ impl WorkspaceSource for Workspaces {
             notices,
             texts: Arc::new(texts),
             roots,
+            undo: Some(self.undo.clone()),
         })
     }
 
@@ -180,6 +184,11 @@ impl Workspaces {
             appended_prompt: self.options.appended_prompt.clone(),
         }
     }
+}
+
+/// The snapshots of what turns changed, beside the chats.
+pub(crate) fn undo_store(environment: &Environment) -> undo::UndoStore {
+    undo::UndoStore::new(environment.data_dir().join("undo"), undo::Limits::default())
 }
 
 /// The options of the built-in tools.

@@ -82,10 +82,12 @@ pub enum Command {
         until: Option<ItemId>,
         reply: Reply<SessionInfo>,
     },
-    /// The history from `from` on is dropped (`None`: all of it). Refused while a turn runs.
+    /// Drops the history from `from` on (`None`: all of it), takes back the file changes of its turns, or both. Refused
+    /// while a turn runs.
     Rollback {
         session: SessionId,
         from: Option<ItemId>,
+        scope: RollbackScope,
         reply: Reply<()>,
     },
     /// `session: None`: the default of new chats of this front-end.
@@ -171,6 +173,16 @@ pub struct WorkspaceSpec {
     pub roots: Vec<PathBuf>,
     /// A protocol's `initializationOptions`, a layer of configuration.
     pub options: Option<Value>,
+}
+
+/// What a rollback takes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RollbackScope {
+    #[default]
+    Messages,
+    /// The changes that tools made to files.
+    Files,
+    Both,
 }
 
 /// What can be set for a chat. Only what is set changes.

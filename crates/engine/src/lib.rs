@@ -17,6 +17,7 @@ mod slash;
 mod spending;
 mod tool_calls;
 mod turn;
+mod undo;
 mod workspace;
 
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ use domain::link::Engine;
 use domain::{SessionId, Store};
 use tokio::sync::mpsc;
 
+pub use crate::undo::UndoLog;
 use session::Session;
 pub use session::state::State;
 pub use tool_calls::approval;

@@ -29,6 +29,8 @@ pub struct Workspace {
     pub files: Arc<dyn Files>,
     pub notices: Vec<Notice>,
     pub texts: Arc<dyn Texts>,
+    /// `None`: changes of files are not recorded.
+    pub undo: Option<Arc<crate::UndoLog>>,
 }
 
 /// Texts from outside the chat: the user's rules and commands, and what `app` knows of configuration and providers.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use domain::command::SessionInfo;
+use domain::command::{RollbackScope, SessionInfo};
 use domain::store::{ListFilter, SessionSummary};
 use domain::{Command, Failure, FailureKind, ItemId, Recorded, SessionId};
 use rpc::Fault;
@@ -14,7 +14,7 @@ use crate::reply::Reply;
 use crate::serve::Server;
 use crate::settings::respond_or_show;
 use crate::wire::Empty;
-use crate::wire::notifications::{Cleared, Deleted, Opened, ShowMessage};
+use crate::wire::notifications::{Cleared, Deleted, Opened};
 use crate::wire::requests::{
     ChatParams, ChatSelection, ChatSummary, Clear, ClearParams, Delete, Fork, ForkParams, List, ListParams,
     ListResult, Method, Open, OpenResult, Rollback, RollbackParams,
@@ -153,7 +153,7 @@ pub(crate) async fn clear(server: &mut Server, params: ClearParams, reply: Reply
     if params.messages == Some(false) {
         return server.respond(reply, Ok(Empty {}));
     }
-    drop_messages(server, session, None, reply).await;
+    drop_messages(server, session, None, RollbackScope::Messages, reply).await;
 }
 
 pub(crate) async fn rollback(server: &mut Server, params: RollbackParams, reply: Reply<Rollback>) {
@@ -163,17 +163,12 @@ pub(crate) async fn rollback(server: &mut Server, params: RollbackParams, reply:
     };
     let include = params.include.unwrap_or_default();
     let asks_for = |what: &str| include.iter().any(|it| it == what);
-    if asks_for("tools") && !asks_for("messages") {
-        let sentence = "File changes cannot be undone yet, and the messages were kept as asked. \
-                        Undo the changes with version control, or roll back the messages.";
-        return reply.refuse(Fault::new(Fault::INVALID_PARAMS, sentence));
-    }
-    if asks_for("tools") {
-        let message =
-            "The messages are rolled back. File changes cannot be undone yet: the files stay as they are.";
-        server.notify(&ShowMessage { kind: "warning", message: message.to_owned() });
-    }
-    drop_messages(server, session, Some(from), reply).await;
+    let scope = match (asks_for("messages"), asks_for("tools")) {
+        (true, true) => RollbackScope::Both,
+        (false, true) => RollbackScope::Files,
+        (_, false) => RollbackScope::Messages,
+    };
+    drop_messages(server, session, Some(from), scope, reply).await;
 }
 
 /// First the notifications, then the response.
@@ -181,13 +176,14 @@ async fn drop_messages<M: Method<Result = Empty> + 'static>(
     server: &mut Server,
     session: SessionId,
     from: Option<ItemId>,
+    scope: RollbackScope,
     reply: Reply<M>,
 ) {
     let shown = session.clone();
     server
         .engine
         .call(
-            |reply| Command::Rollback { session, from, reply },
+            |reply| Command::Rollback { session, from, scope, reply },
             move |server, done| match done {
                 Ok(()) => show_again(server, shown, |server, done| {
                     server.respond(reply, done.map(|()| Empty {}));

@@ -19,7 +19,7 @@ mod snapshot;
 mod state;
 mod turns;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,11 +47,13 @@ pub struct Limits {
     pub file: u64,
     /// Bytes of all contents.
     pub total: u64,
+    /// Files and folders of one workspace. A larger one, such as a home folder, is not covered.
+    pub entries: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { file: 64 << 20, total: 2 << 30 }
+        Self { file: 64 << 20, total: 2 << 30, entries: 400_000 }
     }
 }
 
@@ -69,6 +71,8 @@ pub struct UndoStore {
     objects: Objects,
     /// By root.
     indexes: Mutex<HashMap<PathBuf, CachedIndex>>,
+    /// Roots with too many entries; they are not walked again.
+    too_large: Mutex<HashSet<PathBuf>>,
 }
 
 struct CachedIndex {
@@ -81,7 +85,7 @@ impl UndoStore {
     /// Touches nothing; the first record creates the folder.
     pub fn new(folder: PathBuf, limits: Limits) -> Self {
         let objects = Objects::new(folder.join("objects"), limits);
-        Self { folder, limits, objects, indexes: Mutex::default() }
+        Self { folder, limits, objects, indexes: Mutex::default(), too_large: Mutex::default() }
     }
 
     /// Keeps other processes from tidying the store while contents are stored that no record names yet.

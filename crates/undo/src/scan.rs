@@ -43,6 +43,8 @@ pub(crate) struct Scan {
     pub(crate) build_folders: Vec<PathBuf>,
     /// Folders that could not be read.
     pub(crate) unreadable: Vec<PathBuf>,
+    /// The walk ended early.
+    pub(crate) too_large: bool,
 }
 
 impl Seen {
@@ -68,8 +70,9 @@ impl Seen {
     }
 }
 
-/// Walks `root` on a few threads. `skip`: names of folders directly below the root that are left out.
-pub(crate) fn scan(root: &Path, skip: &[&str]) -> io::Result<Scan> {
+/// Walks `root` on a few threads, and gives up after `most` entries. `skip`: names of folders directly below the root
+/// that are left out.
+pub(crate) fn scan(root: &Path, skip: &[&str], most: usize) -> io::Result<Scan> {
     match fs::read_dir(root) {
         Ok(_) => {}
         // A command may delete the whole workspace.
@@ -77,7 +80,7 @@ pub(crate) fn scan(root: &Path, skip: &[&str]) -> io::Result<Scan> {
         Err(error) => return Err(error),
     }
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
-    let queue = Queue { state: Mutex::default(), changed: Condvar::new() };
+    let queue = Queue { state: Mutex::default(), changed: Condvar::new(), most };
     lock(&queue.state).waiting.push(OsString::new());
     let mut whole = Scan::default();
     std::thread::scope(|scope| {
@@ -89,6 +92,7 @@ pub(crate) fn scan(root: &Path, skip: &[&str]) -> io::Result<Scan> {
             whole.unreadable.extend(part.unreadable);
         }
     });
+    whole.too_large = whole.entries.len() > most;
     Ok(whole)
 }
 
@@ -97,11 +101,13 @@ pub(crate) fn scan(root: &Path, skip: &[&str]) -> io::Result<Scan> {
 struct QueueState {
     waiting: Vec<OsString>,
     busy: usize,
+    found: usize,
 }
 
 struct Queue {
     state: Mutex<QueueState>,
     changed: Condvar,
+    most: usize,
 }
 
 fn lock(state: &Mutex<QueueState>) -> MutexGuard<'_, QueueState> {
@@ -112,9 +118,14 @@ impl Queue {
     fn work(&self, root: &Path, skip: &[&str]) -> Scan {
         let mut part = Scan::default();
         while let Some(folder) = self.next() {
-            let found = read_folder(root, &folder, skip, &mut part);
+            let known = part.entries.len();
+            let below = read_folder(root, &folder, skip, &mut part);
             let mut state = lock(&self.state);
-            state.waiting.extend(found);
+            state.found += part.entries.len() - known;
+            state.waiting.extend(below);
+            if state.found > self.most {
+                state.waiting.clear();
+            }
             state.busy -= 1;
             drop(state);
             self.changed.notify_all();

@@ -70,7 +70,7 @@ impl UndoStore {
         let state = self.state_of(path)?;
         let mut changes = vec![(path.to_owned(), state)];
         if path.is_dir() && !path.is_symlink() {
-            let found = scan::scan(path, &[]).at("read", path)?;
+            let found = scan::scan(path, &[], self.limits.entries).at("read", path)?;
             coverage.build_folders.extend(found.build_folders);
             for (relative, _) in found.entries {
                 let below = path.join(relative);
@@ -100,7 +100,7 @@ impl UndoStore {
         }
         if path.is_dir() && !path.is_symlink() {
             // A folder was moved here: everything below it is new.
-            let found = scan::scan(&path, &[]).at("read", &path)?;
+            let found = scan::scan(&path, &[], self.limits.entries).at("read", &path)?;
             let mut changes = Vec::new();
             for (relative, _) in found.entries {
                 let below = path.join(relative);
@@ -125,7 +125,7 @@ impl UndoStore {
         let mut coverage = Coverage::default();
         let mut taken = Vec::new();
         for (root, skip) in roots {
-            let index = self.refresh(&root, skip, &mut coverage)?;
+            let Some(index) = self.refresh(&root, skip, &mut coverage)? else { continue };
             let baseline = self.keep_baseline(&log, &root)?;
             taken.push(RootSnapshot { root, skip, index, baseline });
         }
@@ -159,7 +159,7 @@ impl UndoStore {
         let mut coverage = Coverage::default();
         let mut paths = Vec::new();
         for RootSnapshot { root, skip, index, baseline } in snapshot.roots {
-            let after = self.refresh(&root, skip, &mut coverage)?;
+            let Some(after) = self.refresh(&root, skip, &mut coverage)? else { continue };
             let is_unchanged = Arc::ptr_eq(&index, &after);
             let changes = if is_unchanged { Vec::new() } else { differences(&root, &index, &after) };
             paths.extend(changes.iter().map(|change| change.path.0.clone()));
@@ -182,7 +182,7 @@ impl UndoStore {
             }
             let skip = if git::is_inside(&root) { git::NOT_STATE } else { &[] };
             let before = Index::load(&baseline);
-            let after = self.refresh(&root, skip, &mut Coverage::default())?;
+            let Some(after) = self.refresh(&root, skip, &mut Coverage::default())? else { continue };
             let changes = differences(&root, &before, &after);
             record::append(log, &Line::Changes { changes }).at("write", log)?;
             let _ = fs::remove_file(baseline);
@@ -225,16 +225,28 @@ impl UndoStore {
         Some(Entry { seen, content, racy: seen.stamp.ctime > started - TIMESTAMP_TICK })
     }
 
-    /// Brings the index of a root up to date; the store then holds every content that the index names.
+    /// Brings the index of a root up to date; the store then holds every content that the index names. `None`: the root has
+    /// too many entries.
     fn refresh(
         &self,
         root: &Path,
         skip: &'static [&'static str],
         coverage: &mut Coverage,
-    ) -> Result<Arc<Index>, UndoError> {
+    ) -> Result<Option<Arc<Index>>, UndoError> {
+        let mut too_large = self.too_large.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if too_large.contains(root) {
+            coverage.uncovered.push(root.to_owned());
+            return Ok(None);
+        }
         let started = i64::try_from(now()).unwrap_or(i64::MAX).saturating_mul(1_000_000);
         let known = self.known_index(root);
-        let found = scan::scan(root, skip).at("read", root)?;
+        let found = scan::scan(root, skip, self.limits.entries).at("read", root)?;
+        if found.too_large {
+            too_large.insert(root.to_owned());
+            coverage.uncovered.push(root.to_owned());
+            return Ok(None);
+        }
+        drop(too_large);
         coverage.build_folders.extend(found.build_folders);
         coverage.uncovered.extend(found.unreadable);
         let (mut current, mut stale) = (0, Vec::new());
@@ -264,7 +276,7 @@ impl UndoStore {
         };
         let refused = index.entries.iter().filter(|(_, entry)| entry.content == Content::Uncovered);
         coverage.uncovered.extend(refused.map(|(path, _)| root.join(path)));
-        Ok(index)
+        Ok(Some(index))
     }
 
     /// The store was full, and may have room now.

@@ -39,7 +39,7 @@ pub(crate) fn run(task: ChatsTask) -> ExitCode {
             ChatsTask::Show { id, json } => show(&journal, &id, json).await,
             ChatsTask::Export { id, output } => export(&journal, &id, output.as_deref()).await,
             ChatsTask::Import { file, json } => import(&journal, &file, json).await,
-            ChatsTask::Delete { ids, json } => delete(&journal, &ids, json).await,
+            ChatsTask::Delete { ids, json } => delete(&environment, &journal, &ids, json).await,
         }
     })
 }
@@ -248,7 +248,13 @@ fn strip_permissions(mut fact: Fact) -> Fact {
     fact
 }
 
-async fn delete(journal: &Journal, ids: &[String], json: bool) -> Result<(), Failure> {
+async fn delete(
+    environment: &Environment,
+    journal: &Journal,
+    ids: &[String],
+    json: bool,
+) -> Result<(), Failure> {
+    let undo = crate::workspaces::undo_store(environment);
     // Check all ids before the first chat is deleted.
     for id in ids {
         if journal.newest(&SessionId::new(id.as_str())).await?.is_none() {
@@ -262,6 +268,7 @@ async fn delete(journal: &Journal, ids: &[String], json: bool) -> Result<(), Fai
                 .hint("Close it there first."));
         }
         journal.delete(&session).await?;
+        undo.forget(id).map_err(|error| Failure::internal(error.to_string()))?;
     }
     if json {
         return print(&format!("{}\n", json!({"deleted": ids})));

@@ -52,6 +52,7 @@ mod threads;
 #[path = "../../../proto-threads/tests/it/shape.rs"]
 mod threads_shape;
 mod tmux;
+mod undo;
 
 /// Randomized tests run a tenth of their full count at scale 1.
 pub fn scaled(full: usize) -> usize {

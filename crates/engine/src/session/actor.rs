@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::command::{Accepted, Command, SessionInfo, SessionSettings, UserPrompt};
+use domain::command::{Accepted, Command, RollbackScope, SessionInfo, SessionSettings, UserPrompt};
 use domain::event::{Fact, SessionOpened};
 use domain::tool::ToolSource;
 use domain::{CancellationToken, Failure, ItemId, Outcome, Reply, SessionId, Store, TurnId};
@@ -177,8 +177,8 @@ impl Actor {
             Command::Configure { change, reply, .. } => {
                 let _ = reply.send(self.configure(change).await);
             }
-            Command::Rollback { from, reply, .. } => {
-                let _ = reply.send(self.rollback(from).await);
+            Command::Rollback { from, scope, reply, .. } => {
+                let _ = reply.send(self.rollback(from, scope).await);
             }
             Command::SlashCommands { query, reply, .. } => {
                 let _ = reply.send(Ok(slash::list(Some(&self.session), &self.session.workspace, &query)));
@@ -332,12 +332,12 @@ impl Actor {
         Ok(self.session.state().settings().clone())
     }
 
-    async fn rollback(&mut self, from: Option<ItemId>) -> Result<(), Failure> {
+    async fn rollback(&mut self, from: Option<ItemId>, scope: RollbackScope) -> Result<(), Failure> {
         if self.is_busy() {
             return Err(Failure::user("This chat is still answering.").hint("Stop it first."));
         }
         self.ensure_writable().await?;
-        let keep = {
+        let (first, keep) = {
             let state = self.session.state();
             let at = match from {
                 None => 0,
@@ -347,8 +347,15 @@ impl Actor {
                     .position(|item| item.id == from)
                     .ok_or_else(|| Failure::user(format!("There is no {from} in this chat.")))?,
             };
-            at.checked_sub(1).map(|last| state.items()[last].id)
+            let first = state.items().get(at).map(|item| item.turn);
+            (first, at.checked_sub(1).map(|last| state.items()[last].id))
         };
+        if let Some(first) = first.filter(|_| scope != RollbackScope::Messages) {
+            crate::undo::roll_back(&self.session, first).await?;
+        }
+        if scope == RollbackScope::Files {
+            return Ok(());
+        }
         self.session.account.break_prefix("rollback");
         self.session.commit(vec![Fact::HistoryReplaced { keep }]).on_disk().await
     }
@@ -362,7 +369,9 @@ impl Actor {
             return Err(taken(holder).hint("Close it there, then delete it."));
         }
         self.session.log.flush().await?;
-        self.session.store.delete(&self.session.id).await.map(|_| ())
+        self.session.store.delete(&self.session.id).await?;
+        crate::undo::forget(&self.session).await;
+        Ok(())
     }
 
     /// Stops the running turn and ends it; `limit`: after so long it is aborted.

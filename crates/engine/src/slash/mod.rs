@@ -32,13 +32,15 @@ enum Native {
     Doctor,
     Model,
     Resume,
+    Undo,
+    Redo,
     Login,
     PromptShow,
     RepoMapShow,
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 10] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 12] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
@@ -51,6 +53,13 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 10] = [
         "List earlier chats of this workspace, or go on with one here",
         Some("number"),
     ),
+    (
+        Native::Undo,
+        "undo",
+        "Take back the file changes of the last turn, or of several",
+        Some("number, or preview"),
+    ),
+    (Native::Redo, "redo", "Take the last undo back", Some("preview")),
     (Native::Login, "login", "How to sign in to a provider", Some("provider")),
     (Native::PromptShow, "prompt-show", "The instructions the model is given", None),
     (Native::RepoMapShow, "repo-map-show", "The tree of the workspace", None),

@@ -34,6 +34,8 @@ pub(super) async fn of(
             Some(wanted) => resume(session, turn, wanted).await?,
             None => list_chats(session).await?,
         },
+        Native::Undo => crate::undo::undo(session, &command.arguments).await?,
+        Native::Redo => crate::undo::redo(session, &command.arguments).await?,
         Native::PromptShow => system_prompt.join("\n\n"),
         Native::RepoMapShow => session.workspace.files.repo_map(&session.roots).await,
         // These ask the model.

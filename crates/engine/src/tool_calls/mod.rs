@@ -23,6 +23,7 @@ use crate::behavior;
 use crate::session::Session;
 use crate::turn::Turn;
 use crate::turn::loops::{LoopDetector, Repetition};
+use crate::undo;
 use approval::{ApprovalDecision, Decision, rememberable};
 use asks::PendingAsk;
 use context::EngineToolContext;
@@ -239,9 +240,13 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: Revie
         cancel,
         context: context.clone(),
     };
+    let recording = undo::begin(turn, tool.spec().effect, &review).await;
     let since = Instant::now();
     let result = run_guarded(turn, tool, invocation).await;
     let millis = since.elapsed().as_millis() as u64;
+    if let Some(recording) = recording {
+        recording.end(&turn.session).await;
+    }
     let stopped = turn.cancel.is_cancelled();
     let summary = set_result(&mut item, result, context.take_output(), millis, stopped);
     advance(&mut item, if stopped { ToolInput::Stop } else { ToolInput::Finished });

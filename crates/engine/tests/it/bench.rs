@@ -119,6 +119,7 @@ impl WorkspaceSource for TestWorkspaces {
             files: Arc::new(TestFiles),
             notices: Vec::new(),
             texts: Arc::new(TestTexts),
+            undo: None,
         })
     }
 

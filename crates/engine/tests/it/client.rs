@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::command::{Accepted, SessionInfo, SessionSettings, UserPrompt};
+use domain::command::{Accepted, RollbackScope, SessionInfo, SessionSettings, UserPrompt};
 use domain::event::EventBody;
 use domain::item::{Item, ItemKind, Part};
 use domain::link::Commands;
@@ -120,7 +120,8 @@ impl Client {
     }
 
     pub async fn rollback(&self, from: Option<ItemId>) -> Result<(), Failure> {
-        self.call(|session, reply| Command::Rollback { session, from, reply }).await
+        let scope = RollbackScope::Messages;
+        self.call(|session, reply| Command::Rollback { session, from, scope, reply }).await
     }
 
     pub async fn close(&self) -> Result<(), Failure> {

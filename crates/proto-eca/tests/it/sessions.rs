@@ -1,6 +1,6 @@
 //! Chats: their ids, opening them, dropping their messages.
 
-use domain::command::SessionSettings;
+use domain::command::{RollbackScope, SessionSettings};
 use domain::item::ItemKind;
 use domain::{Fact, ItemId, Outcome, SessionId, TurnId};
 use serde_json::{Value, json};
@@ -56,7 +56,14 @@ async fn a_rollback_sends_its_contents_before_its_response() {
     let params = json!({"chatId": "c", "contentId": "item-3", "include": ["messages"]});
     let id = client.call("chat/rollback", params).await;
     let messages = client.until(is_response(id)).await;
-    assert_eq!(engine.next().await, Seen::Rollback { session: SessionId::new("c"), from: Some(ItemId(3)) });
+    assert_eq!(
+        engine.next().await,
+        Seen::Rollback {
+            session: SessionId::new("c"),
+            from: Some(ItemId(3)),
+            scope: RollbackScope::Messages
+        }
+    );
     let cleared = messages.iter().position(|it| it["method"] == "chat/cleared").unwrap();
     assert_eq!(texts(&messages[cleared..]), ["First\n", "One"]);
     assert!(messages.last().unwrap().get("error").is_none());
@@ -75,15 +82,17 @@ async fn a_rollback_does_what_include_asks_for() {
     client.request("chat/open", json!({"chatId": "c"})).await;
     engine.next().await;
     let rollback = |include: Value| json!({"chatId": "c", "contentId": "item-3", "include": include});
-    let refused = client.response("chat/rollback", rollback(json!(["tools"]))).await;
-    let sentence = refused["error"]["message"].as_str().unwrap();
-    assert!(sentence.contains("cannot be undone yet"), "{sentence}");
-    let id = client.call("chat/rollback", rollback(json!(["messages", "tools"]))).await;
-    let messages = client.until(is_response(id)).await;
-    let warned = messages.iter().find(|it| it["method"] == "$/showMessage").unwrap();
-    assert!(warned["params"]["message"].as_str().unwrap().contains("the files stay as they are"));
-    // The first request reached no chat.
-    assert!(matches!(engine.next().await, Seen::Rollback { .. }));
+    for (include, expected) in [
+        (json!(["tools"]), RollbackScope::Files),
+        (json!(["messages", "tools"]), RollbackScope::Both),
+        (json!(["messages"]), RollbackScope::Messages),
+        (json!([]), RollbackScope::Messages),
+    ] {
+        let id = client.call("chat/rollback", rollback(include)).await;
+        client.until(is_response(id)).await;
+        let Seen::Rollback { scope, .. } = engine.next().await else { panic!("a rollback") };
+        assert_eq!(scope, expected);
+    }
 }
 
 #[tokio::test]

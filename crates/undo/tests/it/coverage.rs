@@ -101,7 +101,7 @@ fn a_deleted_chat_leaves_only_what_the_workspace_still_has() {
 /// The cap drops the oldest turns and never the last ten.
 #[test]
 fn the_last_ten_turns_stay() {
-    let bench = Bench::with(Limits { file: 1 << 20, total: 100_000 });
+    let bench = Bench::with(Limits { file: 1 << 20, total: 100_000, ..Limits::default() });
     bench.write("a.txt", "0");
     for turn in 1..=30 {
         bench.command(turn, || bench.write("a.txt", format!("{turn} ").repeat(1500)));
@@ -129,4 +129,22 @@ fn quick_changes_of_the_same_size_are_seen() {
         bench.undo(None);
         assert_eq!(bench.read("a.txt"), format!("{number:03}a"));
     }
+}
+
+/// Somebody works in a home folder: it is not copied, and that is said.
+#[test]
+fn a_workspace_with_too_many_files_is_named() {
+    let bench = Bench::with(Limits { entries: 10, ..Limits::default() });
+    for number in 0..20 {
+        bench.write(&format!("{}/{number}.txt", number % 3), "x");
+    }
+    for turn in 1..3 {
+        let snapshot = bench.store.before_command(&key(turn), &[bench.root()]).unwrap();
+        assert_eq!(snapshot.coverage.uncovered, [bench.root()]);
+        bench.store.after_command(snapshot).unwrap();
+    }
+    assert_eq!(bench.store.disk_use().objects, 0);
+    bench.tool_writes(3, "a.txt", "made");
+    bench.undo(None);
+    assert!(!bench.path("a.txt").exists(), "file tools are covered all the same");
 }

@@ -183,7 +183,7 @@ fn a_file_that_changes_between_preview_and_undo_is_left_alone() {
 
 #[test]
 fn a_file_over_the_limit_is_named_and_kept() {
-    let bench = Bench::with(Limits { file: 1000, total: 1 << 20 });
+    let bench = Bench::with(Limits { file: 1000, total: 1 << 20, ..Limits::default() });
     bench.write("large", vec![b'x'; 2000]);
     bench.write("small", "old\n");
     let coverage = bench.store.before_write(&key(1), &bench.path("large")).unwrap();

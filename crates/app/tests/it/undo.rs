@@ -1,0 +1,67 @@
+//! Undo from outside: a model's tools change files, the user takes it back.
+
+use std::process::Output;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Answer, FakeModel};
+
+use crate::client::{Home, fake_provider};
+
+async fn run(home: &Home, config: &Value, arguments: &[&str]) -> String {
+    let mut command: tokio::process::Command = home.command(arguments).into();
+    command.env("DRAGOMAN_CONFIG", config.to_string()).kill_on_drop(true);
+    let output: Output = tokio::time::timeout(Duration::from_secs(60), command.output())
+        .await
+        .expect("it ends")
+        .expect("it starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[tokio::test]
+async fn what_tools_changed_is_undone_and_redone_after_a_restart() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let (a, b, made) = ("a.txt", "src/b.txt", "made.txt");
+    let path = |name: &str| home.workspace().join(name);
+    std::fs::create_dir_all(path("src")).expect("a folder");
+    std::fs::write(path(a), "one\n").expect("a file");
+    std::fs::write(path(b), "two\n").expect("a file");
+    let read = |name: &str| std::fs::read_to_string(path(name)).ok();
+
+    fake.answer(Answer::tool_call("c1", "eca__write_file", json!({"path": "made.txt", "content": "made\n"})));
+    fake.answer(Answer::tool_call(
+        "c2",
+        "eca__shell_command",
+        json!({"command": "rm -rf src; echo new > a.txt"}),
+    ));
+    fake.answer(Answer::text("done"));
+    run(&home, &config, &["run", "--approve", "all", "tidy up"]).await;
+    let changed = || (read(a), read(b), read(made));
+    assert_eq!(changed(), (Some("new\n".into()), None, Some("made\n".into())));
+
+    let continued = |text: &'static str| ["run", "--continue", "--approve", "all", text];
+    let preview = run(&home, &config, &continued("/undo preview")).await;
+    assert!(
+        preview.contains("delete") && preview.contains("made.txt") && preview.contains("b.txt"),
+        "{preview}"
+    );
+    assert_eq!(read(b), None, "a preview changes nothing");
+    run(&home, &config, &continued("/undo")).await;
+    assert_eq!(changed(), (Some("one\n".into()), Some("two\n".into()), None));
+    run(&home, &config, &continued("/redo")).await;
+    assert_eq!(changed(), (Some("new\n".into()), None, Some("made\n".into())));
+    run(&home, &config, &continued("/undo")).await;
+    assert_eq!(changed(), (Some("one\n".into()), Some("two\n".into()), None));
+
+    let list: Value =
+        serde_json::from_str(&run(&home, &config, &["chats", "list", "--json"]).await).expect("JSON");
+    let id = list["chats"][0]["id"].as_str().expect("an id").to_owned();
+    let exported = run(&home, &config, &["chats", "export", &id]).await;
+    assert!(!exported.contains("two\\n"), "snapshots are in no export");
+    run(&home, &config, &["chats", "delete", &id]).await;
+    let nothing = run(&home, &config, &["run", "--approve", "all", "/undo"]).await;
+    assert!(nothing.contains("No turn of this chat"), "{nothing}");
+}

@@ -1,0 +1,224 @@
+//! Recording what a turn's tools change, and taking it back: `/undo`, `/redo` and rollbacks that include files.
+//!
+//! Must not know how files are kept; `undo` does. Invariants: a tool that may change files runs only after their former
+//! bytes are recorded, in trusted chats too; a chat's turn is found again by the chat's id and the turn's number, so
+//! nothing of it is in the journal.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use domain::event::{Fact, Level, Notice};
+use domain::tool::{Review, ToolEffect};
+use domain::{Failure, TurnId};
+use undo::{Action, CommandSnapshot, Coverage, Outcome, Plan, TurnKey, UndoError, UndoStore};
+
+use crate::session::Session;
+use crate::turn::Turn;
+
+/// Paths that a message lists; more are counted.
+const LISTED: usize = 20;
+
+/// The undo store of all chats of this process.
+pub struct UndoLog {
+    store: Arc<UndoStore>,
+    /// Files that are too large to be kept, of which the user knows.
+    named: Mutex<HashSet<PathBuf>>,
+}
+
+impl UndoLog {
+    pub fn new(store: UndoStore) -> Self {
+        Self { store: Arc::new(store), named: Mutex::default() }
+    }
+}
+
+/// A tool that runs, and whose changes are to be recorded when it ends.
+pub(crate) struct Recording {
+    store: Arc<UndoStore>,
+    key: TurnKey,
+    subject: Subject,
+}
+
+enum Subject {
+    Files(Vec<PathBuf>),
+    Command(Box<CommandSnapshot>),
+}
+
+/// Must run before the tool does. `None`: the tool changes nothing, or nothing can be recorded.
+pub(crate) async fn begin(turn: &Turn, effect: ToolEffect, review: &Review) -> Option<Recording> {
+    let log = turn.session.workspace.undo.clone()?;
+    let (store, key) = (log.store.clone(), key(&turn.session, turn.id));
+    let files: Vec<PathBuf> = review.locations.iter().map(|location| location.path.clone()).collect();
+    let roots = turn.session.roots.to_vec();
+    let work = move || -> Result<(Recording, Coverage), UndoError> {
+        if effect == ToolEffect::WritesFiles {
+            let mut coverage = Coverage::default();
+            for file in &files {
+                coverage.uncovered.extend(store.before_write(&key, file)?.uncovered);
+            }
+            return Ok((Recording { store, key, subject: Subject::Files(files) }, coverage));
+        }
+        let snapshot = store.before_command(&key, &roots)?;
+        let coverage = snapshot.coverage.clone();
+        Ok((Recording { store, key, subject: Subject::Command(Box::new(snapshot)) }, coverage))
+    };
+    let may_change = match effect {
+        ToolEffect::Reads | ToolEffect::Previews | ToolEffect::UsesNetwork => false,
+        ToolEffect::WritesFiles => true,
+        ToolEffect::RunsCommands | ToolEffect::Other => review.changes,
+    };
+    if !may_change {
+        return None;
+    }
+    let begun = tokio::select! {
+        begun = tokio::task::spawn_blocking(work) => begun,
+        () = turn.cancel.cancelled() => return None,
+    };
+    match begun {
+        Ok(Ok((recording, coverage))) => {
+            name_uncovered(&turn.session, &log, coverage.uncovered);
+            Some(recording)
+        }
+        Ok(Err(error)) => {
+            warn(&turn.session, format!("The next change cannot be undone. {error}"));
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+impl Recording {
+    /// Must run after the tool has ended, however it ended.
+    pub(crate) async fn end(self, session: &Session) {
+        let Self { store, key, subject } = self;
+        let work = move || match subject {
+            Subject::Files(files) => files.iter().try_for_each(|file| store.after_write(&key, file)),
+            Subject::Command(snapshot) => store.after_command(*snapshot).map(drop),
+        };
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(work).await {
+            warn(session, format!("The last change can perhaps not be undone. {error}"));
+        }
+    }
+}
+
+/// `/undo`, `/undo 3`, `/undo preview`.
+pub(crate) async fn undo(session: &Session, arguments: &[String]) -> Result<String, Failure> {
+    let preview = arguments.iter().any(|argument| argument == "preview");
+    let count = arguments.iter().find_map(|argument| argument.parse::<usize>().ok()).unwrap_or(1).max(1);
+    let text = with_store(session, move |store, owner| {
+        let done = store.turns(owner)?;
+        let open: Vec<u64> = done.iter().filter(|turn| !turn.undone).map(|turn| turn.turn).collect();
+        let from = open.iter().rev().nth(count - 1).or(open.first()).copied();
+        match from.map(|from| store.plan_undo(owner, Some(from))).transpose()?.flatten() {
+            None => Ok("No turn of this chat has changed files that could be undone.".to_owned()),
+            Some(plan) => carry_out(store, &plan, preview),
+        }
+    });
+    text.await
+}
+
+/// `/redo`, `/redo preview`.
+pub(crate) async fn redo(session: &Session, arguments: &[String]) -> Result<String, Failure> {
+    let preview = arguments.iter().any(|argument| argument == "preview");
+    let text = with_store(session, move |store, owner| match store.plan_redo(owner)? {
+        None => Ok("There is no undo to take back, or a later turn has changed files.".to_owned()),
+        Some(plan) => carry_out(store, &plan, preview),
+    });
+    text.await
+}
+
+/// Takes back the file changes of a turn and of all later ones; tells the user by a notice.
+pub(crate) async fn roll_back(session: &Session, from: TurnId) -> Result<(), Failure> {
+    let text = with_store(session, move |store, owner| match store.plan_undo(owner, Some(from.0))? {
+        None => Ok("These turns changed no files.".to_owned()),
+        Some(plan) => carry_out(store, &plan, false),
+    });
+    let text = text.await?;
+    session.commit(vec![Fact::Notice { notice: Notice { level: Level::Info, text } }]);
+    Ok(())
+}
+
+/// Deletes what was recorded for a chat.
+pub(crate) async fn forget(session: &Session) {
+    let forgotten = with_store(session, |store, owner| store.forget(owner).map(|()| String::new())).await;
+    if let Err(failure) = forgotten {
+        tracing::warn!(%failure, "a deleted chat's snapshots are not deleted");
+    }
+}
+
+async fn with_store(
+    session: &Session,
+    work: impl FnOnce(&UndoStore, &str) -> Result<String, UndoError> + Send + 'static,
+) -> Result<String, Failure> {
+    let Some(log) = session.workspace.undo.clone() else {
+        return Err(Failure::user("Undo is not available here."));
+    };
+    let owner = session.id.to_string();
+    match tokio::task::spawn_blocking(move || work(&log.store, &owner)).await {
+        Ok(done) => done.map_err(|error| Failure::internal(error.to_string())),
+        Err(_) => Err(Failure::internal("Undo failed inside Dragoman; the log has the reason.")),
+    }
+}
+
+fn carry_out(store: &UndoStore, plan: &Plan, preview: bool) -> Result<String, UndoError> {
+    if preview {
+        let lines = plan.steps.iter().map(|step| (describe(step.action), &step.path));
+        let list = list(lines.map(|(action, path)| format!("- {action} {}", path.display())));
+        return Ok(format!("This would happen:\n{list}"));
+    }
+    let Outcome { done, left } = store.apply(plan)?;
+    let kept =
+        plan.steps.iter().filter(|step| matches!(step.action, Action::KeepChanged | Action::KeepUncovered));
+    let done = done.iter().chain(kept).map(|step| (describe(step.action), &step.path));
+    let mut lines: Vec<String> =
+        done.map(|(action, path)| format!("- {action} {}", path.display())).collect();
+    lines.extend(left.iter().map(|(path, reason)| format!("- left {}: {reason}", path.display())));
+    if lines.is_empty() {
+        return Ok("The files already are as they were.".to_owned());
+    }
+    Ok(list(lines.into_iter()))
+}
+
+fn describe(action: Action) -> &'static str {
+    match action {
+        Action::Restore => "restore",
+        Action::Create => "bring back",
+        Action::Delete => "delete",
+        Action::Merge => "merge with your changes:",
+        Action::Conflict => "mark a conflict with your changes in",
+        Action::KeepChanged => "keep your version of",
+        Action::KeepUncovered => "leave, because its former content was too large to keep:",
+    }
+}
+
+fn list(lines: impl Iterator<Item = String>) -> String {
+    let mut lines: Vec<String> = lines.collect();
+    if lines.len() > LISTED {
+        let more = lines.len() - LISTED;
+        lines.truncate(LISTED);
+        lines.push(format!("- and {more} more"));
+    }
+    lines.join("\n")
+}
+
+fn name_uncovered(session: &Session, log: &UndoLog, mut uncovered: Vec<PathBuf>) {
+    {
+        let mut named = log.named.lock().unwrap_or_else(PoisonError::into_inner);
+        uncovered.retain(|path| named.insert(path.clone()));
+    }
+    if !uncovered.is_empty() {
+        let files = list(uncovered.iter().map(|path| format!("- {}", path.display())));
+        warn(
+            session,
+            format!("Undo does not cover these files; they are too large or cannot be read:\n{files}"),
+        );
+    }
+}
+
+fn warn(session: &Session, text: String) {
+    session.commit(vec![Fact::Notice { notice: Notice { level: Level::Warning, text } }]);
+}
+
+fn key(session: &Session, turn: TurnId) -> TurnKey {
+    TurnKey { owner: session.id.to_string(), turn: turn.0 }
+}
