@@ -217,7 +217,8 @@ impl<'a> Resolver<'a> {
     /// Reports the keys of each layer that have no effect.
     fn report_keys(&mut self) {
         let read = self.layers.iter().filter(|layer| layer.authority == Authority::Full);
-        for layer in read.filter(|layer| layer.origin != Origin::Default) {
+        // The schema is made only where there is something to compare with it.
+        for layer in read.filter(|layer| layer.origin != Origin::Default && !layer.values.is_empty()) {
             let (keys, mut notices) = ignored_keys::find(layer);
             self.ignored_keys.extend(keys);
             self.notices.append(&mut notices);

@@ -174,8 +174,14 @@ fn add_call(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens
 fn charge_day_later(session: &Session, cost: Option<f64>) {
     let Some(cost) = cost.filter(|cost| *cost > 0.0) else { return };
     let store = session.store.clone();
-    let charging = tokio::spawn(async move { charge_day(store.as_ref(), cost).await });
-    session.account.lock().charging = Some(charging);
+    let mut account = session.account.lock();
+    let earlier = account.charging.take();
+    account.charging = Some(tokio::spawn(async move {
+        if let Some(earlier) = earlier {
+            let _ = earlier.await;
+        }
+        charge_day(store.as_ref(), cost).await;
+    }));
 }
 
 /// Adds to what was spent today on this machine.
@@ -185,9 +191,13 @@ pub(crate) async fn charge_day(store: &dyn Store, cost: f64) {
     }
 }
 
-/// What was spent today, by all processes.
-pub(crate) async fn spent_today(store: &dyn Store) -> Result<f64, Failure> {
-    store.add(DAYS, &today(), 0.0).await
+/// What was spent today by all processes, with everything that this session has begun to charge.
+pub(crate) async fn spent_today(session: &Session) -> Result<f64, Failure> {
+    let charging = session.account.lock().charging.take();
+    if let Some(charging) = charging {
+        let _ = charging.await;
+    }
+    session.store.add(DAYS, &today(), 0.0).await
 }
 
 fn today() -> String {
@@ -196,10 +206,6 @@ fn today() -> String {
 
 /// Fails where a cap forbids the next call to a model. `before`: what the chat had cost before this turn.
 pub(crate) async fn check_caps(session: &Session, limits: &TurnLimits, before: f64) -> Result<(), Failure> {
-    let charging = session.account.lock().charging.take();
-    if let Some(charging) = charging {
-        let _ = charging.await;
-    }
     let budget = session.workspace.settings.budget;
     let chat = session.state().usage().session_cost.unwrap_or(0.0);
     let (run, run_setting) = match limits.max_cost {
@@ -209,7 +215,7 @@ pub(crate) async fn check_caps(session: &Session, limits: &TurnLimits, before: f
     let mut caps =
         vec![(run, chat - before, "This turn", run_setting), (budget.chat, chat, "This chat", "budget.chat")];
     if budget.day.is_some() {
-        match spent_today(session.store.as_ref()).await {
+        match spent_today(session).await {
             Ok(day) => caps.push((budget.day, day, "Today's work on this machine", "budget.day")),
             // A cap that cannot be checked holds.
             Err(failure) => return Err(failure),

@@ -8,7 +8,7 @@ use crate::spending;
 
 pub(crate) async fn text(session: &Session) -> String {
     let usage = session.state().usage().clone();
-    let today = spending::spent_today(session.store.as_ref()).await.ok();
+    let today = spending::spent_today(session).await.ok();
     report(&usage, today)
 }
 

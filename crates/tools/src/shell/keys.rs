@@ -168,9 +168,12 @@ const TASKS: &[(&str, &[&str])] = &[
     ("zig", &["build", "test"]),
 ];
 
-/// Programs that check or format the project, with any arguments.
-const CHECKERS: &[&str] =
-    &["black", "eslint", "jest", "mkdir", "mypy", "prettier", "pytest", "ruff", "rustfmt", "tsc", "vitest"];
+/// Programs that check or format the project, or make an empty file or folder, with any arguments. A path outside the
+/// workspace is asked all the same.
+const CHECKERS: &[&str] = &[
+    "black", "eslint", "jest", "mkdir", "mypy", "prettier", "pytest", "ruff", "rustfmt", "touch", "tsc",
+    "vitest",
+];
 
 /// Options that do not change what `git add` and `git commit` mean.
 const GIT_PLAIN: &[(&str, &[&str])] = &[
