@@ -14,7 +14,7 @@ use domain::{BoxFuture, Fact, Failure, ItemKind, Recorded, SessionId, Store};
 const COMMIT: Duration = Duration::from_millis(1);
 
 /// The store as one process sees it.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct MemoryStore {
     data: Arc<Mutex<Data>>,
     process: u64,
@@ -30,12 +30,6 @@ struct Data {
     processes: u64,
     append_failure: Option<Failure>,
     clock: u64,
-}
-
-impl Default for MemoryStore {
-    fn default() -> Self {
-        Self { data: Arc::default(), process: 0 }
-    }
 }
 
 impl MemoryStore {

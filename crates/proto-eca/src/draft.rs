@@ -97,7 +97,7 @@ pub(crate) enum DraftBody<'a> {
         description: Cow<'a, str>,
         manual_approval: bool,
         file: String,
-        changes: Vec<Change>,
+        changes: Vec<FileEdit>,
     },
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct CodeBlock<'a> {
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
-pub(crate) enum Change {
+pub(crate) enum FileEdit {
     Create { content: String },
     Change { content: String, range: ChangedLines },
     Delete { range: ChangedLines },
@@ -256,10 +256,10 @@ fn changed<'a>(chat_id: ChatId<'a>, call: &'a ToolCall) -> Option<Outbound<'a>> 
 }
 
 /// One change: the lines between what both texts begin and end with.
-fn change_of(change: &FileChange) -> Change {
+fn change_of(change: &FileChange) -> FileEdit {
     let new = change.new_text.as_deref().unwrap_or_default();
     let Some(old) = change.old_text.as_deref() else {
-        return Change::Create { content: new.to_owned() };
+        return FileEdit::Create { content: new.to_owned() };
     };
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
@@ -268,7 +268,7 @@ fn change_of(change: &FileChange) -> Change {
         old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(old, new)| old == new).count();
     let content: String = new[head..new.len() - tail].concat();
     let range = ChangedLines { start_line: head + 1, end_line: (old.len() - tail).max(head) };
-    if content.is_empty() { Change::Delete { range } } else { Change::Change { content, range } }
+    if content.is_empty() { FileEdit::Delete { range } } else { FileEdit::Change { content, range } }
 }
 
 /// Fenced blocks of a Markdown text.

@@ -19,6 +19,7 @@ const CONTENT_RECEIVED: &str = "chat/contentReceived";
 
 /// The notifications that a projection makes.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all of them are contents, and none is kept")]
 pub(crate) enum Outbound<'a> {
     Content(ContentReceived<'a>),
     Draft(DraftContent<'a>),
