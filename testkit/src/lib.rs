@@ -3,6 +3,8 @@
 //!
 //! A development dependency only. Panics are allowed here: a test that cannot be set up has failed.
 
+#![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one variant")]
+
 pub mod fake_engine;
 pub mod fake_model;
 pub mod lines;

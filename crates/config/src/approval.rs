@@ -129,7 +129,9 @@ pub(crate) fn read_rules(value: &Value, origin: &Origin) -> (Vec<Rule>, Vec<Rule
             }
         }
         Value::Null => {}
-        _ => malformed.push(RuleError { target: None, what: "must be an object from tool to {}".into() }),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            malformed.push(RuleError { target: None, what: "must be an object from tool to {}".into() })
+        }
     }
     (rules, malformed)
 }

@@ -10,7 +10,7 @@ use crate::tree::Node;
 static DEFAULTS: LazyLock<(Object, Node)> = LazyLock::new(|| {
     let values = match defaults() {
         Value::Object(values) => values,
-        _ => Object::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Object::new(),
     };
     let node = Node::from_map(&values, 0);
     (values, node)

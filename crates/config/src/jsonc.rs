@@ -53,7 +53,9 @@ pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, SourceError> {
         None => Ok(Map::new()),
         Some(Ast::Object(object)) => match convert(Ast::Object(object), text, &mut 0)? {
             Value::Object(map) => Ok(map),
-            _ => Ok(Map::new()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Ok(Map::new())
+            }
         },
         Some(other) => Err(error_at(text, other.start(), "settings must be an object in braces")),
     }

@@ -198,7 +198,10 @@ impl Inner {
         for part in &self.parts {
             match part {
                 Part::Command { line, directory } => value.push_str(&self.run(line, directory).await?),
-                part => value.push_str(&self.literal(part)?),
+                part @ Part::Text(_)
+                | part @ Part::File(_)
+                | part @ Part::Netrc { .. }
+                | part @ Part::ClassPath => value.push_str(&self.literal(part)?),
             }
         }
         Ok(self.finish(&value))

@@ -271,7 +271,11 @@ impl<'a> Resolver<'a> {
 fn without_nulls(object: &Object) -> Object {
     let strip = |value: &Value| match value {
         Value::Object(object) => Value::Object(without_nulls(object)),
-        value => value.clone(),
+        value @ Value::Null
+        | value @ Value::Bool(_)
+        | value @ Value::Number(_)
+        | value @ Value::String(_)
+        | value @ Value::Array(_) => value.clone(),
     };
     let said = object.iter().filter(|(_, value)| !value.is_null());
     said.map(|(key, value)| (key.clone(), strip(value))).collect()

@@ -184,8 +184,9 @@ fn mask(path: &[&str], value: &Value) -> Value {
         Value::String(text) if secret => mask_secret(text).into(),
         Value::String(text) => address::masked(text).into(),
         Value::Array(values) if path.last() == Some(&"args") => mask_arguments(values),
-        value if secret && !value.is_null() => MASK.into(),
-        value => value.clone(),
+        Value::Null => Value::Null,
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) if secret => MASK.into(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.clone(),
     }
 }
 
@@ -245,7 +246,7 @@ fn redact(redactor: &crate::secret::Redactor, value: Value) -> Value {
             .map(|(key, value)| (key, redact(redactor, value)))
             .collect::<Map<_, _>>()
             .into(),
-        value => value,
+        value @ Value::Null | value @ Value::Bool(_) | value @ Value::Number(_) => value,
     }
 }
 

@@ -39,7 +39,12 @@ impl Node {
                     Some(default) => drop(branch.insert(key.clone(), default.clone())),
                     None => drop(branch.shift_remove(key)),
                 },
-                value => drop(branch.insert(key.clone(), Self::Leaf { value: value.clone(), layer })),
+                value @ Value::Bool(_)
+                | value @ Value::Number(_)
+                | value @ Value::String(_)
+                | value @ Value::Array(_) => {
+                    drop(branch.insert(key.clone(), Self::Leaf { value: value.clone(), layer }))
+                }
             }
         }
     }

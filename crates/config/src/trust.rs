@@ -153,7 +153,7 @@ pub(crate) fn untrusted_notice(folder: &Folder, keys: &[String]) -> Notice {
     let root = folder.root.display();
     let why = match folder.trust {
         Trust::Changed => format!("The settings of {root} have changed since you trusted them"),
-        _ => format!("You have not trusted the settings of {root}"),
+        Trust::Trusted | Trust::Untrusted => format!("You have not trusted the settings of {root}"),
     };
     let text =
         format!("{why}; left out: {names}. Read them, then run `dragoman trust {root}` to let them in.");
@@ -258,7 +258,10 @@ fn write_sorted(value: &Value, text: &mut String) {
             }
             text.push(']');
         }
-        other => {
+        other @ Value::Null
+        | other @ Value::Bool(_)
+        | other @ Value::Number(_)
+        | other @ Value::String(_) => {
             let _ = write!(text, "{other}");
         }
     }

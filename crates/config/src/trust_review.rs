@@ -81,7 +81,12 @@ fn visit<'v>(value: &'v Value, path: &mut Vec<&'v str>, visitor: &mut impl FnMut
                 path.pop();
             }
         }
-        value => visitor(path, value),
+        value @ Value::Null
+        | value @ Value::Bool(_)
+        | value @ Value::Number(_)
+        | value @ Value::String(_)
+        | value @ Value::Array(_)
+        | value @ Value::Object(_) => visitor(path, value),
     }
 }
 

@@ -195,10 +195,18 @@ fn fact_weight(recorded: &Recorded) -> usize {
                 }
                 ItemKind::Compaction { summary, .. } => summary.len(),
                 ItemKind::SystemText { text } => text.len(),
-                _ => 256,
+                ItemKind::Citation { .. } | ItemKind::Command { .. } => 256,
             }
         }
-        _ => 128,
+        Fact::SessionOpened(_)
+        | Fact::SessionChanged { .. }
+        | Fact::TurnStarted { .. }
+        | Fact::TurnEnded { .. }
+        | Fact::HistoryReplaced { .. }
+        | Fact::AskRaised { .. }
+        | Fact::AskSettled { .. }
+        | Fact::UsageChanged { .. }
+        | Fact::Notice { .. } => 128,
     }
 }
 

@@ -40,30 +40,24 @@ fn collapse_ended_items(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
     let mut ended: HashMap<ItemId, Arc<Recorded>> = HashMap::new();
     let mut settled: HashSet<AskId> = HashSet::new();
     for recorded in &all {
-        match &recorded.fact {
-            Fact::ItemEnded { item } => {
-                ended.insert(item.id, recorded.clone());
-            }
-            Fact::AskSettled { id, .. } => {
-                settled.insert(*id);
-            }
-            _ => {}
+        if let Fact::ItemEnded { item } = &recorded.fact {
+            ended.insert(item.id, recorded.clone());
+        } else if let Fact::AskSettled { id, .. } = &recorded.fact {
+            settled.insert(*id);
         }
     }
     let mut shown: HashSet<ItemId> = HashSet::new();
     let mut kept = Vec::with_capacity(all.len());
     for recorded in all {
-        match &recorded.fact {
-            Fact::AskRaised { ask } if settled.contains(&ask.id) => {}
-            Fact::AskSettled { .. } => {}
-            fact => match item_of(fact) {
-                Some(id) => match ended.get(&id) {
-                    Some(end) if shown.insert(id) => kept.push(end.clone()),
-                    Some(_) => {}
-                    None => kept.push(recorded),
-                },
-                None => kept.push(recorded),
-            },
+        if matches!(&recorded.fact, Fact::AskSettled { .. })
+            || matches!(&recorded.fact, Fact::AskRaised { ask } if settled.contains(&ask.id))
+        {
+            continue;
+        }
+        match item_of(&recorded.fact).and_then(|id| Some((id, ended.get(&id)?))) {
+            Some((id, end)) if shown.insert(id) => kept.push(end.clone()),
+            Some(_) => {}
+            None => kept.push(recorded),
         }
     }
     kept
@@ -75,29 +69,26 @@ fn drop_rolled_back(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
     let mut turns: HashMap<ItemId, TurnId> = HashMap::new();
     let mut kept: Vec<Arc<Recorded>> = Vec::new();
     for recorded in all {
-        match &recorded.fact {
-            Fact::HistoryReplaced { keep } => {
-                let limit = keep.and_then(|keep| order.get(&keep).copied());
-                let last_turn = keep.and_then(|keep| turns.get(&keep).copied());
-                kept.retain(|known| match &known.fact {
-                    Fact::TurnStarted { turn, .. } | Fact::TurnEnded { turn, .. } => Some(*turn) <= last_turn,
-                    fact => match item_of(fact).and_then(|id| order.get(&id)) {
-                        Some(place) => limit.is_some_and(|limit| *place <= limit),
-                        None => true,
-                    },
-                });
-            }
-            fact => {
-                if let Some(id) = item_of(fact) {
-                    let next = order.len();
-                    order.entry(id).or_insert(next);
+        if let Fact::HistoryReplaced { keep } = &recorded.fact {
+            let limit = keep.and_then(|keep| order.get(&keep).copied());
+            let last_turn = keep.and_then(|keep| turns.get(&keep).copied());
+            kept.retain(|known| {
+                if let Fact::TurnStarted { turn, .. } | Fact::TurnEnded { turn, .. } = &known.fact {
+                    return Some(*turn) <= last_turn;
                 }
-                if let Fact::ItemStarted { item } | Fact::ItemEnded { item } = fact {
-                    turns.insert(item.id, item.turn);
-                }
-                kept.push(recorded);
-            }
+                let position = item_of(&known.fact).and_then(|id| order.get(&id));
+                position.is_none_or(|position| limit.is_some_and(|limit| *position <= limit))
+            });
+            continue;
         }
+        if let Some(id) = item_of(&recorded.fact) {
+            let next = order.len();
+            order.entry(id).or_insert(next);
+        }
+        if let Fact::ItemStarted { item } | Fact::ItemEnded { item } = &recorded.fact {
+            turns.insert(item.id, item.turn);
+        }
+        kept.push(recorded);
     }
     kept
 }
@@ -106,7 +97,15 @@ fn item_of(fact: &Fact) -> Option<ItemId> {
     match fact {
         Fact::ItemStarted { item } | Fact::ItemChanged { item } | Fact::ItemEnded { item } => Some(item.id),
         Fact::ItemGrew { item, .. } => Some(*item),
-        _ => None,
+        Fact::SessionOpened(_)
+        | Fact::SessionChanged { .. }
+        | Fact::TurnStarted { .. }
+        | Fact::TurnEnded { .. }
+        | Fact::HistoryReplaced { .. }
+        | Fact::AskRaised { .. }
+        | Fact::AskSettled { .. }
+        | Fact::UsageChanged { .. }
+        | Fact::Notice { .. } => None,
     }
 }
 

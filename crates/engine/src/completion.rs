@@ -60,14 +60,15 @@ async fn stream(
                 }
             }
             ModelEvent::Usage(used) => tokens = used,
-            ModelEvent::Ended { reason: StopReason::Refused { reason } } => {
-                return Err(Failure::provider(reason));
-            }
-            ModelEvent::Ended { reason: StopReason::Cut { message } } => {
-                return Err(Failure::provider(message));
-            }
+            ModelEvent::Ended {
+                reason: StopReason::Refused { reason: why } | StopReason::Cut { message: why },
+            } => return Err(Failure::provider(why)),
             ModelEvent::Ended { .. } => break,
-            _ => {}
+            ModelEvent::Waiting { .. }
+            | ModelEvent::Warning { .. }
+            | ModelEvent::BlockStarted { .. }
+            | ModelEvent::BlockDelta { .. }
+            | ModelEvent::BlockEnded { .. } => {}
         }
     }
     let info = model.info();

@@ -12,6 +12,7 @@ use crate::refusal::refuse;
 use crate::spending;
 use crate::workspace::{OpenWorkspace, Workspace};
 
+#[allow(clippy::wildcard_enum_match_arm, reason = "the router sends no other command here")]
 pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>, command: Command) {
     let (files, roots) = (&workspace.files, &workspace.roots);
     match command {

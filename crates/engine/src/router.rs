@@ -86,6 +86,7 @@ impl Router {
         }
     }
 
+    #[allow(clippy::wildcard_enum_match_arm, reason = "every other command goes on to the session it names")]
     fn handle(&mut self, Envelope { front, command }: Envelope) {
         match command {
             Command::Attach { port } => self.attach(front, port),
@@ -145,6 +146,7 @@ impl Router {
     }
 
     /// Commands that change nothing.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "every other command goes on to the session it names")]
     fn query(&mut self, front: FrontendId, command: Command) {
         let workspace = match self.workspace_of(front) {
             Ok(workspace) => workspace,
@@ -410,6 +412,24 @@ fn addressee(command: &Command) -> Option<(SessionId, Delivery)> {
         | Command::Close { session, .. }
         | Command::Delete { session, .. }
         | Command::Configure { session: Some(session), .. } => Some((session.clone(), Delivery::Load)),
-        _ => None,
+        Command::Attach { .. }
+        | Command::Detach
+        | Command::Enter { .. }
+        | Command::Open { .. }
+        | Command::Load { .. }
+        | Command::Read { .. }
+        | Command::List { .. }
+        | Command::Fork { .. }
+        | Command::Configure { .. }
+        | Command::Catalog { .. }
+        | Command::Contexts { .. }
+        | Command::SlashCommands { .. }
+        | Command::Servers { .. }
+        | Command::ServerAction { .. }
+        | Command::ReadFile { .. }
+        | Command::Stat { .. }
+        | Command::Glob { .. }
+        | Command::Complete { .. }
+        | Command::Shutdown { .. } => None,
     }
 }

@@ -169,6 +169,7 @@ fn listener(socket: OwnedFd) -> io::Result<TcpListener> {
 }
 
 /// The sockets of one message; `None` at the end.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the enum belongs to another crate and may grow")]
 fn receive(channel: impl AsFd) -> io::Result<Option<Vec<OwnedFd>>> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];

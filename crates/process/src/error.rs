@@ -21,6 +21,7 @@ pub enum ProcessError {
 }
 
 impl ProcessError {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the enum belongs to the standard library and grows")]
     pub(crate) fn from_spawn(program: &str, source: io::Error) -> Self {
         let program = program.to_owned();
         match source.kind() {

@@ -185,7 +185,7 @@ impl Spawn {
                 self.input = Input::Piped;
                 bytes
             }
-            input => {
+            input @ Input::Empty | input @ Input::Piped => {
                 self.input = input;
                 Vec::new()
             }

@@ -101,6 +101,7 @@ fn describe_error(error: rustix::io::Errno) -> io::Error {
 }
 
 /// Follows every symbolic link and `..` as the system would. Names that do not exist stay as they are written.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the enum belongs to the standard library and grows")]
 pub fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut resolved = PathBuf::from("/");
     let mut pending: Vec<OsString> = Vec::new();

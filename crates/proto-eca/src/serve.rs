@@ -226,7 +226,17 @@ impl Server {
             let is_past = match &recorded.fact {
                 Fact::UsageChanged { .. } => Some(at) != usage,
                 Fact::TurnStarted { .. } | Fact::TurnEnded { outcome: Outcome::Done, .. } => Some(at) != turn,
-                _ => false,
+                Fact::SessionOpened(_)
+                | Fact::SessionChanged { .. }
+                | Fact::TurnEnded { .. }
+                | Fact::ItemStarted { .. }
+                | Fact::ItemChanged { .. }
+                | Fact::ItemGrew { .. }
+                | Fact::ItemEnded { .. }
+                | Fact::HistoryReplaced { .. }
+                | Fact::AskRaised { .. }
+                | Fact::AskSettled { .. }
+                | Fact::Notice { .. } => false,
             };
             if !is_past {
                 self.project(&Event::fact(session.clone(), recorded));

@@ -1,5 +1,7 @@
 //! How many small notifications pass through an operating-system pipe per second, and the CPU time of the sending side.
 //! `cargo run --release -p rpc --example throughput [count]`
+
+#![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one variant")]
 #![allow(clippy::print_stdout, reason = "it prints a measurement")]
 
 use rpc::{Handler, NotSent, Outgoing, Params, Peer, PeerOptions, Responder, Transport};

@@ -92,7 +92,13 @@ impl Sandbox {
             match grant {
                 Grant::Host { name, port } => drop(hosts.insert((name.clone(), *port))),
                 Grant::Ssh => hosts.extend(SSH_HOSTS.iter().map(|name| ((*name).to_owned(), Some(22)))),
-                _ => {}
+                Grant::Network
+                | Grant::Port(_)
+                | Grant::Write(_)
+                | Grant::GitConfig
+                | Grant::Signing
+                | Grant::Cloud
+                | Grant::Containers => {}
             }
         }
         Proxy::new(hosts, self.facts.upstream.clone())

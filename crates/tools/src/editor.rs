@@ -16,7 +16,12 @@ use crate::paths::ResolvedPath;
 use crate::tool::glob::{FoundFiles, compile, full_pattern};
 
 /// The bytes an editor has of a file; `None` where it has none or too many.
-pub async fn read_bytes(path: &ResolvedPath, max: u64, call: &Invocation, files: &Files) -> Option<Vec<u8>> {
+pub(crate) async fn read_bytes(
+    path: &ResolvedPath,
+    max: u64,
+    call: &Invocation,
+    files: &Files,
+) -> Option<Vec<u8>> {
     if !call.context.abilities().read_bytes {
         return None;
     }
@@ -27,7 +32,7 @@ pub async fn read_bytes(path: &ResolvedPath, max: u64, call: &Invocation, files:
 }
 
 /// Why an editor says that there is nothing to read at a path; `None` where there is or where it cannot tell.
-pub async fn check_readable(path: &ResolvedPath, call: &Invocation, files: &Files) -> Option<String> {
+pub(crate) async fn check_readable(path: &ResolvedPath, call: &Invocation, files: &Files) -> Option<String> {
     if !call.context.abilities().stat {
         return None;
     }
@@ -44,7 +49,7 @@ pub async fn check_readable(path: &ResolvedPath, call: &Invocation, files: &File
 }
 
 /// The files below a folder of the workspace that match, as an editor knows them; `None` where it cannot tell.
-pub async fn find_files(
+pub(crate) async fn find_files(
     folder: &ResolvedPath,
     pattern: &str,
     call: &Invocation,
@@ -79,7 +84,7 @@ pub async fn find_files(
 }
 
 /// Runs a command in a terminal of the editor.
-pub async fn run_in_terminal(
+pub(crate) async fn run_in_terminal(
     terminal: Terminal,
     time: Duration,
     call: &Invocation,

@@ -44,7 +44,7 @@ const VARIABLES: &[(&str, &str)] = &[
 ];
 
 /// The environment for a line whose uses of git only look, in the folders where git may start.
-pub async fn environment(
+pub(crate) async fn environment(
     folders: &[PathBuf],
     scope: &Scope,
     cancel: &CancellationToken,

@@ -12,7 +12,7 @@ enum Loose {
 }
 
 /// A whole number that may be missing.
-pub fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
     let number = match Loose::deserialize(deserializer)? {
         Loose::Number(number) => number,
         Loose::Text(text) if text.trim().is_empty() => return Ok(None),
@@ -30,7 +30,7 @@ pub fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize
 }
 
 /// A flag that may be missing.
-pub fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     match Loose::deserialize(deserializer)? {
         Loose::Flag(flag) => Ok(flag),
         Loose::Nothing(()) => Ok(false),

@@ -11,7 +11,7 @@ use ignore::{DirEntry, WalkBuilder};
 const MAX_IGNORE_FILE: u64 = 1 << 20;
 
 /// A walk that can be stopped and ends by itself.
-pub struct Walk {
+pub(crate) struct Walk {
     inner: ignore::Walk,
     cancel: CancellationToken,
     deadline: Instant,
@@ -20,12 +20,12 @@ pub struct Walk {
 }
 
 impl Walk {
-    pub fn new(from: &Path, time: Duration, cancel: CancellationToken) -> Self {
+    pub(crate) fn new(from: &Path, time: Duration, cancel: CancellationToken) -> Self {
         let inner = builder(from).sort_by_file_name(|one, other| one.cmp(other)).build();
         Self { inner, cancel, deadline: Instant::now() + time, cut_short: false }
     }
 
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.cancel.is_cancelled()
     }
 }
@@ -51,7 +51,7 @@ impl Iterator for Walk {
 }
 
 /// What every walk has in common: .gitignore and the like hold, hidden files are seen, `.git` is not.
-pub fn builder(from: &Path) -> WalkBuilder {
+pub(crate) fn builder(from: &Path) -> WalkBuilder {
     let mut builder = WalkBuilder::new(from);
     builder.hidden(false).follow_links(false).require_git(false);
     let readable = has_readable_ignore_files(from);

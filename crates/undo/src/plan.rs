@@ -203,7 +203,11 @@ fn with_users_mode(before: &FileState, after: &FileState, current: &FileState) -
         FileState::File { hash, size, .. } if set != left => {
             FileState::File { hash: *hash, size: *size, mode: set }
         }
-        _ => before.clone(),
+        FileState::Absent
+        | FileState::File { .. }
+        | FileState::Link { .. }
+        | FileState::Folder { .. }
+        | FileState::Uncovered { .. } => before.clone(),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::private;
 use crate::state::{FileState, StoredPath};
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Change {
+pub(crate) struct Change {
     pub path: StoredPath,
     pub before: FileState,
     /// `None`: the process ended before it could record the state.

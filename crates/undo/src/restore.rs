@@ -104,7 +104,11 @@ fn remove(path: &Path, current: &FileState, target: &FileState) -> io::Result<()
         (FileState::Folder { .. }, _) => fs::remove_dir(path).or_else(|error| match target {
             // Somebody put files into it.
             FileState::Absent if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-            _ => Err(error),
+            FileState::Absent
+            | FileState::File { .. }
+            | FileState::Link { .. }
+            | FileState::Folder { .. }
+            | FileState::Uncovered { .. } => Err(error),
         }),
         _ => fs::remove_file(path),
     }

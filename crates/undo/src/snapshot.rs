@@ -259,19 +259,13 @@ impl UndoStore {
         let index = if stale.is_empty() && current == known.entries.len() && self.index_path(root).exists() {
             known
         } else {
-            let fresh = self.read_all(root, &stale, started);
-            let mut entries = HashMap::with_capacity(found.entries.len());
+            let mut entries = self.read_all(root, &stale, started);
             for (path, _) in &found.entries {
-                if let Some(entry) = known.entries.get(path).filter(|_| !fresh.contains_key(path)) {
-                    entries.insert(path.clone(), entry.clone());
+                if let Some(entry) = known.entries.get(path).filter(|_| !entries.contains_key(path)) {
+                    entries.insert(path.clone(), Some(entry.clone()));
                 }
             }
-            for (path, entry) in fresh {
-                match entry {
-                    Some(entry) => entries.insert(path, entry),
-                    None => entries.remove(&path),
-                };
-            }
+            let entries = entries.into_iter().filter_map(|(path, entry)| Some((path, entry?))).collect();
             self.save_index(root, Index { entries })?
         };
         let refused = index.entries.iter().filter(|(_, entry)| entry.content == Content::Uncovered);

@@ -69,7 +69,11 @@ async fn ask(models: &AllModels) -> Result<Duration, Failure> {
         while let Some(event) = stream.next().await {
             match event? {
                 ModelEvent::BlockDelta { .. } | ModelEvent::Ended { .. } => return Ok(since.elapsed()),
-                _ => {}
+                ModelEvent::Waiting { .. }
+                | ModelEvent::Warning { .. }
+                | ModelEvent::BlockStarted { .. }
+                | ModelEvent::BlockEnded { .. }
+                | ModelEvent::Usage(_) => {}
             }
         }
         Err(Failure::provider(format!("{name} gave no answer.")))

@@ -68,7 +68,7 @@ impl Script {
         stream(&mut steps, &mut random, 2, Channel::Reasoning, &thought, 6, &kind);
         let answer = random.text(40);
         stream(&mut steps, &mut random, 3, Channel::Text, &answer, 8, &said);
-        steps.extend(tool_call(&mut random).into_iter());
+        steps.extend(tool_call(&mut random));
         let long = random.text(growths + 20);
         stream(&mut steps, &mut random, 5, Channel::Text, &long, growths, &said);
         steps.push(Step::Fact(Fact::TurnEnded { turn: TURN, outcome: Outcome::Done }));

@@ -1,5 +1,6 @@
 //! The real binary from outside: its protocols over stdio, its commands, a fake model over HTTP, a sealed home.
 
+#![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one variant")]
 #![allow(
     clippy::disallowed_methods,
     reason = "tests start the program and read their scale from the environment"

@@ -258,7 +258,7 @@ fn polish(schema: &mut Value) {
                 }
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -119,7 +119,7 @@ fn type_name(schema: &Value) -> Option<&str> {
     match schema.get("type")? {
         Value::String(name) => Some(name),
         Value::Array(names) => names.first()?.as_str(),
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
     }
 }
 

@@ -153,6 +153,7 @@ impl Actor {
         Ok(())
     }
 
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the router sends no other command here")]
     async fn handle(&mut self, message: Message) -> ControlFlow<FinalReply> {
         let Message { frontend, command } = message;
         let leaves = matches!(command, Command::Close { .. } | Command::Delete { .. } | Command::Detach);

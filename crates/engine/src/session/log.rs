@@ -392,7 +392,10 @@ mod tests {
         while let Some(Received::Event(event)) = receiver.try_recv() {
             seen.push(match event.body {
                 EventBody::Fact(recorded) => recorded.number,
-                _ => 0,
+                EventBody::Delta(_)
+                | EventBody::Progress { .. }
+                | EventBody::Catalog(_)
+                | EventBody::Lost { .. } => 0,
             });
         }
         assert_eq!(seen, [1, 2, 3, 0, 4, 5]);

@@ -178,7 +178,12 @@ fn interrupted(mut item: Item) -> Item {
             }
             call.error = true;
         }
-        _ => {}
+        ItemKind::UserMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. } => {}
     }
     item
 }

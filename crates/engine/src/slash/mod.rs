@@ -199,7 +199,7 @@ fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand,
             let info = model.map(|model| model.info()).unwrap_or_default();
             instructions::system_prompt(actor, &info)
         }
-        _ => Vec::new(),
+        CommandKind::Native(_) | CommandKind::McpPrompt | CommandKind::Custom(_) => Vec::new(),
     };
     actor.run_turn(turn, cancel.clone(), async move {
         let output = tokio::select! {

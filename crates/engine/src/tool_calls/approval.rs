@@ -383,7 +383,11 @@ fn is_target(rule: &Rule, spec: &ToolSpec) -> bool {
 fn argument_matches((name, patterns): &(String, Vec<String>), case: &Case<'_>, reach: Reach) -> bool {
     let written = case.input.get(name).map(|value| match value {
         Value::String(text) => text.clone(),
-        other => other.to_string(),
+        other @ Value::Null
+        | other @ Value::Bool(_)
+        | other @ Value::Number(_)
+        | other @ Value::Array(_)
+        | other @ Value::Object(_) => other.to_string(),
     });
     let Review { subcommands, commands, paths, .. } = case.review;
     let leads_to: Vec<&String> =

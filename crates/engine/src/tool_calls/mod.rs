@@ -227,7 +227,13 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: Revie
     turn.session.show_progress("Calling tool");
     let input = match &item.kind {
         ItemKind::ToolCall(call) => call.input.clone().unwrap_or(Value::Null),
-        _ => Value::Null,
+        ItemKind::UserMessage { .. }
+        | ItemKind::AgentMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. } => Value::Null,
     };
     let cancel = turn.cancel.child_token();
     let (session, editor) = (turn.session.clone(), turn.editor.clone());

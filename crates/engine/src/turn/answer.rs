@@ -268,7 +268,13 @@ impl<'a> AnswerReader<'a> {
             ItemKind::AgentMessage { text, .. } if text.is_empty() => return,
             ItemKind::Reasoning { text, provider, .. } if text.is_empty() && provider.is_none() => return,
             ItemKind::Reasoning { millis, .. } => *millis = open.since.elapsed().as_millis() as u64,
-            _ => {}
+            ItemKind::UserMessage { .. }
+            | ItemKind::AgentMessage { .. }
+            | ItemKind::ToolCall(_)
+            | ItemKind::Citation { .. }
+            | ItemKind::Compaction { .. }
+            | ItemKind::Command { .. }
+            | ItemKind::SystemText { .. } => {}
         }
         self.is_empty = false;
         if matches!(open.item.kind, ItemKind::ToolCall(_)) {
@@ -306,7 +312,11 @@ fn set_provider(item: &mut Item, block: Option<domain::item::ProviderBlock>) {
     match &mut item.kind {
         ItemKind::AgentMessage { provider, .. } | ItemKind::Reasoning { provider, .. } => *provider = block,
         ItemKind::ToolCall(call) => call.provider = block,
-        _ => {}
+        ItemKind::UserMessage { .. }
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. } => {}
     }
 }
 

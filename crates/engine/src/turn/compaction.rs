@@ -87,7 +87,13 @@ fn kept_parts(turn: &Turn, items: &[Item]) -> Vec<Part> {
         .iter()
         .filter_map(|item| match &item.kind {
             ItemKind::ToolCall(call) => Some(&call.locations),
-            _ => None,
+            ItemKind::UserMessage { .. }
+            | ItemKind::AgentMessage { .. }
+            | ItemKind::Reasoning { .. }
+            | ItemKind::Citation { .. }
+            | ItemKind::Compaction { .. }
+            | ItemKind::Command { .. }
+            | ItemKind::SystemText { .. } => None,
         })
         .flatten()
         .map(|location| location.path.display().to_string())
@@ -105,7 +111,13 @@ fn last_request(turn: &Turn, items: &[Item]) -> Vec<Part> {
     const HEADING: &str = "The user's last request, word for word:";
     let request = items.iter().rev().find_map(|item| match &item.kind {
         ItemKind::UserMessage { text, parts } => Some((item.turn, text, parts)),
-        _ => None,
+        ItemKind::AgentMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::ToolCall(_)
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. } => None,
     });
     match request {
         Some((of, _, parts)) if of == turn.id => [vec![Part::text(HEADING)], parts.clone()].concat(),

@@ -53,7 +53,10 @@ fn add_item(item: &Item, entries: &mut Vec<PromptEntry>, results: &mut Vec<Promp
             entries.push(PromptEntry::User { parts });
         }
         // For people only.
-        _ => {}
+        ItemKind::AgentMessage { .. }
+        | ItemKind::Citation { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. } => {}
     }
 }
 

@@ -196,7 +196,16 @@ fn expand(
         for attached in &contexts {
             let expanded = match attached {
                 Context::McpResource(resource) => read_resource(&session, resource).await,
-                _ => session.workspace.files.expand(attached, &scope, context.clone()).await,
+                Context::File { .. }
+                | Context::Directory { .. }
+                | Context::Web { .. }
+                | Context::RepoMap
+                | Context::Cursor { .. }
+                | Context::Code { .. }
+                | Context::Text { .. }
+                | Context::Image { .. } => {
+                    session.workspace.files.expand(attached, &scope, context.clone()).await
+                }
             };
             match expanded {
                 Ok(expanded) => parts.extend(expanded),

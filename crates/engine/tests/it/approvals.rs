@@ -57,6 +57,7 @@ async fn policy_and_people_decide() {
     let plan = || SessionSettings { behavior: Some("plan".into()), ..SessionSettings::default() };
     let rules = |rules: Value| json!({"toolCall": {"approval": rules}});
     let none = || json!({});
+    #[allow(clippy::type_complexity, reason = "the columns of a table")]
     let cases: Vec<(&str, Value, Abilities, SessionSettings, &str, Vec<Answer>, &str, &str)> = vec![
         ("reads run", none(), nobody.clone(), plain(), "eca__read", vec![], "Done", "result"),
         ("writes are asked", none(), person(), plain(), "eca__write", vec![allow(false)], "Done", "result"),

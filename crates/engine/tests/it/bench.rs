@@ -20,7 +20,7 @@ use engine::{CatalogChanges, LiveSessions, NamedText, State, Texts, Workspace, W
 use serde_json::{Value, json};
 use testkit::{MemoryStore, ScriptedAnswer, ScriptedModels};
 
-pub struct Bench {
+pub(crate) struct Bench {
     pub store: MemoryStore,
     pub models: ScriptedModels,
     pub workspaces: Arc<TestWorkspaces>,
@@ -30,11 +30,11 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_config(json!({}))
     }
 
-    pub fn with_config(config: Value) -> Self {
+    pub(crate) fn with_config(config: Value) -> Self {
         let home = tempfile::tempdir().unwrap();
         let environment = Environment::new(home.path(), [("DRAGOMAN_CONFIG", config.to_string())]);
         let settings = Arc::new(config::resolve(&environment, &Inputs::default()).settings);
@@ -42,7 +42,7 @@ impl Bench {
     }
 
     /// Another process on the same chats, with models of its own.
-    pub fn other_process(&self) -> Self {
+    pub(crate) fn other_process(&self) -> Self {
         let settings = self.workspaces.settings.clone();
         Self::start(settings, self.store.other_process(), ScriptedModels::default())
     }
@@ -56,18 +56,18 @@ impl Bench {
     }
 
     /// The process dies without a word.
-    pub fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.store.kill();
     }
 
-    pub fn answers(&self, answers: impl IntoIterator<Item = ScriptedAnswer>) {
+    pub(crate) fn answers(&self, answers: impl IntoIterator<Item = ScriptedAnswer>) {
         for answer in answers {
             self.models.answer(answer);
         }
     }
 
     /// The state that the journal of a chat says.
-    pub fn stored_state(&self, session: &SessionId) -> State {
+    pub(crate) fn stored_state(&self, session: &SessionId) -> State {
         let mut state = State::default();
         for recorded in self.store.facts(session) {
             state.fold(recorded.number, &recorded.fact);
@@ -76,7 +76,7 @@ impl Bench {
     }
 
     /// Waits until the live state is on disk and compares it with the fold of the journal.
-    pub async fn check_state(&self, session: &SessionId) -> State {
+    pub(crate) async fn check_state(&self, session: &SessionId) -> State {
         for _ in 0..10_000 {
             tokio::time::sleep(Duration::from_millis(1)).await;
             let live = self.live.state(session).expect("the chat is loaded");
@@ -88,12 +88,12 @@ impl Bench {
         panic!("the journal never got as far as the live state");
     }
 
-    pub fn publish_change(&self) {
+    pub(crate) fn publish_change(&self) {
         self.changes.publish(CatalogKind::Models);
     }
 }
 
-pub struct TestWorkspaces {
+pub(crate) struct TestWorkspaces {
     settings: Arc<Settings>,
     models: ScriptedModels,
     sources: Mutex<Vec<(Vec<PathBuf>, Arc<TestTools>)>>,
@@ -101,7 +101,7 @@ pub struct TestWorkspaces {
 
 impl TestWorkspaces {
     /// Whether the servers of each workspace that was resolved have ended, in order.
-    pub fn ended(&self) -> Vec<bool> {
+    pub(crate) fn ended(&self) -> Vec<bool> {
         let sources = self.sources.lock().unwrap();
         sources.iter().map(|(_, tools)| tools.ended.load(Ordering::Relaxed)).collect()
     }
@@ -130,7 +130,7 @@ impl WorkspaceSource for TestWorkspaces {
     }
 }
 
-pub struct TestTools {
+pub(crate) struct TestTools {
     tools: Vec<Arc<dyn Tool>>,
     ended: AtomicBool,
 }

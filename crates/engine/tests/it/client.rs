@@ -18,7 +18,7 @@ use crate::bench::Bench;
 /// On the paused clock this passes at once where nothing happens any more.
 const LIMIT: Duration = Duration::from_secs(600);
 
-pub struct Client {
+pub(crate) struct Client {
     pub commands: Commands,
     pub session: SessionId,
     follower: Follower,
@@ -27,24 +27,24 @@ pub struct Client {
 }
 
 /// Someone who can answer everything.
-pub fn person() -> Abilities {
+pub(crate) fn person() -> Abilities {
     Abilities { approvals: true, questions: true, client: "test".into(), ..Abilities::default() }
 }
 
 impl Bench {
     /// A front-end with a new chat.
-    pub async fn client(&self) -> Client {
+    pub(crate) async fn client(&self) -> Client {
         self.client_with(person()).await
     }
 
-    pub async fn client_with(&self, abilities: Abilities) -> Client {
+    pub(crate) async fn client_with(&self, abilities: Abilities) -> Client {
         let mut client = self.attach(abilities).await;
         client.open().await.unwrap();
         client
     }
 
     /// A front-end on a chat that exists.
-    pub async fn join(&self, session: &SessionId) -> Client {
+    pub(crate) async fn join(&self, session: &SessionId) -> Client {
         let mut client = self.attach(person()).await;
         client.session = session.clone();
         let info = client.load().await.unwrap();
@@ -52,7 +52,7 @@ impl Bench {
         client
     }
 
-    pub async fn attach(&self, abilities: Abilities) -> Client {
+    pub(crate) async fn attach(&self, abilities: Abilities) -> Client {
         let link = self.engine.attach(abilities).await.unwrap();
         let follower = Follower::new(link.commands.clone(), link.events);
         // Host calls of a turn fail at once: nobody receives them.
@@ -62,7 +62,7 @@ impl Bench {
 }
 
 impl Client {
-    pub async fn open(&mut self) -> Result<SessionInfo, Failure> {
+    pub(crate) async fn open(&mut self) -> Result<SessionInfo, Failure> {
         let info = self
             .call(|_, reply| Command::Open {
                 id: None,
@@ -77,67 +77,70 @@ impl Client {
         Ok(info)
     }
 
-    pub async fn load(&self) -> Result<SessionInfo, Failure> {
+    pub(crate) async fn load(&self) -> Result<SessionInfo, Failure> {
         self.call(|session, reply| Command::Load { session, servers: Vec::new(), reply }).await
     }
 
     /// Sends the command that `make` builds for this chat and waits for its reply.
-    pub async fn call<T>(&self, make: impl FnOnce(SessionId, Reply<T>) -> Command) -> Result<T, Failure> {
+    pub(crate) async fn call<T>(
+        &self,
+        make: impl FnOnce(SessionId, Reply<T>) -> Command,
+    ) -> Result<T, Failure> {
         let session = self.session.clone();
         let call = self.commands.call(move |reply| make(session, reply));
         tokio::time::timeout(LIMIT, call).await.expect("a reply in time")
     }
 
-    pub async fn send(&self, command: Command) {
+    pub(crate) async fn send(&self, command: Command) {
         self.commands.send(command).await.unwrap();
     }
 
-    pub async fn prompt(&self, text: &str) -> Result<Accepted, Failure> {
+    pub(crate) async fn prompt(&self, text: &str) -> Result<Accepted, Failure> {
         self.prompt_with(UserPrompt { text: text.to_owned(), ..UserPrompt::default() }).await
     }
 
-    pub async fn prompt_with(&self, prompt: UserPrompt) -> Result<Accepted, Failure> {
+    pub(crate) async fn prompt_with(&self, prompt: UserPrompt) -> Result<Accepted, Failure> {
         self.call(|session, reply| Command::Prompt { session, prompt, reply }).await
     }
 
     /// A prompt and the turn it causes, to its end.
-    pub async fn run(&mut self, text: &str) -> Outcome {
+    pub(crate) async fn run(&mut self, text: &str) -> Outcome {
         self.run_with(UserPrompt { text: text.to_owned(), ..UserPrompt::default() }).await
     }
 
-    pub async fn run_with(&mut self, prompt: UserPrompt) -> Outcome {
+    pub(crate) async fn run_with(&mut self, prompt: UserPrompt) -> Outcome {
         self.prompt_with(prompt).await.unwrap();
         self.turn_end().await
     }
 
-    pub async fn configure(&self, change: SessionSettings) -> Result<SessionSettings, Failure> {
+    pub(crate) async fn configure(&self, change: SessionSettings) -> Result<SessionSettings, Failure> {
         self.call(|session, reply| Command::Configure { session: Some(session), change, reply }).await
     }
 
-    pub async fn steer(&self, text: Option<&str>) -> Result<(), Failure> {
+    pub(crate) async fn steer(&self, text: Option<&str>) -> Result<(), Failure> {
         let text = text.map(str::to_owned);
         self.call(|session, reply| Command::Steer { session, text, reply }).await
     }
 
-    pub async fn rollback(&self, from: Option<ItemId>) -> Result<(), Failure> {
+    pub(crate) async fn rollback(&self, from: Option<ItemId>) -> Result<(), Failure> {
         let scope = RollbackScope::Messages;
         self.call(|session, reply| Command::Rollback { session, from, scope, reply }).await
     }
 
-    pub async fn close(&self) -> Result<(), Failure> {
+    pub(crate) async fn close(&self) -> Result<(), Failure> {
         self.call(|session, reply| Command::Close { session, reply }).await
     }
 
-    pub async fn cancel(&self) {
+    pub(crate) async fn cancel(&self) {
         self.send(Command::Cancel { session: self.session.clone() }).await;
     }
 
-    pub async fn answer(&self, ask: AskId, answer: Answer) {
+    pub(crate) async fn answer(&self, ask: AskId, answer: Answer) {
         self.send(Command::Answer { session: self.session.clone(), ask, answer }).await;
     }
 
     /// The next event; fails where nothing happens any more.
-    pub async fn next(&mut self) -> EventBody {
+    pub(crate) async fn next(&mut self) -> EventBody {
         let event = tokio::time::timeout(LIMIT, self.follower.next()).await;
         let event = event.expect("an event in time").expect("the engine is there");
         self.events.push(event.clone());
@@ -145,12 +148,12 @@ impl Client {
     }
 
     /// True where no event comes in a long time.
-    pub async fn is_silent(&mut self) -> bool {
+    pub(crate) async fn is_silent(&mut self) -> bool {
         tokio::time::timeout(LIMIT, self.follower.next()).await.is_err()
     }
 
     /// Reads on until an event fits.
-    pub async fn until<T>(&mut self, fits: impl Fn(&EventBody) -> Option<T>) -> T {
+    pub(crate) async fn until<T>(&mut self, fits: impl Fn(&EventBody) -> Option<T>) -> T {
         loop {
             if let Some(found) = fits(&self.next().await) {
                 return found;
@@ -158,7 +161,7 @@ impl Client {
         }
     }
 
-    pub async fn until_fact<T>(&mut self, fits: impl Fn(&Fact) -> Option<T>) -> T {
+    pub(crate) async fn until_fact<T>(&mut self, fits: impl Fn(&Fact) -> Option<T>) -> T {
         self.until(|body| match body {
             EventBody::Fact(recorded) => fits(&recorded.fact),
             _ => None,
@@ -166,7 +169,7 @@ impl Client {
         .await
     }
 
-    pub async fn turn_end(&mut self) -> Outcome {
+    pub(crate) async fn turn_end(&mut self) -> Outcome {
         self.until_fact(|fact| match fact {
             Fact::TurnEnded { outcome, .. } => Some(outcome.clone()),
             _ => None,
@@ -174,7 +177,7 @@ impl Client {
         .await
     }
 
-    pub async fn next_ask(&mut self) -> Ask {
+    pub(crate) async fn next_ask(&mut self) -> Ask {
         self.until_fact(|fact| match fact {
             Fact::AskRaised { ask } => Some(ask.clone()),
             _ => None,
@@ -182,12 +185,12 @@ impl Client {
         .await
     }
 
-    pub async fn until_progress(&mut self, wanted: &str) {
+    pub(crate) async fn until_progress(&mut self, wanted: &str) {
         self.until(|body| matches!(body, EventBody::Progress { text } if text == wanted).then_some(())).await;
     }
 
     /// Text that the chat shows beside the model's, in order.
-    pub fn system_texts(&self) -> Vec<String> {
+    pub(crate) fn system_texts(&self) -> Vec<String> {
         let facts = self.events.iter().filter_map(|event| match &event.body {
             EventBody::Fact(recorded) => Some(&recorded.fact),
             _ => None,
@@ -204,7 +207,7 @@ impl Client {
 }
 
 /// The messages of a chat, one line each: `user …`, `agent …`, `call name state`.
-pub fn lines(state: &State) -> Vec<String> {
+pub(crate) fn lines(state: &State) -> Vec<String> {
     state.items().iter().map(line).collect()
 }
 
@@ -221,7 +224,7 @@ fn line(item: &Item) -> String {
     }
 }
 
-pub fn calls(state: &State) -> Vec<ToolCall> {
+pub(crate) fn calls(state: &State) -> Vec<ToolCall> {
     let calls = state.items().iter().filter_map(|item| match &item.kind {
         ItemKind::ToolCall(call) => Some((**call).clone()),
         _ => None,
@@ -230,7 +233,7 @@ pub fn calls(state: &State) -> Vec<ToolCall> {
 }
 
 /// What a prompt said to the model, as texts: `user …`, `agent …`, `call …`, `result …`, `image …`.
-pub fn sent(entries: &[PromptEntry]) -> Vec<String> {
+pub(crate) fn sent(entries: &[PromptEntry]) -> Vec<String> {
     let mut all = Vec::new();
     for entry in entries {
         match entry {
@@ -257,7 +260,7 @@ fn shown(part: &Part) -> String {
 
 impl Bench {
     /// What the last call to a model was sent.
-    pub fn last_sent(&self) -> Vec<String> {
+    pub(crate) fn last_sent(&self) -> Vec<String> {
         let prompts = self.models.prompts();
         sent(&prompts.last().expect("a call to the model").1.entries)
     }

@@ -1,7 +1,9 @@
 //! The engine driven through its link: a scripted model, a store in memory, tools that do what a test needs. No process,
 //! no HTTP, and a clock that a test can let run.
 
+#![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one variant")]
 #![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "tests read their scale from the environment")]
 
 mod bench;
 mod client;

@@ -8,7 +8,7 @@ use process::sandbox::{Facts, Grant, Sandbox, Support};
 use process::{Finished, Spawn};
 use tokio_util::sync::CancellationToken;
 
-pub struct World {
+pub(crate) struct World {
     _folder: tempfile::TempDir,
     pub home: PathBuf,
     pub workspace: PathBuf,
@@ -16,17 +16,17 @@ pub struct World {
     pub sandbox: Arc<Sandbox>,
 }
 
-pub fn helper() -> PathBuf {
+pub(crate) fn helper() -> PathBuf {
     env!("CARGO_BIN_EXE_sandbox-helper").into()
 }
 
 impl World {
     /// In `/var/tmp`'s neighborhood the folders would be replaced; a home is elsewhere.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(|_| ())
     }
 
-    pub fn with(change: impl FnOnce(&mut Facts)) -> Self {
+    pub(crate) fn with(change: impl FnOnce(&mut Facts)) -> Self {
         let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let folder = tempfile::Builder::new().prefix("world-").tempdir_in(parent).unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -58,7 +58,7 @@ impl World {
     }
 
     /// The whole wall can be built here. Said once where it cannot, so that a green run is not misread.
-    pub async fn is_whole(&self) -> bool {
+    pub(crate) async fn is_whole(&self) -> bool {
         let support = process::sandbox_support(&self.sandbox).await;
         if *support != Support::Namespaces {
             eprintln!("not tried: {}", support.sentence());
@@ -66,11 +66,11 @@ impl World {
         *support == Support::Namespaces
     }
 
-    pub fn spawn(&self, line: &str) -> Spawn {
+    pub(crate) fn spawn(&self, line: &str) -> Spawn {
         self.spawn_with(line, &[])
     }
 
-    pub fn spawn_with(&self, line: &str, grants: &[&str]) -> Spawn {
+    pub(crate) fn spawn_with(&self, line: &str, grants: &[&str]) -> Spawn {
         let grants = grants.iter().map(|grant| Grant::parse(grant).unwrap()).collect();
         Spawn::shell(line)
             .env("HOME", &self.home)
@@ -80,11 +80,11 @@ impl World {
             .confine(self.sandbox.clone(), grants)
     }
 
-    pub async fn run(&self, line: &str) -> (Finished, String) {
+    pub(crate) async fn run(&self, line: &str) -> (Finished, String) {
         self.run_with(line, &[]).await
     }
 
-    pub async fn run_with(&self, line: &str, grants: &[&str]) -> (Finished, String) {
+    pub(crate) async fn run_with(&self, line: &str, grants: &[&str]) -> (Finished, String) {
         let finished = self.spawn_with(line, grants).run(&CancellationToken::new()).await.unwrap();
         let text = finished.stdout.text();
         (finished, text)

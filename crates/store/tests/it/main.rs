@@ -1,4 +1,6 @@
 //! The journal as its users see it: real files, real processes.
+
+#![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one variant")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(
     clippy::disallowed_methods,

@@ -7,7 +7,7 @@ use store::Journal;
 
 use crate::id;
 
-pub fn opened(title: &str, workspace: &[&str]) -> Fact {
+pub(crate) fn opened(title: &str, workspace: &[&str]) -> Fact {
     Fact::SessionOpened(SessionOpened {
         workspace: workspace.iter().map(Into::into).collect(),
         settings: SessionSettings { title: Some(title.to_owned()), ..SessionSettings::default() },
@@ -16,15 +16,15 @@ pub fn opened(title: &str, workspace: &[&str]) -> Fact {
     })
 }
 
-pub fn user_message(number: u64, text: &str) -> Fact {
+pub(crate) fn user_message(number: u64, text: &str) -> Fact {
     item(number, ItemKind::UserMessage { text: text.to_owned(), parts: Vec::new() })
 }
 
-pub fn agent_message(number: u64, text: &str) -> Fact {
+pub(crate) fn agent_message(number: u64, text: &str) -> Fact {
     item(number, ItemKind::AgentMessage { text: text.to_owned(), interrupted: false, provider: None })
 }
 
-pub fn reasoning(number: u64, text: &str) -> Fact {
+pub(crate) fn reasoning(number: u64, text: &str) -> Fact {
     item(number, ItemKind::Reasoning { text: text.to_owned(), millis: 0, provider: None })
 }
 
@@ -33,12 +33,12 @@ fn item(number: u64, kind: ItemKind) -> Fact {
 }
 
 /// The same item, still growing.
-pub fn started(ended: Fact) -> Fact {
+pub(crate) fn started(ended: Fact) -> Fact {
     let Fact::ItemEnded { item } = ended else { panic!("not an ended item: {ended:?}") };
     Fact::ItemStarted { item }
 }
 
-pub fn text_of(fact: &Fact) -> &str {
+pub(crate) fn text_of(fact: &Fact) -> &str {
     match fact {
         Fact::ItemEnded { item } => match &item.kind {
             ItemKind::UserMessage { text, .. } | ItemKind::AgentMessage { text, .. } => text,
@@ -49,7 +49,7 @@ pub fn text_of(fact: &Fact) -> &str {
 }
 
 /// A chat that this journal holds.
-pub async fn chat(journal: &Journal, name: &str) {
+pub(crate) async fn chat(journal: &Journal, name: &str) {
     journal.lease(&id(name)).await.unwrap();
     journal.append(&id(name), vec![opened(name, &["/work"])]).await.unwrap();
 }

@@ -74,7 +74,7 @@ impl Document {
     pub fn shown(&self) -> String {
         match self.encoding {
             Encoding::Utf8Stray => String::from_utf8_lossy(&self.bytes[self.mark..]).into_owned(),
-            _ => self.text.clone(),
+            Encoding::Utf8 | Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Latin1 => self.text.clone(),
         }
     }
 
@@ -125,7 +125,10 @@ fn detect(bytes: &[u8]) -> Result<(Encoding, usize), Binary> {
     if bytes.starts_with(&[0xef, 0xbb, 0xbf]) {
         return Ok((eight_bit(&bytes[3..])?, 3)).map(|(encoding, mark)| match encoding {
             Encoding::Latin1 => (Encoding::Utf8Stray, mark),
-            other => (other, mark),
+            other @ Encoding::Utf8
+            | other @ Encoding::Utf8Stray
+            | other @ Encoding::Utf16Le
+            | other @ Encoding::Utf16Be => (other, mark),
         });
     }
     match bytes {

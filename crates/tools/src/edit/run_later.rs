@@ -135,7 +135,7 @@ const FILES: &[&str] = &[
 const SCRIPTS: &[&str] = &["gypfile", "husky", "lint-staged", "pre-commit", "scripts", "simple-git-hooks"];
 
 /// Makes the review ask where the file at this path runs later. `texts` are its contents before and after.
-pub fn require_approval(path: &ResolvedPath, texts: Option<(&str, &str)>, review: &mut Review) {
+pub(crate) fn require_approval(path: &ResolvedPath, texts: Option<(&str, &str)>, review: &mut Review) {
     let is_package = path.path().file_name().is_some_and(|name| name.eq_ignore_ascii_case("package.json"));
     let reason = if runs_later(path.path()) {
         "Other programs run this file, or read from it what they run."

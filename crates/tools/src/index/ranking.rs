@@ -15,7 +15,7 @@ use super::snapshot::{IndexedPath, Snapshot};
 const MAX_SCORED: usize = 20_000;
 
 /// Numbers of entries, best first.
-pub fn rank_paths(snapshot: &Snapshot, query: &str, limit: usize) -> Vec<usize> {
+pub(super) fn rank_paths(snapshot: &Snapshot, query: &str, limit: usize) -> Vec<usize> {
     if limit == 0 {
         return Vec::new();
     }
@@ -36,7 +36,7 @@ pub fn rank_paths(snapshot: &Snapshot, query: &str, limit: usize) -> Vec<usize> 
 }
 
 /// A bit for each letter and digit, in lower case; one for everything else.
-pub fn letter_set(text: &str) -> u64 {
+pub(super) fn letter_set(text: &str) -> u64 {
     text.bytes().fold(0, |set, byte| {
         set | match byte.to_ascii_lowercase() {
             letter @ b'a'..=b'z' => 1 << (letter - b'a'),

@@ -6,7 +6,7 @@ use super::wrappers::{self, Runs};
 use super::{Command, ShellLine, analyze_into, git, keys, read_only, risky};
 
 /// Notes the command, and what it runs itself.
-pub fn inspect(raw: &RawCommand, depth: usize, out: &mut ShellLine) {
+pub(super) fn inspect(raw: &RawCommand, depth: usize, out: &mut ShellLine) {
     let known: Vec<Word> = raw.words.iter().map_while(Clone::clone).collect();
     if known.len() < raw.words.len() {
         // The reason was noted where the word was read; what is known of the command is still shown.
@@ -59,13 +59,8 @@ fn inspect_words(words: &[Word], complete: bool, depth: usize, out: &mut ShellLi
         // Which word is the subcommand is not known, and a rule may forbid any of them.
         for at in possible_starts(arguments, 0).into_iter().skip(1) {
             let texts = [&[*written], &arguments[at..]].concat();
-            let name = keys::name_with_subcommand(&texts);
-            out.commands.push(Command {
-                key: keys::remembered_key(&texts),
-                name,
-                words: Vec::new(),
-                read_only: false,
-            });
+            let (name, key) = (keys::name_with_subcommand(&texts), keys::remembered_key(&texts));
+            out.commands.push(Command { name, key, words: Vec::new(), read_only: false });
         }
     }
     if let Some(runs) = runs {

@@ -61,7 +61,7 @@ const READERS_OF_TWO: &[(&str, &str)] =
     &[("reflog", "show"), ("stash", "list"), ("stash", "show"), ("worktree", "list"), ("remote", "get-url")];
 
 /// The command only looks, so nothing of the repository needs to run for it.
-pub fn inspects(arguments: &[&str]) -> bool {
+pub(super) fn inspects(arguments: &[&str]) -> bool {
     match split(arguments).1 {
         [sub, second, ..] if READERS_OF_TWO.contains(&(sub, second)) => true,
         [sub, ..] if READERS.contains(sub) => true,
@@ -70,14 +70,14 @@ pub fn inspects(arguments: &[&str]) -> bool {
 }
 
 /// The command shows what files hold.
-pub fn shows_contents(arguments: &[&str]) -> bool {
+pub(super) fn shows_contents(arguments: &[&str]) -> bool {
     const SHOW: &[&str] = &["blame", "cat-file", "diff", "diff-tree", "grep", "log", "show", "stash"];
     split(arguments).1.first().is_some_and(|sub| SHOW.contains(sub))
 }
 
 /// Options that keep the command from running programs of the repository and from entering submodules, and the
 /// number of the argument behind which they stand.
-pub fn safe_options(arguments: &[&str]) -> Option<(usize, &'static str)> {
+pub(super) fn safe_options(arguments: &[&str]) -> Option<(usize, &'static str)> {
     const DIFF: &str = " --no-ext-diff --no-textconv --ignore-submodules=all";
     let (before, rest) = split(arguments);
     match rest {
@@ -89,7 +89,7 @@ pub fn safe_options(arguments: &[&str]) -> Option<(usize, &'static str)> {
     }
 }
 
-pub fn name_with_subcommand(arguments: &[&str]) -> String {
+pub(super) fn name_with_subcommand(arguments: &[&str]) -> String {
     let Some((sub, rest)) = split(arguments).1.split_first() else { return "git".to_owned() };
     const WITH_TWO: &[&str] =
         &["bisect", "bundle", "config", "lfs", "notes", "reflog", "remote", "stash", "submodule", "worktree"];
@@ -99,7 +99,7 @@ pub fn name_with_subcommand(arguments: &[&str]) -> String {
     }
 }
 
-pub fn reasons(arguments: &[&str]) -> Vec<String> {
+pub(super) fn reasons(arguments: &[&str]) -> Vec<String> {
     let mut reasons = Vec::new();
     let (before, rest) = split(arguments);
     let mut before = before.iter();
@@ -119,6 +119,7 @@ pub fn reasons(arguments: &[&str]) -> Vec<String> {
     if READERS.contains(sub) && !super::read_only::is_read_only("git", arguments) {
         reasons.push(format!("`git {sub}` has an option that is not known here"));
     }
+    let has = |option: &str| rest.iter().any(|word| word.starts_with(option));
     match (*sub, rest) {
         ("bisect", ["run", ..]) | ("submodule", ["foreach", ..]) => {
             reasons.push(format!("`git {sub} {}` runs commands", rest[0]));
@@ -126,12 +127,10 @@ pub fn reasons(arguments: &[&str]) -> Vec<String> {
         ("rebase", _) if rest.iter().any(|word| risky::is_short(word, &['x', 'i'])) => {
             reasons.push("`git rebase` can run commands".to_owned());
         }
-        ("grep", _) if rest.iter().any(|word| word.starts_with("-O")) => {
+        ("grep", _) if has("-O") => {
             reasons.push("`git grep -O` runs a program".to_owned());
         }
-        ("format-patch" | "archive" | "bundle" | "fast-export", _)
-            if rest.iter().any(|word| word.starts_with("-o")) =>
-        {
+        ("format-patch" | "archive" | "bundle" | "fast-export", _) if has("-o") => {
             reasons.push(format!("`git {sub} -o` writes files"));
         }
         ("clone", _) if rest.iter().any(|word| risky::is_short(word, &['c', 'u'])) => {
@@ -162,12 +161,12 @@ fn is_interactive(word: &str) -> bool {
 }
 
 /// Formats with the state of signatures make git run gpg.
-pub fn asks_for_signatures(arguments: &[&str]) -> bool {
+pub(super) fn asks_for_signatures(arguments: &[&str]) -> bool {
     arguments.iter().any(|word| word.contains("%G") || word.contains("%(signature"))
 }
 
 /// The options of git itself, and the subcommand with what follows it.
-pub fn split<'a, 'b>(arguments: &'a [&'b str]) -> (&'a [&'b str], &'a [&'b str]) {
+pub(super) fn split<'a, 'b>(arguments: &'a [&'b str]) -> (&'a [&'b str], &'a [&'b str]) {
     let mut at = 0;
     while let Some(word) = arguments.get(at) {
         if !word.starts_with('-') {

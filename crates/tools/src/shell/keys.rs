@@ -107,7 +107,7 @@ const WITH_TWO: &[(&str, &[&str])] = &[
 ];
 
 /// Programs that run a file of code.
-pub const INTERPRETERS: &[&str] = &[
+pub(super) const INTERPRETERS: &[&str] = &[
     "Rscript",
     "ash",
     "bash",
@@ -141,7 +141,7 @@ const SYSTEM: &[&str] =
     &["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/"];
 
 /// The program's name: its path is dropped where that is one of the system's.
-pub fn name(written: &str) -> &str {
+pub(super) fn name(written: &str) -> &str {
     for folder in SYSTEM {
         if let Some(rest) = written.strip_prefix(folder)
             && !rest.contains('/')
@@ -183,7 +183,7 @@ const GIT_PLAIN: &[(&str, &[&str])] = &[
 
 /// What is remembered of a command that may change something: `cargo test …` covers other arguments, a command
 /// without `…` covers only itself.
-pub fn remembered_key(words: &[&str]) -> String {
+pub(super) fn remembered_key(words: &[&str]) -> String {
     let Some((written, arguments)) = words.split_first() else { return String::new() };
     let program = name(written);
     let covers = match (program, arguments) {
@@ -222,7 +222,7 @@ fn quote(word: &str) -> String {
 }
 
 /// The program and its subcommand, where it has some.
-pub fn name_with_subcommand(words: &[&str]) -> String {
+pub(super) fn name_with_subcommand(words: &[&str]) -> String {
     let Some((written, arguments)) = words.split_first() else { return String::new() };
     let name = name(written);
     let plain: Vec<&str> = arguments.iter().copied().filter(|word| is_subcommand(word)).collect();
@@ -248,7 +248,7 @@ pub fn name_with_subcommand(words: &[&str]) -> String {
 }
 
 /// `python3.12` is a python too.
-pub fn is_interpreter(name: &str) -> bool {
+pub(super) fn is_interpreter(name: &str) -> bool {
     let bare = name.trim_end_matches(|char: char| char.is_ascii_digit() || char == '.');
     INTERPRETERS.contains(&name) || (bare != name && INTERPRETERS.contains(&bare))
 }

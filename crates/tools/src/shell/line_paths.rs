@@ -247,7 +247,9 @@ fn remove_dots(path: &Path) -> PathBuf {
         match component {
             Component::ParentDir => drop(out.pop()),
             Component::CurDir => {}
-            other => out.push(other),
+            other @ Component::Prefix(_) | other @ Component::RootDir | other @ Component::Normal(_) => {
+                out.push(other)
+            }
         }
     }
     out

@@ -12,12 +12,12 @@ use super::word::Word;
 
 /// A simple command whose words the shell takes as they are; `None` for a word it makes itself.
 #[derive(Clone, Debug, Default)]
-pub struct RawCommand {
+pub(super) struct RawCommand {
     pub words: Vec<Option<Word>>,
 }
 
 #[derive(Debug, Default)]
-pub struct Parsed {
+pub(super) struct Parsed {
     pub commands: Vec<RawCommand>,
     pub redirected: Vec<Word>,
     pub reasons: Vec<String>,
@@ -29,7 +29,7 @@ const NOT_ANALYZED: &str = "It has syntax that is not analyzed";
 const MAX_DEPTH: usize = 100;
 const PARSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-pub fn parse(line: &str) -> Parsed {
+pub(super) fn parse(line: &str) -> Parsed {
     let mut walk = TreeWalk { line, out: Parsed::default(), tokens: Vec::new(), depth: 0 };
     match tree(line) {
         Some(tree) => {

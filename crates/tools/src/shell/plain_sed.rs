@@ -1,7 +1,7 @@
 //! `sed` scripts that only print, delete or replace: `1,20p`, `/re/d`, `s/a/b/g`.
 
 /// Every script of the arguments is plain and no option reads or writes another file.
-pub fn is_plain(arguments: &[&str]) -> bool {
+pub(super) fn is_plain(arguments: &[&str]) -> bool {
     let mut scripts = Vec::new();
     let mut rest = arguments;
     while let [word, more @ ..] = rest {

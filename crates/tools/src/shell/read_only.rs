@@ -182,7 +182,7 @@ const VERSIONED: &[&str] = &[
     "python3", "rg", "ruff", "uv",
 ];
 
-pub fn is_read_only(name: &str, arguments: &[&str]) -> bool {
+pub(super) fn is_read_only(name: &str, arguments: &[&str]) -> bool {
     match (name, arguments) {
         (_, ["--version"]) if VERSIONED.contains(&name) => true,
         ("java", ["-version"]) => true,

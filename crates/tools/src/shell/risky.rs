@@ -161,7 +161,7 @@ const FIND_LOOKS: &[&str] = &[
     "-P",
 ];
 
-pub fn reasons(name: &str, arguments: &[&str]) -> Vec<String> {
+pub(super) fn reasons(name: &str, arguments: &[&str]) -> Vec<String> {
     let mut reasons = Vec::new();
     if ALWAYS.contains(&name) {
         reasons.push(format!("`{name}` can do more than its name says"));
@@ -194,7 +194,7 @@ pub fn reasons(name: &str, arguments: &[&str]) -> Vec<String> {
     reasons
 }
 
-pub fn is_risky(name: &str, word: &str) -> bool {
+pub(super) fn is_risky(name: &str, word: &str) -> bool {
     let Some(option) = word.strip_prefix("--") else { return false };
     let option = option.split('=').next().unwrap_or_default();
     // `git rebase --ex make` is `--exec`: any beginning that means one option alone is taken.
@@ -203,7 +203,7 @@ pub fn is_risky(name: &str, word: &str) -> bool {
         || (name == "cargo" && option == "config")
 }
 
-pub fn is_short(word: &str, letters: &[char]) -> bool {
+pub(super) fn is_short(word: &str, letters: &[char]) -> bool {
     word.starts_with('-') && !word.starts_with("--") && word.contains(letters)
 }
 
@@ -237,7 +237,7 @@ fn plain_awk(arguments: &[&str]) -> bool {
 }
 
 /// `npm --prefix elsewhere run build` is not what `npm run build` was remembered for.
-pub fn has_option_before_subcommand(name: &str, arguments: &[&str]) -> bool {
+pub(super) fn has_option_before_subcommand(name: &str, arguments: &[&str]) -> bool {
     const MANY: &[&str] = &[
         "aws",
         "bun",

@@ -4,7 +4,7 @@ use super::keys;
 
 /// What a command runs besides itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Runs {
+pub(super) enum Runs {
     /// The arguments from here on are a command, run as it is.
     Unchanged(usize),
     /// The arguments from here on are a command, run in some other way.
@@ -65,7 +65,7 @@ const FIND_RUNS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh"];
 
-pub fn runs(name: &str, arguments: &[&str]) -> Option<Runs> {
+pub(super) fn runs(name: &str, arguments: &[&str]) -> Option<Runs> {
     if let Some(plainly) = plainly(name, arguments) {
         return Some(plainly);
     }

@@ -56,7 +56,12 @@ fn label<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D
     Ok(match serde_json::Value::deserialize(deserializer)? {
         serde_json::Value::String(text) if !text.is_empty() && text != "false" => Some(text),
         serde_json::Value::Bool(true) => Some("job".to_owned()),
-        _ => None,
+        serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::String(_)
+        | serde_json::Value::Array(_)
+        | serde_json::Value::Object(_) => None,
     })
 }
 

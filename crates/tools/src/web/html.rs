@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Token<'a> {
+pub(super) enum Token<'a> {
     /// With character references resolved.
     Text(Cow<'a, str>),
     /// In lower case.
@@ -18,7 +18,7 @@ pub enum Token<'a> {
     },
 }
 
-pub struct Tokens<'a> {
+pub(super) struct Tokens<'a> {
     rest: &'a str,
 }
 
@@ -29,7 +29,7 @@ const UNSEEN: &[&str] =
 const WANTED: &[&str] = &["href", "src", "alt", "start"];
 
 impl<'a> Tokens<'a> {
-    pub fn new(page: &'a str) -> Self {
+    pub(super) fn new(page: &'a str) -> Self {
         Self { rest: page }
     }
 

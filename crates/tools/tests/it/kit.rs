@@ -13,7 +13,7 @@ use domain::{
 use serde_json::Value;
 use tools::{BuiltInTools, Options};
 
-pub struct Bench {
+pub(crate) struct Bench {
     pub folder: tempfile::TempDir,
     pub root: PathBuf,
     pub source: BuiltInTools,
@@ -24,11 +24,11 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(Options::default())
     }
 
-    pub fn with(options: Options) -> Self {
+    pub(crate) fn with(options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("work");
         std::fs::create_dir(&root).unwrap();
@@ -43,27 +43,27 @@ impl Bench {
         Self { folder, root, source, port, scope, outside_allowed: false, cancel: CancellationToken::new() }
     }
 
-    pub fn write(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.root.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
         path
     }
 
-    pub fn read(&self, path: &str) -> Vec<u8> {
+    pub(crate) fn read(&self, path: &str) -> Vec<u8> {
         std::fs::read(self.root.join(path)).unwrap()
     }
 
-    pub fn tool(&self, name: &str) -> Arc<dyn Tool> {
+    pub(crate) fn tool(&self, name: &str) -> Arc<dyn Tool> {
         self.source.tools().into_iter().find(|tool| tool.spec().name == name).unwrap()
     }
 
-    pub fn review(&self, name: &str, input: Value) -> Result<Review, String> {
+    pub(crate) fn review(&self, name: &str, input: Value) -> Result<Review, String> {
         self.tool(name).review(&input, &self.scope)
     }
 
     /// Runs without a review before it.
-    pub async fn run(&self, name: &str, input: Value) -> ToolResult {
+    pub(crate) async fn run(&self, name: &str, input: Value) -> ToolResult {
         let call = Invocation {
             item: ItemId(1),
             input,
@@ -76,7 +76,7 @@ impl Bench {
     }
 
     /// The text of a run that must succeed.
-    pub async fn good(&self, name: &str, input: Value) -> String {
+    pub(crate) async fn good(&self, name: &str, input: Value) -> String {
         let result = self.run(name, input).await;
         let text = text(&result);
         assert!(!result.error, "{name}: {text}");
@@ -84,7 +84,7 @@ impl Bench {
     }
 
     /// The text of a run that must fail.
-    pub async fn bad(&self, name: &str, input: Value) -> String {
+    pub(crate) async fn bad(&self, name: &str, input: Value) -> String {
         let result = self.run(name, input).await;
         let text = text(&result);
         assert!(result.error, "{name}: {text}");
@@ -92,7 +92,7 @@ impl Bench {
     }
 }
 
-pub fn text(result: &ToolResult) -> String {
+pub(crate) fn text(result: &ToolResult) -> String {
     let texts = result.parts.iter().map(|part| match part {
         Part::Text { text } => text.as_str(),
         Part::Image { mime, .. } => mime.as_str(),
@@ -104,7 +104,7 @@ type Formatter = fn(String) -> String;
 
 /// A front-end as data.
 #[derive(Default)]
-pub struct Client {
+pub(crate) struct Client {
     pub abilities: Mutex<Abilities>,
     pub buffers: Mutex<HashMap<PathBuf, String>>,
     /// What the client makes of a text it writes.
@@ -120,11 +120,11 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn can(&self, change: impl FnOnce(&mut Abilities)) {
+    pub(crate) fn can(&self, change: impl FnOnce(&mut Abilities)) {
         change(&mut self.abilities.lock().unwrap());
     }
 
-    pub fn buffer(&self, path: &Path, text: &str) {
+    pub(crate) fn buffer(&self, path: &Path, text: &str) {
         self.buffers.lock().unwrap().insert(path.to_owned(), text.to_owned());
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Usage, Wire, event};
 
 #[derive(Default)]
-pub struct Anthropic {
+pub(super) struct Anthropic {
     index: u32,
     open: Option<&'static str>,
     called: bool,

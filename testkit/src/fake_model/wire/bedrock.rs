@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Usage, Wire};
 
 #[derive(Default)]
-pub struct Bedrock {
+pub(crate) struct Bedrock {
     index: u32,
     open: Option<&'static str>,
     called: bool,
@@ -95,7 +95,7 @@ fn frame(message: &str, kind: &str, payload: &Value, out: &mut Vec<u8>) {
 }
 
 /// One frame: lengths, checksum, headers, payload, checksum.
-pub fn write_frame(message: &str, kind: &str, payload: &str, out: &mut Vec<u8>) {
+pub(crate) fn write_frame(message: &str, kind: &str, payload: &str, out: &mut Vec<u8>) {
     let mut headers = Vec::new();
     let kind_header = if message == "event" { ":event-type" } else { ":exception-type" };
     for (name, value) in

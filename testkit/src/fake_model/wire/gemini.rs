@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Usage, Wire, event};
 
 #[derive(Default)]
-pub struct Gemini {
+pub(super) struct Gemini {
     call: Option<(String, String, String)>,
     calls: u32,
 }

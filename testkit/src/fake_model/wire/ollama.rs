@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Usage, Wire};
 
 #[derive(Default)]
-pub struct Ollama {
+pub(super) struct Ollama {
     call: Option<(String, String)>,
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Usage, Wire, event};
 
 #[derive(Default)]
-pub struct Chat {
+pub(super) struct Chat {
     calls: u32,
 }
 

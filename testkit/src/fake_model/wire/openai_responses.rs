@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Usage, Wire, event};
 
 #[derive(Default)]
-pub struct Responses {
+pub(super) struct Responses {
     index: u32,
     open: Option<Open>,
     sequence: u32,
