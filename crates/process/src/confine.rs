@@ -107,7 +107,10 @@ impl Confinement {
     ) -> Result<Option<Confined>, ProcessError> {
         let Some(mode) = sandbox_support(&self.sandbox).await.mode() else { return Ok(None) };
         let failed = |error: io::Error| ProcessError::Sandbox { reason: error.to_string() };
-        let policy = self.sandbox.policy(mode, &self.grants, directory).map_err(failed)?;
+        let mut policy = self.sandbox.policy(mode, &self.grants, directory).map_err(failed)?;
+        // A program or script of its own may lie in a folder that is replaced.
+        let named = arguments.iter().map(Path::new).chain([program]);
+        policy.exposed.extend(named.filter(|path| path.is_absolute() && path.is_file()).map(Path::to_owned));
         let (ours, theirs) = StdStream::pair().map_err(failed)?;
         let helper = sandbox::launch::arguments(&policy, Some(theirs.as_raw_fd()), program.as_os_str());
         let mut command = Command::new(self.sandbox.helper());

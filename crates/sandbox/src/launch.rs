@@ -5,7 +5,9 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::connect::{self, CONNECT_ARGUMENT};
 use crate::policy::Policy;
+use crate::suite::{self, ATTEMPT_ARGUMENT};
 
 /// The hidden first argument that makes the program the helper.
 pub const HELPER_ARGUMENT: &str = "__sandbox";
@@ -22,13 +24,25 @@ pub fn arguments(policy: &Policy, channel: Option<i32>, program: &OsStr) -> io::
     Ok(vec![HELPER_ARGUMENT.into(), policy.into(), channel.into(), program.to_owned()])
 }
 
-/// Called by `main` before anything else, with the arguments after the first: builds the wall and becomes the command.
-#[cfg(target_os = "linux")]
+/// Called by `main` before anything else, with the arguments after the first: builds the wall and becomes the command,
+/// or becomes one of the small tools that are needed behind it.
 pub fn run_helper(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let mut arguments = arguments.peekable();
+    if arguments.next_if(|first| first == ATTEMPT_ARGUMENT).is_some() {
+        return suite::run_tool(arguments);
+    }
+    if arguments.next_if(|first| first == CONNECT_ARGUMENT).is_some() {
+        return connect::run(arguments);
+    }
+    build_wall(arguments)
+}
+
+#[cfg(target_os = "linux")]
+fn build_wall(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     crate::helper::run(arguments)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn run_helper(_arguments: impl Iterator<Item = OsString>) -> ExitCode {
+fn build_wall(_arguments: impl Iterator<Item = OsString>) -> ExitCode {
     ExitCode::FAILURE
 }

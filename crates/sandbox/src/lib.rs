@@ -4,6 +4,7 @@
 //! Invariant: a command runs inside the policy it was started with, or it does not run at all. The wall is built by
 //! our own program, started again with a hidden first argument (`helper`): one thread, so that `fork` is sound.
 
+mod connect;
 mod git;
 pub mod grant;
 #[cfg(target_os = "linux")]
@@ -15,6 +16,7 @@ pub mod policy;
 pub mod proxy;
 pub mod registries;
 pub mod seatbelt;
+pub mod suite;
 pub mod support;
 mod temporary;
 

@@ -127,6 +127,9 @@ impl Sandbox {
         };
         environment.push(("TMPDIR".to_owned(), temporary_for_variable.display().to_string()));
         let open = grants.contains(&Grant::Network);
+        if grants.contains(&Grant::Ssh) && !open {
+            environment.extend(self.ssh_command());
+        }
         Ok(Policy {
             mode,
             writable,
@@ -142,6 +145,17 @@ impl Sandbox {
             directory: directory.to_owned(),
             environment,
         })
+    }
+
+    /// Leads git's ssh through the proxy.
+    fn ssh_command(&self) -> Option<(String, String)> {
+        let program = self.facts.helper.canonicalize().ok()?;
+        // The path stands in a shell's line, and the line in ssh's own language.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+        let program = program.to_str().filter(|program| program.chars().all(is_plain))?;
+        let connect =
+            format!("{program} {} {} %h %p", crate::HELPER_ARGUMENT, crate::connect::CONNECT_ARGUMENT);
+        Some(("GIT_SSH_COMMAND".to_owned(), format!("ssh -o 'ProxyCommand={connect}'")))
     }
 
     /// A path of the lists: below home unless it is absolute.
@@ -268,6 +282,7 @@ impl Sandbox {
         }
         if grants.contains(&Grant::Ssh) {
             exposed.extend(self.facts.variables.get("SSH_AUTH_SOCK").map(PathBuf::from));
+            exposed.extend(self.facts.helper.canonicalize());
         }
         if grants.contains(&Grant::Signing) {
             exposed.extend(runtime.iter().map(|folder| folder.join("gnupg/S.gpg-agent")));

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change,
-    move_mount, open_tree, unmount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, move_mount,
+    open_tree,
 };
 
 use super::{Setup, SetupError, Step};
@@ -22,6 +22,9 @@ use crate::policy::Policy;
 
 const READ_ONLY: u64 = 0x1;
 const NO_SETUID: u64 = 0x2;
+
+/// Folders that are made anew, in which something may have to be shown again.
+const REPLACED: &[&str] = &["/run", "/tmp", "/var/tmp"];
 
 /// Devices without a memory of their own.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
@@ -94,7 +97,8 @@ fn collect_layers(policy: &Policy) -> Setup<Vec<Layer>> {
     for path in &protected {
         layers.extend(copy(path, Rank::Protected)?);
     }
-    for path in policy.exposed.iter().filter_map(|path| path.canonicalize().ok()) {
+    let replaced = |path: &PathBuf| REPLACED.iter().any(|folder| path.starts_with(folder));
+    for path in policy.exposed.iter().filter_map(|path| path.canonicalize().ok()).filter(replaced) {
         layers.extend(copy(&path, Rank::Exposed)?);
     }
     Ok(layers)
@@ -167,8 +171,7 @@ fn covers(policy: &Policy) -> Setup<Vec<Layer>> {
             layers.push(Layer { path, ..cover });
         }
     }
-    // Copies outlive what they were taken from.
-    unmount(stage, UnmountFlags::DETACH).step("covers")?;
+    // It stays mounted: unmounting waits for the whole kernel, and nothing of it is of use to a command.
     Ok(layers)
 }
 

@@ -27,9 +27,11 @@ pub(super) fn enter_namespaces(with_network: bool) -> Setup<()> {
 pub(super) fn drop_all() -> Setup<()> {
     rustix::thread::set_no_new_privs(true).step("no_new_privs")?;
     for capability in 0..=LAST_CAPABILITY {
-        // SAFETY: a plain system call with numbers. It fails for numbers that the kernel does not know, and for a
-        // process that has no capability to give up.
-        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        // SAFETY: a plain system call with numbers. It fails for the first number that the kernel does not know, and
+        // for a process that has no capability to give up.
+        if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) } != 0 {
+            break;
+        }
     }
     rustix::thread::clear_ambient_capability_set().step("ambient capabilities")?;
     let none = CapabilitySet::empty();

@@ -8,5 +8,7 @@
 )]
 
 mod behaves;
+mod escapes;
 mod kit;
 mod wall;
+mod works;

@@ -212,3 +212,27 @@ async fn the_proxy_reaches_listed_hosts_and_names_the_others() {
     assert!(text.contains("403") && text.contains("network:elsewhere.example:80"), "{text}");
     assert_eq!(finished.refused_hosts, ["elsewhere.example:80"]);
 }
+
+#[tokio::test]
+async fn ssh_goes_through_the_proxy_to_listed_hosts() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let world = World::new();
+    if !world.is_whole().await {
+        return;
+    }
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut line = [0; 6];
+        tokio::io::AsyncReadExt::read_exact(&mut stream, &mut line).await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut stream, b"SSH-2.0 answer\n").await.unwrap();
+    });
+    // As ssh starts it, with the host and port put in.
+    let line = format!(
+        "c=${{GIT_SSH_COMMAND#*ProxyCommand=}}; c=${{c%%%*}}; echo hello | $c localhost {port}; \
+         echo hello | $c elsewhere.example 22"
+    );
+    let (finished, text) = world.run_with(&line, &["ssh", &format!("network:localhost:{port}")]).await;
+    assert!(text.starts_with("SSH-2.0 answer\n"), "{text}");
+    assert_eq!(finished.refused_hosts, ["elsewhere.example:22"]);
+}

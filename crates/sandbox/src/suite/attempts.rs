@@ -1,0 +1,208 @@
+//! The list. `$HOME`, `$OUTSIDE`, `$TOOL`, `$VICTIM`, `$PORT`, `$UDP`, `$SOCKET`, `$TMPSOCKET` and `$ABSTRACT` are of the
+//! small world; the working folder is its workspace, a git repository.
+
+use super::Attempt;
+
+macro_rules! attempts {
+    ($($category:literal { $($name:literal => $script:literal;)* })*) => {
+        &[$($(Attempt { category: $category, name: $name, script: $script },)*)*]
+    };
+}
+
+pub const ATTEMPTS: &[Attempt] = attempts! {
+    "writing outside" {
+        "a new file" => "echo x > $OUTSIDE/new";
+        "an existing file" => "echo x > $OUTSIDE/file";
+        "appending" => "echo x >> $OUTSIDE/file";
+        "deleting" => "rm -f $OUTSIDE/file && ! test -e $OUTSIDE/file";
+        "renaming" => "mv $OUTSIDE/file $OUTSIDE/moved";
+        "moving it in" => "mv $OUTSIDE/file stolen && test ! -e $OUTSIDE/file";
+        "moving a file out" => "echo x > own; mv own $OUTSIDE/own";
+        "a new folder" => "mkdir $OUTSIDE/folder";
+        "removing a folder" => "rmdir $OUTSIDE/empty";
+        "changing rights" => "chmod 777 $OUTSIDE/file";
+        "changing times" => "touch -d 2001-01-01 $OUTSIDE/file";
+        "truncating" => "truncate -s 0 $OUTSIDE/file";
+        "a new link" => "ln -s x $OUTSIDE/link";
+        "a new pipe" => "mkfifo $OUTSIDE/pipe";
+        "dot-dot" => "echo x > ../../outside/new";
+        "home" => "echo x > $HOME/new";
+        "a start file" => "echo evil >> $HOME/.bashrc";
+        "a start file by copying" => "cp $HOME/.bashrc b; echo evil >> b; cp b $HOME/.bashrc";
+        "a program of the user" => "echo evil > $HOME/.local/bin/ls";
+        "autostart" => "echo evil > $HOME/.config/autostart/x.desktop";
+        "git's own configuration" => "git config --global core.pager evil || echo evil >> $HOME/.gitconfig";
+        "npm's configuration" => "echo registry=evil >> $HOME/.npmrc";
+        "cargo's programs" => "echo evil > $HOME/.cargo/bin/cargo";
+        "cargo's configuration" => "echo evil > $HOME/.cargo/config.toml";
+        "our configuration" => "echo '{}' > $HOME/.config/dragoman/config.json";
+        "the machine's accounts" => ": >> /etc/passwd";
+        "the machine's start" => ": >> /etc/profile";
+        "the machine's programs" => "test -w /usr/bin";
+        "scheduled commands" => "test -w /etc/cron.d || test -w /var/spool/cron/crontabs";
+        "the kernel's settings" => "test -w /proc/sys/kernel/core_pattern && : >> /proc/sys/kernel/core_pattern";
+        "the system's control files" => "test -w /sys/kernel/uevent_helper || test -w /sys/power/state";
+        "control groups" => "mkdir /sys/fs/cgroup/escape";
+        "the real /tmp" => "echo x > $TMPFOLDER/new && test -d $TMPFOLDER";
+        "a device" => "for d in /dev/sd? /dev/vd? /dev/nvme?n1 /dev/mem /dev/kmsg; do test -r $d && exit 0; done; exit 1";
+        "a device by its number" => "$TOOL mknod disk";
+    }
+    "secrets" {
+        "an ssh key" => "grep -q CANARY $HOME/.ssh/id_ed25519";
+        "names of ssh keys" => "ls $HOME/.ssh | grep -q id_ed25519";
+        "cloud credentials" => "grep -q CANARY $HOME/.aws/credentials";
+        "the GnuPG folder" => "grep -rq CANARY $HOME/.gnupg";
+        "cluster credentials" => "grep -q CANARY $HOME/.kube/config";
+        "registry credentials of containers" => "grep -q CANARY $HOME/.docker/config.json";
+        "netrc" => "grep -q CANARY $HOME/.netrc";
+        "git credentials" => "grep -q CANARY $HOME/.git-credentials";
+        "cargo's token" => "grep -q CANARY $HOME/.cargo/credentials.toml";
+        "GitHub's token" => "grep -rq CANARY $HOME/.config/gh";
+        "a browser profile" => "grep -rq CANARY $HOME/.mozilla";
+        "another browser profile" => "grep -rq CANARY $HOME/.config/google-chrome";
+        "a key file in home" => "grep -q CANARY $HOME/server.pem";
+        "what was typed" => "grep -q CANARY $HOME/.bash_history";
+        "our credentials" => "grep -rq CANARY $HOME/.local/share/dragoman";
+        "our configuration" => "grep -rq CANARY $HOME/.config/dragoman";
+        "the whole home" => "grep -rqs --exclude-dir=work CANARY $HOME";
+        "passwords of the machine" => "grep -q : /etc/shadow";
+        "by another name of the folder" => "grep -q CANARY $HOME/./.ssh/../.ssh//id_ed25519";
+        "by a copy" => "cp -r $HOME/.ssh k && grep -rq CANARY k";
+        "by an archive" => "tar cf - -C $HOME .ssh 2>/dev/null | grep -aq CANARY";
+        "by reading the cover's device" => "$TOOL open-by-handle $HOME/.ssh";
+    }
+    "links" {
+        "a link to a key" => "ln -sf $HOME/.ssh/id_ed25519 l; grep -q CANARY l";
+        "a link to a folder of keys" => "ln -sfn $HOME/.ssh f; grep -q CANARY f/id_ed25519";
+        "a link through /proc/self/root" => "grep -q CANARY /proc/self/root$HOME/.ssh/id_ed25519";
+        "a link through /proc/self/cwd" => "grep -q CANARY /proc/self/cwd/../.ssh/id_ed25519";
+        "a link through the first process" => "grep -q CANARY /proc/1/root$HOME/.ssh/id_ed25519";
+        "writing through a link" => "ln -sf $OUTSIDE/file l; echo x > l";
+        "writing through a folder link" => "ln -sfn $OUTSIDE o; echo x > o/new";
+        "a hard link to a secret" => "ln $HOME/.netrc h && grep -q CANARY h";
+        "a hard link to a start file" => "ln $HOME/.bashrc b && echo evil >> b";
+        "a hard link out" => "echo x > own; ln own $OUTSIDE/own";
+        "a race of links for writing" => "for i in $(seq 200); do ln -sfn $PWD d; ln -sfn $OUTSIDE d; echo x > d/raced & done 2>/dev/null; wait; test -e $OUTSIDE/raced";
+        "a race of links for reading" => "for i in $(seq 200); do ln -sf own r; ln -sf $HOME/.netrc r; grep -q CANARY r 2>/dev/null && exit 0; done; exit 1";
+        "a race of folders" => "mkdir -p a b; for i in $(seq 100); do mv a c; ln -sfn $HOME/.ssh a; grep -qs CANARY a/id_ed25519 && exit 0; rm -f a; mv c a; done 2>/dev/null; exit 1";
+        "renaming a cover away" => "mv $HOME/.ssh $HOME/s && grep -q CANARY $HOME/s/id_ed25519";
+        "removing a cover" => "rm -rf $HOME/.ssh; rmdir $HOME/.ssh; grep -q CANARY $HOME/.ssh/id_ed25519";
+    }
+    "git" {
+        "a hook" => "echo evil > .git/hooks/pre-commit";
+        "a hook by renaming" => "echo evil > p; mv p .git/hooks/pre-commit";
+        "replacing the folder of hooks" => "mv .git/hooks .git/h; mkdir .git/hooks && echo evil > .git/hooks/pre-commit";
+        "a link in place of the hooks" => "rmdir .git/hooks; ln -s ../evil .git/hooks";
+        "replacing the repository" => "mv .git g && mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit";
+        "another folder of hooks" => "git config core.hooksPath evil";
+        "a program as pager" => "git config core.pager evil";
+        "a file system monitor" => "echo '[core] fsmonitor = evil' >> .git/config";
+        "configuration by renaming" => "cp .git/config c; echo '[alias] x = !evil' >> c; mv c .git/config";
+        "a hook of a submodule" => "echo evil > .git/modules/sub/hooks/post-checkout";
+        "the configuration of a submodule" => "echo '[core] fsmonitor = evil' >> .git/modules/sub/config";
+        "replacing the submodules" => "mv .git/modules .git/m";
+        "hooks in the work tree" => "echo evil > .husky/pre-commit";
+        "our configuration of the project" => "echo '{}' > .dragoman/config.json";
+    }
+    "processes" {
+        "seeing one" => "test -d /proc/$VICTIM && grep -q sleep /proc/$VICTIM/cmdline";
+        "its environment" => "grep -aq CANARY /proc/$VICTIM/environ";
+        "its files" => "ls -l /proc/$VICTIM/fd | grep -q .";
+        "its memory" => "grep -q . /proc/$VICTIM/maps";
+        "its root" => "ls /proc/$VICTIM/root/ | grep -q etc";
+        "a signal" => "kill -CONT $VICTIM";
+        "a signal to every process" => "$TOOL signal $VICTIM";
+        "a signal to the group of the parent" => "$TOOL signal-group $PARENT";
+        "a signal by a handle" => "$TOOL pidfd-signal $VICTIM";
+        "tracing" => "$TOOL ptrace $VICTIM";
+        "tracing the first process" => "$TOOL ptrace 1";
+        "tracing a child" => "$TOOL ptrace-self";
+        "reading memory" => "$TOOL vm-read $VICTIM";
+        "writing memory" => "$TOOL vm-write $VICTIM";
+        "taking a descriptor" => "$TOOL pidfd-getfd $VICTIM";
+        "comparing processes" => "$TOOL kcmp $VICTIM";
+        "its priority" => "renice -n 5 -p $VICTIM";
+        "the environment of the first process" => "grep -aq CANARY /proc/1/environ";
+        "the memory of the first process" => "$TOOL open-write /proc/1/mem";
+    }
+    "network" {
+        "a port of this machine" => "exec 3<>/dev/tcp/127.0.0.1/$PORT";
+        "a port by another name" => "exec 3<>/dev/tcp/localhost/$PORT";
+        "a port by another loopback address" => "exec 3<>/dev/tcp/127.1.2.3/$PORT";
+        "a port by the address 0" => "exec 3<>/dev/tcp/0.0.0.0/$PORT";
+        "a port over version 6" => "exec 3<>/dev/tcp/::1/$PORT";
+        "a packet to this machine" => "$TOOL udp 127.0.0.1 $UDP";
+        "a packet to the network" => "$TOOL udp 192.0.2.1 53";
+        "a packet over version 6" => "$TOOL udp 2001:db8::1 53";
+        "a connection to the network" => "$TOOL tcp 192.0.2.1 443";
+        "the cloud's metadata" => "$TOOL tcp 169.254.169.254 80";
+        "a name server" => "$TOOL udp 8.8.8.8 53";
+        "looking up a name" => "getent hosts dragoman-escape.example.com";
+        "the name of a secret in a lookup" => "getent hosts CANARY.example.com";
+        "another interface" => "$TOOL interfaces";
+        "a host through the proxy" => "$TOOL proxy evil.example:443";
+        "an address through the proxy" => "$TOOL proxy 127.0.0.1:$PORT";
+        "loopback by name through the proxy" => "$TOOL proxy localhost:$PORT";
+        "metadata through the proxy" => "$TOOL proxy 169.254.169.254:80";
+        "mail through the proxy" => "$TOOL proxy crates.io:25";
+        "a name that begins like a registry" => "$TOOL proxy crates.io.evil.example:443";
+    }
+    "sockets" {
+        "a socket in home" => "$TOOL unix $SOCKET";
+        "a socket in /tmp" => "$TOOL unix $TMPSOCKET";
+        "an abstract socket" => "$TOOL abstract $ABSTRACT";
+        "the container engine" => "$TOOL unix /run/docker.sock || $TOOL unix /var/run/docker.sock";
+        "the system's bus" => "$TOOL unix /run/dbus/system_bus_socket";
+        "the session's bus" => "$TOOL unix /run/user/$(id -u)/bus";
+        "the service manager" => "$TOOL unix /run/systemd/private || $TOOL unix /run/user/$(id -u)/systemd/private";
+        "the display" => "$TOOL unix /tmp/.X11-unix/X0 || $TOOL abstract /tmp/.X11-unix/X0";
+        "the ssh agent" => "test -S \"$SSH_AUTH_SOCK\" && $TOOL unix $SSH_AUTH_SOCK";
+        "a packet socket" => "$TOOL socket 17 3";
+        "a raw socket" => "$TOOL socket 2 3";
+        "a socket of the virtual machine" => "$TOOL socket 40 1";
+        "a socket of the kernel's ciphers" => "$TOOL socket 38 5";
+        "a bluetooth socket" => "$TOOL socket 31 3";
+        "a socket of another family" => "$TOOL socket 30 5";
+    }
+    "descriptors" {
+        "one left open" => "$TOOL descriptors";
+        "the parent's" => "readlink /proc/$PPID/fd/* | grep -q .";
+        "a folder above through one" => "$TOOL above";
+        "the terminal" => "exec 3<>/dev/tty";
+        "typing into the terminal" => "$TOOL tiocsti";
+        "the parent's terminal" => "echo x > /dev/pts/0";
+    }
+    "rights" {
+        "a mount" => "$TOOL mount";
+        "removing a cover by unmounting" => "$TOOL unmount $HOME/.ssh";
+        "a new mount call" => "$TOOL open-tree";
+        "a file system call" => "$TOOL fsopen";
+        "changing mount flags" => "$TOOL mount-setattr";
+        "another root" => "$TOOL chroot";
+        "a user namespace" => "unshare -U true";
+        "a user namespace by clone" => "$TOOL clone-user";
+        "a user namespace by clone3" => "$TOOL clone3-user";
+        "a mount namespace" => "$TOOL unshare 131072";
+        "entering a namespace" => "$TOOL setns";
+        "becoming root" => "$TOOL setuid";
+        "a setuid program" => "cp /bin/true s; chmod 4755 s; $TOOL has-setuid s";
+        "sudo" => "sudo -n true";
+        "su" => "su -c true root </dev/null";
+        "a capability" => "$TOOL capability";
+        "a call under its second number" => "$TOOL x32";
+        "kernel keys" => "$TOOL keyctl";
+        "a kernel program" => "$TOOL bpf";
+        "performance counters" => "$TOOL perf";
+        "page faults of its own" => "$TOOL userfaultfd";
+        "asynchronous calls" => "$TOOL io-uring";
+        "a kernel module" => "$TOOL module";
+        "another kernel" => "$TOOL kexec";
+        "the clock" => "$TOOL clock";
+        "the name of the machine" => "$TOOL hostname";
+        "the kernel's messages" => "$TOOL syslog";
+    }
+    "environment" {
+        "a key in the environment" => "env | grep -q CANARY";
+        "our own process's environment" => "for p in /proc/[0-9]*/environ; do grep -aqs CANARY $p && exit 0; done; exit 1";
+    }
+};

@@ -1,0 +1,223 @@
+//! A small world with secrets that are none, to try ways out in: a home, a workspace, a folder beside it, and services
+//! that listen. Everything of it lies in one folder and goes with it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use crate::places::Facts;
+
+pub struct World {
+    root: PathBuf,
+    temporary: PathBuf,
+    tcp: TcpListener,
+    udp: UdpSocket,
+    _sockets: Vec<UnixListener>,
+    abstract_name: String,
+}
+
+const CANARIES: &[&str] = &[
+    ".ssh/id_ed25519",
+    ".aws/credentials",
+    ".gnupg/private-keys-v1.d/key",
+    ".kube/config",
+    ".docker/config.json",
+    ".netrc",
+    ".git-credentials",
+    ".cargo/credentials.toml",
+    ".config/gh/hosts.yml",
+    ".mozilla/firefox/key4.db",
+    ".config/google-chrome/Default/Cookies",
+    "server.pem",
+    ".bash_history",
+    ".local/share/dragoman/credentials.json",
+    ".config/dragoman/config.json",
+];
+
+const ORDINARY: &[&str] =
+    &[".bashrc", ".gitconfig", ".npmrc", ".cargo/bin/cargo", ".cargo/config.toml", ".local/bin/ls"];
+
+impl World {
+    /// Makes it in a new folder of `parent`, which must not be in `/tmp`, with `tool` inside of it.
+    pub fn make(parent: &Path, tool: &Path) -> io::Result<Self> {
+        let unique = format!("sandbox-doctor-{}-{}", std::process::id(), nanoseconds());
+        let root = parent.join(&unique);
+        fs::create_dir_all(&root)?;
+        let root = root.canonicalize()?;
+        let temporary = std::env::temp_dir().join(&unique);
+        fs::create_dir(&temporary)?;
+        fill(&root)?;
+        fs::copy(tool, root.join("home/work/tool"))?;
+        let abstract_name = format!("dragoman-{unique}");
+        let mut sockets = vec![
+            UnixListener::bind(root.join("home/agent.sock"))?,
+            UnixListener::bind(temporary.join("s.sock"))?,
+        ];
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::linux::net::SocketAddrExt;
+            let address = std::os::unix::net::SocketAddr::from_abstract_name(&abstract_name)?;
+            sockets.push(UnixListener::bind_addr(&address)?);
+        }
+        for socket in &mut sockets {
+            socket.set_nonblocking(true)?;
+        }
+        Ok(Self {
+            root,
+            temporary,
+            tcp: TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?,
+            udp: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?,
+            _sockets: sockets,
+            abstract_name,
+        })
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.root.join("home/work")
+    }
+
+    /// The facts of a sandbox for it.
+    pub fn facts(&self, helper: PathBuf, path: String) -> Facts {
+        let home = self.home();
+        Facts {
+            helper,
+            roots: vec![self.workspace()],
+            own_folders: vec![home.join(".config/dragoman"), home.join(".local/share/dragoman")],
+            cache: home.join(".cache/dragoman"),
+            temporary: std::env::temp_dir(),
+            variables: [("PATH".to_owned(), path)].into(),
+            home,
+            ..Facts::default()
+        }
+    }
+
+    /// The variables that the scripts use. `victim` is a process outside that was started with a canary.
+    pub fn variables(&self, victim: u32) -> Vec<(&'static str, String)> {
+        let text = |path: PathBuf| path.display().to_string();
+        let port =
+            |address: io::Result<std::net::SocketAddr>| address.map(|address| address.port().to_string());
+        vec![
+            ("HOME", text(self.home())),
+            ("OUTSIDE", text(self.root.join("outside"))),
+            ("TMPFOLDER", text(self.temporary.clone())),
+            (
+                "TOOL",
+                format!(
+                    "{} {} {}",
+                    text(self.workspace().join("tool")),
+                    crate::HELPER_ARGUMENT,
+                    super::ATTEMPT_ARGUMENT
+                ),
+            ),
+            ("VICTIM", victim.to_string()),
+            ("PARENT", std::process::id().to_string()),
+            ("PORT", port(self.tcp.local_addr()).unwrap_or_default()),
+            ("UDP", port(self.udp.local_addr()).unwrap_or_default()),
+            ("SOCKET", text(self.home().join("agent.sock"))),
+            ("TMPSOCKET", text(self.temporary.join("s.sock"))),
+            ("ABSTRACT", self.abstract_name.clone()),
+        ]
+    }
+
+    /// Everything outside of the workspace and all that is protected in it: what no attempt may change.
+    pub fn fingerprint(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        let skipped = [self.workspace(), self.home().join(".cache"), self.home().join(".npm")];
+        collect(&self.root, &skipped, &mut files);
+        for name in [".git/hooks", ".git/modules", ".husky", ".dragoman"] {
+            collect(&self.workspace().join(name), &[], &mut files);
+        }
+        let config = self.workspace().join(".git/config");
+        let text = fs::read(&config).unwrap_or_default();
+        files.insert(config, text);
+        files
+    }
+
+    /// As it was made, where an attempt broke something or left something behind.
+    pub fn repair(&self) -> io::Result<()> {
+        let made = ["tool", ".git", ".husky", ".dragoman"];
+        for entry in fs::read_dir(self.workspace())?.flatten() {
+            if !made.iter().any(|name| entry.file_name() == *name) {
+                remove(&entry.path());
+            }
+        }
+        for changed in
+            [self.root.join("outside"), self.workspace().join(".git"), self.workspace().join(".husky")]
+        {
+            remove(&changed);
+        }
+        fill(&self.root)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.root);
+        let _ = fs::remove_dir_all(&self.temporary);
+    }
+}
+
+fn remove(path: &Path) {
+    let is_folder = path.symlink_metadata().is_ok_and(|kind| kind.is_dir());
+    let _ = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+}
+
+fn fill(root: &Path) -> io::Result<()> {
+    let write = |path: &str, text: &str| -> io::Result<()> {
+        let path = root.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(path, text)
+    };
+    for path in CANARIES {
+        write(&format!("home/{path}"), "CANARY\n")?;
+    }
+    for path in ORDINARY {
+        write(&format!("home/{path}"), "ordinary\n")?;
+    }
+    for folder in [".config/autostart", ".cargo/registry", ".cache"] {
+        fs::create_dir_all(root.join("home").join(folder))?;
+    }
+    fs::create_dir_all(root.join("outside/empty"))?;
+    write("outside/file", "outside\n")?;
+    for folder in
+        [".git/hooks", ".git/objects", ".git/refs/heads", ".git/modules/sub/hooks", ".husky", ".dragoman"]
+    {
+        fs::create_dir_all(root.join("home/work").join(folder))?;
+    }
+    for repository in ["home/work/.git", "home/work/.git/modules/sub"] {
+        write(&format!("{repository}/HEAD"), "ref: refs/heads/main\n")?;
+        write(&format!("{repository}/config"), "[core]\n\trepositoryformatversion = 0\n")?;
+    }
+    Ok(())
+}
+
+fn collect(folder: &Path, skipped: &[PathBuf], files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, kind) = (entry.path(), entry.file_type());
+        match kind {
+            Ok(kind) if kind.is_dir() && skipped.contains(&path) => {}
+            Ok(kind) if kind.is_dir() => {
+                files.insert(path.clone(), Vec::new());
+                collect(&path, skipped, files);
+            }
+            Ok(kind) if kind.is_file() => {
+                drop(files.insert(path.clone(), fs::read(&path).unwrap_or_default()))
+            }
+            Ok(_) | Err(_) => drop(files.insert(path, Vec::new())),
+        }
+    }
+}
+
+fn nanoseconds() -> u32 {
+    let since = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().subsec_nanos()
+}

@@ -1,0 +1,51 @@
+//! The attempts of `dragoman doctor sandbox`: none gets out, and without a sandbox they do.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use process::sandbox::Sandbox;
+use process::sandbox::suite::{ATTEMPTS, World};
+
+use crate::kit;
+
+fn world() -> World {
+    World::make(Path::new(env!("CARGO_TARGET_TMPDIR")), &kit::helper()).unwrap()
+}
+
+fn sandbox(world: &World) -> Arc<Sandbox> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    Arc::new(Sandbox::new(world.facts(kit::helper(), path)))
+}
+
+#[test]
+fn there_are_at_least_120_different_attempts() {
+    let mut scripts: Vec<&str> = ATTEMPTS.iter().map(|attempt| attempt.script).collect();
+    scripts.sort_unstable();
+    scripts.dedup();
+    assert!(scripts.len() >= 120, "{}", scripts.len());
+}
+
+#[tokio::test]
+async fn no_attempt_gets_out() {
+    if !kit::World::new().is_whole().await {
+        return;
+    }
+    let world = world();
+    let outcomes = process::run_escapes(&world, Some(sandbox(&world)), |_| ()).await.unwrap();
+    let escaped: Vec<_> = outcomes.iter().filter(|outcome| !outcome.blocked).collect();
+    assert!(escaped.is_empty(), "{} of {} got out: {escaped:#?}", escaped.len(), outcomes.len());
+}
+
+/// A script that never succeeds would prove nothing. Some need what this machine does not have, such as a display.
+#[tokio::test]
+async fn without_a_sandbox_the_attempts_get_out() {
+    let world = world();
+    let outcomes = process::run_escapes(&world, None, |_| ()).await.unwrap();
+    let blocked: Vec<String> = outcomes
+        .iter()
+        .filter(|outcome| outcome.blocked)
+        .map(|outcome| format!("{}: {}", outcome.category, outcome.name))
+        .collect();
+    eprintln!("blocked without a sandbox: {blocked:#?}");
+    assert!(outcomes.len() - blocked.len() >= 90, "{blocked:#?}");
+}
