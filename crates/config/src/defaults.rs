@@ -54,6 +54,7 @@ fn defaults() -> Value {
         "mcpTimeoutSeconds": 60,
         "editorTimeoutSeconds": 10,
         "concurrency": 256,
+        "sandbox": "on",
         "logLevel": "warn",
         "includeParentAgentsFiles": false,
     })

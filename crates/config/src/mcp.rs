@@ -8,6 +8,11 @@ use crate::origin::Origin;
 pub struct McpServer {
     pub transport: McpTransport,
     pub disabled: bool,
+    /// A server of the user's own configuration has the network unless it says `"network": false`; one of a project
+    /// reaches package registries alone.
+    pub network: bool,
+    /// What its sandbox is granted, as it is written; a project cannot grant.
+    pub grants: Vec<String>,
     pub origin: Origin,
 }
 
@@ -33,6 +38,11 @@ impl McpServer {
             }
         };
         let disabled = cursor.get("disabled").flag().unwrap_or(false);
-        Some(Self { transport, disabled, origin: cursor.origin() })
+        // A project may have changed one part of a server of the user's.
+        let mut parts = cursor.entries().into_iter();
+        let is_of_project = parts.any(|part| matches!(part.origin(), Origin::ProjectFile { .. }));
+        let network = !is_of_project && cursor.get("network").flag().unwrap_or(true);
+        let grants = if is_of_project { Vec::new() } else { cursor.get("grants").texts() };
+        Some(Self { transport, disabled, network, grants, origin: cursor.origin() })
     }
 }

@@ -17,6 +17,7 @@ use crate::mcp::McpServer;
 use crate::network::NetworkSettings;
 use crate::origin::Origin;
 use crate::provider::ProviderSettings;
+use crate::sandbox::SandboxSettings;
 use crate::tree::Node;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +34,7 @@ pub struct Settings {
     pub budget: Budget,
     pub aws: AwsSettings,
     pub network: NetworkSettings,
+    pub sandbox: SandboxSettings,
 
     pub tools: ToolSettings,
     pub mcp_servers: IndexMap<String, McpServer>,
@@ -127,6 +129,7 @@ impl Settings {
             budget: Budget::read(&root.get("budget")),
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
             network: NetworkSettings::read(&root.get("network")),
+            sandbox: SandboxSettings::read(root),
             tools: ToolSettings::read(root, approval),
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),

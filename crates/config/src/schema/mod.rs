@@ -61,6 +61,14 @@ struct SettingsFile {
     stream_silence_seconds: u64,
     /// Certificates for requests over the network. Proxies come from the usual environment variables.
     network: NetworkSection,
+    /// Whether commands and MCP servers run in a sandbox: `on` or `off`. Only your own files may set it; see
+    /// docs/sandbox.md.
+    #[schemars(extend("default" = "on"), extend("examples" = ["off"]))]
+    sandbox: String,
+    /// What every command and MCP server is granted beyond the rules of the sandbox. Only your own files may set it; see
+    /// docs/sandbox.md.
+    #[schemars(extend("examples" = [["network:git.example.com", "write:/data/shop"]]))]
+    sandbox_grants: Vec<String>,
     /// The file that `${netrc:…}` reads; without it `~/.netrc` and `~/_netrc`.
     #[schemars(extend("examples" = ["~/.config/netrc"]))]
     netrc_file: String,

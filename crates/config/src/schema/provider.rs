@@ -145,6 +145,12 @@ pub(super) struct McpServerEntry {
     /// Whether the server stays off until it is switched on in a chat.
     #[schemars(extend("default" = false), extend("examples" = [true]))]
     disabled: bool,
+    /// Whether the program has the network. A server of a project has package registries alone, whatever it says.
+    #[schemars(extend("default" = true), extend("examples" = [false]))]
+    network: bool,
+    /// What the program is granted beyond the rules of the sandbox; not for a server of a project. See docs/sandbox.md.
+    #[schemars(extend("examples" = [["write:/home/me/notes"]]))]
+    grants: Vec<String>,
     /// The client of an OAuth sign-in.
     #[schemars(extend("x-unsupported" = true))]
     client_id: String,

@@ -13,6 +13,8 @@ use crate::{Environment, Inputs, defaults};
 const READ_FROM_LAYERS: &[(&str, &str)] = &[
     ("extraConfigs", include_str!("../resolve.rs")),
     ("pureConfig", include_str!("../resolve.rs")),
+    ("sandbox", include_str!("../sandbox.rs")),
+    ("sandboxGrants", include_str!("../sandbox.rs")),
     ("agent.*.inherit", include_str!("../settings.rs")),
     ("toolCall.approval.byDefault", include_str!("../approval.rs")),
     ("toolCall.approval.allow", include_str!("../approval.rs")),

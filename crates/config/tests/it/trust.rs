@@ -360,4 +360,36 @@ fn a_project_does_not_delete_chats() {
     assert!(notices(&world, &resolved).contains("only your own settings may delete chats"));
     let own = World::new().write(OUR_GLOBAL, json!({"chatRetentionDays": 30})).settings();
     assert_eq!(own.chat.retention_days, Some(30));
+/// Neither before nor after trust does a project decide about the sandbox, or give its servers more than it allows.
+#[test]
+fn a_project_never_decides_about_the_sandbox() {
+    let world = World::new();
+    world.put(
+        OUR_GLOBAL,
+        r#"{"mcpServers": {"mine": {"command": "mine", "grants": ["ssh"]}, "both": {"command": "b"}}}"#,
+    );
+    world.put(
+        OUR_PROJECT,
+        r#"{"sandbox": "off", "sandboxGrants": ["network"], "mcpServers": {
+            "theirs": {"command": "evil", "network": true, "grants": ["containers"]}, "both": {"args": ["evil"]}}}"#,
+    );
+    for trusted in [false, true] {
+        if trusted {
+            world.trust();
+        }
+        let resolved = world.resolve();
+        assert!(resolved.settings.sandbox.enabled);
+        assert_eq!(resolved.settings.sandbox.grants, [""; 0]);
+        let servers = &resolved.settings.mcp_servers;
+        assert!(servers["mine"].network && servers["mine"].grants == ["ssh"]);
+        assert_eq!(servers.contains_key("theirs"), trusted);
+        if trusted {
+            assert!(!servers["theirs"].network && servers["theirs"].grants.is_empty());
+            assert!(!servers["both"].network);
+        }
+    }
+    world.put(OUR_GLOBAL, r#"{"sandbox": "off", "sandboxGrants": ["port:1"]}"#);
+    let resolved = world.resolve();
+    assert!(!resolved.settings.sandbox.enabled);
+    assert_eq!(resolved.settings.sandbox.grants, ["port:1"]);
 }

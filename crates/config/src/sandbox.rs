@@ -1,0 +1,45 @@
+//! `sandbox` and `sandboxGrants`: whether commands run behind the wall, and what every command is granted.
+//! Invariant: a project's file never decides about the wall, not even in a trusted folder.
+
+use domain::Level;
+use serde_json::Value;
+
+use crate::cursor::Cursor;
+use crate::layer::{Authority, Layer};
+use crate::origin::Origin;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SandboxSettings {
+    pub enabled: bool,
+    /// Grants for every command, as they are written.
+    pub grants: Vec<String>,
+}
+
+impl SandboxSettings {
+    pub(crate) fn read(root: &Cursor) -> Self {
+        for key in ["sandbox", "sandboxGrants"] {
+            let cursor = root.get(key);
+            if matches!(cursor.origin(), Origin::ProjectFile { .. }) {
+                cursor.report(Level::Warning, "cannot be set by a project; it is ignored.");
+            }
+        }
+        let layers = || root.scope().layers.iter().rev().filter(|layer| is_the_users(layer));
+        let enabled = match layers().find_map(|layer| layer.at(&["sandbox"])) {
+            None => true,
+            Some(Value::String(text)) if text == "on" => true,
+            Some(Value::String(text)) if text == "off" => false,
+            Some(_) => {
+                root.get("sandbox").report(Level::Error, "must be \"on\" or \"off\". The sandbox stays on.");
+                true
+            }
+        };
+        let grants = layers().find_map(|layer| layer.at(&["sandboxGrants"])?.as_array()).cloned();
+        let texts =
+            grants.unwrap_or_default().into_iter().filter_map(|grant| Some(grant.as_str()?.to_owned()));
+        Self { enabled, grants: texts.collect() }
+    }
+}
+
+fn is_the_users(layer: &Layer) -> bool {
+    layer.authority == Authority::Full && !matches!(layer.origin, Origin::ProjectFile { .. })
+}
