@@ -109,6 +109,8 @@ pub struct Review {
     pub changes: bool,
     /// Why it must be asked whatever is remembered (redirections, substitutions, unknown syntax, …).
     pub must_ask: Option<String>,
+    /// What it would be granted beyond its sandbox, a sentence each. Only a person can grant: neither a rule nor trust.
+    pub grants: Vec<String>,
     /// A shell line that is not fully understood: it may do more than its commands say.
     pub unclear: bool,
     /// Paths that a shell line may read, besides `paths`: relative to the workspace where it can be, and absolute.
@@ -122,6 +124,7 @@ impl Review {
     pub fn into_visible(mut self) -> Self {
         make_visible(&mut self.summary, visible_source);
         self.must_ask.iter_mut().for_each(|text| make_visible(text, visible_text));
+        self.grants.iter_mut().for_each(|text| make_visible(text, visible_text));
         self.keys.iter_mut().for_each(|key| make_visible(key, visible_line));
         match &mut self.details {
             Some(Details::FileChange(change)) => {

@@ -21,5 +21,5 @@ pub mod web;
 
 pub use contexts::Contexts;
 pub use offered::BUILT_IN_SERVER;
-pub use options::{Limits, Options};
+pub use options::{Confine, Limits, Options};
 pub use source::{BuiltInTools, builtin};

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use process::sandbox::{Grant, Sandbox};
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -18,6 +21,15 @@ pub struct Options {
     pub shell: Option<Vec<String>>,
     /// Variables that commands do not see, because they hold secrets.
     pub withheld_environment: Vec<String>,
+    /// The wall that commands run behind; `None`: the user switched it off.
+    pub sandbox: Option<Confine>,
+}
+
+/// A sandbox and what every command in it is granted.
+#[derive(Clone, Debug)]
+pub struct Confine {
+    pub sandbox: Arc<Sandbox>,
+    pub grants: Vec<Grant>,
 }
 
 /// Bounds of what a call may read, run and return.

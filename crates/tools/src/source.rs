@@ -57,6 +57,7 @@ impl BuiltInTools {
             shell: options.shell.clone(),
             withheld: options.withheld_environment.clone(),
             home: options.home.clone(),
+            sandbox: options.sandbox.clone(),
         };
         let limits = &options.limits;
         let fetcher =

@@ -1,6 +1,6 @@
 //! The one place that decides whether a tool call runs. Pure: rules, call and review in, verdict out.
 //!
-//! Order: deny · plan · broken policy · hooks that cannot run · outside the workspace · ask by argument · remembered ·
+//! Order: deny · plan · broken policy · hooks that cannot run · sandbox grants · outside the workspace · ask by argument · remembered ·
 //! allow by argument · ask · allow · default. Invariants: a deny rule is absolute, whichever layer it stands in; broken policy asks, trust or not;
 //! a path is what it leads to, however it is written; what cannot be asked is refused.
 
@@ -132,8 +132,11 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
         return verdict;
     }
     // A rule that could not be read, or a hook that cannot run, may be one that forbids; one that forbids may be
-    // evaded.
-    let readable = case.rules.closed.is_none() && blocking_hook(case).is_none() && doubt.is_none();
+    // evaded. A way out of the sandbox is a person's to give.
+    let readable = case.rules.closed.is_none()
+        && blocking_hook(case).is_none()
+        && doubt.is_none()
+        && case.review.grants.is_empty();
     if readable && case.trust {
         return ApprovalDecision::new(Decision::Allow, "This chat is trusted.");
     }
@@ -200,6 +203,8 @@ fn ask_whatever_rules_say(case: &Case<'_>) -> Option<ApprovalDecision> {
     } else if let Some(hook) = blocking_hook(case) {
         let BlockingHook { name, origin, .. } = hook;
         format!("The hook {name} ({origin}) would decide about this call, but hooks are not supported.")
+    } else if !review.grants.is_empty() {
+        format!("It asks for more than its sandbox allows. {}", review.grants.join(" "))
     } else if let Some(path) = review.outside.first() {
         let why = review.must_ask.clone().filter(|_| review.keys.is_empty());
         why.unwrap_or_else(|| format!("{} is outside the workspace.", path.display()))

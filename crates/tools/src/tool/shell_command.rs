@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::Review;
 use domain::host::Terminal;
 use domain::tool::{Invocation, Scope, ToolContext, ToolEffect, ToolResult};
 use domain::tool_call::{Details, ShellPart};
+use domain::{Part, Review};
+use process::sandbox::Grant;
 use process::{End, Finished, OutputLimit, Spawn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -18,6 +19,7 @@ use crate::git_guard;
 use crate::jobs::Jobs;
 use crate::lenient;
 use crate::offered::BuiltInTool;
+use crate::options::Confine;
 use crate::paths::ResolvedPath;
 use crate::shell::{self, LinePaths, ShellLine};
 
@@ -36,6 +38,7 @@ pub struct ShellRunner {
     pub shell: Option<Vec<String>>,
     pub withheld: Vec<String>,
     pub home: Option<std::path::PathBuf>,
+    pub sandbox: Option<Confine>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -49,6 +52,10 @@ pub struct Input {
     /// Label; runs as a job that outlives the call
     #[serde(default, deserialize_with = "label")]
     background: Option<String>,
+    /// What the sandbox must allow beyond its rules, after it refused: network:HOST, port:NUMBER, write:/PATH,
+    /// git-config, ssh, signing, cloud, containers. The user is asked
+    #[serde(default)]
+    grants: Vec<String>,
 }
 
 /// A label, or just `true`.
@@ -92,6 +99,7 @@ impl BuiltInTool for ShellCommand {
         review.unclear = line.unclear;
         review.read_paths = paths.named.iter().map(|path| path_texts(path, scope)).collect();
         review.reads_unnamed = paths.reads_unnamed;
+        self.review_grants(&input.grants, scope, &mut review)?;
         let is_remembered = |key: &String| scope.remembered.contains(key);
         let parts =
             review.keys.iter().map(|key| ShellPart { key: key.clone(), remembered: is_remembered(key) });
@@ -100,7 +108,7 @@ impl BuiltInTool for ShellCommand {
         if !reasons.is_empty() {
             review.must_ask = Some(format!("{}.", reasons.join("; ")));
         }
-        let safe = review.must_ask.is_none() && review.outside.is_empty();
+        let safe = review.must_ask.is_none() && review.outside.is_empty() && input.grants.is_empty();
         review.changes = !(safe && line.read_only());
         let is_allowed = |command: &shell::Command| command.read_only || is_remembered(&command.key);
         review.harmless = safe && line.commands.iter().all(is_allowed);
@@ -124,18 +132,20 @@ impl BuiltInTool for ShellCommand {
             return Err("The plan behavior runs only commands that change nothing.".to_owned());
         }
         let (command, environment) = self.harden(&line, input.command.clone(), &paths, &call).await?;
+        let grants = parse_grants(&input.grants)?;
         if let Some(label) = input.background {
-            let spawn = self.spawn(&command, &folder, environment);
+            let spawn = self.spawn(&command, &folder, environment, grants);
             return self.jobs.start(spawn, &label, &input.command, &call).await.map(ToolResult::text);
         }
         let limits = &self.files.limits;
         let asked = input.timeout.map(|millis| Duration::from_millis(millis as u64));
         let time = asked.unwrap_or(limits.shell_time).min(limits.max_shell_time);
-        if call.context.abilities().terminal {
+        // A terminal of the editor is outside of the wall.
+        if call.context.abilities().terminal && self.runner.sandbox.is_none() {
             let terminal = self.terminal(command, &folder, environment, time);
             return editor::run_in_terminal(terminal, time, &call, &self.files).await;
         }
-        let spawn = self.spawn(&command, &folder, environment);
+        let spawn = self.spawn(&command, &folder, environment, grants);
         let half = limits.output_bytes / 2;
         let spawn = spawn.deadline(time).limit(OutputLimit { head: half, tail: half });
         let stream = OutputStream::new(call.context.clone());
@@ -144,7 +154,13 @@ impl BuiltInTool for ShellCommand {
             .await
             .map_err(|error| error.to_string())?;
         stream.finish();
-        Ok(describe_result(&finished, time))
+        let mut result = describe_result(&finished, time);
+        if self.runner.sandbox.is_some()
+            && let Some(hint) = sandbox_hint(&finished)
+        {
+            result.parts.push(Part::text(hint));
+        }
+        Ok(result)
     }
 }
 
@@ -173,12 +189,32 @@ impl ShellCommand {
         Ok((line.hardened().unwrap_or(command), environment))
     }
 
-    fn spawn(&self, command: &str, folder: &ResolvedPath, environment: Environment) -> Spawn {
+    /// Each grant can be remembered; one that is not must be given by a person.
+    fn review_grants(&self, grants: &[String], scope: &Scope, review: &mut Review) -> Result<(), String> {
+        let grants = parse_grants(grants)?;
+        // Without a sandbox there is nothing to grant.
+        for grant in grants.iter().filter(|_| self.runner.sandbox.is_some()) {
+            let key = format!("sandbox {grant}");
+            if !scope.remembered.contains(&key) {
+                review.grants.push(grant.meaning());
+            }
+            review.keys.push(key);
+        }
+        Ok(())
+    }
+
+    fn spawn(
+        &self,
+        command: &str,
+        folder: &ResolvedPath,
+        environment: Environment,
+        grants: Vec<Grant>,
+    ) -> Spawn {
         let spawn = match self.runner.shell.as_deref() {
             Some([program, arguments @ ..]) => Spawn::new(program).args(arguments).arg(command),
             _ => Spawn::shell(command),
         };
-        spawn
+        let spawn = spawn
             .directory(folder.path())
             // Without it bash may take another name of the same folder for the place where it is.
             .env("PWD", folder.path())
@@ -187,7 +223,14 @@ impl ShellCommand {
             // `cd` would search other folders.
             .without_env(["CDPATH"])
             .without_env(&self.runner.withheld)
-            .envs(environment)
+            .envs(environment);
+        match &self.runner.sandbox {
+            Some(confine) => {
+                let grants = confine.grants.iter().cloned().chain(grants).collect();
+                spawn.confine(confine.sandbox.clone(), grants)
+            }
+            None => spawn,
+        }
     }
 
     /// The same for a terminal of the editor, which can set variables but not take them away.
@@ -218,6 +261,41 @@ impl ShellCommand {
             output_limit: self.files.limits.output_bytes as u64,
         }
     }
+}
+
+fn parse_grants(grants: &[String]) -> Result<Vec<Grant>, String> {
+    grants.iter().map(|grant| Grant::parse(grant)).collect()
+}
+
+/// What the sandbox refused, as far as it can be known, and how to ask for it.
+fn sandbox_hint(finished: &Finished) -> Option<String> {
+    let hosts = finished.refused_hosts.iter().map(|host| format!("network:{host}"));
+    let mut grants: Vec<String> = hosts.collect();
+    if !finished.success() {
+        let output = finished.stdout.text();
+        let says = |words: &[&str]| words.iter().any(|word| output.contains(word));
+        if says(&["could not write config file", "could not lock config file"]) {
+            grants.push("git-config".to_owned());
+        }
+        if says(&["Read-only file system", "EROFS"]) {
+            grants.push("write:/PATH (the path that is read-only)".to_owned());
+        }
+        if says(&[
+            "Could not resolve host",
+            "Network is unreachable",
+            "ENETUNREACH",
+            "EAI_AGAIN",
+            "name resolution",
+        ]) {
+            grants.push("network:HOST (the host it could not reach)".to_owned());
+        }
+    }
+    (!grants.is_empty()).then(|| {
+        format!(
+            "[The sandbox may have refused this. To ask the user for more, repeat the call with grants: {}]",
+            grants.join(", ")
+        )
+    })
 }
 
 /// Nobody is there to page, to edit or to type.
