@@ -70,8 +70,9 @@ impl Connection {
             ServerTransport::Stdio { command, args, env } => {
                 let options = &state.options;
                 let directory = options.roots.first().map(|root| root.as_path());
-                let program =
-                    ServerProgram { command, args, env, withheld: &options.withheld_environment, directory };
+                let withheld = &options.withheld_environment;
+                let confine = options.sandbox.clone().map(|sandbox| (sandbox, state.config.grants.clone()));
+                let program = ServerProgram { command, args, env, withheld, directory, confine };
                 let (transport, running) = stdio::start(program).await.map_err(ServerError::failed)?;
                 (transport, Link::Pipes(Box::new(running)))
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use domain::command::{ServerSpec, ServerTransport};
 use domain::{BoxFuture, Failure};
+use process::sandbox::{Grant, Sandbox};
 
 /// Finds out how to reach a server, each time it is started: values may come from files or commands.
 pub type Lookup = Arc<dyn Fn() -> BoxFuture<'static, Result<ServerTransport, Failure>> + Send + Sync>;
@@ -21,6 +22,8 @@ pub struct ServerConfig {
     pub disabled: bool,
     pub display: ServerDisplay,
     pub lookup: Lookup,
+    /// What its sandbox is granted.
+    pub grants: Vec<Grant>,
 }
 
 /// The command or address that clients show: as it is written, with unresolved references.
@@ -38,6 +41,8 @@ pub struct Options {
     pub roots: Arc<[PathBuf]>,
     /// Environment variables that no server inherits.
     pub withheld_environment: Vec<String>,
+    /// The wall that child processes run behind; `None`: the user switched it off.
+    pub sandbox: Option<Arc<Sandbox>>,
     /// From the start to the first lists.
     pub start_timeout: Duration,
     /// For one call. Each sign of life (progress, an answered form) starts it anew, ten times at most.
@@ -54,7 +59,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 const RESTART_WAIT: Duration = Duration::from_secs(1);
 
 impl ServerConfig {
-    /// A server that a client handed over: nothing has to be looked up.
+    /// A server that a client handed over: nothing has to be looked up. It is the user's own, so it keeps its network.
     pub fn fixed(spec: &ServerSpec) -> Self {
         let display = match &spec.transport {
             ServerTransport::Stdio { command, args, .. } => {
@@ -69,7 +74,7 @@ impl ServerConfig {
             let transport = transport.clone();
             Box::pin(async move { Ok(transport) })
         });
-        Self { name: spec.name.clone(), disabled: false, display, lookup }
+        Self { name: spec.name.clone(), disabled: false, display, lookup, grants: vec![Grant::Network] }
     }
 }
 
@@ -78,6 +83,7 @@ impl Options {
         Self {
             roots: roots.into(),
             withheld_environment: Vec::new(),
+            sandbox: None,
             start_timeout: DEFAULT_TIMEOUT,
             call_timeout: DEFAULT_TIMEOUT,
             restart_wait: RESTART_WAIT,

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use domain::CancellationToken;
+use process::sandbox::{Grant, Sandbox};
 use process::{Child, OutputPipe, Spawn};
 use rpc::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -38,6 +39,7 @@ pub(crate) struct ServerProgram<'a> {
     pub env: &'a [(String, String)],
     pub withheld: &'a [String],
     pub directory: Option<&'a Path>,
+    pub confine: Option<(Arc<Sandbox>, Vec<Grant>)>,
 }
 
 /// Starts the program; the sentence says why it could not.
@@ -49,6 +51,9 @@ pub(crate) async fn start(program: ServerProgram<'_>) -> Result<(Transport, Serv
         .piped_input();
     if let Some(directory) = program.directory {
         spawn = spawn.directory(directory);
+    }
+    if let Some((sandbox, grants)) = program.confine {
+        spawn = spawn.confine(sandbox, grants);
     }
     let mut child = spawn.start().await.map_err(|error| error.to_string())?;
     let pipes = (child.take_stdin(), child.take_stdout(), child.take_stderr());
