@@ -103,10 +103,13 @@ pub(crate) enum Task {
     #[command(
         after_help = "Exit code 1: the default model cannot answer.\n\nExample:\n  dragoman doctor\n  dragoman doctor --json | jq '.checks[] | select(.state == \"broken\")'"
     )]
+    #[command(args_conflicts_with_subcommands = true)]
     Doctor {
         /// For scripts.
         #[arg(long)]
         json: bool,
+        #[command(subcommand)]
+        task: Option<DoctorTask>,
     },
     /// Show and check the settings (docs/configuration.md).
     #[command(
@@ -195,6 +198,19 @@ pub(crate) enum ThemeName {
     Auto,
     Dark,
     Light,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum DoctorTask {
+    /// Try more than 150 ways out of the sandbox on this machine, and print how many were blocked.
+    #[command(
+        after_help = "Exit code 1: an attempt got out, or there is no sandbox.\n\nExample:\n  dragoman doctor sandbox"
+    )]
+    Sandbox {
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Subcommand)]
@@ -402,7 +418,8 @@ pub(crate) fn run() -> ExitCode {
     match cli.command.unwrap_or_else(default_task) {
         Task::Chat(arguments) => commands::chat::run(arguments, level),
         Task::Chats(task) => commands::chats::run(task),
-        Task::Doctor { json } => commands::doctor::run(json),
+        Task::Doctor { task: Some(DoctorTask::Sandbox { json }), .. } => commands::doctor_sandbox::run(json),
+        Task::Doctor { json, task: None } => commands::doctor::run(json),
         Task::Completions { shell } => commands::completions::run(shell),
         Task::Man { command, dir } => commands::man::run(&command, dir.as_deref()),
         Task::Server { verbose } => commands::server::run(level.or(verbose.then_some(Level::Debug))),

@@ -11,8 +11,10 @@ use domain::model::Models;
 use domain::store::ListFilter;
 use futures_util::future::join_all;
 use llm::vendors::vendor;
+use process::sandbox::Support;
 use serde_json::{Value, json};
 
+use crate::sandboxing;
 use crate::settings_review;
 
 /// How long a server may take to say anything at all.
@@ -104,13 +106,36 @@ pub(crate) async fn examine(context: &DoctorContext<'_>) -> Report {
     servers(context, &mut report);
     settings(context, &mut report);
     data(context, &mut report).await;
-    report.add(
-        "sandbox",
-        CheckState::Note,
-        "There is no operating-system sandbox yet: approved commands run with your rights.",
-        Some("Approve only what you would type yourself, or run Dragoman in a container.".to_owned()),
-    );
+    sandbox(context, &mut report).await;
     report
+}
+
+async fn sandbox(context: &DoctorContext<'_>, report: &mut Report) {
+    let roots = crate::workspaces::current_folder();
+    let sandbox =
+        sandboxing::workspace_sandbox(context.environment, context.resolved, &roots, &mut Vec::new());
+    let Some(sandbox) = sandbox else {
+        let fix = "Remove `sandbox` from the configuration to switch it on.".to_owned();
+        report.add(
+            "sandbox",
+            CheckState::Missing,
+            "It is switched off: commands run with your rights.",
+            Some(fix),
+        );
+        return;
+    };
+    let support = process::sandbox_support(&sandbox.sandbox).await;
+    let (state, fix) = match support {
+        Support::Namespaces => (CheckState::Good, "Try it: `dragoman doctor sandbox`."),
+        Support::Landlock { .. } => {
+            (CheckState::Note, "Allow user namespaces for a whole sandbox: docs/sandbox.md.")
+        }
+        Support::Unavailable { .. } => (
+            CheckState::Missing,
+            "Approve only what you would type yourself, or run Dragoman in a container.",
+        ),
+    };
+    report.add("sandbox", state, support.sentence(), Some(fix.to_owned()));
 }
 
 fn default_model(context: &DoctorContext<'_>, report: &mut Report) {

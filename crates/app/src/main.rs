@@ -14,6 +14,7 @@ mod models;
 mod network;
 mod providers;
 mod retention;
+mod sandboxing;
 mod servers;
 mod settings_review;
 mod texts;
@@ -22,6 +23,10 @@ mod workspaces;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before any thread exists: the helper forks.
+    if let Some(code) = sandboxing::run_helper() {
+        return code;
+    }
     // A process that must write its own uid_map has to do so before this: the kernel refuses it afterwards.
     let debuggable = config::Environment::from_process().flag("DRAGOMAN_DEBUGGABLE");
     // SAFETY: no thread was started before main.

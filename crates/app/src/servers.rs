@@ -6,22 +6,34 @@ use std::sync::Arc;
 use config::{LazyText, McpServer, McpTransport, Resolved, SecretSource};
 use domain::Failure;
 use domain::command::{ServerSpec, ServerTransport};
-use domain::event::CatalogKind;
+use domain::event::{CatalogKind, Notice};
 use domain::tool::ToolSource;
 use mcp::{Options, ServerConfig, ServerDisplay, Supervisor};
+use process::sandbox::Grant;
+
+use crate::sandboxing::{WorkspaceSandbox, read_grants};
 
 /// Starts the servers of a workspace in the background. Returns `None` without servers.
 pub(crate) fn workspace_servers(
     resolved: &Resolved,
     roots: &[PathBuf],
     changes: &engine::CatalogChanges,
+    sandbox: Option<&WorkspaceSandbox>,
+    notices: &mut Vec<Notice>,
 ) -> Option<Arc<dyn ToolSource>> {
+    let servers = resolved.settings.mcp_servers.iter();
     let servers: Vec<ServerConfig> =
-        resolved.settings.mcp_servers.iter().map(|(name, server)| server_config(name, server)).collect();
+        servers.map(|(name, server)| server_config(name, server, sandbox, notices)).collect();
     if servers.is_empty() {
         return None;
     }
-    let supervisor = Arc::new(Supervisor::new(servers, options(resolved, roots, changes)));
+    let supervisor = Arc::new(Supervisor::new(
+        servers,
+        Options {
+            sandbox: sandbox.map(|sandbox| sandbox.sandbox.clone()),
+            ..options(resolved, roots, changes)
+        },
+    ));
     let starting = supervisor.clone();
     tokio::spawn(async move { starting.start() });
     Some(supervisor)
@@ -32,8 +44,13 @@ pub(crate) fn session_servers(
     servers: &[ServerSpec],
     roots: &[PathBuf],
     changes: &engine::CatalogChanges,
+    sandbox: Option<WorkspaceSandbox>,
 ) -> Arc<dyn ToolSource> {
-    mcp::session_servers(servers, Options::new(roots.to_vec(), catalog_notifier(changes)))
+    let sandbox = sandbox.map(|sandbox| sandbox.sandbox);
+    mcp::session_servers(
+        servers,
+        Options { sandbox, ..Options::new(roots.to_vec(), catalog_notifier(changes)) },
+    )
 }
 
 fn options(resolved: &Resolved, roots: &[PathBuf], changes: &engine::CatalogChanges) -> Options {
@@ -50,7 +67,15 @@ fn catalog_notifier(changes: &engine::CatalogChanges) -> Arc<dyn Fn() + Send + S
     Arc::new(move || changes.publish(CatalogKind::ToolServers))
 }
 
-fn server_config(name: &str, server: &McpServer) -> ServerConfig {
+fn server_config(
+    name: &str,
+    server: &McpServer,
+    sandbox: Option<&WorkspaceSandbox>,
+    notices: &mut Vec<Notice>,
+) -> ServerConfig {
+    let mut grants = read_grants(&server.grants, &format!("mcpServers.{name}.grants"), notices);
+    grants.extend(sandbox.iter().flat_map(|sandbox| sandbox.grants.clone()));
+    grants.extend(server.network.then_some(Grant::Network));
     let transport = server.transport.clone();
     let shown = match &transport {
         McpTransport::Stdio { command, args, .. } => ServerDisplay {
@@ -66,7 +91,7 @@ fn server_config(name: &str, server: &McpServer) -> ServerConfig {
         let transport = transport.clone();
         Box::pin(async move { resolve_transport(&transport).await })
     });
-    ServerConfig { name: name.to_owned(), disabled: server.disabled, display: shown, lookup }
+    ServerConfig { name: name.to_owned(), disabled: server.disabled, display: shown, lookup, grants }
 }
 
 async fn resolve_transport(transport: &McpTransport) -> Result<ServerTransport, Failure> {

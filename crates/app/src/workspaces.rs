@@ -25,6 +25,7 @@ use crate::logging;
 use crate::models::{self, AllModels};
 use crate::providers::{self, ProviderDeps};
 use crate::retention;
+use crate::sandboxing::{self, WorkspaceSandbox};
 use crate::servers;
 use crate::settings_review;
 use crate::texts::WorkspaceTexts;
@@ -136,7 +137,13 @@ impl WorkspaceSource for Workspaces {
         if let Some(days) = resolved.settings.chat.retention_days {
             self.start_retention(days);
         }
-        let built_in = Arc::new(tools::BuiltInTools::new(tool_options(&self.environment, &resolved)));
+        let mut sandbox_notices = Vec::new();
+        let sandbox =
+            sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut sandbox_notices);
+        let built_in = Arc::new(tools::BuiltInTools::new(tools::Options {
+            sandbox: sandbox.clone().map(WorkspaceSandbox::into_tools),
+            ..tool_options(&self.environment, &resolved)
+        }));
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         let mut notices = settings_review::notices(&resolved, &specs);
@@ -144,8 +151,10 @@ impl WorkspaceSource for Workspaces {
             notices.push(Notice { level: Level::Info, text: models::SMALL_MODEL_NOTICE.to_owned() });
         }
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
+        notices.append(&mut sandbox_notices);
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
-        sources.extend(servers::workspace_servers(&resolved, &roots, &self.changes));
+        let confined = sandbox.as_ref();
+        sources.extend(servers::workspace_servers(&resolved, &roots, &self.changes, confined, &mut notices));
         let texts = self.texts(resolved.clone(), roots.clone(), models.clone(), problems);
         Arc::new(Workspace {
             settings: Arc::new(resolved.settings.clone()),
@@ -160,7 +169,10 @@ impl WorkspaceSource for Workspaces {
     }
 
     fn session_servers(&self, servers: &[ServerSpec], roots: &[PathBuf]) -> Vec<Arc<dyn ToolSource>> {
-        vec![servers::session_servers(servers, roots, &self.changes)]
+        let inputs = Inputs { workspace_roots: roots.to_vec(), ..Inputs::default() };
+        let resolved = config::resolve(&self.environment, &inputs);
+        let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, roots, &mut Vec::new());
+        vec![servers::session_servers(servers, roots, &self.changes, sandbox)]
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod config;
 #[cfg(feature = "interfaces")]
 pub(crate) mod copilot;
 pub(crate) mod doctor;
+pub(crate) mod doctor_sandbox;
 pub(crate) mod explain_permission;
 #[cfg(feature = "interfaces")]
 pub(crate) mod generate;

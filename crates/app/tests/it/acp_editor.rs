@@ -79,7 +79,11 @@ async fn edits_go_through_the_editor_or_not_at_all() {
 #[tokio::test]
 async fn commands_run_in_terminals_of_the_editor() {
     let home = Home::new();
-    let (mut editor, fake) = start(&home, everything()).await;
+    let fake = FakeModel::start().await;
+    let mut config = fake_provider(fake.url(), "anthropic");
+    // A terminal of the editor is outside of the sandbox, so it is used only without one.
+    config["sandbox"] = json!("off");
+    let mut editor = Editor::start(&home, &config, everything()).await;
     fake.answer(call("eca__shell_command", json!({"command": "touch made"}))).answer(Answer::text("ok"));
     editor.choices.push_back("allow_once");
     assert_eq!(editor.say("run").await, "end_turn");

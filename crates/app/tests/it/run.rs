@@ -404,3 +404,29 @@ async fn its_help_lists_the_exit_codes() {
         assert!(ran.out.contains(part), "{part}");
     }
 }
+
+/// `--approve all` skips the question, never the sandbox, and cannot grant more than the sandbox allows.
+#[tokio::test]
+async fn approval_does_not_lead_out_of_the_sandbox() {
+    let mut bench = Fixture::new().await;
+    let outside = bench.home.path().join("outside.txt");
+    let line = format!("touch {}; touch inside.txt", outside.display());
+    bench.wants("eca__shell_command", json!({"command": line}));
+    let ran = bench.run(&["--approve", "all", "do it"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(bench.home.workspace().join("inside.txt").exists());
+    if cfg!(target_os = "linux") {
+        assert!(!outside.exists(), "the command wrote outside of its workspace");
+    }
+
+    bench.wants("eca__shell_command", json!({"command": "touch granted.txt", "grants": ["network"]}));
+    let ran = bench.run(&["--approve", "all", "do it"]).await;
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    assert!(!bench.home.workspace().join("granted.txt").exists());
+
+    bench.config["sandbox"] = json!("off");
+    bench.wants("eca__shell_command", json!({"command": line}));
+    let ran = bench.run(&["--approve", "all", "do it"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(outside.exists(), "the user switched the sandbox off");
+}

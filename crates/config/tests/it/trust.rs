@@ -360,6 +360,8 @@ fn a_project_does_not_delete_chats() {
     assert!(notices(&world, &resolved).contains("only your own settings may delete chats"));
     let own = World::new().write(OUR_GLOBAL, json!({"chatRetentionDays": 30})).settings();
     assert_eq!(own.chat.retention_days, Some(30));
+}
+
 /// Neither before nor after trust does a project decide about the sandbox, or give its servers more than it allows.
 #[test]
 fn a_project_never_decides_about_the_sandbox() {

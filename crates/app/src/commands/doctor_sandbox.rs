@@ -1,0 +1,110 @@
+//! `dragoman doctor sandbox`: tries to get out of the sandbox on this machine, and prints blocked / attempted.
+//!
+//! Invariant: secrets of the user are looked for only from inside of the sandbox, and only whether they can be read.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use config::{Environment, Inputs};
+use domain::{CancellationToken, Failure};
+use process::Spawn;
+use process::sandbox::suite::{Outcome, World};
+use process::sandbox::{Sandbox, Support, launch};
+use serde_json::json;
+
+use crate::{lifetime, sandboxing, workspaces};
+
+pub(crate) fn run(json: bool) -> ExitCode {
+    let environment = Environment::from_process();
+    let mut all_blocked = false;
+    let ran = lifetime::run(async {
+        let Some(report) = lifetime::until_signal(examine(&environment)).await else { return Ok(()) };
+        let report =
+            report.map_err(|error| Failure::user(format!("The attempts could not be run: {error}.")))?;
+        all_blocked = report.outcomes.iter().all(|outcome| outcome.blocked) && !report.outcomes.is_empty();
+        let text = if json { format!("{:#}", report.json()) } else { report.text() };
+        super::print_bytes(format!("{text}\n").as_bytes());
+        Ok(())
+    });
+    if all_blocked { ran } else { ExitCode::FAILURE }
+}
+
+struct EscapeReport {
+    support: Support,
+    outcomes: Vec<Outcome>,
+}
+
+async fn examine(environment: &Environment) -> io::Result<EscapeReport> {
+    let world = World::make(&environment.cache_dir(), &std::env::current_exe()?)?;
+    let path = environment.var("PATH").unwrap_or_default().to_owned();
+    let sandbox = Arc::new(Sandbox::new(world.facts(launch::own_program(), path)));
+    let support = process::sandbox_support(&sandbox).await.clone();
+    if support.mode().is_none() {
+        return Ok(EscapeReport { support, outcomes: Vec::new() });
+    }
+    let mut outcomes = process::run_escapes(&world, Some(sandbox), |_| ()).await?;
+    outcomes.extend(own_secrets(environment, &support).await?);
+    Ok(EscapeReport { support, outcomes })
+}
+
+/// The user's own secrets, from inside of this folder's own sandbox.
+async fn own_secrets(environment: &Environment, support: &Support) -> io::Result<Vec<Outcome>> {
+    let roots = workspaces::current_folder();
+    let inputs = Inputs { workspace_roots: roots.clone(), ..Inputs::default() };
+    let resolved = config::resolve(environment, &inputs);
+    let sandbox = Arc::new(Sandbox::new(sandboxing::facts(environment, &resolved, &roots)));
+    let (Some(mode), Some(folder)) = (support.mode(), roots.first()) else { return Ok(Vec::new()) };
+    let mut outcomes = Vec::new();
+    for path in sandbox.policy(mode, &[], folder)?.hidden {
+        let read = "test -d \"$1\" && find \"$1\" -type f -exec head -c 1 {} + 2>/dev/null | grep -q . || grep -qs . \"$1\"";
+        let spawn = Spawn::shell(read)
+            .arg("sh")
+            .arg(&path)
+            .directory(Path::new("/"))
+            .confine(sandbox.clone(), Vec::new());
+        let finished = spawn.run(&CancellationToken::new()).await;
+        let finished = finished.map_err(|error| io::Error::other(error.to_string()))?;
+        let name = path.display().to_string();
+        outcomes.push(Outcome { category: "your own secrets", name, blocked: !finished.success() });
+    }
+    Ok(outcomes)
+}
+
+impl EscapeReport {
+    fn counts(&self) -> (usize, usize) {
+        (self.outcomes.iter().filter(|outcome| outcome.blocked).count(), self.outcomes.len())
+    }
+
+    fn text(&self) -> String {
+        let mut lines = vec![self.support.sentence(), String::new()];
+        let mut categories: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for outcome in &self.outcomes {
+            let (blocked, attempted) = categories.entry(outcome.category).or_default();
+            *blocked += usize::from(outcome.blocked);
+            *attempted += 1;
+        }
+        for (category, (blocked, attempted)) in categories {
+            lines.push(format!("{blocked:>4} / {attempted:<4} {category}"));
+        }
+        let (blocked, attempted) = self.counts();
+        lines.push(format!("{blocked:>4} / {attempted:<4} blocked / attempted"));
+        for outcome in self.outcomes.iter().filter(|outcome| !outcome.blocked) {
+            lines.push(format!("GOT OUT: {}: {}", outcome.category, outcome.name));
+        }
+        lines.join("\n")
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let (blocked, attempted) = self.counts();
+        let outcome = |outcome: &Outcome| json!({"category": outcome.category, "name": outcome.name, "blocked": outcome.blocked});
+        json!({
+            "sandbox": self.support.sentence(),
+            "blocked": blocked,
+            "attempted": attempted,
+            "outcomes": self.outcomes.iter().map(outcome).collect::<Vec<_>>(),
+        })
+    }
+}

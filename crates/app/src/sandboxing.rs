@@ -1,0 +1,129 @@
+//! Settings and environment → the sandbox of a workspace, and the start of this program as the sandbox's helper.
+//! It must not know how the wall is built. Invariant: making a sandbox looks at no file and starts nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use config::{Environment, Resolved};
+use domain::event::{Level, Notice};
+use process::sandbox::{Facts, Grant, HELPER_ARGUMENT, Sandbox, launch, places, proxy};
+
+/// Becomes the helper where the hidden first argument asks for it. Must run before the program has a second thread.
+pub(crate) fn run_helper() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != HELPER_ARGUMENT {
+        return None;
+    }
+    Some(process::sandbox::run_helper(arguments))
+}
+
+/// The sandbox of a workspace with the user's own grants.
+#[derive(Clone)]
+pub(crate) struct WorkspaceSandbox {
+    pub(crate) sandbox: Arc<Sandbox>,
+    pub(crate) grants: Vec<Grant>,
+}
+
+impl WorkspaceSandbox {
+    pub(crate) fn into_tools(self) -> tools::Confine {
+        tools::Confine { sandbox: self.sandbox, grants: self.grants }
+    }
+}
+
+/// `None` where the user switched it off. Grants that cannot be read are notices.
+pub(crate) fn workspace_sandbox(
+    environment: &Environment,
+    resolved: &Resolved,
+    roots: &[PathBuf],
+    notices: &mut Vec<Notice>,
+) -> Option<WorkspaceSandbox> {
+    if !resolved.settings.sandbox.enabled {
+        let text = "The sandbox is off (`sandbox` in the configuration): commands run with your rights.";
+        notices.push(Notice { level: Level::Warning, text: text.to_owned() });
+        return None;
+    }
+    if let Some(text) = missing_wall() {
+        notices.push(Notice { level: Level::Warning, text });
+    }
+    let grants = read_grants(&resolved.settings.sandbox.grants, "sandboxGrants", notices);
+    let writable = grants
+        .iter()
+        .filter_map(|grant| if let Grant::Write(path) = grant { Some(path.clone()) } else { None });
+    let facts = Facts { writable: writable.collect(), ..facts(environment, resolved, roots) };
+    // Paths of the settings are facts: a missing one is left out instead of refusing every command.
+    let grants = grants.into_iter().filter(|grant| !matches!(grant, Grant::Write(_))).collect();
+    Some(WorkspaceSandbox { sandbox: Arc::new(Sandbox::new(facts)), grants })
+}
+
+/// Reads grants as they are written in the configuration; the others are notices.
+pub(crate) fn read_grants(texts: &[String], key: &str, notices: &mut Vec<Notice>) -> Vec<Grant> {
+    let mut grants = Vec::new();
+    for text in texts {
+        match Grant::parse(text) {
+            Ok(grant) => grants.push(grant),
+            Err(reason) => notices.push(Notice { level: Level::Error, text: format!("`{key}`: {reason}") }),
+        }
+    }
+    grants
+}
+
+pub(crate) fn facts(environment: &Environment, resolved: &Resolved, roots: &[PathBuf]) -> Facts {
+    let names = places::VARIABLES.iter().chain(places::registry_variables());
+    let set = |name: &&str| Some(((*name).to_owned(), environment.var(name)?.to_owned()));
+    Facts {
+        helper: launch::own_program(),
+        home: environment.home().to_owned(),
+        roots: roots.to_vec(),
+        own_folders: vec![
+            environment.config_dir(),
+            environment.eca_config_dir(),
+            environment.data_dir(),
+            environment.state_dir(),
+        ],
+        cache: environment.cache_dir(),
+        temporary: std::env::temp_dir(),
+        variables: names.filter_map(set).collect(),
+        writable: Vec::new(),
+        hosts: Vec::new(),
+        upstream: upstream(resolved),
+    }
+}
+
+/// The user's own proxy, which ours must use as well.
+fn upstream(resolved: &Resolved) -> Option<proxy::Upstream> {
+    let proxies = &resolved.settings.network.proxies;
+    let address = proxies.https.as_ref().or(proxies.all.as_ref())?.expose();
+    let rest = address.strip_prefix("http://").unwrap_or(address);
+    let authority = rest.split(['/', '?']).next().filter(|authority| !authority.contains("://"))?;
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, authority),
+    };
+    let encode = |user: &str| {
+        let plain = percent_encoding::percent_decode_str(user).collect::<Vec<u8>>();
+        format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(plain))
+    };
+    let address = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
+    Some(proxy::Upstream { address, authorization: user.map(encode) })
+}
+
+/// What can be known without starting anything: the whole truth is found by the first command and by `doctor`.
+fn missing_wall() -> Option<String> {
+    if !cfg!(target_os = "linux") {
+        let text =
+            "There is no sandbox for this operating system yet: approved commands run with your rights.";
+        return Some(text.to_owned());
+    }
+    let says = |file: &str, value: &str| {
+        std::fs::read_to_string(Path::new(file)).is_ok_and(|text| text.trim() == value)
+    };
+    let forbidden = says("/proc/sys/user/max_user_namespaces", "0")
+        || says("/proc/sys/kernel/unprivileged_userns_clone", "0")
+        || says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1");
+    forbidden.then(|| {
+        "This system forbids user namespaces, so the sandbox is smaller: see `dragoman doctor sandbox`."
+            .to_owned()
+    })
+}
