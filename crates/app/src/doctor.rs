@@ -115,11 +115,11 @@ async fn sandbox(context: &DoctorContext<'_>, report: &mut Report) {
     let sandbox =
         sandboxing::workspace_sandbox(context.environment, context.resolved, &roots, &mut Vec::new());
     let Some(sandbox) = sandbox else {
-        let fix = "Remove `sandbox` from the configuration to switch it on.".to_owned();
+        let fix = "Set \"sandbox\": \"on\" in your configuration: see docs/sandbox.md.".to_owned();
         report.add(
             "sandbox",
             CheckState::Missing,
-            "It is switched off: commands run with your rights.",
+            "The sandbox is off: approved commands run with your rights.",
             Some(fix),
         );
         return;

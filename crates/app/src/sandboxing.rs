@@ -32,7 +32,7 @@ impl WorkspaceSandbox {
     }
 }
 
-/// `None` where the user switched it off. Grants that cannot be read are notices.
+/// `None` where the user did not switch it on. Grants that cannot be read are notices.
 pub(crate) fn workspace_sandbox(
     environment: &Environment,
     resolved: &Resolved,
@@ -40,8 +40,6 @@ pub(crate) fn workspace_sandbox(
     notices: &mut Vec<Notice>,
 ) -> Option<WorkspaceSandbox> {
     if !resolved.settings.sandbox.enabled {
-        let text = "The sandbox is off (`sandbox` in the configuration): commands run with your rights.";
-        notices.push(Notice { level: Level::Warning, text: text.to_owned() });
         return None;
     }
     if let Some(text) = missing_wall() {

@@ -131,27 +131,17 @@ impl WorkspaceSource for Workspaces {
         let problems: Vec<String> =
             std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
         let models = Arc::new(AllModels::new(configured, &self.environment));
-        self.start_discovery(models.clone());
-        start_prompt_lookup(resolved.clone());
-        logging::use_configured_level(resolved.settings.log_level);
-        if let Some(days) = resolved.settings.chat.retention_days {
-            self.start_retention(days);
-        }
-        let mut sandbox_notices = Vec::new();
-        let sandbox =
-            sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut sandbox_notices);
-        let built_in = Arc::new(tools::BuiltInTools::new(tools::Options {
-            sandbox: sandbox.clone().map(WorkspaceSandbox::into_tools),
-            ..tool_options(&self.environment, &resolved)
-        }));
+        self.start_chores(models.clone(), &resolved);
+        let mut notices = Vec::new();
+        let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut notices);
+        let built_in = built_in_tools(&self.environment, &resolved, sandbox.as_ref());
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
-        let mut notices = settings_review::notices(&resolved, &specs);
+        notices.extend(settings_review::notices(&resolved, &specs));
         if models.uses_embedded_model() && !self.options.model_chosen {
             notices.push(Notice { level: Level::Info, text: models::SMALL_MODEL_NOTICE.to_owned() });
         }
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
-        notices.append(&mut sandbox_notices);
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
         let confined = sandbox.as_ref();
         sources.extend(servers::workspace_servers(&resolved, &roots, &self.changes, confined, &mut notices));
@@ -201,6 +191,15 @@ impl Workspaces {
 /// The snapshots of what turns changed, beside the chats.
 pub(crate) fn undo_store(environment: &Environment) -> undo::UndoStore {
     undo::UndoStore::new(environment.data_dir().join("undo"), undo::Limits::default())
+}
+
+fn built_in_tools(
+    environment: &Environment,
+    resolved: &config::Resolved,
+    sandbox: Option<&WorkspaceSandbox>,
+) -> Arc<tools::BuiltInTools> {
+    let sandbox = sandbox.cloned().map(WorkspaceSandbox::into_tools);
+    Arc::new(tools::BuiltInTools::new(tools::Options { sandbox, ..tool_options(environment, resolved) }))
 }
 
 /// The options of the built-in tools.
@@ -286,6 +285,16 @@ impl Workspaces {
                 changes.publish(CatalogKind::Models);
             }
         });
+    }
+
+    /// Starts what goes on beside the chats of a workspace.
+    fn start_chores(&self, models: Arc<AllModels>, resolved: &Arc<config::Resolved>) {
+        self.start_discovery(models);
+        start_prompt_lookup(resolved.clone());
+        logging::use_configured_level(resolved.settings.log_level);
+        if let Some(days) = resolved.settings.chat.retention_days {
+            self.start_retention(days);
+        }
     }
 
     /// Deletes old chats, once for each process.

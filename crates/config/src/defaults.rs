@@ -54,7 +54,7 @@ fn defaults() -> Value {
         "mcpTimeoutSeconds": 60,
         "editorTimeoutSeconds": 10,
         "concurrency": 256,
-        "sandbox": "on",
+        "sandbox": "off",
         "logLevel": "warn",
         "includeParentAgentsFiles": false,
     })

@@ -25,11 +25,11 @@ impl SandboxSettings {
         }
         let layers = || root.scope().layers.iter().rev().filter(|layer| is_the_users(layer));
         let enabled = match layers().find_map(|layer| layer.at(&["sandbox"])) {
-            None => true,
+            None => false,
             Some(Value::String(text)) if text == "on" => true,
             Some(Value::String(text)) if text == "off" => false,
             Some(_) => {
-                root.get("sandbox").report(Level::Error, "must be \"on\" or \"off\". The sandbox stays on.");
+                root.get("sandbox").report(Level::Error, "must be \"on\" or \"off\". The sandbox is on.");
                 true
             }
         };

@@ -409,6 +409,7 @@ async fn its_help_lists_the_exit_codes() {
 #[tokio::test]
 async fn approval_does_not_lead_out_of_the_sandbox() {
     let mut bench = Fixture::new().await;
+    bench.config["sandbox"] = json!("on");
     let outside = bench.home.path().join("outside.txt");
     let line = format!("touch {}; touch inside.txt", outside.display());
     bench.wants("eca__shell_command", json!({"command": line}));

@@ -63,7 +63,7 @@ struct SettingsFile {
     network: NetworkSection,
     /// Whether commands and MCP servers run in a sandbox: `on` or `off`. Only your own files may set it; see
     /// docs/sandbox.md.
-    #[schemars(extend("default" = "on"), extend("examples" = ["off"]))]
+    #[schemars(extend("default" = "off"), extend("examples" = ["on"]))]
     sandbox: String,
     /// What every command and MCP server is granted beyond the rules of the sandbox. Only your own files may set it; see
     /// docs/sandbox.md.

@@ -368,7 +368,7 @@ fn a_project_never_decides_about_the_sandbox() {
     let world = World::new();
     world.put(
         OUR_GLOBAL,
-        r#"{"mcpServers": {"mine": {"command": "mine", "grants": ["ssh"]}, "both": {"command": "b"}}}"#,
+        r#"{"sandbox": "on", "mcpServers": {"mine": {"command": "mine", "grants": ["ssh"]}, "both": {"command": "b"}}}"#,
     );
     world.put(
         OUR_PROJECT,
