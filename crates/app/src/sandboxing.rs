@@ -49,7 +49,7 @@ pub(crate) fn workspace_sandbox(
     let writable = grants
         .iter()
         .filter_map(|grant| if let Grant::Write(path) = grant { Some(path.clone()) } else { None });
-    let facts = Facts { writable: writable.collect(), ..facts(environment, resolved, roots) };
+    let facts = Facts { writable: writable.collect(), ..facts(environment, roots) };
     // Paths of the settings are facts: a missing one is left out instead of refusing every command.
     let grants = grants.into_iter().filter(|grant| !matches!(grant, Grant::Write(_))).collect();
     Some(WorkspaceSandbox { sandbox: Arc::new(Sandbox::new(facts)), grants })
@@ -67,7 +67,7 @@ pub(crate) fn read_grants(texts: &[String], key: &str, notices: &mut Vec<Notice>
     grants
 }
 
-pub(crate) fn facts(environment: &Environment, resolved: &Resolved, roots: &[PathBuf]) -> Facts {
+pub(crate) fn facts(environment: &Environment, roots: &[PathBuf]) -> Facts {
     let names = places::VARIABLES.iter().chain(places::registry_variables());
     let set = |name: &&str| Some(((*name).to_owned(), environment.var(name)?.to_owned()));
     Facts {
@@ -85,14 +85,13 @@ pub(crate) fn facts(environment: &Environment, resolved: &Resolved, roots: &[Pat
         variables: names.filter_map(set).collect(),
         writable: Vec::new(),
         hosts: Vec::new(),
-        upstream: upstream(resolved),
+        upstream: upstream(environment),
     }
 }
 
 /// The user's own proxy, which ours must use as well.
-fn upstream(resolved: &Resolved) -> Option<proxy::Upstream> {
-    let proxies = &resolved.settings.network.proxies;
-    let address = proxies.https.as_ref().or(proxies.all.as_ref())?.expose();
+fn upstream(environment: &Environment) -> Option<proxy::Upstream> {
+    let (_, address) = environment.first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])?;
     let rest = address.strip_prefix("http://").unwrap_or(address);
     let authority = rest.split(['/', '?']).next().filter(|authority| !authority.contains("://"))?;
     let (user, host) = match authority.rsplit_once('@') {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use config::{Environment, Inputs};
+use config::Environment;
 use domain::{CancellationToken, Failure};
 use process::Spawn;
 use process::sandbox::suite::{Outcome, World};
@@ -53,9 +53,7 @@ async fn examine(environment: &Environment) -> io::Result<EscapeReport> {
 /// The user's own secrets, from inside of this folder's own sandbox.
 async fn own_secrets(environment: &Environment, support: &Support) -> io::Result<Vec<Outcome>> {
     let roots = workspaces::current_folder();
-    let inputs = Inputs { workspace_roots: roots.clone(), ..Inputs::default() };
-    let resolved = config::resolve(environment, &inputs);
-    let sandbox = Arc::new(Sandbox::new(sandboxing::facts(environment, &resolved, &roots)));
+    let sandbox = Arc::new(Sandbox::new(sandboxing::facts(environment, &roots)));
     let (Some(mode), Some(folder)) = (support.mode(), roots.first()) else { return Ok(Vec::new()) };
     let mut outcomes = Vec::new();
     for path in sandbox.policy(mode, &[], folder)?.hidden {
