@@ -233,8 +233,8 @@ impl UndoStore {
         skip: &'static [&'static str],
         coverage: &mut Coverage,
     ) -> Result<Option<Arc<Index>>, UndoError> {
-        let mut too_large = self.too_large.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if too_large.contains(root) {
+        let too_large = || self.too_large.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if too_large().contains(root) {
             coverage.uncovered.push(root.to_owned());
             return Ok(None);
         }
@@ -242,11 +242,10 @@ impl UndoStore {
         let known = self.known_index(root);
         let found = scan::scan(root, skip, self.limits.entries).at("read", root)?;
         if found.too_large {
-            too_large.insert(root.to_owned());
+            too_large().insert(root.to_owned());
             coverage.uncovered.push(root.to_owned());
             return Ok(None);
         }
-        drop(too_large);
         coverage.build_folders.extend(found.build_folders);
         coverage.uncovered.extend(found.unreadable);
         let (mut current, mut stale) = (0, Vec::new());
