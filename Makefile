@@ -9,7 +9,7 @@ export DRAGOMAN_TEST_SCALE
 
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
-.PHONY: help run test test-full lint bench build record mutants
+.PHONY: help run test test-full lint bench build build-cost record mutants
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -30,12 +30,15 @@ lint: ## Format and lints only
 bench: ## Measure; prints a table with ratios
 	@scripts/bench
 
-build: ## The release binary
+build: ## The whole program as it is published: target/release/dragoman
 	@scripts/setup build
 	@cargo build --release -p dragoman
 
 mutants: ## Try whether the tests notice 100 small mistakes in the engine (slow; installs cargo-mutants)
 	@scripts/mutants
+
+build-cost: ## Measure what a first build costs, and check size and cost against their ceilings
+	@scripts/build-cost
 
 record: ## Make the recording in the README anew
 	@scripts/record

@@ -39,10 +39,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &["llm"]),
 ];
 
+/// Dependencies that only tests and benchmarks may have; `*` is any crate.
+const ALLOWED_IN_TESTS: &[(&str, &str)] = &[("*", "testkit"), ("sandbox", "process")];
+
 /// Everything that is wrong, one line each.
 pub fn problems() -> Vec<String> {
     let root = root();
     let mut problems = dependencies(&root);
+    problems.extend(crate::ceilings::problems(&root));
     problems.extend(sources(&root));
     problems.extend(crate::cited::problems(&root));
     problems
@@ -79,14 +83,17 @@ fn dependencies(root: &Path) -> Vec<String> {
             let Some(other) = folder(&dependency["name"]).filter(|other| ours.contains(other)) else {
                 continue;
             };
-            // The test kit may be used by any crate's tests.
-            let dev = dependency["kind"].as_str() == Some("dev");
-            if !(may.contains(&other) || dev) {
+            let in_tests = dependency["kind"].as_str() == Some("dev");
+            if !(may.contains(&other) || in_tests && is_allowed_in_tests(name, other)) {
                 problems.push(format!("{name} may not depend on {other}"));
             }
         }
     }
     problems
+}
+
+fn is_allowed_in_tests(name: &str, other: &str) -> bool {
+    ALLOWED_IN_TESTS.iter().any(|(from, to)| (*from == "*" || *from == name) && *to == other)
 }
 
 /// A package's name without the project's prefix: the name of its folder.

@@ -13,7 +13,7 @@ use crate::run::End;
 use crate::spawn::Spawn;
 
 /// An attempt that hangs did not get out.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Tries every way out, one after the other. Without a sandbox they show that they are real.
 pub async fn run_escapes(

@@ -3,10 +3,11 @@
 //! Invariant: secrets of the user are looked for only from inside of the sandbox, and only whether they can be read.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::Environment;
 use domain::{CancellationToken, Failure};
@@ -32,6 +33,9 @@ pub(crate) fn run(json: bool) -> ExitCode {
     if all_blocked { ran } else { ExitCode::FAILURE }
 }
 
+/// How long the search for readable secrets in one folder may take.
+const SECRETS_DEADLINE: Duration = Duration::from_secs(5);
+
 struct EscapeReport {
     support: Support,
     outcomes: Vec<Outcome>,
@@ -45,7 +49,17 @@ async fn examine(environment: &Environment) -> io::Result<EscapeReport> {
     if support.mode().is_none() {
         return Ok(EscapeReport { support, outcomes: Vec::new() });
     }
-    let mut outcomes = process::run_escapes(&world, Some(sandbox), |_| ()).await?;
+    let (mut tried, shown) = (0, io::stderr().is_terminal());
+    let progress = |_: &Outcome| {
+        tried += 1;
+        if shown {
+            eprint!("\r{tried} attempts");
+        }
+    };
+    let mut outcomes = process::run_escapes(&world, Some(sandbox), progress).await?;
+    if shown {
+        eprintln!();
+    }
     outcomes.extend(own_secrets(environment, &support).await?);
     Ok(EscapeReport { support, outcomes })
 }
@@ -62,6 +76,7 @@ async fn own_secrets(environment: &Environment, support: &Support) -> io::Result
             .arg("sh")
             .arg(&path)
             .directory(Path::new("/"))
+            .deadline(SECRETS_DEADLINE)
             .confine(sandbox.clone(), Vec::new());
         let finished = spawn.run(&CancellationToken::new()).await;
         let finished = finished.map_err(|error| io::Error::other(error.to_string()))?;

@@ -8,34 +8,34 @@ use domain::Failure;
 
 use super::failed;
 
-pub mod copilot {
+pub(crate) mod copilot {
     //! Stands in for `dragoman copilot`.
 
     use super::{ExitCode, refuse};
     use crate::cli::Level;
 
-    pub fn run(_level: Option<Level>) -> ExitCode {
+    pub(crate) fn run(_level: Option<Level>) -> ExitCode {
         refuse("copilot")
     }
 }
 
-pub mod generate {
+pub(crate) mod generate {
     //! Stands in for `dragoman generate`.
 
     use super::{ExitCode, refuse};
     use crate::cli::GenerateArguments;
 
-    pub fn run(_arguments: &GenerateArguments) -> ExitCode {
+    pub(crate) fn run(_arguments: &GenerateArguments) -> ExitCode {
         refuse("generate")
     }
 }
 
-pub mod spec {
+pub(crate) mod spec {
     //! Stands in for `dragoman spec`.
 
     use super::{ExitCode, refuse};
 
-    pub fn check(_place: &str, _fetch_refs: bool, _as_json: bool) -> ExitCode {
+    pub(crate) fn check(_place: &str, _fetch_refs: bool, _as_json: bool) -> ExitCode {
         refuse("spec check")
     }
 }
