@@ -1,6 +1,6 @@
 //! What is configured, reachable and missing, and how to fix each: for `dragoman doctor` and for `/doctor` in a chat.
 //!
-//! Invariants: nothing secret is told; every look outside has a deadline.
+//! Invariants: no secret is printed; every look outside has a deadline.
 
 use std::time::Duration;
 

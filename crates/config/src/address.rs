@@ -10,7 +10,7 @@ const PUBLIC_PARAMETERS: [&str; 3] = ["api-version", "version", "alt"];
 const MIN_BARE_KEY_LENGTH: usize = 12;
 
 /// `scheme://user:password@host/path?token=…#…` without user, password, the values of its query and what follows
-/// the `#`. Also for texts that hold addresses, and for addresses that are none because of their password.
+/// the `#`. Also for texts that hold addresses, and for addresses that do not parse because of their password.
 pub fn masked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

@@ -22,7 +22,7 @@ pub enum FailureKind {
     Provider,
     /// A tool failed in a way that ends the turn.
     Tool,
-    /// A mistake of ours.
+    /// A bug in Dragoman.
     Internal,
 }
 

@@ -51,7 +51,7 @@ pub enum ItemKind {
     Command {
         text: String,
     },
-    /// Text of ours in the chat, for people only: command output, a stop notice, an error.
+    /// Text from Dragoman itself, for people only: command output, a stop notice, an error.
     SystemText {
         text: String,
     },

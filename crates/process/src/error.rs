@@ -1,5 +1,5 @@
 //! Why a child could not be started, as sentences for the user. A child that started and then failed is no
-//! error of this crate: its end is told by `Exit` or `End`.
+//! error of this crate: `Exit` or `End` reports its end.
 
 use std::io;
 use std::path::PathBuf;

@@ -52,7 +52,7 @@ async fn await_pidfd(_pid: Pid) -> bool {
     false
 }
 
-/// A zombie counts as dead: whoever should reap it is late, but it will do nothing more.
+/// A zombie counts as dead: its parent is late to reap it, but it will do nothing more.
 fn alive(pid: Pid) -> bool {
     use rustix::process::test_kill_process;
     match test_kill_process(pid) {

@@ -39,7 +39,7 @@ const PUBLIC: &[&str] = &[
     "repo.hex.pm",
 ];
 
-/// Files of the user, below home, in which package managers are told of other registries.
+/// The user's files below home that name other registries to package managers.
 const FILES: &[&str] = &[
     ".npmrc",
     ".yarnrc",

@@ -1,4 +1,4 @@
-//! Sessions over ACP from outside: what is chosen in them, how turns end, what is told, how they are found again.
+//! Sessions over ACP from outside: choices, ends of turns, updates, and listing.
 
 use std::collections::BTreeSet;
 

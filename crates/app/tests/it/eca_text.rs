@@ -116,7 +116,7 @@ async fn either_name_of_a_behavior_is_taken_in_either_field() {
     client.notify("chat/selectedBehaviorChanged", json!({"behavior": "plan"})).await;
     client.prompt(Some("later"), "say 1 words").await;
     assert!(fake.last_request().body.to_string().contains("You are planning"));
-    // A name that is none does not become one that may write.
+    // An unknown name does not become an agent that may write.
     let before = fake.requests().len();
     let misspelt = json!({"chatId": "odd", "message": "say 1 words", "agent": "Plan"});
     let (refused, contents) = client.prompt_with(misspelt).await;

@@ -204,7 +204,7 @@ fn the_network_is_reached_only_when_asked() {
     let told = run(&home, &["generate", &address, "--single-file"]);
     assert_eq!(told.code, 0, "{}", told.err);
     assert!(told.out.contains("data-operation=\"GET /orders\""));
-    // A reference to the network inside a file is none of the person's wishes.
+    // The person did not ask for a reference to the network inside a file.
     let mut spec = two_tables();
     let schema = json!({"$ref": format!("{address}#/components/schemas/User")});
     spec["components"]["schemas"]["User"] = schema;

@@ -92,7 +92,7 @@ async fn a_url_that_yields_nothing_is_not_replaced_by_the_vendors_own() {
     }
 }
 
-/// Signs in whoever asks at the third time of asking; its tokens last `lasting` seconds.
+/// Signs a client in at its third request; the tokens last `lasting` seconds.
 struct Authority {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -202,7 +202,7 @@ async fn a_chat_signs_in_and_the_models_appear() {
     config["defaultModel"] = Value::Null;
     let mut client = Client::start(&home, &config).await;
     client.ask("chat/prompt", json!({"chatId": "c", "message": "/login github-copilot"})).await;
-    // What is told first depends on how fast the user types.
+    // Which message comes first depends on how fast the user types.
     let (mut listed, mut finished, mut told) = (false, false, Vec::new());
     while !(listed && finished) {
         let message = client.next().await;

@@ -252,7 +252,7 @@ async fn an_answer_fits_its_schema_or_the_run_fails() {
     bench.fake.answer(Answer::text("```json\n{\"n\": 3}\n```"));
     let ran = bench.run(&arguments).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "{\"n\":3}\n"), "{}", ran.err);
-    assert!(bench.fake.last_request().body.to_string().contains("integer"), "the model is told the schema");
+    assert!(bench.fake.last_request().body.to_string().contains("integer"), "the model gets the schema");
     for answer in ["{\"n\": \"three\"}", "three"] {
         bench.fake.answer(Answer::text(answer));
         let ran = bench.run(&arguments).await;
@@ -317,7 +317,7 @@ async fn money_steps_and_time_end_with_4() {
     assert_eq!(ran.code, Some(4), "{}", ran.err);
     assert_eq!(bench.fake.requests().len(), 1, "no request after the money is gone");
 
-    // A model without a price is none to go on with under a cap; a cap of the settings says that it does not hold.
+    // Under a cap, a model without a price is not used; a cap of the settings says that it does not hold.
     let mut bench = Fixture::new().await;
     bench.config["providers"]["fake"]["models"] =
         json!({"m1": {"cost": {"input": 1, "output": 1}}, "m2": {}});

@@ -153,7 +153,7 @@ async fn a_refusal_can_say_why() {
         screen.keys(&["Enter"]);
         screen.until("That is all.");
         let sent = bench.fake.last_request().body.to_string();
-        assert!(sent.contains("put it into docs"), "the model is told: {sent}");
+        assert!(sent.contains("put it into docs"), "the model reads it: {sent}");
         screen.say("make two");
         screen.until("y once");
         screen.keys(&["n"]);

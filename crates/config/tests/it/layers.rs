@@ -1,4 +1,4 @@
-//! Which layer wins, and how it is told.
+//! Which layer wins, and how `config show` reports it.
 
 use serde_json::json;
 

@@ -116,7 +116,7 @@ impl ApprovalDecision {
         Self { decision, reason: reason.into(), unasked: false }
     }
 
-    /// What the model is told of a refused call.
+    /// The text that the model gets for a refused call.
     pub fn message_for_model(&self) -> String {
         format!("This call was refused and not run. {} Go on without it or ask the user.", self.reason)
     }

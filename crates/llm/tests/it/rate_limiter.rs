@@ -1,4 +1,4 @@
-//! Calls that share a provider: permits, and a limit that is told once and honoured by all.
+//! Calls that share a provider: permits, and one answer with a limit that all calls honor.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -186,7 +186,7 @@ fn no_stream_however_broken_breaks_a_decoder() {
     }
 }
 
-/// Reads to the end or to the first fault; started blocks are told of before anything else of them.
+/// Reads to the end or to the first fault. The start of a block comes before its other events.
 fn survive(api: Api, bytes: &[u8], text_tool_calls: bool) {
     let mut decoder = with_target(api, "fake/model", |target| {
         let dialect = llm::format::Dialect { text_tool_calls, ..target.dialect };

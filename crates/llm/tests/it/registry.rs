@@ -64,7 +64,7 @@ async fn a_provider_that_cannot_be_used_has_no_stand_in() {
     }
 }
 
-/// Who runs a model on this machine pays nobody; whoever only passes it on from here may.
+/// A model that runs on this machine is free; a gateway on this machine may pass the price on.
 #[test]
 fn models_of_this_machine_are_free() {
     let at = |name: &str, url: &str| ProviderConfig {

@@ -66,7 +66,7 @@ pub(crate) unsafe fn quantize<S: Lanes>(
             let mut bytes = [0i8; GROUP];
             let (scale, halves) = quantize_group::<S>(from, &mut bytes);
             scales.add(group * width).write(scale);
-            // Numbers that are none (a damaged file) have sums that mean nothing.
+            // NaN (a damaged file) makes sums that mean nothing.
             sums.add(group * width).write(scale * halves[0].wrapping_add(halves[1]) as f32);
             half_sums.add(group * 2 * width).write(scale * halves[0] as f32);
             half_sums.add((group * 2 + 1) * width).write(scale * halves[1] as f32);

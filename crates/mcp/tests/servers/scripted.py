@@ -3,7 +3,7 @@
     scripted.py [MODE] [--log FILE]             over stdin and stdout
     scripted.py http [MODE] --log FILE          over streamable HTTP; prints its port to stdout
 
-Everything it receives and starts is told in the log, one JSON object a line.
+It logs everything that it receives and starts, one JSON object per line.
 """
 
 import json

@@ -185,7 +185,7 @@ async fn approval(client: &mut Client, engine: &mut FakeEngine, session: &Sessio
     let kind = AskKind::Approval { reason: "It could change something.".into(), keys };
     let raised = Fact::AskRaised { ask: Ask { id: ask, turn, item: Some(ItemId(number)), kind } };
     let mut facts = [raised, changed(number, turn, call(waiting))];
-    // Whichever is told first, the client is asked about the call as it waits.
+    // In either order, the client is asked about the call while it waits.
     if turn.0.is_multiple_of(2) {
         facts.reverse();
     }

@@ -22,7 +22,7 @@ pub(crate) fn schema() -> &'static Schema {
     })
 }
 
-/// Every message of ours; an answer with the method that it answers.
+/// Every message that the agent sends; an answer with the method that it answers.
 pub(crate) fn check_message(message: &Value, called: Option<&str>) {
     assert_eq!(message["jsonrpc"], "2.0");
     if let Some(method) = message["method"].as_str() {
@@ -56,14 +56,14 @@ impl Schema {
         Self { definitions, types, validators: Mutex::default() }
     }
 
-    /// A request or notification of ours.
+    /// A request or notification from the agent.
     pub(crate) fn check_call(&self, method: &str, params: &Value) {
         let side = if method.starts_with("$/") { "protocol" } else { "client" };
         let (params_type, _) = self.of(side, method);
         self.check(params_type.as_deref().unwrap(), params);
     }
 
-    /// A result of ours.
+    /// A result from the agent.
     pub(crate) fn check_result(&self, method: &str, result: &Value) {
         let (_, result_type) = self.of("agent", method);
         self.check(result_type.as_deref().unwrap(), result);

@@ -56,7 +56,7 @@ async fn a_message_is_complete_when_the_clients_entries_show_it() {
     assert_eq!(workspace.unwrap(), [std::path::PathBuf::from("/w")]);
     let (session, turn, prompt) = engine.prompt().await;
     assert_eq!(prompt.text, "Good morning");
-    // What the thread held before is told to the model once.
+    // The model gets the thread's earlier contents once.
     let text = "User: Hi\n\nAssistant: Hello\n\nFile /w/f:\nc".to_owned();
     assert_eq!(prompt.contexts, [Context::Text { name: "Earlier in this thread".into(), text }]);
     engine.begin(&session, turn, 1, "Good morning");

@@ -69,7 +69,7 @@ async fn a_slow_reader_fills_the_queue_and_gets_everything_queued() {
     let mut ready = Box::pin(outgoing.ready());
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut ready).await.is_err(), "nobody reads");
 
-    // Answers and requests of ours pass notifications over; the peer is still read.
+    // Our answers and requests overtake notifications; the peer is still read.
     client.send(r#"{"jsonrpc":"2.0","id":1,"method":"nothing"}"#).await;
     let request = outgoing.request("ask", &(), PATIENCE);
     for number in 0..sent {

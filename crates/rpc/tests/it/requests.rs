@@ -1,4 +1,4 @@
-//! Notifications and requests of ours: exact bytes, answers of every shape, deadlines, cancellation.
+//! Notifications and requests that this side sends: exact bytes, answers of every shape, deadlines, cancellation.
 
 use crate::support::*;
 use rpc::{CancelMethod, End, NotSent, Peer, PeerOptions, RequestError, Transport};

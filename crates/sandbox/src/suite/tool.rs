@@ -198,7 +198,7 @@ fn clone_user() -> bool {
     // SAFETY: a child with a copy of this memory, which ends at once.
     let child = unsafe { syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     if child == 0 {
-        // SAFETY: ends the child without running anything of ours.
+        // SAFETY: ends the child at once; no destructor or exit handler of this program runs.
         unsafe { libc::_exit(0) };
     }
     let_through(child)
@@ -212,7 +212,7 @@ fn clone3_user() -> bool {
     // SAFETY: the structure is as large as said; the child has a copy of this memory and ends at once.
     let child = unsafe { syscall(libc::SYS_clone3, arguments.as_ptr(), size_of_val(&arguments)) };
     if child == 0 {
-        // SAFETY: ends the child without running anything of ours.
+        // SAFETY: ends the child at once; no destructor or exit handler of this program runs.
         unsafe { libc::_exit(0) };
     }
     let_through(child)

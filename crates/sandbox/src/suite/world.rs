@@ -1,4 +1,4 @@
-//! A small world with secrets that are none, to try ways out in: a home, a workspace, a folder beside it, and services
+//! A small world with made-up secrets, in which escapes are attempted: a home, a workspace, a folder beside it, and services
 //! that listen. Everything of it lies in one folder and goes with it.
 
 use std::collections::BTreeMap;

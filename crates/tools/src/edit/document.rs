@@ -11,7 +11,7 @@ const STRAY: char = '\u{1a}';
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Encoding {
     Utf8,
-    /// UTF-8 with some bytes that are none.
+    /// UTF-8 with some invalid bytes.
     Utf8Stray,
     Utf16Le,
     Utf16Be,

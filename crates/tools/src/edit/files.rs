@@ -127,7 +127,7 @@ impl Files {
         Ok(CurrentFile { document: Some(document), route: WriteRoute::Disk })
     }
 
-    /// Refuses a file that is not as the session saw it. The new content is told.
+    /// Refuses a file that is not as the session saw it. The answer shows the new content.
     pub fn check_seen(
         &self,
         path: &ResolvedPath,
@@ -265,7 +265,7 @@ pub async fn blocking<T: Send + 'static>(
 ) -> Result<T, String> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|_| "The tool broke down. This is a mistake of ours.".to_owned())?
+        .map_err(|_| "The tool failed. This is a bug in Dragoman.".to_owned())?
 }
 
 /// `Err` when the call is stopped first.

@@ -174,7 +174,7 @@ impl ShellCommand {
         (line, paths)
     }
 
-    /// The line as it is run. Where git only looks, it runs nothing of the repository, whoever allowed the line.
+    /// The line as it is run. Where git only reads, it runs no program of the repository, even if a rule allowed the line.
     async fn harden(
         &self,
         line: &ShellLine,

@@ -1,7 +1,7 @@
 //! A fetched body as text a model can read: HTML as a plain kind of markdown, other text as it is.
 
 use super::fetch::FetchedPage;
-use super::html::{Token, Tokens};
+use super::html::{Token, tokens};
 
 pub fn page_text(fetched: &FetchedPage) -> String {
     let text = decode(&fetched.bytes, fetched.charset.as_deref());
@@ -51,7 +51,7 @@ struct Page {
 
 impl Page {
     fn render(mut self, html: &str) -> String {
-        for token in Tokens::new(html) {
+        for token in tokens(html) {
             match token {
                 Token::Text(text) if self.preformatted > 0 => self.push_preformatted(&text),
                 Token::Text(text) => self.text(&text),
@@ -255,7 +255,9 @@ mod tests {
             ("a<script>evil('</p>')</script>b<STYLE>a{}</style>c<!-- no <p> -->d", "abcd"),
             ("<title>T</title><body><div>a</div><div>b<br>c</div>", "T\na\nb\nc"),
             ("<table><tr><td>1<td>2</tr><tr><th>3</th></tr></table>", "| 1 | 2\n| 3"),
-            ("&amp;&#65;&#x42;&nbsp;&unknown; & &#0; &", "&AB &unknown; & &#0; &"),
+            ("&amp;&#65;&#x42;&nbsp;&unknown; & &#0; &", "&AB &unknown; & \u{fffd} &"),
+            ("&Eacute;t&eacute &CounterClockwiseContourIntegral;&#x80;", "Été ∳€"),
+            ("a<template>b</template><svg/>c<svg><text>d</text></svg>e<noscript>f</noscript>", "acef"),
             ("x < y <3 <", "x < y <3 <"),
             ("use <code>a b</code> now <img alt='pic' src=x>", "use `a b` now [image: pic]"),
             ("<p a='>' b = \"x>\" / c>t</p", "t"),

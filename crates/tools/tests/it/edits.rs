@@ -22,7 +22,7 @@ async fn what_is_found_and_replaced() {
         ("overlapping is ambiguous", "aaa", "aa", "x", Err("2 times")),
         ("absent", "a\n", "zzz", "x", Err("not in the file")),
         (
-            "nearest is told",
+            "the answer names the nearest",
             "fn one() {}\nfn two(a: u8) {}\n",
             "fn two(b: u16) -> x {}",
             "x",
