@@ -55,6 +55,23 @@ pub enum ItemKind {
     SystemText {
         text: String,
     },
+    /// An action of a hook, for people only: its effects stand in the items that it changed.
+    Hook(Box<HookRun>),
+    /// A bookmark of the user's behind the item `parent`; without text it was removed.
+    Flag {
+        text: String,
+    },
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HookRun {
+    pub name: String,
+    /// The exit code; `None` while it runs.
+    pub status: Option<i32>,
+    pub output: String,
+    pub error: String,
+    /// The tool call that it is about.
+    pub call: Option<ItemId>,
 }
 
 /// A piece of a message to a model.

@@ -195,7 +195,8 @@ fn fact_weight(recorded: &Recorded) -> usize {
                 }
                 ItemKind::Compaction { summary, .. } => summary.len(),
                 ItemKind::SystemText { text } => text.len(),
-                ItemKind::Citation { .. } | ItemKind::Command { .. } => 256,
+                ItemKind::Hook(run) => run.output.len() + run.error.len() + 256,
+                ItemKind::Flag { .. } | ItemKind::Citation { .. } | ItemKind::Command { .. } => 256,
             }
         }
         Fact::SessionOpened(_)

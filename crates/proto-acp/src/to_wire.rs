@@ -210,10 +210,16 @@ impl Projection {
             ItemKind::SystemText { text } if ended => {
                 out.push(agent_text(id.to_string(), format!("{text}\n")))
             }
+            ItemKind::Hook(run) if ended && !(run.output.is_empty() && run.error.is_empty()) => {
+                let text = [run.output.as_str(), run.error.as_str()].join("\n");
+                out.push(agent_text(id.to_string(), format!("\nHook {}: {}\n", run.name, text.trim())));
+            }
             ItemKind::UserMessage { .. }
             | ItemKind::Command { .. }
             | ItemKind::Citation { .. }
-            | ItemKind::SystemText { .. } => {}
+            | ItemKind::SystemText { .. }
+            | ItemKind::Hook(_)
+            | ItemKind::Flag { .. } => {}
         }
     }
 

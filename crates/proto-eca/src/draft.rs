@@ -202,7 +202,9 @@ impl DraftProjection {
             | ItemKind::Citation { .. }
             | ItemKind::Compaction { .. }
             | ItemKind::Command { .. }
-            | ItemKind::SystemText { .. } => Vec::new(),
+            | ItemKind::SystemText { .. }
+            | ItemKind::Hook(_)
+            | ItemKind::Flag { .. } => Vec::new(),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use domain::event::{Channel, EventBody, Fact, Level, Notice, SessionUsage};
-use domain::item::{Item, ItemKind, Part};
+use domain::item::{HookRun, Item, ItemKind, Part};
 use domain::tool_call::{ToolCall, ToolState};
 use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor};
 
@@ -180,11 +180,41 @@ impl PublishedProjection {
             ItemKind::Compaction { .. } if ended => {
                 sink.system_text("\nEarlier messages are now represented by a summary.\n".into());
             }
+            ItemKind::Hook(run) => self.project_hook(id, run, ended, sink),
+            ItemKind::Flag { text } if ended && !text.is_empty() => {
+                sink.push(Role::User, Content::Flag { text, content_id: id.to_string() });
+            }
             ItemKind::UserMessage { .. }
             | ItemKind::Command { .. }
             | ItemKind::Citation { .. }
             | ItemKind::SystemText { .. }
+            | ItemKind::Flag { .. }
             | ItemKind::Compaction { .. } => {}
+        }
+    }
+
+    fn project_hook<'a>(&mut self, id: ItemId, run: &'a HookRun, ended: bool, sink: &mut Sink<'a>) {
+        let sent = self.items.entry(id).or_default();
+        if sent.phase == Phase::Unseen {
+            sent.phase = Phase::Started;
+            let started =
+                Content::HookActionStarted { id: id.to_string(), name: &run.name, action_type: "shell" };
+            sink.push(Role::System, started);
+        }
+        if ended && sent.phase < Phase::Over {
+            sent.phase = Phase::Over;
+            let text = |text: &'a String| Some(text.as_str()).filter(|text| !text.is_empty());
+            let finished = Content::HookActionFinished {
+                id: id.to_string(),
+                name: &run.name,
+                action_type: "shell",
+                // A client expects a number; a hook that did not end by itself has no code.
+                status: run.status.unwrap_or(-1),
+                output: text(&run.output),
+                error: text(&run.error),
+                tool_call_id: run.call.map(|call| call.to_string()),
+            };
+            sink.push(Role::System, finished);
         }
     }
 

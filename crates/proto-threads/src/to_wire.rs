@@ -137,7 +137,11 @@ fn role_and_text(kind: &ItemKind) -> Option<(Role, String)> {
             Some((Role::Assistant, text.clone()))
         }
         ItemKind::Citation { title, url } => Some((Role::Assistant, format!("[{title}]({url})"))),
-        ItemKind::Reasoning { .. } | ItemKind::ToolCall(_) | ItemKind::Compaction { .. } => None,
+        ItemKind::Reasoning { .. }
+        | ItemKind::ToolCall(_)
+        | ItemKind::Compaction { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. } => None,
     }
 }
 

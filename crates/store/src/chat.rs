@@ -86,7 +86,9 @@ fn item_index_change(kind: &ItemKind) -> IndexChange {
         | ItemKind::Citation { .. }
         | ItemKind::Compaction { .. }
         | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. } => IndexChange::None,
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. } => IndexChange::None,
     }
 }
 

@@ -93,7 +93,12 @@ async fn show(journal: &Journal, id: &str, json: bool) -> Result<(), Failure> {
                 let title = if call.summary.is_empty() { &call.name } else { &call.summary };
                 ("", format!("- {}{}", clean_line(title), if call.error { " (failed)" } else { "" }))
             }
-            ItemKind::Reasoning { .. } | ItemKind::Citation { .. } | ItemKind::Compaction { .. } => continue,
+            ItemKind::Flag { text } if !text.is_empty() => ("", format!("⚑ {}", clean_line(text))),
+            ItemKind::Reasoning { .. }
+            | ItemKind::Citation { .. }
+            | ItemKind::Compaction { .. }
+            | ItemKind::Hook(_)
+            | ItemKind::Flag { .. } => continue,
         };
         if !heading.is_empty() {
             text.push_str(&format!("\n{heading}\n\n"));

@@ -44,6 +44,10 @@ fn kind(kind: &ItemKind) -> Value {
         }
         ItemKind::Command { text } => json!({"type": "command", "text": text}),
         ItemKind::SystemText { text } => json!({"type": "systemText", "text": text}),
+        ItemKind::Hook(run) => json!({
+            "type": "hook", "name": run.name, "status": run.status, "output": run.output, "error": run.error,
+        }),
+        ItemKind::Flag { text } => json!({"type": "flag", "text": text}),
     }
 }
 

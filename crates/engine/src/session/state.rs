@@ -183,7 +183,9 @@ fn interrupted(mut item: Item) -> Item {
         | ItemKind::Citation { .. }
         | ItemKind::Compaction { .. }
         | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. } => {}
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. } => {}
     }
     item
 }

@@ -233,7 +233,9 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: Revie
         | ItemKind::Citation { .. }
         | ItemKind::Compaction { .. }
         | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. } => Value::Null,
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. } => Value::Null,
     };
     let cancel = turn.cancel.child_token();
     let (session, editor) = (turn.session.clone(), turn.editor.clone());

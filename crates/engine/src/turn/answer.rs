@@ -274,7 +274,9 @@ impl<'a> AnswerReader<'a> {
             | ItemKind::Citation { .. }
             | ItemKind::Compaction { .. }
             | ItemKind::Command { .. }
-            | ItemKind::SystemText { .. } => {}
+            | ItemKind::SystemText { .. }
+            | ItemKind::Hook(_)
+            | ItemKind::Flag { .. } => {}
         }
         self.is_empty = false;
         if matches!(open.item.kind, ItemKind::ToolCall(_)) {
@@ -316,7 +318,9 @@ fn set_provider(item: &mut Item, block: Option<domain::item::ProviderBlock>) {
         | ItemKind::Citation { .. }
         | ItemKind::Compaction { .. }
         | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. } => {}
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. } => {}
     }
 }
 

@@ -93,7 +93,9 @@ fn kept_parts(turn: &Turn, items: &[Item]) -> Vec<Part> {
             | ItemKind::Citation { .. }
             | ItemKind::Compaction { .. }
             | ItemKind::Command { .. }
-            | ItemKind::SystemText { .. } => None,
+            | ItemKind::SystemText { .. }
+            | ItemKind::Hook(_)
+            | ItemKind::Flag { .. } => None,
         })
         .flatten()
         .map(|location| location.path.display().to_string())
@@ -117,7 +119,9 @@ fn last_request(turn: &Turn, items: &[Item]) -> Vec<Part> {
         | ItemKind::Citation { .. }
         | ItemKind::Compaction { .. }
         | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. } => None,
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. } => None,
     });
     match request {
         Some((of, _, parts)) if of == turn.id => [vec![Part::text(HEADING)], parts.clone()].concat(),

@@ -56,7 +56,9 @@ fn add_item(item: &Item, entries: &mut Vec<PromptEntry>, results: &mut Vec<Promp
         ItemKind::AgentMessage { .. }
         | ItemKind::Citation { .. }
         | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. } => {}
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. } => {}
     }
 }
 

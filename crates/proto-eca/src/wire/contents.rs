@@ -62,6 +62,27 @@ pub(crate) enum Content<'a> {
     Metadata {
         title: Cow<'a, str>,
     },
+    HookActionStarted {
+        id: String,
+        name: &'a str,
+        action_type: &'static str,
+    },
+    HookActionFinished {
+        id: String,
+        name: &'a str,
+        action_type: &'static str,
+        status: i32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+    },
+    Flag {
+        text: &'a str,
+        content_id: String,
+    },
     ToolCallPrepare {
         #[serde(flatten)]
         call: CallHead<'a>,

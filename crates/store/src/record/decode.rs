@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use domain::ask::{Answer, Ask, AskKind, Choice};
 use domain::command::SessionSettings;
 use domain::event::{Fact, Notice, Outcome, PrefixBreak, SessionOpened, SessionUsage, Spent};
-use domain::item::{Item, ItemKind, Part, PlanEntry, ProviderBlock};
+use domain::item::{HookRun, Item, ItemKind, Part, PlanEntry, ProviderBlock};
 use domain::model::Tokens;
 use domain::{AskId, Failure, ItemId, SessionId, TurnId};
 use serde::Deserialize;
@@ -176,6 +176,14 @@ impl From<ItemKindV1<'_>> for ItemKind {
             ItemKindV1::SystemText { text } | ItemKindV1::Flag { text } => {
                 Self::SystemText { text: text.into_owned() }
             }
+            ItemKindV1::HookRun { name, status, output, error, call } => Self::Hook(Box::new(HookRun {
+                name: name.into_owned(),
+                status,
+                output: output.into_owned(),
+                error: error.into_owned(),
+                call: call.map(ItemId),
+            })),
+            ItemKindV1::Bookmark { text } => Self::Flag { text: text.into_owned() },
             ItemKindV1::Plan { entries } => Self::SystemText { text: plan_text(&entries) },
             ItemKindV1::Subagent { name } => Self::SystemText { text: format!("Subagent: {name}") },
             ItemKindV1::Hook { name, output } => Self::SystemText { text: format!("Hook {name}: {output}") },

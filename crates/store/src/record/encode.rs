@@ -164,6 +164,14 @@ impl<'a> From<&'a ItemKind> for ItemKindV1<'a> {
             }
             ItemKind::Command { text } => Self::Command { text: text.into() },
             ItemKind::SystemText { text } => Self::SystemText { text: text.into() },
+            ItemKind::Hook(run) => Self::HookRun {
+                name: (&run.name).into(),
+                status: run.status,
+                output: (&run.output).into(),
+                error: (&run.error).into(),
+                call: run.call.map(|call| call.0),
+            },
+            ItemKind::Flag { text } => Self::Bookmark { text: text.into() },
         }
     }
 }

@@ -215,6 +215,22 @@ pub(crate) enum ItemKindV1<'a> {
         #[serde(borrow)]
         text: Cow<'a, str>,
     },
+    HookRun {
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<i32>,
+        #[serde(borrow, default)]
+        output: Cow<'a, str>,
+        #[serde(borrow, default)]
+        error: Cow<'a, str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<u64>,
+    },
+    Bookmark {
+        #[serde(borrow)]
+        text: Cow<'a, str>,
+    },
     Command {
         #[serde(borrow)]
         text: Cow<'a, str>,

@@ -182,6 +182,15 @@ fn item_rows(item: &Item, open: bool, ended: bool, columns: usize, theme: &Theme
             folded_rows("≡", "Earlier messages were summarized", summary, open, columns, theme)
         }
         ItemKind::SystemText { text } => markdown::render(text, columns, theme),
+        ItemKind::Hook(run) => {
+            let title = format!("Hook {}", clean_line(&run.name));
+            let text = [run.output.as_str(), run.error.as_str()].join("\n");
+            folded_rows("↪", &title, text.trim(), open, columns, theme)
+        }
+        ItemKind::Flag { text } if text.is_empty() => Vec::new(),
+        ItemKind::Flag { text } => {
+            vec![Line::from(Span::styled(format!("⚑ {}", clean_line(text)), theme.user))]
+        }
     }
 }
 
