@@ -85,7 +85,7 @@ fn open(files: &StoreFiles, role: Role) -> Result<OpenFile, StoreError> {
     drop(guard);
 
     connection.busy_handler(Some(wait_for_others))?;
-    let current = migrations::check(&connection, &path)?;
+    let current = migrations::check(&mut connection, &path)?;
     use_write_ahead_log(&connection)?;
     if !current {
         migrations::migrate(&mut connection, &path)?;

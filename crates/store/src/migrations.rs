@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use domain::Failure;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::error::StoreError;
 
@@ -52,12 +52,20 @@ const STEPS: &[&str] = &["
 pub(crate) const CURRENT: i64 = STEPS.len() as i64;
 
 /// Refuses a file of another program or of a newer format and changes nothing. Returns whether the format is current.
-pub(crate) fn check(connection: &Connection, database: &Path) -> Result<bool, StoreError> {
-    let application = number(connection, "application_id")?;
-    let version = number(connection, "user_version")?;
+///
+/// Reads everything in one transaction: between two reads another process may commit the first format.
+pub(crate) fn check(connection: &mut Connection, database: &Path) -> Result<bool, StoreError> {
+    let transaction = connection.transaction()?;
+    check_inside(&transaction, database)
+}
+
+fn check_inside(transaction: &Transaction<'_>, database: &Path) -> Result<bool, StoreError> {
+    let application = number(transaction, "application_id")?;
+    let version = number(transaction, "user_version")?;
     let path = database.display();
     if application == 0 && version == 0 {
-        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let tables: i64 =
+            transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         if tables == 0 {
             return Ok(false);
         }
@@ -82,7 +90,7 @@ pub(crate) fn check(connection: &Connection, database: &Path) -> Result<bool, St
 pub(crate) fn migrate(connection: &mut Connection, database: &Path) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been quicker.
-    if check(&transaction, database)? {
+    if check_inside(&transaction, database)? {
         return Ok(());
     }
     let version = usize::try_from(number(&transaction, "user_version")?).unwrap_or(0);
@@ -108,4 +116,31 @@ pub(crate) fn still_current(connection: &Connection) -> Result<(), StoreError> {
 
 fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, pragma, |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process looks at the file again and again while another one makes the first format in it.
+    #[test]
+    fn a_file_that_is_being_made_is_no_file_of_another_program() {
+        let directory = tempfile::tempdir().unwrap();
+        for round in 0..50 {
+            let path = directory.path().join(format!("{round}.sqlite"));
+            let open = || {
+                let connection = Connection::open(&path).unwrap();
+                connection.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+                connection
+            };
+            let mut maker = open();
+            maker.execute_batch("PRAGMA journal_mode = wal; PRAGMA synchronous = OFF").unwrap();
+            let mut looker = open();
+            assert!(!check(&mut looker, &path).unwrap());
+            std::thread::scope(|scope| {
+                scope.spawn(|| while !check(&mut looker, &path).unwrap() {});
+                migrate(&mut maker, &path).unwrap();
+            });
+        }
+    }
 }
