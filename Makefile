@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# Randomised tests: 1 runs a tenth of their full counts, 10 the whole.
+# Randomized tests: 1 runs a tenth of their full counts, 10 the whole.
 DRAGOMAN_TEST_SCALE ?= 1
 export DRAGOMAN_TEST_SCALE
 
@@ -20,7 +20,7 @@ run: ## Start a chat in this terminal (without one: ask one question)
 test: ## Check format, lints, structure and run all tests
 	@scripts/test
 
-test-full: ## The same with the full counts of randomised tests
+test-full: ## The same with the full counts of randomized tests
 	@DRAGOMAN_TEST_SCALE=10 scripts/test
 
 lint: ## Format and lints only

@@ -287,7 +287,7 @@ fn collect_keys(value: &Value, keys: &mut Vec<String>) {
 }
 
 #[test]
-fn options_are_honoured() {
+fn options_are_honored() {
     let spec = read("bookshop.yaml").spec;
     let options = Options::from_host(
         Some("dark"),

@@ -71,7 +71,7 @@ fn model_json(model: &ModelInfo) -> Value {
 /// Fetches the newest public list into the cache.
 async fn fetch_list(environment: &Environment, resolved: &Resolved) -> Result<(), Failure> {
     let network = network::of(resolved)?;
-    let url = environment.var("DRAGOMAN_CATALOGUE").unwrap_or(llm::catalog::SOURCE);
+    let url = environment.var("DRAGOMAN_CATALOG").unwrap_or(llm::catalog::SOURCE);
     let text = llm::catalog::fetch(&network, url).await?;
     let path = models::cached_list(environment);
     let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| {

@@ -381,7 +381,7 @@ async fn a_newer_list_of_models_is_fetched_when_asked_and_kept() {
     });
     for arguments in [&["models", "--refresh"][..], &["models"]] {
         let mut command = home.command(arguments);
-        command.env("DRAGOMAN_CATALOGUE", &url).env("ANTHROPIC_API_KEY", "sk-x");
+        command.env("DRAGOMAN_CATALOG", &url).env("ANTHROPIC_API_KEY", "sk-x");
         let output =
             tokio::task::spawn_blocking(move || command.output()).await.expect("it runs").expect("it runs");
         assert!(

@@ -85,7 +85,7 @@ impl SharedResets for Machine {
 }
 
 #[tokio::test]
-async fn a_limit_is_told_once_and_honoured_by_all() {
+async fn a_limit_is_told_once_and_honored_by_all() {
     let fake = FakeModel::start().await;
     let machine = Arc::new(Machine::default());
     // Two processes: each has a rate_limiter of its own, and one machine.

@@ -50,7 +50,7 @@ async fn the_same_params_give_the_same_bytes_in_another_process() {
 }
 
 #[tokio::test]
-async fn options_are_honoured_and_unknown_ones_told() {
+async fn options_are_honored_and_unknown_ones_told() {
     let mut host = Host::new().await;
     let params =
         json!({"spec": two_tables(), "theme": "dark", "options": {"layout": "cards", "pagination": false}});

@@ -59,7 +59,7 @@ async fn each_error_has_its_code_and_the_connection_goes_on() {
         (r#"{"jsonrpc":"2.0","id":5,"method":"typed"}"#, json!(5), -32602),
         (r#"{"jsonrpc":"2.0","id":5,"method":"panic"}"#, json!(5), -32603),
         (r#"{"jsonrpc":"2.0","id":5,"method":"drop"}"#, json!(5), -32603),
-        (r#"{"jsonrpc":"2.0","id":5,"method":"unserialisable"}"#, json!(5), -32603),
+        (r#"{"jsonrpc":"2.0","id":5,"method":"unserializable"}"#, json!(5), -32603),
     ];
     for settings in [PeerOptions::header(), PeerOptions::newline()] {
         let mut client = Client::start(settings);

@@ -66,7 +66,7 @@ impl Handler for Scripted {
             })),
             "drop" => drop(responder),
             "panic" => panic!("on purpose"),
-            "unserialisable" => responder.succeed(&BTreeMap::from([((1, 2), 3)])),
+            "unserializable" => responder.succeed(&BTreeMap::from([((1, 2), 3)])),
             "answer-then-events" => {
                 responder.succeed("answer");
                 for number in 0..3 {

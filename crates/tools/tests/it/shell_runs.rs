@@ -192,7 +192,7 @@ async fn a_repository_cannot_make_git_status_run_its_programs() {
     std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
     let set = format!("git init -q . && git config core.fsmonitor {} && git status", hook.display());
     bench.run("shell_command", json!({"command": set})).await;
-    assert!(mark.exists(), "git honours core.fsmonitor, else this test shows nothing");
+    assert!(mark.exists(), "git honors core.fsmonitor, else this test shows nothing");
     std::fs::remove_file(&mark).unwrap();
     bench.good("shell_command", json!({"command": "git status"})).await;
     assert!(!mark.exists());
