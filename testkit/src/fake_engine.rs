@@ -318,7 +318,12 @@ impl FakeState {
                 let _ = reply.send(Ok(page.collect()));
             }
             Command::List { filter, reply } => {
-                let all = self.list(filter.workspace.as_ref()).into_iter().skip(filter.offset);
+                let mut all = self.list(filter.workspace.as_ref());
+                if let Some(after) = &filter.after {
+                    let position = all.iter().position(|chat| chat.id == after.id).unwrap_or(all.len());
+                    all.drain(..all.len().min(position + 1));
+                }
+                let all = all.into_iter();
                 let _ = reply.send(Ok(all.take(filter.limit.unwrap_or(usize::MAX)).collect()));
             }
             Command::Cancel { session } => return Some(Seen::Cancel { session }),

@@ -152,7 +152,11 @@ impl Store for MemoryStore {
             let mut all: Vec<_> = data.sessions.iter().map(|(id, facts)| summary(id, facts)).collect();
             all.sort_by_key(|chat| std::cmp::Reverse(chat.updated_at));
             let limit = filter.limit.unwrap_or(usize::MAX);
-            Ok(all.into_iter().skip(filter.offset).take(limit).collect())
+            if let Some(after) = &filter.after {
+                let position = all.iter().position(|chat| chat.id == after.id).unwrap_or(all.len());
+                all.drain(..all.len().min(position + 1));
+            }
+            Ok(all.into_iter().take(limit).collect())
         })
     }
 

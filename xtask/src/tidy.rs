@@ -189,16 +189,12 @@ fn functions(lines: &[&str]) -> Vec<(String, usize)> {
         let indentation = &line[..line.len() - code.len()];
         let Some(name) = function_name(code) else { continue };
         let closing = format!("{indentation}}}");
-        let one_line = line.ends_with('}');
-        let bodiless =
-            |end: usize| lines[at..=end].iter().any(|line| line.ends_with(';') && !line.contains("    ;"));
-        if one_line {
+        // A signature ends where its body begins, or with a semicolon in a trait.
+        let signature_end = lines[at..].iter().find(|line| line.ends_with(['{', ';', '}']));
+        if signature_end.is_none_or(|end| !end.ends_with('{')) {
             continue;
         }
-        if let Some(length) = lines[at..].iter().position(|line| *line == closing)
-            && !(length > 0 && lines[at].ends_with(';'))
-            && !(lines[at].ends_with(';') && bodiless(at))
-        {
+        if let Some(length) = lines[at..].iter().position(|line| *line == closing) {
             found.push((name, length + 1));
         }
     }
@@ -225,7 +221,7 @@ mod tests {
 
     #[test]
     fn functions_are_measured() {
-        let text = "pub async fn a(\n    x: u8,\n) {\n    b();\n}\n\ntrait T {\n    fn d(&self);\n    fn e(&self) {\n    }\n}\n";
+        let text = "pub async fn a(\n    x: u8,\n) {\n    b();\n}\n\ntrait T {\n    fn d(&self);\n    fn f(\n        &self,\n    ) -> u8;\n    fn e(&self) {\n    }\n}\n";
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(functions(&lines), [("a".to_owned(), 5), ("e".to_owned(), 2)]);
     }

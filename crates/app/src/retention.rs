@@ -35,14 +35,13 @@ fn cutoff(days: u64) -> u64 {
 async fn delete_unchanged_since(data: PathBuf, oldest: u64) -> Result<usize, Failure> {
     let journal = store::Journal::open(&data)?;
     let mut old = Vec::new();
-    for page in 0.. {
-        let filter = ListFilter { limit: Some(PAGE), offset: page * PAGE, ..ListFilter::default() };
+    let mut after = None;
+    loop {
+        let filter = ListFilter { limit: Some(PAGE), after, ..ListFilter::default() };
         let chats = journal.list(filter).await?;
-        let is_last = chats.len() < PAGE;
+        let Some(last) = chats.last() else { break };
+        after = Some(last.position());
         old.extend(chats.into_iter().filter(|chat| chat.updated_at < oldest).map(|chat| chat.id));
-        if is_last {
-            break;
-        }
     }
     let undo = undo::UndoStore::new(data.join("undo"), undo::Limits::default());
     let mut deleted = 0;

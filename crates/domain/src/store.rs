@@ -64,8 +64,15 @@ pub struct ListFilter {
     /// Only chats whose title contains this, case-insensitive.
     pub text: Option<String>,
     pub limit: Option<usize>,
-    /// Skip this many.
-    pub offset: usize,
+    /// Only chats that come after this one in the list.
+    pub after: Option<ListPosition>,
+}
+
+/// A place in the list of chats. It stays where it is when other chats move up or go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListPosition {
+    pub updated_at: u64,
+    pub id: SessionId,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -82,4 +89,10 @@ pub struct SessionSummary {
     pub message_count: u64,
     /// Number of the newest fact.
     pub newest: u64,
+}
+
+impl SessionSummary {
+    pub fn position(&self) -> ListPosition {
+        ListPosition { updated_at: self.updated_at, id: self.id.clone() }
+    }
 }

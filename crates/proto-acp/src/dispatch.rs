@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use domain::command::SessionSettings;
-use domain::store::{ListFilter, SessionSummary};
+use domain::store::{ListFilter, ListPosition, SessionSummary};
 use domain::{Command, Failure, FailureKind, SessionId};
 use rpc::{Fault, Inbound, Responder};
 use serde::de::DeserializeOwned;
@@ -270,13 +270,10 @@ async fn configure<T: serde::Serialize>(
 }
 
 async fn list(server: &mut Server, params: acp::ListSessionsRequest, responder: Responder) {
-    let offset = match params.cursor.as_deref().map(str::parse::<usize>) {
-        None => 0,
-        Some(Ok(offset)) => offset,
-        Some(Err(_)) => {
-            return responder.fail(invalid("The cursor is unknown; list from the start."));
-        }
-    };
+    let after = params.cursor.as_deref().map(position);
+    if after == Some(None) {
+        return responder.fail(invalid("The cursor is unknown; list from the start."));
+    }
     if params.cwd.as_ref().is_some_and(|cwd| !cwd.is_absolute()) {
         return responder.fail(invalid("cwd is not an absolute path."));
     }
@@ -285,7 +282,7 @@ async fn list(server: &mut Server, params: acp::ListSessionsRequest, responder: 
         text: None,
         // One more tells whether there is another page.
         limit: Some(PAGE + 1),
-        offset,
+        after: after.flatten(),
     };
     server
         .engine
@@ -295,13 +292,23 @@ async fn list(server: &mut Server, params: acp::ListSessionsRequest, responder: 
                 let response = found.map(|mut found| {
                     let more = found.len() > PAGE;
                     found.truncate(PAGE);
+                    let cursor = found.last().filter(|_| more).map(|last| cursor(&last.position()));
                     acp::ListSessionsResponse::new(found.into_iter().map(summary).collect())
-                        .next_cursor(more.then(|| (offset + PAGE).to_string()))
+                        .next_cursor(cursor)
                 });
                 server.respond_with(responder, response);
             },
         )
         .await;
+}
+
+fn cursor(position: &ListPosition) -> String {
+    format!("{}:{}", position.updated_at, position.id)
+}
+
+fn position(cursor: &str) -> Option<ListPosition> {
+    let (updated_at, id) = cursor.split_once(':')?;
+    Some(ListPosition { updated_at: updated_at.parse().ok()?, id: SessionId::new(id) })
 }
 
 fn summary(session: SessionSummary) -> acp::SessionInfo {

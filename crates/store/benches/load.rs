@@ -20,6 +20,7 @@ use store::Journal;
 const MESSAGES: u64 = 10_000;
 const APPENDS: usize = 2_000;
 const CHATS: usize = 200;
+const MANY: usize = 10_000;
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -35,6 +36,10 @@ fn main() {
         row("open an existing database, first read", opens(directory.path()).await);
         row(&format!("load a chat of {MESSAGES} messages (target < 100)"), loads(directory.path()).await);
         row(&format!("list {} chats", CHATS + 2), lists(directory.path()).await);
+        many(directory.path()).await;
+        for (name, times) in pages(directory.path()).await {
+            row(&format!("a page of 50 of {MANY} chats, {name} (target < 3)"), times);
+        }
         row("delete a chat of 100 messages", deletes(directory.path()).await);
     });
     let size = std::fs::metadata(directory.path().join("chats.sqlite")).unwrap().len();
@@ -138,6 +143,51 @@ async fn lists(directory: &Path) -> Vec<Duration> {
         times.push(start.elapsed());
     }
     times
+}
+
+/// Many short chats, a hundredth of them in a folder of their own.
+async fn many(directory: &Path) {
+    let journal = Arc::new(Journal::open(directory).unwrap());
+    for block in 0..MANY / 100 {
+        let chats = (0..100).map(|number| {
+            let journal = journal.clone();
+            tokio::spawn(async move {
+                let session = SessionId::new(format!("many-{block}-{number}"));
+                let folder = if number == 0 { "/rare" } else { "/w" };
+                let settings =
+                    SessionSettings { title: Some("A chat".to_owned()), ..SessionSettings::default() };
+                let (workspace, client) = (vec![folder.into()], String::new());
+                let opened = SessionOpened { workspace, settings, parent: None, client };
+                journal.lease(&session).await.unwrap();
+                let facts = [vec![Fact::SessionOpened(opened)], facts_of_turn(1), facts_of_turn(2)].concat();
+                journal.append(&session, facts).await.unwrap();
+                journal.release(&session).await.unwrap();
+            })
+        });
+        for chat in chats.collect::<Vec<_>>() {
+            chat.await.unwrap();
+        }
+    }
+}
+
+async fn pages(directory: &Path) -> Vec<(&'static str, Vec<Duration>)> {
+    let journal = Journal::open(directory).unwrap();
+    let mut rows = Vec::new();
+    for (name, folder) in [("all", None), ("a large folder", Some("/w")), ("a small folder", Some("/rare"))] {
+        let mut times = Vec::new();
+        let mut after = None;
+        loop {
+            let workspace = folder.map(|folder| vec![folder.into()]);
+            let filter = ListFilter { workspace, limit: Some(50), after, ..ListFilter::default() };
+            let start = Instant::now();
+            let page = journal.list(filter).await.unwrap();
+            times.push(start.elapsed());
+            let Some(last) = page.last() else { break };
+            after = Some(last.position());
+        }
+        rows.push((name, times));
+    }
+    rows
 }
 
 async fn deletes(directory: &Path) -> Vec<Duration> {

@@ -3,9 +3,8 @@
 //! Must not know threads, files or leases. Invariants: the index changes only together with the facts it is made of;
 //! numbers have no gaps and times never go back; a chat begins with `SessionOpened`.
 
-use domain::store::{ListFilter, SessionSummary};
 use domain::{Fact, Failure, ItemKind, Recorded, SessionId};
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension};
 use serde::Deserialize;
 
 use crate::error::StoreError;
@@ -275,56 +274,6 @@ pub(crate) fn read(
         size += body.len();
     }
     Ok(page)
-}
-
-pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<SessionSummary>, StoreError> {
-    let text = filter.text.as_deref().map(str::to_lowercase);
-    let mut statement = connection.prepare_cached(
-        "SELECT id, title, model, workspace, parent, created, updated, messages, newest FROM sessions
-         ORDER BY updated DESC, key DESC",
-    )?;
-    let mut rows = statement.query([])?;
-    let mut skip = filter.offset;
-    let mut found = Vec::new();
-    while found.len() < filter.limit.unwrap_or(usize::MAX)
-        && let Some(row) = rows.next()?
-    {
-        let summary = summary(row)?;
-        if !matches(&summary, filter, text.as_deref()) {
-            continue;
-        }
-        if skip > 0 {
-            skip -= 1;
-            continue;
-        }
-        found.push(summary);
-    }
-    Ok(found)
-}
-
-fn summary(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
-    let workspace = row.get_ref(3)?.as_str()?;
-    Ok(SessionSummary {
-        id: SessionId::new(row.get::<_, String>(0)?),
-        title: row.get(1)?,
-        model: row.get(2)?,
-        workspace: serde_json::from_str(workspace).unwrap_or_default(),
-        parent: row.get::<_, Option<String>>(4)?.map(SessionId::new),
-        created_at: row.get(5)?,
-        updated_at: row.get(6)?,
-        message_count: row.get(7)?,
-        newest: row.get(8)?,
-    })
-}
-
-/// `text` is in lower case already.
-fn matches(summary: &SessionSummary, filter: &ListFilter, text: Option<&str>) -> bool {
-    let in_workspace = filter
-        .workspace
-        .as_ref()
-        .is_none_or(|folders| summary.workspace.iter().any(|one| folders.contains(one)));
-    let title = || summary.title.as_deref().unwrap_or_default().to_lowercase();
-    in_workspace && text.is_none_or(|text| title().contains(text))
 }
 
 const MOST_FACTS: u64 = u32::MAX as u64;

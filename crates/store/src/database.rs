@@ -84,7 +84,7 @@ fn open(files: &StoreFiles, role: Role) -> Result<OpenFile, StoreError> {
     let identity = identity_of(&path);
     drop(guard);
 
-    connection.busy_handler(Some(wait_for_others))?;
+    set_busy_handler(&mut connection)?;
     let current = migrations::check(&mut connection, &path)?;
     use_write_ahead_log(&connection)?;
     if !current {
@@ -124,6 +124,10 @@ fn use_write_ahead_log(connection: &Connection) -> Result<(), StoreError> {
             Err(error) => return Err(error),
         }
     }
+}
+
+pub(crate) fn set_busy_handler(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(wait_for_others))
 }
 
 /// A commit takes about as long as a disk write, so short and steady pauses keep several processes fair.

@@ -16,9 +16,9 @@ use crate::chat::{self, EncodedFact};
 use crate::database::{Database, Role};
 use crate::error::StoreError;
 use crate::files::StoreFiles;
-use crate::key_values;
 use crate::worker::{Reply, Worker};
 use crate::writer::{self, Task};
+use crate::{key_values, listing};
 
 /// All chats of a user.
 pub struct Journal {
@@ -130,7 +130,7 @@ impl Store for Journal {
     }
 
     fn list(&self, filter: ListFilter) -> BoxFuture<'_, Result<Vec<SessionSummary>, Failure>> {
-        Box::pin(self.query(move |connection| chat::list(connection, &filter)))
+        Box::pin(self.query(move |connection| listing::list(connection, &filter)))
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, Failure>> {

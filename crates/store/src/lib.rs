@@ -1,7 +1,8 @@
 //! The durable journal of all chats of a user and its index, in one SQLite file.
 //!
 //! Owns everything that is kept between runs and the only persisted schemas: `record` (facts as JSON, also in exported
-//! chats), `chat` (their table and index) and `key_values` (small values beside them). Knows no engine, no protocol and no front-end.
+//! chats), `chat` (their table and index) and `key_values` (small values beside them). Knows no engine, no protocol and no
+//! front-end.
 //! Invariants: an append returns after its facts are on disk; facts of a chat are numbered from 1 without gaps
 //! and only appended; one process writes a chat at a time; a deleted chat leaves no text behind.
 
@@ -13,6 +14,7 @@ mod files;
 mod journal;
 mod key_values;
 mod lease;
+mod listing;
 mod migrations;
 mod record;
 mod worker;

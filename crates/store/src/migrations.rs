@@ -14,7 +14,8 @@ use crate::error::StoreError;
 pub(crate) const APPLICATION: i64 = 0x4472_676d;
 
 /// Step N makes format N of format N-1. Format 0 is an empty file.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+"
     -- One row per chat, made of its facts and in the same transaction.
     CREATE TABLE sessions (
         key INTEGER PRIMARY KEY CHECK (key BETWEEN 1 AND 0x7fffffff),
@@ -46,6 +47,12 @@ const STEPS: &[&str] = &["
         value TEXT NOT NULL,
         PRIMARY KEY (kind, key)
     ) STRICT, WITHOUT ROWID;
+",
+"
+    -- Lists: a page in the order of time, and the chats of one folder.
+    CREATE INDEX sessions_by_time ON sessions (updated DESC, key DESC);
+    CREATE INDEX sessions_by_workspace ON sessions (workspace);
+    CREATE INDEX sessions_of_several_folders ON sessions (key) WHERE workspace LIKE '%\",\"%';
 "];
 
 /// The format that this build writes.

@@ -86,12 +86,29 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, StoreError> + Send> Work for Ta
 pub(crate) fn run(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Job>) {
     let leases = Leases::new(&files);
     let database = Database::new(files, Role::Writer);
-    let mut writer = Writer { database, leases, logged: 0, erase_due: false, erase_tried: None };
+    let mut writer =
+        Writer { database, leases, logged: 0, erasing: None, deleted: Vec::new(), erase_blocked_at: None };
     let mut jobs = Vec::with_capacity(BATCH);
-    while inbox.blocking_recv_many(&mut jobs, BATCH) > 0 {
+    while receive(&mut inbox, &mut jobs, writer.erasing.is_some()) {
         writer.run_jobs(jobs.drain(..));
+        writer.erase_step();
         writer.maintain(inbox.is_empty());
     }
+}
+
+/// Waits for jobs unless there is other work. Returns false when no more jobs can come.
+fn receive(inbox: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>, has_work: bool) -> bool {
+    if !has_work {
+        return inbox.blocking_recv_many(jobs, BATCH) > 0;
+    }
+    while jobs.len() < BATCH {
+        match inbox.try_recv() {
+            Ok(job) => jobs.push(job),
+            Err(mpsc::error::TryRecvError::Empty) => return true,
+            Err(mpsc::error::TryRecvError::Disconnected) => return !jobs.is_empty(),
+        }
+    }
+    true
 }
 
 struct Writer {
@@ -99,8 +116,12 @@ struct Writer {
     leases: Leases,
     /// Bytes written since the log was last written back, about.
     logged: usize,
-    erase_due: bool,
-    erase_tried: Option<Instant>,
+    /// How far the deleted text has been erased, while that is due.
+    erasing: Option<erase::Progress>,
+    /// Deletions that get their reply when the text is erased.
+    deleted: Vec<Reply<bool>>,
+    /// When another process's reader last kept the log from being emptied.
+    erase_blocked_at: Option<Instant>,
 }
 
 impl Writer {
@@ -125,7 +146,7 @@ impl Writer {
                 }
                 Job::Delete { session, reply } => {
                     self.commit(std::mem::take(&mut together));
-                    let _ = reply.send(self.delete(&session));
+                    self.delete(&session, reply);
                 }
             }
         }
@@ -162,7 +183,10 @@ impl Writer {
         let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         migrations::still_current(&transaction)?;
         if was_closed {
-            self.erase_due |= key_values::get(&transaction, ERASE_DUE.0, ERASE_DUE.1)?.is_some();
+            let is_due = key_values::get(&transaction, ERASE_DUE.0, ERASE_DUE.1)?.is_some();
+            if is_due && self.erase_blocked_at.is_none() {
+                self.erasing.get_or_insert(erase::Progress::START);
+            }
         }
         for work in together {
             let mut savepoint = transaction.savepoint()?;
@@ -179,17 +203,24 @@ impl Writer {
         Ok(outcomes)
     }
 
-    fn delete(&mut self, session: &SessionId) -> Result<bool, Failure> {
+    fn delete(&mut self, session: &SessionId, reply: Reply<bool>) {
+        match self.delete_held(session) {
+            // Pages that were clean before may hold this chat's text now: erasing begins again.
+            Ok(true) => {
+                self.erasing = Some(erase::Progress::START);
+                self.deleted.push(reply);
+            }
+            outcome => drop(reply.send(outcome)),
+        }
+    }
+
+    fn delete_held(&mut self, session: &SessionId) -> Result<bool, Failure> {
         if let Lease::HeldBy { holder } = self.leases.acquire(session)? {
             return Err(Failure::taken(format!("The chat {session} is in use by {holder}."))
                 .hint("Close it there, then delete it."));
         }
         let deleted = self.delete_rows(session).map_err(|error| self.database.failure(error));
         self.leases.release(session);
-        if matches!(deleted, Ok(true)) {
-            self.erase_due = true;
-            self.erase();
-        }
         deleted
     }
 
@@ -206,28 +237,40 @@ impl Writer {
         Ok(existed)
     }
 
-    fn erase(&mut self) {
-        self.erase_tried = Some(Instant::now());
+    /// One short step, so that other jobs never wait long.
+    fn erase_step(&mut self) {
+        let Some(progress) = self.erasing else { return };
         let outcome = self.database.connection().and_then(|connection| {
-            let done = erase::erase(connection)?;
-            if done {
+            let progress = erase::step(connection, progress)?;
+            if progress == erase::Progress::Done {
                 key_values::remove(connection, ERASE_DUE.0, ERASE_DUE.1)?;
             }
-            Ok(done)
+            Ok(progress)
         });
         match outcome {
-            Ok(done) => self.erase_due = !done,
+            Ok(progress @ erase::Progress::Page(_)) => {
+                self.erasing = Some(progress);
+                return;
+            }
+            Ok(erase::Progress::Done) => self.erase_blocked_at = None,
+            Ok(erase::Progress::Blocked) => self.erase_blocked_at = Some(Instant::now()),
             Err(error) => {
+                self.erase_blocked_at = Some(Instant::now());
                 let failure = self.database.failure(error);
                 tracing::warn!(%failure, "a deleted chat is not erased from the disk yet");
             }
+        }
+        self.erasing = None;
+        for reply in self.deleted.drain(..) {
+            let _ = reply.send(Ok(true));
         }
     }
 
     /// Runs after all replies.
     fn maintain(&mut self, idle: bool) {
-        if idle && self.erase_due && self.erase_tried.is_none_or(|tried| tried.elapsed() > ERASE_RETRY) {
-            self.erase();
+        if idle && self.erase_blocked_at.is_some_and(|blocked| blocked.elapsed() > ERASE_RETRY) {
+            self.erase_blocked_at = None;
+            self.erasing.get_or_insert(erase::Progress::START);
         }
         if self.logged > 4 * LOG_LIMIT || idle && self.logged > LOG_LIMIT {
             self.logged = 0;

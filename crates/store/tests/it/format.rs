@@ -58,9 +58,15 @@ fn old_words_still_open() {
 
 /// Every released format stays readable: a later one gets a fixture of its own and these stay as they are.
 #[tokio::test]
-async fn a_file_of_the_first_format_opens() {
+async fn files_of_every_format_open() {
+    for fixture in ["v1.sqlite", "v2.sqlite"] {
+        check_opens(fixture).await;
+    }
+}
+
+async fn check_opens(fixture: &str) {
     let directory = tempfile::tempdir().unwrap();
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1.sqlite");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
     fs::copy(fixture, directory.path().join("chats.sqlite")).unwrap();
     let journal = journal(directory.path());
     let session = id("chat-1");
@@ -219,7 +225,7 @@ async fn nothing_is_written_after_a_newer_build_took_over() {
     let directory = tempfile::tempdir().unwrap();
     let journal = journal(directory.path());
     chat(&journal, "a").await;
-    sqlite(directory.path()).execute_batch("PRAGMA user_version = 2").unwrap();
+    sqlite(directory.path()).execute_batch("PRAGMA user_version = 9").unwrap();
     let failure = journal.append(&id("a"), vec![user_message(1, "hello")]).await.unwrap_err();
     assert!(failure.to_string().contains("newer Dragoman"), "{failure}");
 }

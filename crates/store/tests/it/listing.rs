@@ -26,17 +26,22 @@ async fn a_list_is_filtered_and_newest_first() {
     journal.append(&id("one"), vec![user_message(1, "again")]).await.unwrap();
 
     let all = ListFilter::default;
+    let listed = journal.list(all()).await.unwrap();
+    let after = |name: &str| listed.iter().find(|one| one.id == id(name)).map(|one| one.position());
     let folders = |folders: &[&str]| Some(folders.iter().map(Into::into).collect());
     let cases = [
         (all(), vec!["one", "four", "three", "two"]),
         (ListFilter { limit: Some(2), ..all() }, vec!["one", "four"]),
-        (ListFilter { limit: Some(2), offset: 3, ..all() }, vec!["two"]),
+        (ListFilter { limit: Some(2), after: after("three"), ..all() }, vec!["two"]),
         (ListFilter { limit: Some(0), ..all() }, vec![]),
         (ListFilter { text: Some("FIX".to_owned()), ..all() }, vec!["one", "three"]),
         (ListFilter { text: Some("überl".to_owned()), ..all() }, vec!["one"]),
         (ListFilter { text: Some("%".to_owned()), ..all() }, vec![]),
         (ListFilter { workspace: folders(&["/projects/a"]), ..all() }, vec!["one", "three"]),
-        (ListFilter { workspace: folders(&["/projects/b", "/none"]), offset: 1, ..all() }, vec!["two"]),
+        (
+            ListFilter { workspace: folders(&["/projects/b", "/none"]), after: after("three"), ..all() },
+            vec!["two"],
+        ),
         (ListFilter { workspace: folders(&["/work"]), ..all() }, vec![]),
         (
             ListFilter { workspace: folders(&["/projects/a"]), text: Some("tests".to_owned()), ..all() },
@@ -48,6 +53,50 @@ async fn a_list_is_filtered_and_newest_first() {
         let found: Vec<_> = found.iter().map(|one| one.id.as_str()).collect();
         assert_eq!(found, expected, "{filter:?}");
     }
+}
+
+/// Every chat is in exactly one page, also those of one millisecond, and also when chats move up or go meanwhile.
+#[tokio::test]
+async fn pages_hold_every_chat_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = journal(directory.path());
+    let folders = ["/projects/large", "/projects/small"];
+    for number in 0..600 {
+        let name = format!("chat-{number}");
+        journal.lease(&id(&name)).await.unwrap();
+        let workspace: &[&str] = match number % 100 {
+            0 => &folders,
+            1 => &folders[1..],
+            _ => &folders[..1],
+        };
+        journal.append(&id(&name), vec![opened(&name, workspace)]).await.unwrap();
+    }
+    for (folder, expected) in [(None, 600), (Some(folders[0]), 594), (Some(folders[1]), 12)] {
+        let workspace = folder.map(|folder| vec![folder.into()]);
+        let mut seen = Vec::new();
+        let mut after = None;
+        loop {
+            let filter =
+                ListFilter { workspace: workspace.clone(), limit: Some(7), after, ..ListFilter::default() };
+            let page = journal.list(filter).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = Some(last.position());
+            seen.extend(page.into_iter().map(|chat| chat.id));
+            // A chat that was listed already moves to the front.
+            journal.append(&seen[0], vec![user_message(1, "again")]).await.unwrap();
+        }
+        let all = seen.len();
+        seen.sort();
+        seen.dedup();
+        assert_eq!((seen.len(), all), (expected, expected), "{folder:?}");
+    }
+    // The chat where a page ended may be deleted before the next page is asked for.
+    let page = journal.list(ListFilter { limit: Some(5), ..ListFilter::default() }).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    assert!(journal.delete(&page[4].id).await.unwrap());
+    let rest = ListFilter { after: Some(page[4].position()), ..ListFilter::default() };
+    let rest = journal.list(rest).await.unwrap();
+    assert!(rest.iter().all(|chat| chat.updated_at <= page[4].updated_at && !page.contains(chat)));
 }
 
 /// Appends step by step and looks at the one chat in the list after each.
