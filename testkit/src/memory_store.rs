@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::store::{Lease, ListFilter, SessionSummary};
+use domain::store::{Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
 use domain::{BoxFuture, Fact, Failure, ItemKind, Recorded, SessionId, Store};
 
 /// What a commit to disk takes.
@@ -157,6 +157,27 @@ impl Store for MemoryStore {
                 all.drain(..all.len().min(position + 1));
             }
             Ok(all.into_iter().take(limit).collect())
+        })
+    }
+
+    fn search(&self, query: SearchQuery) -> BoxFuture<'_, Result<Vec<SearchHit>, Failure>> {
+        Box::pin(async move {
+            let data = self.live()?;
+            let said = |fact: &Fact| match fact {
+                Fact::ItemEnded { item } => match &item.kind {
+                    ItemKind::UserMessage { text, .. } | ItemKind::AgentMessage { text, .. } => {
+                        Some(text.clone())
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            let hits = data.sessions.iter().filter_map(|(id, facts)| {
+                let mut texts = facts.iter().filter_map(|recorded| said(&recorded.fact));
+                let excerpt = texts.find(|text| text.contains(&query.text))?;
+                Some(SearchHit { chat: summary(id, facts), excerpt })
+            });
+            Ok(hits.take(query.limit.unwrap_or(usize::MAX)).collect())
         })
     }
 

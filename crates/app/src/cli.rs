@@ -227,6 +227,24 @@ pub(crate) enum ChatsTask {
         #[arg(long)]
         json: bool,
     },
+    /// Search what was said in the chats of this folder: messages that have all the words.
+    #[command(
+        after_help = "Example:\n  dragoman chats search race condition\n  dragoman chats search --all postgres"
+    )]
+    Search {
+        /// The last may be the beginning of a word.
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
+        /// Search the chats of all folders.
+        #[arg(long)]
+        all: bool,
+        /// How many chats to list at most.
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
     /// Print a chat as Markdown.
     #[command(after_help = "Example:\n  dragoman chats show 0198c2d4-… | less")]
     Show {

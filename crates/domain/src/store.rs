@@ -37,6 +37,9 @@ pub trait Store: Send + Sync {
     /// Newest first.
     fn list(&self, filter: ListFilter) -> BoxFuture<'_, Result<Vec<SessionSummary>, Failure>>;
 
+    /// Chats in which one message has all the words of the query, newest chat first.
+    fn search(&self, query: SearchQuery) -> BoxFuture<'_, Result<Vec<SearchHit>, Failure>>;
+
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, Failure>>;
 
     /// Small records beside the chats (spending of a day, shared rate-limit resets), by kind and key.
@@ -73,6 +76,22 @@ pub struct ListFilter {
 pub struct ListPosition {
     pub updated_at: u64,
     pub id: SessionId,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SearchQuery {
+    /// The last word may be the beginning of one.
+    pub text: String,
+    /// Only chats opened in one of these folders.
+    pub workspace: Option<Vec<PathBuf>>,
+    pub limit: Option<usize>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct SearchHit {
+    pub chat: SessionSummary,
+    /// A line of the newest message that matches.
+    pub excerpt: String,
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use domain::command::SessionSettings;
 use domain::event::{Channel, SessionOpened, SessionUsage};
-use domain::store::ListFilter;
+use domain::store::{ListFilter, SearchQuery};
 use domain::{Fact, Item, ItemId, ItemKind, Outcome, SessionId, Store, TurnId};
 use store::Journal;
 
@@ -40,6 +40,7 @@ fn main() {
         for (name, times) in pages(directory.path()).await {
             row(&format!("a page of 50 of {MANY} chats, {name} (target < 3)"), times);
         }
+        row(&format!("search two words in {MANY} chats (target < 50)"), searches(directory.path()).await);
         row("delete a chat of 100 messages", deletes(directory.path()).await);
     });
     let size = std::fs::metadata(directory.path().join("chats.sqlite")).unwrap().len();
@@ -188,6 +189,18 @@ async fn pages(directory: &Path) -> Vec<(&'static str, Vec<Duration>)> {
         rows.push((name, times));
     }
     rows
+}
+
+async fn searches(directory: &Path) -> Vec<Duration> {
+    let journal = Journal::open(directory).unwrap();
+    let mut times = Vec::new();
+    for _ in 0..20 {
+        let query = SearchQuery { text: "file checks".to_owned(), limit: Some(20), ..Default::default() };
+        let start = Instant::now();
+        journal.search(query).await.unwrap();
+        times.push(start.elapsed());
+    }
+    times
 }
 
 async fn deletes(directory: &Path) -> Vec<Duration> {

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::error::StoreError;
 use crate::record::{RecordV1, decode_fact, to_json};
+use crate::search;
 
 /// A page of facts ends after about this many bytes.
 const PAGE: usize = 1 << 20;
@@ -18,6 +19,7 @@ pub(crate) struct EncodedFact {
     kind: &'static str,
     body: String,
     index_change: IndexChange,
+    is_searchable: bool,
 }
 
 /// The change of the chat's index row that a fact causes.
@@ -40,7 +42,18 @@ pub(crate) struct Stamp {
 impl EncodedFact {
     pub(crate) fn new(fact: &Fact) -> Result<Self, Failure> {
         let record = RecordV1::from(fact);
-        Ok(Self { kind: record.kind(), body: to_json(&record)?, index_change: index_change(fact)? })
+        let is_searchable = search::searchable(fact).is_some();
+        Ok(Self {
+            kind: record.kind(),
+            body: to_json(&record)?,
+            index_change: index_change(fact)?,
+            is_searchable,
+        })
+    }
+
+    /// Whether the full-text index will hold it.
+    pub(crate) fn is_searchable(&self) -> bool {
+        self.is_searchable
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -106,7 +119,11 @@ pub(crate) fn append(
     let mut insert =
         connection.prepare_cached("INSERT INTO facts (place, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
     for (number, fact) in (stamp.first..).zip(facts) {
-        insert.execute((fact_key(key, number)?, stamp.at, fact.kind, &fact.body))?;
+        let key = fact_key(key, number)?;
+        insert.execute((key, stamp.at, fact.kind, &fact.body))?;
+        if fact.is_searchable {
+            search::enqueue(connection, key)?;
+        }
     }
     update_index(connection, key, facts, newest + facts.len() as u64, stamp.at)?;
     Ok(stamp)
@@ -234,10 +251,9 @@ fn cut(items: &mut Vec<(u64, bool)>, keep: Option<u64>) {
 /// Returns whether the chat existed. Must run inside a write transaction.
 pub(crate) fn delete(connection: &Connection, session: &SessionId) -> Result<bool, StoreError> {
     let Some((key, ..)) = index_row(connection, session)? else { return Ok(false) };
-    connection.execute(
-        "DELETE FROM facts WHERE place BETWEEN ?1 AND ?2",
-        (fact_key(key, 0)?, fact_key(key, MOST_FACTS)?),
-    )?;
+    let (first, last) = (fact_key(key, 0)?, fact_key(key, MOST_FACTS)?);
+    search::remove(connection, first, last)?;
+    connection.execute("DELETE FROM facts WHERE place BETWEEN ?1 AND ?2", (first, last))?;
     connection.execute("DELETE FROM sessions WHERE key = ?1", [key])?;
     Ok(true)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use domain::store::{Lease, ListFilter, SessionSummary};
+use domain::store::{Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
 use domain::{BoxFuture, Fact, Failure, Recorded, SessionId, Store};
 use rusqlite::Connection;
 use tokio::sync::mpsc;
@@ -18,7 +18,7 @@ use crate::error::StoreError;
 use crate::files::StoreFiles;
 use crate::worker::{Reply, Worker};
 use crate::writer::{self, Task};
-use crate::{key_values, listing};
+use crate::{key_values, listing, search};
 
 /// All chats of a user.
 pub struct Journal {
@@ -99,12 +99,14 @@ impl Store for Journal {
             }
             let encoded = facts.iter().map(EncodedFact::new).collect::<Result<Vec<_>, _>>()?;
             let size = encoded.iter().map(EncodedFact::size).sum();
+            let messages = encoded.iter().filter(|fact| fact.is_searchable()).count();
             let id = session.clone();
             let job = |reply| {
                 let append = move |connection: &Connection| chat::append(connection, &id, &encoded, now());
                 writer::Job::Write {
                     session: Some(session.clone()),
                     size,
+                    messages,
                     work: Box::new(Task::new(reply, append)),
                 }
             };
@@ -131,6 +133,10 @@ impl Store for Journal {
 
     fn list(&self, filter: ListFilter) -> BoxFuture<'_, Result<Vec<SessionSummary>, Failure>> {
         Box::pin(self.query(move |connection| listing::list(connection, &filter)))
+    }
+
+    fn search(&self, query: SearchQuery) -> BoxFuture<'_, Result<Vec<SearchHit>, Failure>> {
+        Box::pin(self.query(move |connection| search::search(connection, &query)))
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, Failure>> {
@@ -160,7 +166,7 @@ impl Store for Journal {
 }
 
 fn write_value(work: impl writer::Work + 'static) -> writer::Job {
-    writer::Job::Write { session: None, size: 0, work: Box::new(work) }
+    writer::Job::Write { session: None, size: 0, messages: 0, work: Box::new(work) }
 }
 
 fn run_queries(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Query>) {

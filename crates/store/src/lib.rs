@@ -17,6 +17,7 @@ mod lease;
 mod listing;
 mod migrations;
 mod record;
+mod search;
 mod worker;
 mod writer;
 

@@ -33,6 +33,12 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<S
     Ok(take(rows, filter)?)
 }
 
+pub(crate) fn one(connection: &Connection, id: &str) -> Result<Option<SessionSummary>, StoreError> {
+    let mut statement =
+        connection.prepare_cached(&format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1"))?;
+    Ok(statement.query_row([id], summary).optional()?)
+}
+
 /// Time and key of the last chat of the page before.
 fn position(connection: &Connection, after: Option<&ListPosition>) -> Result<(i64, i64), StoreError> {
     let Some(after) = after else { return Ok((i64::MAX, i64::MAX)) };

@@ -53,6 +53,14 @@ const STEPS: &[&str] = &[
     CREATE INDEX sessions_by_time ON sessions (updated DESC, key DESC);
     CREATE INDEX sessions_by_workspace ON sessions (workspace);
     CREATE INDEX sessions_of_several_folders ON sessions (key) WHERE workspace LIKE '%\",\"%';
+    -- The words of the messages, by the place of their fact. Deleted words are overwritten.
+    CREATE VIRTUAL TABLE search USING fts5(text, content = '', detail = 'none', 
+        tokenize = 'unicode61 remove_diacritics 0');
+    INSERT INTO search (search, rank) VALUES ('secure-delete', 1);
+    -- Messages that are not in the index yet.
+    CREATE TABLE unindexed (place INTEGER PRIMARY KEY) STRICT;
+    INSERT INTO unindexed SELECT place FROM facts WHERE kind = 'itemEnded'
+        AND (body LIKE '%\"userMessage\"%' OR body LIKE '%\"agentMessage\"%');
 "];
 
 /// The format that this build writes.

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::files::StoreFiles;
 use crate::lease::Leases;
 use crate::worker::Reply;
-use crate::{chat, erase, key_values, migrations};
+use crate::{chat, erase, key_values, migrations, search};
 
 /// Most jobs of one commit.
 const BATCH: usize = 256;
@@ -26,6 +26,9 @@ const LOG_LIMIT: usize = 4 << 20;
 
 /// The stored value which says that the files may still hold deleted text.
 const ERASE_DUE: (&str, &str) = ("store", "erase");
+
+/// So many messages are indexed together.
+const INDEX_BATCH: usize = 32;
 
 /// The pause between two tries to erase while another process reads.
 const ERASE_RETRY: Duration = Duration::from_secs(5);
@@ -47,6 +50,8 @@ pub(crate) enum Job {
     Write {
         session: Option<SessionId>,
         size: usize,
+        /// Messages in it that the full-text index will hold.
+        messages: usize,
         work: Box<dyn Work>,
     },
 }
@@ -86,12 +91,20 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, StoreError> + Send> Work for Ta
 pub(crate) fn run(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Job>) {
     let leases = Leases::new(&files);
     let database = Database::new(files, Role::Writer);
-    let mut writer =
-        Writer { database, leases, logged: 0, erasing: None, deleted: Vec::new(), erase_blocked_at: None };
+    let mut writer = Writer {
+        database,
+        leases,
+        logged: 0,
+        erasing: None,
+        deleted: Vec::new(),
+        erase_blocked_at: None,
+        unindexed: 0,
+    };
     let mut jobs = Vec::with_capacity(BATCH);
-    while receive(&mut inbox, &mut jobs, writer.erasing.is_some()) {
+    while receive(&mut inbox, &mut jobs, writer.has_work()) {
         writer.run_jobs(jobs.drain(..));
         writer.erase_step();
+        writer.index_step();
         writer.maintain(inbox.is_empty());
     }
 }
@@ -120,6 +133,8 @@ struct Writer {
     erasing: Option<erase::Progress>,
     /// Deletions that get their reply when the text is erased.
     deleted: Vec<Reply<bool>>,
+    /// Messages that wait for the full-text index, about.
+    unindexed: usize,
     /// When another process's reader last kept the log from being emptied.
     erase_blocked_at: Option<Instant>,
 }
@@ -133,7 +148,8 @@ impl Writer {
                 Job::Write { session: Some(session), work, .. } if !self.leases.is_held(&session) => {
                     work.reply(Err(not_held(&session)));
                 }
-                Job::Write { size, work, .. } => {
+                Job::Write { size, messages, work, .. } => {
+                    self.unindexed += messages;
                     // A small change writes a handful of pages.
                     self.logged += size + (16 << 10);
                     together.push(work);
@@ -183,6 +199,7 @@ impl Writer {
         let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         migrations::still_current(&transaction)?;
         if was_closed {
+            self.unindexed = search::queue_length(&transaction)?;
             let is_due = key_values::get(&transaction, ERASE_DUE.0, ERASE_DUE.1)?.is_some();
             if is_due && self.erase_blocked_at.is_none() {
                 self.erasing.get_or_insert(erase::Progress::START);
@@ -235,6 +252,31 @@ impl Writer {
         }
         transaction.commit()?;
         Ok(existed)
+    }
+
+    fn has_work(&self) -> bool {
+        self.erasing.is_some() || self.unindexed >= INDEX_BATCH
+    }
+
+    /// Indexes a batch of messages after their replies, so that no prompt waits for it.
+    fn index_step(&mut self) {
+        if self.unindexed < INDEX_BATCH {
+            return;
+        }
+        let outcome = self.database.connection().and_then(|connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            migrations::still_current(&transaction)?;
+            search::index_some(&transaction)?;
+            let left = search::queue_length(&transaction)?;
+            transaction.commit()?;
+            Ok(left)
+        });
+        self.unindexed = outcome.unwrap_or_else(|error| {
+            self.database.close();
+            let failure = self.database.failure(error);
+            tracing::warn!(%failure, "messages are not indexed for the search yet");
+            0
+        });
     }
 
     /// One short step, so that other jobs never wait long.

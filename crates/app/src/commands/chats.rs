@@ -1,4 +1,4 @@
-//! `dragoman chats`: lists, shows, exports, imports and deletes stored chats, without an engine.
+//! `dragoman chats`: lists, searches, shows, exports, imports and deletes stored chats, without an engine.
 //!
 //! Invariants: printed text has no control characters; an imported chat brings no permissions (its folder is the
 //! current one, and its trust is dropped).
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use config::Environment;
-use domain::store::{Lease, ListFilter, SessionSummary};
+use domain::store::{Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
 use domain::{Fact, Failure, ItemKind, Recorded, SessionId, Store};
 use serde_json::{Value, json};
 use store::Journal;
@@ -36,6 +36,7 @@ pub(crate) fn run(task: ChatsTask) -> ExitCode {
     lifetime::run(async {
         match task {
             ChatsTask::List { all, json } => list(&journal, all, json).await,
+            ChatsTask::Search { words, all, limit, json } => search(&journal, &words, all, limit, json).await,
             ChatsTask::Show { id, json } => show(&journal, &id, json).await,
             ChatsTask::Export { id, output } => export(&journal, &id, output.as_deref()).await,
             ChatsTask::Import { file, json } => import(&journal, &file, json).await,
@@ -59,6 +60,28 @@ async fn list(journal: &Journal, all: bool, json: bool) -> Result<(), Failure> {
     }
     let lines: Vec<String> = chats.iter().map(line).collect();
     print(&format!("{}\n", lines.join("\n")))
+}
+
+async fn search(
+    journal: &Journal,
+    words: &[String],
+    all: bool,
+    limit: usize,
+    json: bool,
+) -> Result<(), Failure> {
+    let workspace = (!all).then(crate::workspaces::current_folder);
+    let query = SearchQuery { text: words.join(" "), workspace, limit: Some(limit) };
+    let hits = journal.search(query).await?;
+    if json {
+        let found = |hit: &SearchHit| json!({"chat": chats_json::chat(&hit.chat), "excerpt": hit.excerpt});
+        return print(&format!("{:#}\n", json!({"hits": hits.iter().map(found).collect::<Vec<_>>()})));
+    }
+    if hits.is_empty() {
+        let hint = if all { "" } else { " `dragoman chats search --all` searches those of other folders." };
+        return print(&format!("No message has all these words.{hint}\n"));
+    }
+    let lines = hits.iter().map(|hit| format!("{}\n    {}\n", line(&hit.chat), clean_line(&hit.excerpt)));
+    print(&lines.collect::<String>())
 }
 
 fn line(chat: &SessionSummary) -> String {

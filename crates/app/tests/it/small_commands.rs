@@ -99,6 +99,13 @@ async fn chats_are_listed_shown_exported_imported_and_deleted() {
     let id = list["chats"][0]["id"].as_str().expect("an id").to_owned();
     let (_, out, _) = run(&home, &config, &["chats", "list"]).await;
     assert!(out.contains(&id) && out.contains("my color is blue") && out.contains("2 messages"), "{out}");
+    let (_, out, _) = run(&home, &config, &["chats", "search", "COLOR", "blu"]).await;
+    assert!(out.contains(&id) && out.contains("    my color is blue\n"), "{out}");
+    let (_, out, _) = run(&home, &config, &["chats", "search", "--json", "blue it"]).await;
+    let hits: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(hits["hits"][0]["chat"]["id"], id.as_str());
+    let (code, out, _) = run(&home, &config, &["chats", "search", "green"]).await;
+    assert!(code == Some(0) && out.starts_with("No message has all these words."), "{out}");
     let (_, out, _) = run(&home, &config, &["chats", "show", &id]).await;
     assert_eq!(out, "## You\n\nmy color is blue\n\n## Dragoman\n\nBlue it is.\n");
     let (_, out, _) = run(&home, &config, &["chats", "show", "--json", &id]).await;

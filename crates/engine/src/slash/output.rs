@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use domain::command::SessionSettings;
 use domain::event::Fact;
-use domain::store::{ListFilter, SessionSummary};
+use domain::store::{ListFilter, SearchQuery, SessionSummary};
 use domain::{Failure, TurnId};
 
 use super::{CommandKind, Native, ParsedCommand, costs};
@@ -79,11 +79,10 @@ async fn resume(session: &Session, turn: TurnId, wanted: &str) -> Result<String,
     }
     let chats = other_chats(session).await?;
     let numbered = wanted.parse::<usize>().ok().and_then(|number| chats.get(number.checked_sub(1)?));
-    let chat =
-        numbered.or_else(|| chats.iter().find(|chat| chat.id.as_str() == wanted)).ok_or_else(|| {
-            Failure::user(format!("There is no chat {wanted} in this workspace."))
-                .hint("/resume lists them with their numbers.")
-        })?;
+    let chat = match numbered.or_else(|| chats.iter().find(|chat| chat.id.as_str() == wanted)) {
+        Some(chat) => chat,
+        None => return find_chats(session, wanted).await,
+    };
     let items = fork::items_of(session.store.as_ref(), &chat.id).await?;
     let facts = items.into_iter().map(|mut item| {
         item.id = session.log.next_item();
@@ -93,6 +92,30 @@ async fn resume(session: &Session, turn: TurnId, wanted: &str) -> Result<String,
     session.commit(facts.collect());
     let title = chat.title.clone().unwrap_or_else(|| "untitled".into());
     Ok(format!("This chat goes on where {title} was. The other one stays as it is."))
+}
+
+/// `/resume race condition`: the chats of this workspace in which these words were said.
+async fn find_chats(session: &Session, words: &str) -> Result<String, Failure> {
+    let query = SearchQuery {
+        text: words.to_owned(),
+        workspace: Some(session.roots.to_vec()),
+        limit: Some(LISTED_CHATS),
+    };
+    let hits = session.store.search(query).await?;
+    if hits.is_empty() {
+        return Err(Failure::user(format!(
+            "There is no chat {words} in this workspace, and none with these words."
+        ))
+        .hint("/resume lists the chats with their numbers."));
+    }
+    let lines: Vec<String> = hits
+        .into_iter()
+        .map(|hit| {
+            let title = hit.chat.title.unwrap_or_else(|| "untitled".into());
+            format!("- {title} ({}): {}", hit.chat.id, hit.excerpt)
+        })
+        .collect();
+    Ok(format!("{}\n\nGo on with one of them here: /resume ID", lines.join("\n")))
 }
 
 async fn other_chats(session: &Session) -> Result<Vec<SessionSummary>, Failure> {

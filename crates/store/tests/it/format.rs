@@ -84,6 +84,9 @@ async fn check_opens(fixture: &str) {
         assert_eq!(journal.get(kind, key).await.unwrap().as_deref(), Some(value));
     }
 
+    let query = domain::store::SearchQuery { text: "milk".to_owned(), ..Default::default() };
+    assert_eq!(journal.search(query).await.unwrap()[0].chat.id, session);
+
     journal.lease(&session).await.unwrap();
     let told = journal.append(&session, vec![user_message(99, "and on it goes")]).await.unwrap();
     assert_eq!(told[0].number, stored.len() as u64 + 1);

@@ -15,6 +15,7 @@ mod privacy;
 mod processes;
 mod records;
 mod sample;
+mod searching;
 
 use std::path::Path;
 

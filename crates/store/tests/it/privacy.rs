@@ -124,6 +124,8 @@ async fn a_deleted_chat_leaves_no_text_in_any_file() {
             assert!(journal.delete(&id(name)).await.unwrap());
             assert_eq!(traces(directory.path(), &format!("secret-of-{name}")), 0, "{name}, seed {seed}");
             assert_eq!(traces(directory.path(), &format!("<{name} ")), 0, "{name}, seed {seed}");
+            // Nor is a word of it left in the index of words.
+            assert_eq!(traces(directory.path(), name), 0, "{name}, seed {seed}");
             assert!(journal.append(&id(name), vec![user_message(1, "late")]).await.is_err());
         }
         assert_eq!(read_all(&journal, &id("beta")).await, kept);

@@ -297,7 +297,7 @@ async fn a_disk_that_takes_no_more_is_reported_and_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new("sh");
     let exec =
-        "trap '' XFSZ; ulimit -f 600; exec \"$0\" --exact processes::child --nocapture --test-threads=1";
+        "trap '' XFSZ; ulimit -f 1200; exec \"$0\" --exact processes::child --nocapture --test-threads=1";
     command.arg("-c").arg(exec).arg(std::env::current_exe().unwrap());
     let mut process = Process::with(command, directory.path());
     assert_eq!(process.ask("prompt a t"), "done t 2 3");
