@@ -101,7 +101,7 @@ async fn chats_are_listed_shown_exported_imported_and_deleted() {
     assert!(out.contains(&id) && out.contains("my color is blue") && out.contains("2 messages"), "{out}");
     let (_, out, _) = run(&home, &config, &["chats", "search", "COLOR", "blu"]).await;
     assert!(out.contains(&id) && out.contains("    my color is blue\n"), "{out}");
-    let (_, out, _) = run(&home, &config, &["chats", "search", "--json", "blue it"]).await;
+    let (_, out, _) = run(&home, &config, &["chats", "search", "--json", "blue", "is"]).await;
     let hits: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(hits["hits"][0]["chat"]["id"], id.as_str());
     let (code, out, _) = run(&home, &config, &["chats", "search", "green"]).await;

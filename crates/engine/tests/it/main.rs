@@ -14,6 +14,7 @@ mod approvals;
 mod closing;
 mod compaction;
 mod crashes;
+mod decisions;
 mod history;
 mod leases;
 mod limits;
