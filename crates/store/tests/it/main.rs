@@ -1,12 +1,17 @@
 //! The journal as its users see it: real files, real processes.
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one variant")]
+#![allow(clippy::print_stdout, reason = "`make figures` collects the lines that begin with `figure:`")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(
     clippy::disallowed_methods,
     reason = "tests read their scale from the environment and start processes"
 )]
 
+#[cfg(unix)]
+mod disk;
+#[cfg(unix)]
+mod faults;
 mod format;
 mod leases;
 mod listing;
@@ -44,6 +49,13 @@ async fn read_all(journal: &Journal, session: &SessionId) -> Vec<Recorded> {
         }
         all.extend(page);
     }
+}
+
+/// In memory where that is possible: syncing a disk takes most of the time, and a busy one fails tests that are not
+/// about it.
+fn memory_folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
 /// 1 for every run, 10 for the full figures.

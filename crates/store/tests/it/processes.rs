@@ -12,7 +12,7 @@ use domain::{Fact, Store};
 use store::Journal;
 
 use crate::sample::{agent_message, opened, text_of, user_message};
-use crate::{Dice, id, journal, read_all, scale, sqlite};
+use crate::{Dice, id, journal, memory_folder, read_all, scale, sqlite};
 
 const DIRECTORY: &str = "DRAGOMAN_STORE_TEST_CHILD";
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -137,13 +137,6 @@ impl Drop for Process {
     }
 }
 
-/// In memory where that is possible. A killed process loses nothing that it wrote, synced or not, and a disk that is
-/// busy for longer than `BUSY_TIMEOUT` must not fail a test about processes.
-fn folder_in_memory() -> tempfile::TempDir {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
-}
-
 /// What the processes promised.
 #[derive(Default)]
 struct Promises {
@@ -224,7 +217,8 @@ impl Pair<'_> {
 /// Two processes prompt one chat and one chat each, and are killed now and then in the middle of it.
 #[test]
 fn two_processes_lose_nothing_and_give_no_number_twice() {
-    let directory = folder_in_memory();
+    // A killed process loses nothing that it wrote, synced or not.
+    let directory = memory_folder();
     let directory = directory.path();
     let prompts = 100 * scale();
     let mut dice = Dice(0x5eed);
@@ -240,7 +234,9 @@ fn two_processes_lose_nothing_and_give_no_number_twice() {
     drop(processes);
     let refusals = promises.refusals;
     assert!(kills > prompts / 50 && refusals > prompts / 10, "{kills} kills, {refusals} refusals");
+    let kept = promises.kept.len();
     check_promises(directory, promises);
+    println!("figure: {kills} kills of a process while it wrote, {kept} acknowledged prompts, 0 lost");
 }
 
 fn check_promises(directory: &Path, promises: Promises) {
