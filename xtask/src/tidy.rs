@@ -27,6 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("local-model", &["domain"]),
     ("store", &["domain"]),
     ("undo", &[]),
+    ("setup", &[]),
     ("tools", &["domain", "process", "project-files"]),
     ("mcp", &["domain", "process", "rpc", "sse"]),
     ("engine", &["domain", "config", "project-files", "undo"]),

@@ -14,7 +14,7 @@ use crate::commands;
 #[derive(Parser)]
 #[command(name = "dragoman", version, about, propagate_version = true)]
 #[command(
-    after_help = "Example:\n  dragoman               a chat in this terminal\n  dragoman run \"…\"      one answer, for scripts\n  dragoman server        an editor's ECA plugin starts this\n  dragoman doctor        what is missing, and how to fix it"
+    after_help = "Example:\n  dragoman               a chat in this terminal\n  dragoman run \"…\"      one answer, for scripts\n  dragoman server        an editor's ECA plugin starts this\n  dragoman doctor        what is missing, and how to fix it\n  dragoman setup         editors of this machine, and how they start it\n\n`dragoman --version --json` describes this build for scripts."
 )]
 pub(crate) struct Cli {
     /// How much is logged, to stderr and to the log file.
@@ -134,6 +134,16 @@ pub(crate) enum Task {
         /// Decide as in the plan behavior.
         #[arg(long)]
         plan: bool,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Point an editor at Dragoman: show the change to its settings, and make it on yes.
+    #[command(after_help = commands::setup::HELP)]
+    Setup(commands::setup::SetupArguments),
+    /// Say how this copy was installed, and the command that brings a newer one.
+    #[command(after_help = "Example:\n  dragoman update")]
+    Update {
+        /// For scripts.
         #[arg(long)]
         json: bool,
     },
@@ -430,7 +440,17 @@ fn default_task() -> Task {
     Cli::command().error(ErrorKind::MissingSubcommand, "A chat needs a terminal; name a command.").exit()
 }
 
+/// `dragoman --version --json`, in either order: for scripts.
+fn wants_version_json() -> bool {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let has = |names: &[&str]| arguments.iter().any(|it| names.iter().any(|name| it == *name));
+    arguments.len() == 2 && has(&["--version", "-V"]) && has(&["--json"])
+}
+
 pub(crate) fn run() -> ExitCode {
+    if wants_version_json() {
+        return commands::update::print_version();
+    }
     let cli = Cli::parse();
     let level = cli.log_level;
     match cli.command.unwrap_or_else(default_task) {
@@ -438,6 +458,8 @@ pub(crate) fn run() -> ExitCode {
         Task::Chats(task) => commands::chats::run(task),
         Task::Doctor { task: Some(DoctorTask::Sandbox { json }), .. } => commands::doctor_sandbox::run(json),
         Task::Doctor { json, task: None } => commands::doctor::run(json),
+        Task::Setup(arguments) => commands::setup::run(&arguments),
+        Task::Update { json } => commands::update::run(json),
         Task::Completions { shell } => commands::completions::run(shell),
         Task::Man { command, dir } => commands::man::run(&command, dir.as_deref()),
         Task::Server { verbose } => commands::server::run(level.or(verbose.then_some(Level::Debug))),

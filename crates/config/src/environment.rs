@@ -67,8 +67,12 @@ impl Environment {
 
     /// Chats, trust and everything that must not be lost: `DRAGOMAN_DATA`, or by XDG.
     pub fn data_dir(&self) -> PathBuf {
-        self.path("DRAGOMAN_DATA")
-            .unwrap_or_else(|| self.xdg("XDG_DATA_HOME", ".local/share").join("dragoman"))
+        self.path("DRAGOMAN_DATA").unwrap_or_else(|| self.xdg_data_home().join("dragoman"))
+    }
+
+    /// `$XDG_DATA_HOME` or `~/.local/share`: the data of all programs.
+    pub fn xdg_data_home(&self) -> PathBuf {
+        self.xdg("XDG_DATA_HOME", ".local/share")
     }
 
     /// What can be made anew.

@@ -20,10 +20,12 @@ pub(crate) mod man;
 pub(crate) mod models;
 pub(crate) mod run;
 pub(crate) mod server;
+pub(crate) mod setup;
 #[cfg(feature = "interfaces")]
 pub(crate) mod spec;
 pub(crate) mod threads;
 pub(crate) mod trust;
+pub(crate) mod update;
 #[cfg(not(feature = "interfaces"))]
 mod without_interfaces;
 

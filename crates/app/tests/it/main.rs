@@ -47,6 +47,7 @@ mod screen;
 mod sdk;
 mod settings;
 mod settings_effects;
+mod setup;
 mod small_commands;
 mod stall;
 mod threads;

@@ -1,0 +1,58 @@
+//! `dragoman update`: how this copy was installed, and the command that brings a newer one. It changes nothing: a
+//! program that overwrites itself behind a package manager breaks the package.
+
+use std::process::ExitCode;
+
+use config::Environment;
+use serde_json::json;
+
+use crate::installation::{self, Installation};
+
+pub(crate) fn run(as_json: bool) -> ExitCode {
+    let installation = Installation::detect(&Environment::from_process());
+    let text = match as_json {
+        true => format!(
+            "{:#}\n",
+            json!({
+                "version": installation::VERSION,
+                "program": installation.program,
+                "installedBy": installation.method,
+                "command": installation.update_command,
+            })
+        ),
+        false => {
+            let program = domain::visible_line(&installation.program.display().to_string()).into_owned();
+            let head =
+                format!("Dragoman {} ({program}) {}.\n", installation::VERSION, installation.description());
+            match &installation.update_command {
+                Some(command) => format!("{head}A newer one comes with:\n\n  {command}\n"),
+                None => format!("{head}Replace the file by a newer one in the same way.\n"),
+            }
+        }
+    };
+    super::print_bytes(text.as_bytes())
+}
+
+/// `dragoman --version --json`. The members are a promise to scripts.
+pub(crate) fn print_version() -> ExitCode {
+    let installation = Installation::detect(&Environment::from_process());
+    let mut features = Vec::new();
+    if cfg!(feature = "interfaces") {
+        features.push("interfaces");
+    }
+    if cfg!(feature = "local") {
+        features.push("local");
+    }
+    let version = json!({
+        "name": "dragoman",
+        "version": installation::VERSION,
+        "commit": option_env!("DRAGOMAN_COMMIT"),
+        "os": std::env::consts::OS,
+        "arch": std::env::consts::ARCH,
+        "libc": if cfg!(target_env = "musl") { Some("musl") } else if cfg!(target_env = "gnu") { Some("gnu") } else { None },
+        "features": features,
+        "program": installation.program,
+        "installedBy": installation.method,
+    });
+    super::print_bytes(format!("{version:#}\n").as_bytes())
+}
