@@ -3,4 +3,8 @@
 pub mod catalog;
 pub mod ceilings;
 pub mod cited;
+pub mod deny;
+pub mod notices;
+mod packages;
 pub mod tidy;
+pub mod workflows;

@@ -1,4 +1,4 @@
-//! Chores of the repository: `cargo run -p dragoman-xtask -- tidy` or `catalog`.
+//! Chores of the repository: `cargo run -p dragoman-xtask -- tidy`, `catalog` or `notices`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
@@ -13,18 +13,28 @@ fn main() -> ExitCode {
             }
             if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
-        Some("catalog") => match xtask::catalog::make(std::env::args().nth(2).as_deref()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("{error}");
-                ExitCode::FAILURE
-            }
+        Some("catalog") => exit_code(xtask::catalog::make(std::env::args().nth(2).as_deref())),
+        Some("notices") => match (std::env::args().nth(2), std::env::args().nth(3)) {
+            (Some(target), Some(folder)) => exit_code(xtask::notices::write(&target, folder.as_ref())),
+            _ => usage(),
         },
-        _ => {
-            eprintln!(
-                "usage: cargo run -p dragoman-xtask -- tidy\n       cargo run -p dragoman-xtask -- catalog [PUBLIC-DATA.json]"
-            );
-            ExitCode::from(2)
+        _ => usage(),
+    }
+}
+
+fn exit_code(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
         }
     }
+}
+
+fn usage() -> ExitCode {
+    eprintln!(
+        "usage: cargo run -p dragoman-xtask -- tidy\n       cargo run -p dragoman-xtask -- catalog [PUBLIC-DATA.json]\n       cargo run -p dragoman-xtask -- notices TARGET FOLDER"
+    );
+    ExitCode::from(2)
 }

@@ -48,12 +48,14 @@ pub fn problems() -> Vec<String> {
     let root = root();
     let mut problems = dependencies(&root);
     problems.extend(crate::ceilings::problems(&root));
+    problems.extend(crate::deny::problems(&root));
+    problems.extend(crate::workflows::problems(&root));
     problems.extend(sources(&root));
     problems.extend(crate::cited::problems(&root));
     problems
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
