@@ -9,7 +9,7 @@ export DRAGOMAN_TEST_SCALE
 
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
-.PHONY: help run test test-full lint bench build build-cost record mutants
+.PHONY: help run test test-full lint bench build build-cost record dist mutants
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -39,6 +39,9 @@ mutants: ## Try whether the tests notice 100 small mistakes in the engine (slow;
 
 build-cost: ## Measure what a first build costs, and check size and cost against their ceilings
 	@scripts/build-cost
+
+dist: ## Pack the program for users: make dist VERSION=0.1.0 (docs/install.md)
+	@scripts/dist/dist
 
 record: ## Make the recording in the README anew
 	@scripts/record

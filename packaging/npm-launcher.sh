@@ -1,0 +1,32 @@
+#!/bin/sh
+# Starts the program in the package of this platform. `exec` replaces this shell: no process stays in between.
+try() {
+  place=$1
+  shift
+  for platform in @PLATFORMS@; do
+    program=$here/${place}dragoman-$platform/bin/dragoman
+    [ ! -x "$program" ] || exec "$program" "$@"
+  done
+}
+# The usual places first, as seen from the link that npm made: they need no other program, which would cost milliseconds.
+if [ -h "$0" ]; then
+  here=${0%/*}
+  case $here in
+    */node_modules/.bin) try ../ "$@" ;;
+    *) try ../lib/node_modules/dragoman/node_modules/ "$@" ;;
+  esac
+fi
+# Else beneath this package or beside it: package managers do either.
+self=$0
+while [ -h "$self" ]; do
+  link=$(readlink "$self")
+  case $link in
+    /*) self=$link ;;
+    *) self=${self%/*}/$link ;;
+  esac
+done
+here=${self%/*}
+try ../node_modules/ "$@"
+try ../../ "$@"
+echo "dragoman: the package of this platform is missing. Install again with optional packages, or see docs/install.md." >&2
+exit 1
