@@ -15,7 +15,7 @@ use crate::memory;
 
 /// The engine has deadlines of its own: 800 ms for sessions, then 800 ms for tool servers. This one is longer, so that
 /// it applies only to an engine that does not answer at all.
-const ENGINE_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+const ENGINE_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(7);
 /// The last step ends every process tree in less than a second; this bounds a reaper that does not answer.
 const CHILDREN_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 

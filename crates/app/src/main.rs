@@ -7,6 +7,7 @@ mod commands;
 mod doctor;
 mod git;
 mod github;
+mod hooks;
 mod installation;
 mod lifetime;
 mod logging;

@@ -21,6 +21,7 @@ use engine::{Workspace, WorkspaceSource};
 use llm::{RateLimiter, RetryPolicy, SharedResets};
 use serde_json::{Map, Value};
 
+use crate::hooks::WorkspaceHooks;
 use crate::logging;
 use crate::models::{self, AllModels};
 use crate::providers::{self, ProviderDeps};
@@ -145,6 +146,7 @@ impl WorkspaceSource for Workspaces {
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
         let confined = sandbox.as_ref();
         sources.extend(servers::workspace_servers(&resolved, &roots, &self.changes, confined, &mut notices));
+        let hooks = WorkspaceHooks::new(&resolved, confined);
         let texts = self.texts(resolved.clone(), roots.clone(), models.clone(), problems);
         Arc::new(Workspace {
             settings: Arc::new(resolved.settings.clone()),
@@ -154,6 +156,7 @@ impl WorkspaceSource for Workspaces {
             notices,
             texts: Arc::new(texts),
             roots,
+            hooks: Some(hooks),
             undo: Some(self.undo.clone()),
         })
     }

@@ -8,6 +8,10 @@ use crate::lazy_text::LazyText;
 pub struct BehaviorSettings {
     /// Whether a user may choose it for a chat.
     pub primary: bool,
+    /// Whether it works for other agents.
+    pub subagent: bool,
+    /// What it is for.
+    pub description: Option<String>,
     /// The last behavior that it inherits from.
     pub(crate) base: Option<String>,
     pub default_model: Option<String>,
@@ -42,7 +46,9 @@ impl BehaviorSettings {
             Some(_) => Some(cursor.get("mode").texts()),
         };
         Self {
-            primary: roles.is_none_or(|roles| roles.iter().any(|role| role == "primary")),
+            primary: roles.as_ref().is_none_or(|roles| roles.iter().any(|role| role == "primary")),
+            subagent: roles.is_some_and(|roles| roles.iter().any(|role| role == "subagent")),
+            description: cursor.get("description").text(),
             base: None,
             default_model: cursor.get("defaultModel").text(),
             variant: cursor.get("variant").text(),

@@ -129,6 +129,12 @@ impl<'a> Cursor<'a> {
         self.text().map(|path| self.scope.environment.expand_home(&path))
     }
 
+    /// A path that starts from the folder of the file that names it.
+    pub(crate) fn file_beside(&self, path: &str) -> PathBuf {
+        let path = self.scope.environment.expand_home(path);
+        self.layer().map_or(self.scope.directory, |layer| &layer.base).join(path)
+    }
+
     /// A text that is looked up at its first use. A text that is known to be empty counts as absent.
     pub(crate) fn lazy_text(&self) -> Option<LazyText> {
         let (text, layer) = self.written()?;

@@ -1,5 +1,10 @@
-//! `hooks.<name>` of the kind that may forbid a tool call. Hooks do not run, so the approval function asks about each
-//! call that such a hook would see.
+//! `hooks.<name>`: programs of the user's that run at events. The engine runs them and applies their effects.
+//!
+//! Invariant: a `preToolCall` hook that cannot be read is not dropped: the approval function asks about each call that
+//! such a hook would see.
+
+use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -7,7 +12,90 @@ use crate::approval::{Rule, read_rules};
 use crate::cursor::Cursor;
 use crate::origin::Origin;
 
-/// A hook that would decide about tool calls.
+/// What one action may take where the settings do not say it.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_TIMEOUT_MILLIS: u64 = 600_000;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    pub name: String,
+    pub event: HookEvent,
+    pub matcher: HookMatcher,
+    /// In order.
+    pub actions: Vec<HookAction>,
+    /// Whether the chat shows that it runs.
+    pub visible: bool,
+    pub description: Option<String>,
+    /// After tool calls: also after those that failed.
+    pub run_on_error: bool,
+    pub origin: Origin,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookAction {
+    pub command: HookCommand,
+    pub timeout: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookCommand {
+    /// A line for bash.
+    Line(String),
+    /// A program or a script.
+    File(PathBuf),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HookEvent {
+    SessionStart,
+    SessionEnd,
+    ChatStart,
+    ChatEnd,
+    SubagentStart,
+    PreRequest,
+    PostRequest,
+    SubagentPostRequest,
+    PreToolCall,
+    PostToolCall,
+    PreCompact,
+    PostCompact,
+}
+
+impl HookEvent {
+    pub const ALL: [Self; 12] = [
+        Self::SessionStart,
+        Self::SessionEnd,
+        Self::ChatStart,
+        Self::ChatEnd,
+        Self::SubagentStart,
+        Self::PreRequest,
+        Self::PostRequest,
+        Self::SubagentPostRequest,
+        Self::PreToolCall,
+        Self::PostToolCall,
+        Self::PreCompact,
+        Self::PostCompact,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SessionStart => "sessionStart",
+            Self::SessionEnd => "sessionEnd",
+            Self::ChatStart => "chatStart",
+            Self::ChatEnd => "chatEnd",
+            Self::SubagentStart => "subagentStart",
+            Self::PreRequest => "preRequest",
+            Self::PostRequest => "postRequest",
+            Self::SubagentPostRequest => "subagentPostRequest",
+            Self::PreToolCall => "preToolCall",
+            Self::PostToolCall => "postToolCall",
+            Self::PreCompact => "preCompact",
+            Self::PostCompact => "postCompact",
+        }
+    }
+}
+
+/// A hook that would decide about tool calls and cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockingHook {
     pub name: String,
@@ -15,29 +103,89 @@ pub struct BlockingHook {
     pub origin: Origin,
 }
 
-/// The calls that a hook is about.
+/// What a hook is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookMatcher {
     All,
-    /// A regular expression for `server__tool`.
+    /// A regular expression for `server__tool`; for compactions `manual` or `auto`.
     Pattern(String),
     Rules(Vec<Rule>),
 }
 
-/// The `preToolCall` hooks. A matcher that cannot be read matches every call.
-pub(crate) fn blocking_hooks(hooks: &Cursor) -> Vec<BlockingHook> {
-    let entries = hooks.node().filter(|node| node.entries().is_some()).map(|_| hooks.entries());
-    let blocking = |hook: &Cursor| {
-        let event = hook.get("type").value()?;
-        (event == "preToolCall").then(|| BlockingHook {
-            name: hook.name().to_owned(),
-            matcher: matcher(hook),
-            origin: hook.origin(),
-        })
-    };
-    entries.unwrap_or_default().iter().filter_map(blocking).collect()
+/// The hooks that can run, in the order of their names, and those before tool calls that cannot.
+pub(crate) fn read(hooks: &Cursor) -> (Vec<Hook>, Vec<BlockingHook>) {
+    let (mut readable, mut blocking) = (Vec::new(), Vec::new());
+    for entry in hooks.entries() {
+        let event = entry.get("type").text();
+        let event = HookEvent::ALL.into_iter().find(|known| Some(known.name()) == event.as_deref());
+        match (event, actions(&entry)) {
+            (Some(event), Ok(actions)) => readable.push(hook(&entry, event, actions)),
+            (None, _) => {
+                let known = HookEvent::ALL.map(HookEvent::name).join(", ");
+                entry.get("type").report_invalid(&format!("must be one of {known}"));
+            }
+            (Some(event), Err(problem)) => {
+                entry.get("actions").report(domain::Level::Error, &problem);
+                let (name, matcher, origin) = (entry.name().to_owned(), matcher(&entry), entry.origin());
+                blocking.extend((event == HookEvent::PreToolCall).then_some(BlockingHook {
+                    name,
+                    matcher,
+                    origin,
+                }));
+            }
+        }
+    }
+    readable.sort_by(|one, other| one.name.cmp(&other.name));
+    (readable, blocking)
 }
 
+fn hook(entry: &Cursor, event: HookEvent, actions: Vec<HookAction>) -> Hook {
+    Hook {
+        name: entry.name().to_owned(),
+        event,
+        matcher: matcher(entry),
+        actions,
+        visible: entry.get("visible").flag().unwrap_or(true),
+        description: entry.get("description").text(),
+        run_on_error: entry.get("runOnError").flag().unwrap_or(false),
+        origin: entry.origin(),
+    }
+}
+
+/// The actions of a hook; one that cannot be read makes the hook unreadable.
+fn actions(entry: &Cursor) -> Result<Vec<HookAction>, String> {
+    let timeout = entry.get("timeout").number(1..=MAX_TIMEOUT_MILLIS).map(Duration::from_millis);
+    let value = entry.get("actions").value();
+    let actions = value.as_ref().and_then(Value::as_array).filter(|actions| !actions.is_empty());
+    let Some(actions) = actions else { return Err("must be a list of actions.".to_owned()) };
+    actions.iter().map(|action| read_action(entry, action, timeout.unwrap_or(DEFAULT_TIMEOUT))).collect()
+}
+
+fn read_action(entry: &Cursor, action: &Value, otherwise: Duration) -> Result<HookAction, String> {
+    let text = |name| action.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    if text("type").is_some_and(|kind| kind != "shell") {
+        return Err("must be of type \"shell\".".to_owned());
+    }
+    let command = match (text("shell"), text("file")) {
+        (Some(line), None) => HookCommand::Line(line.to_owned()),
+        (None, Some(file)) => HookCommand::File(entry.file_beside(file)),
+        (Some(_), Some(_)) | (None, None) => {
+            return Err("must have either \"shell\" or \"file\".".to_owned());
+        }
+    };
+    let timeout = match action.get("timeout") {
+        None | Some(Value::Null) => otherwise,
+        Some(value) => {
+            let millis = value.as_u64().filter(|millis| (1..=MAX_TIMEOUT_MILLIS).contains(millis));
+            let millis = millis
+                .ok_or_else(|| format!("must have a timeout from 1 to {MAX_TIMEOUT_MILLIS} milliseconds."))?;
+            Duration::from_millis(millis)
+        }
+    };
+    Ok(HookAction { command, timeout })
+}
+
+/// A matcher that cannot be read matches everything.
 fn matcher(hook: &Cursor) -> HookMatcher {
     match hook.get("matcher").value() {
         Some(Value::String(pattern)) => HookMatcher::Pattern(pattern),

@@ -52,7 +52,7 @@ pub use aws::AwsSettings;
 pub use behavior::{BehaviorSettings, Prompts};
 pub use credentials::{AccessToken, CredentialFile, Credentials, StoredCredential};
 pub use environment::Environment;
-pub use hooks::{BlockingHook, HookMatcher};
+pub use hooks::{BlockingHook, Hook, HookAction, HookCommand, HookEvent, HookMatcher};
 pub use ignored_keys::IgnoredKey;
 pub use lazy_text::{LazyText, SecretSource};
 pub use mcp::{McpServer, McpTransport};

@@ -11,7 +11,7 @@ use crate::approval::{self, Approval, ApprovalRules};
 use crate::aws::AwsSettings;
 use crate::behavior::{BehaviorSettings, Prompts};
 use crate::cursor::Cursor;
-use crate::hooks::blocking_hooks;
+use crate::hooks::{self, Hook};
 use crate::legacy_keys::canonical_behavior;
 use crate::mcp::McpServer;
 use crate::network::NetworkSettings;
@@ -37,6 +37,8 @@ pub struct Settings {
     pub sandbox: SandboxSettings,
 
     pub tools: ToolSettings,
+    /// In the order of their names.
+    pub hooks: Vec<Hook>,
     pub mcp_servers: IndexMap<String, McpServer>,
     pub mcp_timeout: Duration,
 
@@ -114,7 +116,9 @@ const MAX_DAYS: u64 = 1_000_000;
 
 impl Settings {
     /// Reads the whole tree.
-    pub(crate) fn read(root: &Cursor, approval: ApprovalRules) -> Self {
+    pub(crate) fn read(root: &Cursor, mut approval: ApprovalRules) -> Self {
+        let hooks;
+        (hooks, approval.blocking_hooks) = hooks::read(&root.get("hooks"));
         let seconds = |name| Duration::from_secs(root.get(name).number(1..=86_400).unwrap_or_default());
         let prompts = Prompts::read(&root.get("prompts"));
         let behaviors = behaviors(root, approval.by_default, &prompts);
@@ -131,6 +135,7 @@ impl Settings {
             network: NetworkSettings::read(&root.get("network")),
             sandbox: SandboxSettings::read(root),
             tools: ToolSettings::read(root, approval),
+            hooks,
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),
             rules: paths(&root.get("rules")),
@@ -210,11 +215,10 @@ impl Budget {
 }
 
 impl ToolSettings {
-    fn read(root: &Cursor, mut approval: ApprovalRules) -> Self {
+    fn read(root: &Cursor, approval: ApprovalRules) -> Self {
         let cursor = root.get("toolCall");
         let number = |group, name, most| cursor.get(group).get(name).number(1..=most).unwrap_or_default();
         let shell = cursor.get("shellCommand");
-        approval.blocking_hooks = blocking_hooks(&root.get("hooks"));
         Self {
             approval,
             disabled: root.get("disabledTools").texts(),

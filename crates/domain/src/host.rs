@@ -33,6 +33,8 @@ pub struct Abilities {
     pub grants: Grants,
     /// File changes that need approval are handed to the client as proposals (the draft ECA protocol).
     pub proposes_changes: bool,
+    /// It shows the chats of subagents, and a person answers their questions there.
+    pub subagents: bool,
 }
 
 /// How far a front-end without a person may go by itself. Deny rules hold all the same.

@@ -19,17 +19,40 @@ struct BuiltIn {
     system_prompt: &'static str,
     /// Nothing may be changed.
     read_only: bool,
+    /// Set: it works for other agents and cannot be chosen for a chat.
+    subagent: Option<&'static str>,
 }
 
 /// The default first.
-const BUILT_IN: [BuiltIn; 2] = [
+const BUILT_IN: [BuiltIn; 4] = [
     BuiltIn {
         name: "agent",
         aliases: &["code", ""],
         system_prompt: include_str!("texts/agent.md"),
         read_only: false,
+        subagent: None,
     },
-    BuiltIn { name: "plan", aliases: &[], system_prompt: include_str!("texts/plan.md"), read_only: true },
+    BuiltIn {
+        name: "plan",
+        aliases: &[],
+        system_prompt: include_str!("texts/plan.md"),
+        read_only: true,
+        subagent: None,
+    },
+    BuiltIn {
+        name: "explorer",
+        aliases: &[],
+        system_prompt: include_str!("texts/explorer.md"),
+        read_only: true,
+        subagent: Some("finds things out in the workspace; changes nothing"),
+    },
+    BuiltIn {
+        name: "general",
+        aliases: &[],
+        system_prompt: include_str!("texts/general.md"),
+        read_only: false,
+        subagent: Some("does a piece of work of several steps"),
+    },
 ];
 
 fn built_in(name: &str) -> Option<&'static BuiltIn> {
@@ -53,7 +76,8 @@ pub(crate) fn system_prompt(name: &str) -> &'static str {
 }
 
 pub(crate) fn names(settings: &Settings) -> Vec<String> {
-    let mut names: Vec<String> = BUILT_IN.iter().map(|known| known.name.to_owned()).collect();
+    let primary = BUILT_IN.iter().filter(|known| known.subagent.is_none());
+    let mut names: Vec<String> = primary.map(|known| known.name.to_owned()).collect();
     for (name, behavior) in &settings.behaviors {
         let name = canonical(name).to_owned();
         if behavior.primary && !names.contains(&name) {
@@ -61,6 +85,30 @@ pub(crate) fn names(settings: &Settings) -> Vec<String> {
         }
     }
     names
+}
+
+/// The agents that work for other agents, each with what it is for.
+pub(crate) fn subagents(settings: &Settings) -> Vec<(String, String)> {
+    let configured = settings.behaviors.iter().filter(|(_, behavior)| behavior.subagent);
+    let mut agents: Vec<(String, String)> =
+        configured.map(|(name, own)| (name.clone(), own.description.clone().unwrap_or_default())).collect();
+    for known in &BUILT_IN {
+        if let Some(description) = known.subagent
+            && !settings.behaviors.get(known.name).is_some_and(|own| own.subagent || own.primary)
+        {
+            agents.push((known.name.to_owned(), description.to_owned()));
+        }
+    }
+    agents.sort();
+    agents
+}
+
+/// Whether a session's behavior, or that of the chat it works for, forbids changes.
+pub(crate) fn forbids_changes(session: &Session, behavior: &str) -> bool {
+    let of_parent = |inherited: &crate::subagents::Inherited| {
+        is_read_only(&inherited.parent.behavior(), &session.workspace.settings)
+    };
+    is_read_only(behavior, &session.workspace.settings) || session.inherited.as_ref().is_some_and(of_parent)
 }
 
 /// The behavior of new chats; a configured default that cannot be chosen is ignored.
@@ -84,16 +132,27 @@ pub(crate) fn welcome(settings: &Settings) -> String {
     settings.chat.welcome_message.clone()
 }
 
+/// Whether the settings say that a tool of the engine itself is not offered.
+pub(crate) fn is_disabled(session: &Session, name: &str) -> bool {
+    let settings = &session.workspace.settings;
+    let behavior = session.behavior();
+    let own = settings.behaviors.get(canonical(&behavior)).into_iter().flat_map(|own| &own.disabled_tools);
+    let offered = format!("eca__{name}");
+    settings.tools.disabled.iter().chain(own).any(|disabled| *disabled == name || *disabled == offered)
+}
+
 /// The tools a model is offered, in a stable order.
 pub(crate) fn tools(session: &Session, behavior: Option<&str>, model: &ModelInfo) -> Vec<Arc<dyn Tool>> {
     if !model.tools {
         return Vec::new();
     }
     let settings = &session.workspace.settings;
-    let read_only = is_read_only(behavior.unwrap_or_default(), settings);
-    let own = behavior.and_then(|name| settings.behaviors.get(canonical(name)));
+    let read_only = forbids_changes(session, behavior.unwrap_or_default());
+    let of_parent = session.inherited.as_ref().map(|inherited| inherited.parent.behavior());
+    let names = behavior.into_iter().chain(of_parent.as_deref());
+    let own = names.filter_map(|name| settings.behaviors.get(canonical(name)));
     let disabled: Vec<&String> =
-        settings.tools.disabled.iter().chain(own.into_iter().flat_map(|own| &own.disabled_tools)).collect();
+        settings.tools.disabled.iter().chain(own.flat_map(|own| &own.disabled_tools)).collect();
     let mut tools = session.tools();
     tools.retain(|tool| {
         let spec = tool.spec();

@@ -9,12 +9,14 @@
 mod attached_frontend;
 mod behavior;
 mod completion;
+mod hooks;
 mod queries;
 mod refusal;
 mod router;
 mod session;
 mod slash;
 mod spending;
+mod subagents;
 mod tool_calls;
 mod turn;
 mod undo;
@@ -30,6 +32,7 @@ use domain::{SessionId, Store};
 use tokio::sync::mpsc;
 
 pub use crate::undo::UndoLog;
+pub use hooks::{HookExit, HookRunner};
 use session::Session;
 pub use session::state::State;
 pub use tool_calls::approval;
@@ -37,6 +40,9 @@ pub use workspace::{NamedText, Texts, Workspace, WorkspaceSource};
 
 /// The longest time that `Shutdown` takes. The program waits a little longer before it ends.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(600);
+
+/// What `sessionEnd` hooks may take beyond that, where there are any.
+pub const SESSION_END_HOOKS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Tells the engine that a list clients show has changed.
 #[derive(Clone)]

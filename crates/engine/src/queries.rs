@@ -9,6 +9,7 @@ use domain::{Command, Failure, Store};
 
 use crate::completion;
 use crate::refusal::refuse;
+use crate::session::SUBAGENT_PREFIX;
 use crate::spending;
 use crate::workspace::{OpenWorkspace, Workspace};
 
@@ -21,7 +22,11 @@ pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>,
             let _ = reply.send(read.map(|page| page.into_iter().map(Arc::new).collect()));
         }
         Command::List { filter, reply } => {
-            let _ = reply.send(store.list(filter).await);
+            let listed = store.list(filter).await.map(|mut chats| {
+                chats.retain(|chat| !chat.id.as_str().starts_with(SUBAGENT_PREFIX));
+                chats
+            });
+            let _ = reply.send(listed);
         }
         Command::Contexts { query, kind, reply, .. } => {
             let mut contexts = files.query(roots, &query, kind).await;

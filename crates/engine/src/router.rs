@@ -8,23 +8,29 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use config::HookEvent;
 use domain::command::{Catalog, Command, ServerSpec, SessionInfo, SessionSettings, WorkspaceSpec};
 use domain::event::{CatalogKind, EventBody};
 use domain::link::{Envelope, FrontendPort};
-use domain::{Event, Failure, FrontendId, ItemId, Reply, SessionId, Store};
+use domain::{CancellationToken, Event, Failure, FrontendId, ItemId, Reply, SessionId, Store};
 use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::attached_frontend::AttachedFrontend;
+use crate::hooks;
 use crate::queries;
 use crate::refusal::{refuse, reject_all};
 use crate::session::actor::{self, Create, Message, Start, TURN_SHUTDOWN_TIMEOUT};
 use crate::session::fork::fork;
 use crate::slash;
+use crate::subagents::StartSubagent;
 use crate::workspace::{OpenWorkspace, Workspace, WorkspaceSource};
-use crate::{LiveSessions, SHUTDOWN_TIMEOUT, behavior};
+use crate::{LiveSessions, SESSION_END_HOOKS_TIMEOUT, SHUTDOWN_TIMEOUT, behavior};
 
+/// `sessionStart` hooks run after this delay, so that they do not slow the first answer.
+const START_DELAY: Duration = Duration::from_millis(150);
 /// What the sessions may take of [`SHUTDOWN_TIMEOUT`]: to stop their turns and to flush.
 const SESSIONS_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(450);
 /// What the servers of a workspace may take to end when nothing waits for it.
@@ -44,6 +50,8 @@ pub(crate) struct Router {
     workspaces: Vec<KnownWorkspace>,
     released: mpsc::UnboundedSender<()>,
     releases: mpsc::UnboundedReceiver<()>,
+    subagents: mpsc::UnboundedSender<StartSubagent>,
+    subagent_requests: mpsc::UnboundedReceiver<StartSubagent>,
 }
 
 struct KnownWorkspace {
@@ -56,6 +64,7 @@ struct KnownWorkspace {
 impl Router {
     pub(crate) fn new(store: Arc<dyn Store>, source: Arc<dyn WorkspaceSource>, live: LiveSessions) -> Self {
         let (released, releases) = mpsc::unbounded_channel();
+        let (subagents, subagent_requests) = mpsc::unbounded_channel();
         Self {
             store,
             source,
@@ -65,6 +74,8 @@ impl Router {
             workspaces: Vec::new(),
             released,
             releases,
+            subagents,
+            subagent_requests,
         }
     }
 
@@ -82,6 +93,7 @@ impl Router {
                 },
                 Some(kind) = changes.recv() => self.publish_to_all(EventBody::Catalog(kind)),
                 Some(()) = self.releases.recv() => self.end_unused_workspaces(),
+                Some(request) = self.subagent_requests.recv() => self.start_subagent(request),
             }
         }
     }
@@ -190,6 +202,7 @@ impl Router {
             return open;
         }
         let workspace = self.source.workspace(&spec);
+        run_session_hooks(&workspace, HookEvent::SessionStart);
         let open = Arc::new(OpenWorkspace::new(workspace.clone(), self.released.clone()));
         self.workspaces.push(KnownWorkspace { spec, workspace, open: Arc::downgrade(&open) });
         open
@@ -300,8 +313,35 @@ impl Router {
         } else {
             self.source.session_servers(servers, &workspace.roots)
         };
-        let (store, live) = (self.store.clone(), self.live.clone());
-        Some(Start { id, store, workspace, own_sources, live, create })
+        let (store, live, subagents) = (self.store.clone(), self.live.clone(), self.subagents.clone());
+        Some(Start { id, store, workspace, own_sources, live, create, subagents, subagent: None })
+    }
+
+    /// Opens the chat of a subagent and prompts it.
+    fn start_subagent(&mut self, request: StartSubagent) {
+        let StartSubagent { id, inherited, frontend, settings, prompt, accepted, ended, started } = request;
+        let parent = &inherited.parent;
+        let create = Create {
+            workspace: parent.roots.to_vec(),
+            settings,
+            parent: Some(parent.id.clone()),
+            client: "subagent".to_owned(),
+            facts: Vec::new(),
+        };
+        let mailbox = actor::spawn(Start {
+            id: id.clone(),
+            store: self.store.clone(),
+            workspace: parent.workspace.clone(),
+            own_sources: Vec::new(),
+            live: self.live.clone(),
+            create: Some(create),
+            subagents: self.subagents.clone(),
+            subagent: Some((inherited, ended)),
+        });
+        self.sessions.insert(id.clone(), mailbox.clone());
+        let command = Command::Prompt { session: id, prompt, reply: accepted };
+        let _ = mailbox.send(Message { frontend, command });
+        let _ = started.send(mailbox);
     }
 
     fn is_live(&self, session: &SessionId) -> bool {
@@ -337,6 +377,7 @@ impl Router {
         };
         let (store, live, client) =
             (self.store.clone(), self.live.clone(), frontend.abilities.client.clone());
+        let subagents = self.subagents.clone();
         let (mailbox, incoming) = mpsc::unbounded_channel::<Message>();
         let command = Command::Load { session: id.clone(), servers: Vec::new(), reply };
         let _ = mailbox.send(Message { frontend: Some(frontend), command });
@@ -344,8 +385,10 @@ impl Router {
         tokio::spawn(async move {
             match fork(store.as_ref(), &session, until, client).await {
                 Ok(create) => {
-                    let (own_sources, create) = (Vec::new(), Some(create));
-                    actor::run(Start { id, store, workspace, own_sources, live, create }, incoming).await;
+                    let (own_sources, create, subagent) = (Vec::new(), Some(create), None);
+                    let start =
+                        Start { id, store, workspace, own_sources, live, create, subagents, subagent };
+                    actor::run(start, incoming).await;
                 }
                 Err(failure) => reject_all(incoming, &failure).await,
             }
@@ -371,12 +414,29 @@ impl Router {
                 }
             });
             let _ = tokio::time::timeout_at(begun + SESSIONS_SHUTDOWN_TIMEOUT, join_all(stops)).await;
+            let hooks = workspaces.iter().filter_map(|known| run_session_hooks(known, HookEvent::SessionEnd));
+            let hooks = join_all(hooks.collect::<Vec<_>>());
             let sources = workspaces.iter().flat_map(|workspace| &workspace.sources);
             let ends = join_all(sources.map(|source| source.shutdown()));
             let _ = tokio::time::timeout_at(begun + SHUTDOWN_TIMEOUT, ends).await;
+            let _ = tokio::time::timeout(SESSION_END_HOOKS_TIMEOUT, hooks).await;
             let _ = reply.send(Ok(()));
         });
     }
+}
+
+/// Runs the hooks of a program's start or end beside everything else.
+fn run_session_hooks(workspace: &Arc<Workspace>, event: HookEvent) -> Option<JoinHandle<()>> {
+    hooks::has(workspace, event).then(|| {
+        let workspace = workspace.clone();
+        tokio::spawn(async move {
+            if event == HookEvent::SessionStart {
+                // Nothing is started before the first answer.
+                tokio::time::sleep(START_DELAY).await;
+            }
+            hooks::run_outside(&workspace, event, serde_json::Map::new(), CancellationToken::new()).await;
+        })
+    })
 }
 
 fn new_session_id() -> SessionId {

@@ -14,6 +14,7 @@ use domain::{Failure, FailureKind, Store};
 use tokio::task::JoinHandle;
 
 use crate::session::Session;
+use crate::subagents::Inherited;
 
 /// The kind of the store's records that hold what was spent on a day.
 const DAYS: &str = "spent";
@@ -130,7 +131,11 @@ pub(crate) fn record_answer(session: &Session, info: &ModelInfo, tokens: Tokens)
         add_call(&mut usage, "answers", &info.id, tokens, cost);
         vec![Fact::UsageChanged { usage }]
     });
-    charge_day_later(session, cost);
+    match &session.inherited {
+        // The parent's chat pays.
+        Some(inherited) => record_side_call(&inherited.parent, "subagents", &info.id, tokens, cost),
+        None => charge_day_later(session, cost),
+    }
 }
 
 /// Records what a call beside the conversation used: a title, a summary.
@@ -206,6 +211,14 @@ fn today() -> String {
 
 /// Fails where a cap forbids the next call to a model. `before`: what the chat had cost before this turn.
 pub(crate) async fn check_caps(session: &Session, limits: &TurnLimits, before: f64) -> Result<(), Failure> {
+    check_own_caps(session, limits, before).await?;
+    match &session.inherited {
+        Some(Inherited { parent, limits, cost_before }) => check_own_caps(parent, limits, *cost_before).await,
+        None => Ok(()),
+    }
+}
+
+async fn check_own_caps(session: &Session, limits: &TurnLimits, before: f64) -> Result<(), Failure> {
     let budget = session.workspace.settings.budget;
     let chat = session.state().usage().session_cost.unwrap_or(0.0);
     let (run, run_setting) = match limits.max_cost {

@@ -29,6 +29,8 @@ pub struct Workspace {
     pub files: Arc<dyn Files>,
     pub notices: Vec<Notice>,
     pub texts: Arc<dyn Texts>,
+    /// `None`: hooks cannot run, so those before tool calls make calls ask.
+    pub hooks: Option<Arc<dyn crate::HookRunner>>,
     /// `None`: changes of files are not recorded.
     pub undo: Option<Arc<crate::UndoLog>>,
 }

@@ -75,6 +75,7 @@ impl Dialect for Published {
 
     fn adapt(&self, abilities: &mut Abilities) {
         abilities.approvals = true;
+        abilities.subagents = true;
     }
 
     fn knows(&self, _notification: &str) -> bool {

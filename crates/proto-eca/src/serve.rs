@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use domain::command::{Catalog, WorkspaceSpec};
 use domain::event::{EventBody, Outcome};
+use domain::item::ItemKind;
 use domain::link::Engine;
+use domain::tool_call::Details;
 use domain::{
     Abilities, AskId, Command, Event, Fact, Failure, FrontendEvent, FrontendLink, ItemId, Recorded, SessionId,
 };
@@ -71,6 +73,8 @@ struct OpenSession {
     projection: Box<dyn Projection>,
     /// The model that answers, as far as it is known here.
     model: Option<String>,
+    /// The chat that a subagent works for, as the client knows it.
+    parent: Option<String>,
 }
 
 pub(crate) struct Server {
@@ -196,9 +200,11 @@ impl Server {
 
     pub(crate) fn add_session(&mut self, session: &SessionId) {
         let dialect = self.dialect;
-        self.sessions
-            .entry(session.clone())
-            .or_insert_with(|| OpenSession { projection: dialect.new_projection(), model: None });
+        self.sessions.entry(session.clone()).or_insert_with(|| OpenSession {
+            projection: dialect.new_projection(),
+            model: None,
+            parent: None,
+        });
     }
 
     /// Shows no event of the session until it is followed again.
@@ -279,10 +285,42 @@ impl Server {
             (None, None) => ChatId::Text(""),
         };
         let outbound = match event.session.as_ref().and_then(|session| self.sessions.get_mut(session)) {
-            Some(open) => open.projection.project(chat, event),
+            Some(open) => {
+                let mut outbound = open.projection.project(chat, event);
+                for one in &mut outbound {
+                    if let Outbound::Content(content) = one {
+                        content.parent_chat_id = open.parent.clone();
+                    }
+                }
+                outbound
+            }
             None => self.dialect.new_projection().project(chat, event),
         };
         self.send(outbound);
+        self.follow_subagent(event);
+    }
+
+    /// Shows the chat of a subagent from its beginning, after the call that started it.
+    fn follow_subagent(&mut self, event: &Event) {
+        let shows_them = self.client_setup.as_ref().is_some_and(|(abilities, _)| abilities.subagents);
+        let (Some(parent), EventBody::Fact(recorded), true) = (&event.session, &event.body, shows_them)
+        else {
+            return;
+        };
+        let (Fact::ItemChanged { item } | Fact::ItemEnded { item }) = &recorded.fact else { return };
+        let ItemKind::ToolCall(call) = &item.kind else { return };
+        let Some(Details::Subagent { session, .. }) = &call.details else { return };
+        if session.as_str().is_empty() || self.sessions.contains_key(session) {
+            return;
+        }
+        let parent = match self.chat_key(parent) {
+            ChatKey::Text(id) => id,
+            ChatKey::Number(number) => number.to_string(),
+        };
+        self.follow(session.clone(), 0);
+        if let Some(open) = self.sessions.get_mut(session) {
+            open.parent = Some(parent);
+        }
     }
 
     pub(crate) fn send(&mut self, outbound: Vec<Outbound<'_>>) {

@@ -58,7 +58,8 @@ struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     fn push(&mut self, role: Role, content: Content<'a>) {
-        self.out.push(Outbound::Content(ContentReceived { chat_id: self.chat, role, content }));
+        let (chat_id, parent_chat_id) = (self.chat, None);
+        self.out.push(Outbound::Content(ContentReceived { chat_id, parent_chat_id, role, content }));
     }
 
     fn system_text(&mut self, text: String) {

@@ -62,6 +62,7 @@ fn explain(name: &str, input: &str, plan: bool) -> Result<(&'static str, String)
         trust: false,
         can_ask: true,
         granted: Grants::None,
+        hook: None,
     });
     let decision = match verdict.decision {
         Decision::Allow => "allow",

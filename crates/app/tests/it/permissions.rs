@@ -87,6 +87,7 @@ fn no_spelling_gets_around_a_rule() {
             trust,
             can_ask: true,
             granted: Grants::None,
+            hook: None,
         })
         .decision
     };
@@ -251,6 +252,7 @@ impl Shell {
             trust,
             can_ask: true,
             granted: Grants::None,
+            hook: None,
         });
         match verdict.decision {
             Decision::Allow => 'a',

@@ -138,18 +138,18 @@ async fn prompts_of_the_user_replace_the_built_in_ones() {
     }
 }
 
-/// A hook that may forbid a call cannot run, so the user is asked, in a trusted chat and against an allow rule too.
+/// A hook that may forbid a call cannot be read, so the user is asked, in a trusted chat and against an allow rule too.
 #[tokio::test]
 async fn a_blocking_hook_that_cannot_run_asks() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let mut config = fake_provider(fake.url(), "openai-chat");
     config["toolCall"] = json!({"approval": {"allow": {"eca__shell_command": {}, "eca__write_file": {}}}});
     config["hooks"] = json!({"guard": {"type": "preToolCall", "matcher": "eca__shell.*",
-        "actions": [{"type": "shell", "shell": "exit 2"}]}});
+        "actions": [{"type": "http", "url": "https://example.com"}]}});
     let mut client = Client::start(&home, &config).await;
     let shown = client.until(|it| it["method"] == "$/showMessage").await;
     let message = shown.last().expect("a message")["params"]["message"].to_string();
-    assert!(message.contains("not supported, ignored: `hooks`"), "{message}");
+    assert!(message.contains("hooks.guard.actions"), "{message}");
     fake.answer(Answer::tool_call("s", "eca__shell_command", json!({"command": "touch made"})));
     client.ask("chat/prompt", json!({"chatId": "c", "message": "go", "trust": true})).await;
     let call = contents(&client.until(|it| it["params"]["content"]["type"] == "toolCallRun").await);

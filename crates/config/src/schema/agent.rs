@@ -14,9 +14,9 @@ pub(super) struct Agent {
     /// nothing either.
     #[schemars(extend("examples" = ["plan"]))]
     inherit: String,
-    /// `primary`: it can be chosen for a chat. `subagent`: it cannot, because subagents are not supported. A list may
-    /// name both; without it a behavior is both.
-    #[schemars(extend("examples" = ["primary"]))]
+    /// `primary`: it can be chosen for a chat. `subagent`: other agents start it for a task. A list may name both;
+    /// without it a behavior is primary.
+    #[schemars(extend("default" = "primary"), extend("examples" = ["subagent"]))]
     mode: AgentMode,
     /// The system prompt, in place of the built-in one.
     #[schemars(extend("examples" = ["${file:review.md}"]))]
@@ -40,8 +40,8 @@ pub(super) struct Agent {
     tool_call: AgentToolCallSection,
     /// Texts for this behavior. `chat` is its system prompt.
     prompts: PromptTexts,
-    /// What the behavior is for.
-    #[schemars(extend("x-unsupported" = true))]
+    /// What the behavior is for. An agent chooses its subagents by it.
+    #[schemars(extend("examples" = ["reviews a change for mistakes"]))]
     description: String,
 }
 

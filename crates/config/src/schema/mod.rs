@@ -7,7 +7,7 @@
 #![expect(dead_code, reason = "only the shape and the comments of these types are used")]
 
 mod agent;
-mod ignored;
+mod hooks;
 mod keys;
 mod page;
 mod provider;
@@ -21,6 +21,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use agent::{Agent, PromptTexts};
+use hooks::Hook;
 use provider::{McpServerEntry, Provider};
 use tool_call::ToolCallSection;
 
@@ -101,6 +102,11 @@ struct SettingsFile {
     #[schemars(extend("default" = false), extend("examples" = [true]))]
     include_parent_agents_files: bool,
 
+    /// Programs of yours that run at events, by name; see docs/hooks.md. A `preToolCall` hook that cannot be read or
+    /// cannot run makes the calls that it is about ask.
+    #[schemars(extend("examples" = [{"guard": {"type": "preToolCall", "matcher": "eca__shell_command", "actions": [{"type": "shell", "shell": "~/bin/check.sh"}]}}]))]
+    hooks: BTreeMap<String, Hook>,
+
     /// Settings of chats.
     chat: ChatSection,
     /// The text that an editor shows above a new chat.
@@ -132,10 +138,6 @@ struct SettingsFile {
     /// The file index.
     #[schemars(extend("x-unsupported" = true))]
     index: Map<String, Value>,
-    /// Commands that run at events. A `preToolCall` hook may forbid calls: while hooks are not supported, each call
-    /// that such a hook would see is asked, in trusted chats too.
-    #[schemars(extend("x-unsupported" = true))]
-    hooks: BTreeMap<String, ignored::Hook>,
     /// Commands that the model may call as tools.
     #[schemars(extend("x-unsupported" = true))]
     custom_tools: Map<String, Value>,

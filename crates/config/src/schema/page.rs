@@ -111,6 +111,7 @@ pub(super) fn kind(schema: &Map<String, Value>) -> String {
             _ => "object".to_owned(),
         },
         Some("object") => "object".to_owned(),
+        None if target.get("anyOf").is_some() => "text or object".to_owned(),
         _ => "any value".to_owned(),
     }
 }

@@ -23,6 +23,11 @@ const READ_FROM_LAYERS: &[(&str, &str)] = &[
     ("toolCall.approval.allow.*.argsMatchers", include_str!("../approval.rs")),
     ("toolCall.approval.ask.*.argsMatchers", include_str!("../approval.rs")),
     ("toolCall.approval.deny.*.argsMatchers", include_str!("../approval.rs")),
+    ("hooks.*.matcher", include_str!("../hooks.rs")),
+    ("hooks.*.actions[].type", include_str!("../hooks.rs")),
+    ("hooks.*.actions[].shell", include_str!("../hooks.rs")),
+    ("hooks.*.actions[].file", include_str!("../hooks.rs")),
+    ("hooks.*.actions[].timeout", include_str!("../hooks.rs")),
     ("rules[].path", include_str!("../settings.rs")),
     ("commands[].path", include_str!("../settings.rs")),
 ];
@@ -47,7 +52,9 @@ fn is_leaf(path: &str, all: &[Key]) -> bool {
 fn full_file(all: &[Key]) -> Map<String, Value> {
     let mut file = Map::new();
     let has_example = |key: &&Key| key.schema.contains_key("examples") && !key.path.contains('[');
-    let is_filled = |key: &&Key| is_leaf(&key.path, all) || key.path == "rules" || key.path == "commands";
+    let is_filled = |key: &&Key| {
+        is_leaf(&key.path, all) || ["rules", "commands", "hooks.*.actions"].contains(&key.path.as_str())
+    };
     for key in all.iter().filter(has_example).filter(is_filled) {
         let names: Vec<&str> =
             key.path.split('.').map(|name| if name == "*" { NAME } else { name }).collect();
@@ -116,9 +123,9 @@ fn every_key_is_read_or_reported_and_every_read_key_is_documented() {
     for path in &reads {
         let is_known = known.contains(path)
             || known.iter().any(|key| key.starts_with(&format!("{path}.")))
-            // Entries of objects without fixed keys, the built-in behaviors, and hooks, which are only recognized.
+            // Entries of objects without fixed keys, and the built-in behaviors.
             || path.rsplit_once('.').is_some_and(|(parent, _)| known.contains(parent))
-            || path.starts_with("agent.agent.") || path.starts_with("agent.plan.") || path.starts_with("hooks.");
+            || path.starts_with("agent.agent.") || path.starts_with("agent.plan.");
         assert!(is_known, "{path} is read and not in the schema");
     }
 }

@@ -64,7 +64,7 @@ enum ApprovalName {
 /// One rule. `{}` is about every call of the tool.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
-struct ApprovalRule {
+pub(super) struct ApprovalRule {
     /// Regular expressions by argument. A rule is about a call when each argument matches one of its expressions as a
     /// whole.
     #[schemars(extend("examples" = [{"command": ["git (status|diff)"]}]))]

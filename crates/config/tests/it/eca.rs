@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use config::{HookMatcher, McpTransport};
+use config::{HookCommand, HookEvent, HookMatcher, McpTransport};
 
 use super::{ECA_GLOBAL, World, notices};
 
@@ -81,8 +81,6 @@ fn each_key_without_effect_is_named() {
         "providers.my-company.requiresAuth",
         "providers.my-company.retryRules",
         "providers.openai.models.fast.reasoningHistory",
-        "agent.sleeper.description",
-        "hooks",
         "skills",
         "customTools",
         "toolCall.shellCommand.summaryMaxLength",
@@ -168,13 +166,45 @@ async fn providers() {
     assert_eq!(company.auth_client_id.as_deref(), Some("c"));
 }
 
+/// A hook that may forbid calls and cannot be read is never consent.
+#[test]
+fn a_hook_that_cannot_be_read_makes_calls_ask() {
+    for actions in [
+        r#"[]"#,
+        r#"[{"type": "http"}]"#,
+        r#"[{"shell": "x", "file": "y"}]"#,
+        r#"[{"shell": "x", "timeout": 0}]"#,
+    ] {
+        let hooks = format!(
+            r#"{{"hooks": {{"h": {{"type": "preToolCall", "matcher": "x", "actions": {actions}}}}}}}"#
+        );
+        let world = World::new().write(ECA_GLOBAL, &hooks);
+        let settings = world.settings();
+        assert!(settings.hooks.is_empty(), "{actions}");
+        let [hook] = settings.tools.approval.blocking_hooks.as_slice() else { panic!("{actions}") };
+        assert_eq!((hook.name.as_str(), &hook.matcher), ("h", &HookMatcher::Pattern("x".into())));
+    }
+}
+
 #[test]
 fn hooks_rules_and_tools() {
     let world = world();
     let settings = world.settings();
-    // Only a hook that may forbid a call matters, because hooks do not run.
-    let [hook] = settings.tools.approval.blocking_hooks.as_slice() else { panic!("{:?}", settings.tools) };
-    assert_eq!((hook.name.as_str(), &hook.matcher), ("b", &HookMatcher::Pattern("eca__shell.*".into())));
+    let [a, b] = settings.hooks.as_slice() else { panic!("{:?}", settings.hooks) };
+    assert_eq!(
+        (a.name.as_str(), a.event, a.run_on_error, a.visible),
+        ("a", HookEvent::PostToolCall, true, true)
+    );
+    let script = HookCommand::File(world.path("home/.config/eca/check.sh"));
+    assert_eq!((a.actions[0].command.clone(), a.actions[0].timeout.as_secs()), (script, 30));
+    assert_eq!(
+        (b.name.as_str(), b.visible, &b.matcher),
+        ("b", false, &HookMatcher::Pattern("eca__shell.*".into()))
+    );
+    assert_eq!(
+        (b.actions[0].command.clone(), b.actions[0].timeout.as_secs()),
+        (HookCommand::Line("jq .".into()), 1)
+    );
 
     assert_eq!(settings.rules, [world.path("home/rule.md"), "team/rule.mdc".into()]);
     assert_eq!(settings.commands[0].as_path(), Path::new("/abs/command.md"));

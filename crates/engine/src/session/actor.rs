@@ -8,19 +8,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::HookEvent;
 use domain::command::{Accepted, Command, RollbackScope, SessionInfo, SessionSettings, UserPrompt};
 use domain::event::{Fact, SessionOpened};
 use domain::tool::ToolSource;
 use domain::{CancellationToken, Failure, ItemId, Outcome, Reply, SessionId, Store, TurnId};
 use futures_util::future::join_all;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 
 use super::lease::{FOLLOW_INTERVAL, LeaseState, taken};
 use super::{LoadedSession, Session, SessionParts, load};
 use crate::attached_frontend::AttachedFrontend;
+use crate::hooks;
 use crate::refusal::{refuse, reject_all};
 use crate::slash;
+use crate::subagents::{EndedSubagent, Inherited, StartSubagent};
 use crate::turn::start;
 use crate::workspace::OpenWorkspace;
 use crate::{LiveSessions, behavior};
@@ -45,6 +48,9 @@ pub(crate) struct Start {
     pub(crate) live: LiveSessions,
     /// Set: make the chat where it does not exist.
     pub(crate) create: Option<Create>,
+    pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
+    /// Set for the chat of a subagent.
+    pub(crate) subagent: Option<(Inherited, oneshot::Sender<EndedSubagent>)>,
 }
 
 pub(crate) struct Create {
@@ -114,11 +120,14 @@ pub(crate) struct Actor {
     turn: Option<RunningTurn>,
     /// The system prompt by behavior, made once so that the provider's cache holds.
     pub(crate) system_prompt: Option<(String, Vec<Arc<str>>)>,
+    /// The parent of a subagent waits for its end.
+    ended: Option<oneshot::Sender<EndedSubagent>>,
 }
 
 impl Actor {
     async fn load(start: Start) -> Result<Self, Failure> {
-        let Start { id, store, workspace, own_sources, live, create } = start;
+        let Start { id, store, workspace, own_sources, live, create, subagents, subagent } = start;
+        let (inherited, ended) = subagent.unzip();
         let LoadedSession { state, created_at, updated_at } = load(store.as_ref(), &id).await?;
         let create = match create {
             _ if state.newest() > 0 => None,
@@ -131,11 +140,12 @@ impl Actor {
         let roots = create.as_ref().map_or(state.workspace(), |create| &create.workspace);
         let roots = if roots.is_empty() { &workspace.roots } else { roots };
         let roots: Arc<[PathBuf]> = roots.into();
-        let parts = SessionParts { id, store, workspace, own_sources, roots, state };
+        let parts = SessionParts { id, store, workspace, own_sources, roots, state, subagents, inherited };
         let session = Arc::new(Session::new(parts));
         live.add(&session);
         let lease = LeaseState::Unknown;
-        let mut actor = Self { session, lease, updated_at, created_at, turn: None, system_prompt: None };
+        let mut actor =
+            Self { session, lease, updated_at, created_at, turn: None, system_prompt: None, ended };
         if let Some(create) = create {
             actor.create(create).await?;
         }
@@ -265,6 +275,12 @@ impl Actor {
             let _ = reply.send(Err(failure));
             return;
         }
+        if self.session.is_subagent() && self.session.inherited.is_none() {
+            let failure = Failure::user("This chat belongs to a subagent that has ended.")
+                .hint("Go on in the chat that started it.");
+            let _ = reply.send(Err(failure));
+            return;
+        }
         if let Err(failure) = self.ensure_writable().await {
             let _ = reply.send(Err(failure));
             return;
@@ -303,7 +319,10 @@ impl Actor {
         });
         self.session.steering.close();
         self.session.asks.cancel_all();
-        self.session.commit_with(|state| state.closing_facts(outcome));
+        self.session.commit_with(|state| state.closing_facts(outcome.clone()));
+        if let Some(ended) = self.ended.take() {
+            let _ = ended.send(EndedSubagent::new(outcome, &self.session.state()));
+        }
     }
 
     fn steer(&mut self, text: Option<String>) -> Result<(), Failure> {
@@ -372,7 +391,19 @@ impl Actor {
         self.session.log.flush().await?;
         self.session.store.delete(&self.session.id).await?;
         crate::undo::forget(&self.session).await;
+        self.run_chat_end_hooks();
         Ok(())
+    }
+
+    /// They may take their time: the chat is gone already.
+    fn run_chat_end_hooks(&self) {
+        if !hooks::has(&self.session.workspace, HookEvent::ChatEnd) {
+            return;
+        }
+        let (workspace, input) = (self.session.workspace.clone(), hooks::ended_chat(&self.session));
+        tokio::spawn(async move {
+            hooks::run_outside(&workspace, HookEvent::ChatEnd, input, CancellationToken::new()).await;
+        });
     }
 
     /// Stops the running turn and ends it; `limit`: after so long it is aborted.

@@ -13,14 +13,17 @@ pub(crate) mod steering;
 pub(crate) mod title;
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::event::{EventBody, Fact};
 use domain::item::{Item, ItemKind};
 use domain::tool::{Tool, ToolSource};
 use domain::{CancellationToken, Failure, SessionId, Store, TurnId};
+use tokio::sync::mpsc;
 
 use crate::spending::Account;
+use crate::subagents::{Inherited, StartSubagent};
 use crate::tool_calls::approval::Remembered;
 use crate::tool_calls::asks::Asks;
 use crate::workspace::OpenWorkspace;
@@ -29,6 +32,8 @@ use log::{Audience, Journal, PendingCommit, SessionLog, StateGuard};
 use state::State;
 use steering::Steering;
 
+/// How the ids of chats begin that an agent of another chat works in.
+pub(crate) const SUBAGENT_PREFIX: &str = "subagent-";
 /// Facts read at a time while loading.
 pub(crate) const PAGE: usize = 1024;
 
@@ -46,6 +51,12 @@ pub(crate) struct Session {
     pub(crate) roots: Arc<[PathBuf]>,
     /// Cancelled when the actor has ended: nothing may be committed any more.
     pub(crate) closed: CancellationToken,
+    /// Starts subagents.
+    pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
+    /// Set in the chat of a subagent that runs.
+    pub(crate) inherited: Option<Inherited>,
+    /// `chatStart` hooks have run in this process.
+    pub(crate) hooks_started: AtomicBool,
     remembered: Mutex<Remembered>,
 }
 
@@ -57,6 +68,8 @@ pub(crate) struct SessionParts {
     pub(crate) own_sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) roots: Arc<[PathBuf]>,
     pub(crate) state: State,
+    pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
+    pub(crate) inherited: Option<Inherited>,
 }
 
 /// A stored chat.
@@ -87,7 +100,7 @@ pub(crate) async fn load(store: &dyn Store, id: &SessionId) -> Result<LoadedSess
 
 impl Session {
     pub(crate) fn new(parts: SessionParts) -> Self {
-        let SessionParts { id, store, workspace, own_sources, roots, state } = parts;
+        let SessionParts { id, store, workspace, own_sources, roots, state, subagents, inherited } = parts;
         let audience = Audience::default();
         let journal = Journal::start(id.clone(), store.clone(), audience.clone(), state.newest());
         Self {
@@ -102,6 +115,9 @@ impl Session {
             own_sources,
             roots,
             closed: CancellationToken::new(),
+            subagents,
+            inherited,
+            hooks_started: AtomicBool::new(false),
             remembered: Mutex::default(),
         }
     }
@@ -120,9 +136,20 @@ impl Session {
         self.log.state()
     }
 
-    /// What a person allowed or refused for the rest of the session.
+    /// What a person allowed or refused for the rest of the session. A subagent shares it with its parent.
     pub(crate) fn remembered(&self) -> MutexGuard<'_, Remembered> {
+        if let Some(inherited) = &self.inherited {
+            return inherited.parent.remembered();
+        }
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether asks are answered yes by themselves; for a subagent its parent's chat says so.
+    pub(crate) fn is_trusted(&self) -> bool {
+        match &self.inherited {
+            Some(inherited) => inherited.parent.is_trusted(),
+            None => self.state().settings().trust.unwrap_or(false),
+        }
     }
 
     pub(crate) fn behavior(&self) -> String {
@@ -132,6 +159,11 @@ impl Session {
     /// The user's own prompts for the behavior in force.
     pub(crate) fn prompts(&self) -> &config::Prompts {
         self.workspace.settings.prompts(&self.behavior())
+    }
+
+    /// Whether an agent of another chat works here. Its id says so.
+    pub(crate) fn is_subagent(&self) -> bool {
+        self.id.as_str().starts_with(SUBAGENT_PREFIX)
     }
 
     pub(crate) fn new_item(&self, turn: TurnId, step: u32, kind: ItemKind) -> Item {

@@ -4,6 +4,7 @@
 //! it at once.
 
 mod costs;
+mod lists;
 mod output;
 
 use domain::command::{Accepted, AcceptedStatus, SlashArgument, SlashCommand, SlashOrigin, TurnLimits};
@@ -37,10 +38,13 @@ enum Native {
     Login,
     PromptShow,
     RepoMapShow,
+    Hooks,
+    Rules,
+    Subagents,
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 12] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 15] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
@@ -63,6 +67,9 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 12] = [
     (Native::Login, "login", "How to sign in to a provider", Some("provider")),
     (Native::PromptShow, "prompt-show", "The instructions the model is given", None),
     (Native::RepoMapShow, "repo-map-show", "The tree of the workspace", None),
+    (Native::Hooks, "hooks", "The hooks by event", None),
+    (Native::Rules, "rules", "The rules of this chat", None),
+    (Native::Subagents, "subagents", "The agents that this one can start for a task", None),
 ];
 
 /// A command found in a prompt.
@@ -178,7 +185,7 @@ fn compact(actor: &mut Actor, launch: Launch, text: String, arguments: &[String]
     let wish = Some(arguments.join(" ")).filter(|wish| !wish.is_empty());
     let turn = launch.turn(actor);
     actor.run_turn(turn.id, turn.cancel.clone(), async move {
-        match compaction::run(&turn, wish.as_deref()).await {
+        match compaction::run(&turn, wish.as_deref(), "manual").await {
             Ok(()) => Outcome::Done,
             Err(_) if turn.cancel.is_cancelled() => Outcome::Stopped,
             Err(failure) => Outcome::Failed { failure },

@@ -9,8 +9,8 @@ use domain::event::Fact;
 use domain::store::{ListFilter, SearchQuery, SessionSummary};
 use domain::{Failure, TurnId};
 
-use super::{CommandKind, Native, ParsedCommand, costs};
-use crate::session::{Session, fork};
+use super::{CommandKind, Native, ParsedCommand, costs, lists};
+use crate::session::{SUBAGENT_PREFIX, Session, fork};
 
 /// Chats that `/resume` lists.
 const LISTED_CHATS: usize = 20;
@@ -38,6 +38,9 @@ pub(super) async fn of(
         Native::Redo => crate::undo::redo(session, &command.arguments).await?,
         Native::PromptShow => system_prompt.join("\n\n"),
         Native::RepoMapShow => session.workspace.files.repo_map(&session.roots).await,
+        Native::Hooks => lists::hooks(session),
+        Native::Rules => lists::rules(session),
+        Native::Subagents => lists::subagents(session),
         // These ask the model.
         Native::Init | Native::Compact => String::new(),
     })
@@ -125,5 +128,9 @@ async fn other_chats(session: &Session) -> Result<Vec<SessionSummary>, Failure> 
         ..ListFilter::default()
     };
     let chats = session.store.list(filter).await?;
-    Ok(chats.into_iter().filter(|chat| chat.id != session.id).take(LISTED_CHATS).collect())
+    Ok(chats
+        .into_iter()
+        .filter(|chat| chat.id != session.id && !chat.id.as_str().starts_with(SUBAGENT_PREFIX))
+        .take(LISTED_CHATS)
+        .collect())
 }

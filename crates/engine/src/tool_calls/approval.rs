@@ -30,9 +30,20 @@ pub struct Case<'a> {
     /// A person can be asked.
     pub can_ask: bool,
     pub granted: Grants,
+    /// What hooks say about the call.
+    pub hook: Option<HookVerdict>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What hooks say about a call, the strictest of them. An allow never goes before a rule.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum HookVerdict {
+    Allow { hook: String },
+    Ask { reason: String },
+    Deny { reason: String },
+}
+
+/// Stricter is greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Decision {
     Allow,
     Ask,
@@ -135,6 +146,7 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
     // evaded. A way out of the sandbox is a person's to give.
     let readable = case.rules.closed.is_none()
         && blocking_hook(case).is_none()
+        && !matches!(case.hook, Some(HookVerdict::Ask { .. }))
         && doubt.is_none()
         && case.review.grants.is_empty();
     if readable && case.trust {
@@ -185,6 +197,8 @@ fn forbid(case: &Case<'_>) -> Option<ApprovalDecision> {
         .or_else(|| find_forbidden_path(case));
     let reason = if let Some(rule) = rule {
         format!("Forbidden by {rule}.")
+    } else if let Some(HookVerdict::Deny { reason }) = &case.hook {
+        reason.clone()
     } else if case.read_only && case.review.changes {
         "This behavior changes nothing; switch to agent to do it.".to_owned()
     } else if case.remembered.denied.contains(&case.spec.offered_name()) {
@@ -202,7 +216,9 @@ fn ask_whatever_rules_say(case: &Case<'_>) -> Option<ApprovalDecision> {
         format!("The approval rules are broken ({problem}), so everything is asked.")
     } else if let Some(hook) = blocking_hook(case) {
         let BlockingHook { name, origin, .. } = hook;
-        format!("The hook {name} ({origin}) would decide about this call, but hooks are not supported.")
+        format!("The hook {name} ({origin}) would decide about this call, but it cannot be read.")
+    } else if let Some(HookVerdict::Ask { reason }) = &case.hook {
+        reason.clone()
     } else if !review.grants.is_empty() {
         format!("It asks for more than its sandbox allows. {}", review.grants.join(" "))
     } else if let Some(path) = review.outside.first() {
@@ -224,14 +240,19 @@ fn matching_rule(case: &Case<'_>, rules: &[Rule], by_argument: bool, reach: Reac
 
 /// A hook that may forbid this call and cannot run.
 fn blocking_hook<'a>(case: &Case<'a>) -> Option<&'a BlockingHook> {
-    case.rules.blocking_hooks.iter().find(|hook| match &hook.matcher {
+    case.rules.blocking_hooks.iter().find(|hook| is_about(&hook.matcher, case))
+}
+
+/// Whether a hook is about this call.
+pub(crate) fn is_about(matcher: &HookMatcher, case: &Case<'_>) -> bool {
+    match matcher {
         HookMatcher::All => true,
         // A pattern that cannot be compared is about every call.
         HookMatcher::Pattern(pattern) => RegexBuilder::new(pattern)
             .build()
             .map_or(true, |pattern| pattern.is_match(&format!("{}__{}", case.spec.server, case.spec.name))),
         HookMatcher::Rules(rules) => rules.iter().any(|rule| matches(rule, case, Reach::Any)),
-    })
+    }
 }
 
 fn by_default(case: &Case<'_>) -> ApprovalDecision {
@@ -246,6 +267,9 @@ fn by_default(case: &Case<'_>) -> ApprovalDecision {
             ApprovalDecision::new(Decision::Allow, "It changes nothing and stays in the workspace.")
         }
         Some(Approval::Ask) | None => {
+            if let (Some(HookVerdict::Allow { hook }), None) = (&case.hook, &case.review.must_ask) {
+                return ApprovalDecision::new(Decision::Allow, format!("Allowed by the hook {hook}."));
+            }
             let why = case.review.must_ask.clone().unwrap_or_else(|| "It could change something.".into());
             ApprovalDecision::new(Decision::Ask, why)
         }

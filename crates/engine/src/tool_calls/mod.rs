@@ -20,11 +20,13 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::behavior;
+use crate::hooks;
 use crate::session::Session;
+use crate::subagents;
 use crate::turn::Turn;
 use crate::turn::loops::{LoopDetector, Repetition};
 use crate::undo;
-use approval::{ApprovalDecision, Decision, rememberable};
+use approval::{ApprovalDecision, Decision, HookVerdict, rememberable};
 use asks::PendingAsk;
 use context::EngineToolContext;
 
@@ -75,7 +77,12 @@ pub(crate) async fn run(
 ) -> CallsEnd {
     let mut ready = Vec::new();
     let mut repetition = Repetition::None;
-    for item in calls {
+    for mut item in calls {
+        if turn.hooks.stopped().is_some() {
+            advance(&mut item, ToolInput::Stop);
+            end(turn, item, loops);
+            continue;
+        }
         match prepare(turn, item, tools).await {
             Ok(Prepared::Ready(call)) => ready.push(*call),
             Ok(Prepared::Ended(item)) => repetition = repetition.max(end(turn, item, loops)),
@@ -98,6 +105,9 @@ pub(crate) async fn run(
     if turn.cancel.is_cancelled() {
         return CallsEnd::Stop(Outcome::Stopped);
     }
+    if let Some(failure) = turn.hooks.stopped() {
+        return CallsEnd::Stop(Outcome::Failed { failure });
+    }
     if repetition == Repetition::Stop {
         return CallsEnd::Stop(Outcome::Repeating);
     }
@@ -107,7 +117,7 @@ pub(crate) async fn run(
 /// `Preparing`: reads the arguments, lets the tool review them and asks policy.
 async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result<Prepared, Failure> {
     let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
-    let input = match parse_input(&call.input_text) {
+    let mut input = match parse_input(&call.input_text) {
         Ok(input) => input,
         Err(problem) => return Ok(end_with_problem(item, problem)),
     };
@@ -117,14 +127,31 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
         let problem = format!("There is no tool {}. There are: {}.", call.name, known.join(", "));
         return Ok(end_with_problem(item, problem));
     };
-    let review = match tool.review(&input, &scope(turn)) {
+    let mut review = match tool.review(&input, &scope(turn)) {
         Ok(review) => review.into_visible(),
         Err(problem) => return Ok(end_with_problem(item, problem)),
     };
+    let mut approval = decide(turn, tool.as_ref(), &input, &review, None);
+    // Where nobody can be asked, a hook may still allow it.
+    if approval.decision != Decision::Deny || approval.unasked {
+        let said = hooks::before_call(turn, &item, tool.as_ref(), &input, &review, &approval).await;
+        if let Some(changed) = said.input {
+            input = changed;
+            review = match tool.review(&input, &scope(turn)) {
+                Ok(review) => review.into_visible(),
+                Err(problem) => return Ok(end_with_problem(item, problem)),
+            };
+        }
+        if said.verdict.is_some() {
+            approval = decide(turn, tool.as_ref(), &input, &review, said.verdict);
+        }
+    }
+    let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
+    call.input = Some(input);
     call.summary = review.summary.clone();
     call.details = review.details.clone();
+    subagents::name_session(&turn.session.id, item.id, &mut call.details);
     call.locations = review.locations.clone();
-    let approval = decide(turn, tool.as_ref(), &input, &review);
     match approval.decision {
         Decision::Allow => Ok(Prepared::Ready(Box::new(ReadyCall { item, tool, review, ask: None }))),
         Decision::Deny => Ok(Prepared::Ended(deny(turn, item, &approval, &review))),
@@ -184,7 +211,9 @@ async fn decide_and_run(turn: &Turn, ready: ReadyCall) -> EndedCall {
         advance(&mut item, ToolInput::Stop);
         return (item, None);
     }
-    execute(turn, item, tool, review).await
+    let (mut item, summary) = execute(turn, item, tool.clone(), &review).await;
+    hooks::after_call(turn, &mut item, tool.as_ref(), &review).await;
+    (item, summary)
 }
 
 /// True where the call may run.
@@ -218,7 +247,7 @@ fn apply_answer(turn: &Turn, item: &mut Item, tool: &dyn Tool, review: &Review, 
 }
 
 /// `Running`: the intent is on disk, then the tool runs.
-async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: Review) -> EndedCall {
+async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Review) -> EndedCall {
     advance(&mut item, ToolInput::Allowed);
     if turn.session.commit(vec![Fact::ItemChanged { item: item.clone() }]).on_disk().await.is_err() {
         advance(&mut item, ToolInput::Stop);
@@ -248,7 +277,7 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: Revie
         cancel,
         context: context.clone(),
     };
-    let recording = undo::begin(turn, tool.spec().effect, &review).await;
+    let recording = undo::begin(turn, tool.spec().effect, review).await;
     let since = Instant::now();
     let result = run_guarded(turn, tool, invocation).await;
     let millis = since.elapsed().as_millis() as u64;
@@ -329,22 +358,58 @@ fn end_with_problem(mut item: Item, problem: String) -> Prepared {
     Prepared::Ended(item)
 }
 
-fn decide(turn: &Turn, tool: &dyn Tool, input: &Value, review: &Review) -> ApprovalDecision {
-    let settings = turn.session.state().settings().clone();
+fn decide(
+    turn: &Turn,
+    tool: &dyn Tool,
+    input: &Value,
+    review: &Review,
+    hook: Option<HookVerdict>,
+) -> ApprovalDecision {
+    let own = with_case(turn, tool, input, review, hook, approval::decide);
+    let Some(inherited) = &turn.session.inherited else { return own };
+    // A subagent never does what its parent could not.
+    let parent = inherited.parent.behavior();
+    let of_parent = with_case_of(turn, &parent, tool, input, review, None, approval::decide);
+    if of_parent.decision > own.decision { of_parent } else { own }
+}
+
+/// Everything that a decision about a call depends on.
+pub(crate) fn with_case<R>(
+    turn: &Turn,
+    tool: &dyn Tool,
+    input: &Value,
+    review: &Review,
+    hook: Option<HookVerdict>,
+    decide: impl FnOnce(&approval::Case<'_>) -> R,
+) -> R {
+    with_case_of(turn, &turn.session.behavior(), tool, input, review, hook, decide)
+}
+
+/// The same in another behavior.
+fn with_case_of<R>(
+    turn: &Turn,
+    behavior: &str,
+    tool: &dyn Tool,
+    input: &Value,
+    review: &Review,
+    hook: Option<HookVerdict>,
+    decide: impl FnOnce(&approval::Case<'_>) -> R,
+) -> R {
     let remembered = turn.session.remembered().clone();
     let abilities = turn.editor.as_ref().map(|editor| editor.abilities.clone()).unwrap_or_default();
-    let behavior = behavior::canonical(settings.behavior.as_deref().unwrap_or_default());
+    let behavior = behavior::canonical(behavior);
     let rules = approval::rules_for(&turn.session.workspace.settings, behavior);
-    approval::decide(&approval::Case {
+    decide(&approval::Case {
         rules: &rules,
         spec: tool.spec(),
         input,
         review,
         remembered: &remembered,
         read_only: behavior::is_read_only(behavior, &turn.session.workspace.settings),
-        trust: settings.trust.unwrap_or(false),
+        trust: turn.session.is_trusted(),
         can_ask: abilities.approvals,
         granted: abilities.grants,
+        hook,
     })
 }
 
@@ -352,15 +417,18 @@ fn scope(turn: &Turn) -> Scope {
     Scope {
         session: turn.session.id.clone(),
         roots: turn.session.roots.clone(),
-        read_only: behavior::is_read_only(&turn.session.behavior(), &turn.session.workspace.settings),
+        read_only: behavior::forbids_changes(&turn.session, &turn.session.behavior()),
         remembered: turn.session.remembered().commands().into(),
-        forbidden_paths: approval::forbidden_paths(&rules_of(turn)).into(),
+        forbidden_paths: forbidden_paths(turn).into(),
     }
 }
 
-fn rules_of(turn: &Turn) -> config::ApprovalRules {
-    let behavior = turn.session.behavior();
-    approval::rules_for(&turn.session.workspace.settings, behavior::canonical(&behavior))
+fn forbidden_paths(turn: &Turn) -> Vec<String> {
+    let settings = &turn.session.workspace.settings;
+    let parent = turn.session.inherited.as_ref().map(|inherited| inherited.parent.behavior());
+    let behaviors = std::iter::once(turn.session.behavior()).chain(parent);
+    let rules = behaviors.map(|name| approval::rules_for(settings, behavior::canonical(&name)));
+    rules.flat_map(|rules| approval::forbidden_paths(&rules)).collect()
 }
 
 fn is_tool_of(tool: &dyn Tool, call: &ToolCall) -> bool {

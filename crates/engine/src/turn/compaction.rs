@@ -13,6 +13,7 @@ use domain::model::{ModelInfo, PromptEntry, Tokens};
 
 use super::{Turn, instructions, prompt};
 use crate::completion;
+use crate::hooks;
 use crate::session::Session;
 use crate::spending;
 
@@ -37,7 +38,11 @@ pub(crate) fn is_due(session: &Session, model: &ModelInfo) -> bool {
 }
 
 /// Asks the model for a summary and puts it in the place of the history.
-pub(crate) async fn run(turn: &Turn, wish: Option<&str>) -> Result<(), Failure> {
+/// `trigger`: `manual` or `auto`, for hooks.
+pub(crate) async fn run(turn: &Turn, wish: Option<&str>, trigger: &str) -> Result<(), Failure> {
+    if !hooks::before_compaction(turn, wish, trigger).await? {
+        return Ok(());
+    }
     turn.session.show_progress("Compacting the chat");
     let transcript = transcript(&prompt::entries(turn.session.state().items()));
     let own = instructions::own_text(turn.session.prompts().compact.as_ref());
@@ -62,12 +67,25 @@ pub(crate) async fn run(turn: &Turn, wish: Option<&str>) -> Result<(), Failure> 
     };
     let Completed { text, model, tokens, cost } = completed;
     spending::record_side_call(&turn.session, "compact", &model, tokens, cost);
-    replace_history(turn, text);
+    finish(turn, text, trigger).await
+}
+
+/// The same with a summary that the model wrote by itself.
+pub(crate) async fn replace_by(turn: &Turn, summary: String, trigger: &str) -> Result<(), Failure> {
+    if hooks::before_compaction(turn, None, trigger).await? {
+        finish(turn, summary, trigger).await?;
+    }
     Ok(())
 }
 
+async fn finish(turn: &Turn, summary: String, trigger: &str) -> Result<(), Failure> {
+    let summary = hooks::after_compaction(turn, summary, trigger).await;
+    replace_history(turn, summary);
+    turn.hooks.stopped().map_or(Ok(()), Err)
+}
+
 /// Puts a summary in the place of the history. The context window counts as empty until the next call.
-pub(crate) fn replace_history(turn: &Turn, summary: String) {
+fn replace_history(turn: &Turn, summary: String) {
     let id = turn.session.log.next_item();
     turn.session.account.break_prefix("compaction");
     turn.session.commit_with(|state| {

@@ -21,9 +21,12 @@ use domain::tool::{Tool, ToolSpec};
 use domain::tool_call::Origin;
 use domain::{CancellationToken, Failure, TurnId};
 
+use crate::attached_frontend::AttachedFrontend;
 use crate::behavior;
+use crate::hooks::{self, TurnHooks};
 use crate::session::Session;
 use crate::spending;
+use crate::subagents::SpawnAgent;
 use crate::tool_calls::context::EditorHandle;
 use crate::tool_calls::{self, CallsEnd};
 use answer::{Answer, AnswerEnd, StepPosition};
@@ -34,6 +37,7 @@ pub(crate) struct Turn {
     pub(crate) id: TurnId,
     pub(crate) model: Arc<dyn Model>,
     /// The front-end whose prompt began it.
+    pub(crate) frontend: Option<AttachedFrontend>,
     pub(crate) editor: Option<EditorHandle>,
     pub(crate) cancel: CancellationToken,
     /// The same from turn to turn of a chat and behavior.
@@ -43,6 +47,7 @@ pub(crate) struct Turn {
     /// What the chat had cost before.
     pub(crate) cost_before: f64,
     pub(crate) failed_models: Vec<String>,
+    pub(crate) hooks: TurnHooks,
 }
 
 enum Next {
@@ -65,8 +70,8 @@ impl Turn {
     async fn run_steps(&mut self) -> Result<Outcome, Failure> {
         let mut loops = LoopDetector::default();
         for step in 1..=self.max_steps {
-            if compaction::is_due(&self.session, &self.model.info()) {
-                compaction::run(self, None).await?;
+            if compaction::is_due(&self.session, &self.model.info()) && !self.hooks.is_compaction_blocked() {
+                compaction::run(self, None, "auto").await?;
             }
             loop {
                 if self.cancel.is_cancelled() {
@@ -108,8 +113,8 @@ impl Turn {
                 Next::End(outcome)
             }
             None if calls.is_empty() => match self.session.steering.take_or_close() {
-                Some(text) => self.add_steering(step, text),
-                None => Next::End(Outcome::Done),
+                Some(text) => self.add_message(step, text),
+                None => self.finish(step).await,
             },
             None => self.run_calls(step, calls, &tools, loops).await,
         }
@@ -125,19 +130,33 @@ impl Turn {
         match tool_calls::run(self, calls, tools, loops).await {
             CallsEnd::Stop(outcome) => Next::End(outcome),
             CallsEnd::Continue { summary } => {
-                if let Some(summary) = summary {
-                    compaction::replace_history(self, summary);
+                if let Some(summary) = summary
+                    && let Err(failure) = compaction::replace_by(self, summary, "auto").await
+                {
+                    return Next::End(Outcome::Failed { failure });
                 }
                 match self.session.steering.take() {
-                    Some(text) => self.add_steering(step, text),
+                    Some(text) => self.add_message(step, text),
                     None => Next::Step,
                 }
             }
         }
     }
 
-    /// What the user said while the turn ran becomes a message.
-    fn add_steering(&self, step: u32, text: String) -> Next {
+    /// The model is done; hooks may have it go on.
+    async fn finish(&self, step: u32) -> Next {
+        match hooks::after_request(self, step).await {
+            Ok(Some(text)) => {
+                self.session.steering.open();
+                self.add_message(step, text)
+            }
+            Ok(None) => Next::End(Outcome::Done),
+            Err(failure) => Next::End(Outcome::Failed { failure }),
+        }
+    }
+
+    /// What the user said while the turn ran, or a hook at its end, becomes a message.
+    fn add_message(&self, step: u32, text: String) -> Next {
         let kind = ItemKind::UserMessage { parts: vec![Part::text(text.clone())], text };
         let item = self.session.new_item(self.id, step, kind);
         self.session.commit(vec![Fact::ItemEnded { item }]);
@@ -145,7 +164,12 @@ impl Turn {
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        behavior::tools(&self.session, Some(&self.session.behavior()), &self.model.info())
+        let info = self.model.info();
+        let mut tools = behavior::tools(&self.session, Some(&self.session.behavior()), &info);
+        if info.tools && !behavior::is_disabled(&self.session, "spawn_agent") {
+            tools.extend(SpawnAgent::of(self).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        }
+        tools
     }
 
     fn prompt(&self, tools: &[Arc<dyn Tool>]) -> Prompt {

@@ -13,6 +13,7 @@ use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 
 use super::{Turn, instructions};
 use crate::attached_frontend::AttachedFrontend;
+use crate::hooks::{self, TurnHooks};
 use crate::session::actor::Actor;
 use crate::session::{Session, title};
 use crate::slash;
@@ -60,7 +61,9 @@ pub(crate) async fn begin(
         }),
     }
     if is_first {
-        title::start(&actor.session, &text, &info.id);
+        if !actor.session.is_subagent() {
+            title::start(&actor.session, &text, &info.id);
+        }
         let budget = &actor.session.workspace.settings.budget;
         if let Some(notice) = spending::budget_warning(budget, &info) {
             actor.session.commit(vec![Fact::Notice { notice }]);
@@ -80,6 +83,9 @@ pub(crate) struct Launch {
 impl Launch {
     /// Runs a turn that begins with a message of the user.
     pub(crate) fn with_message(self, actor: &mut Actor, text: String, parts: Vec<Part>) {
+        if hooks::hear_requests(&actor.session) {
+            return self.after(actor, text, async move { Ok(parts) });
+        }
         let (id, model) = (self.id, self.model.info().id);
         let item = actor.session.new_item(id, 0, ItemKind::UserMessage { text, parts });
         // Not awaited: the request does not wait for the disk; only what clients see does.
@@ -101,16 +107,24 @@ impl Launch {
         let turn = self.turn(actor);
         actor.session.steering.open();
         actor.run_turn(id, turn.cancel.clone(), async move {
-            turn.session.show_progress("Reading the contexts");
+            if !hooks::hear_requests(&turn.session) {
+                turn.session.show_progress("Reading the contexts");
+            }
             let gathered = tokio::select! {
                 gathered = gathering => gathered,
                 () = turn.cancel.cancelled() => Ok(vec![Part::text(text.clone())]),
             };
-            let (parts, failure) = match gathered {
-                Ok(parts) => (parts, None),
-                Err(failure) => (vec![Part::text(text.clone())], Some(failure)),
+            let (kind, failure) = match gathered {
+                Ok(parts) => match hooks::open_request(&turn, &text, parts).await {
+                    Ok(parts) => (ItemKind::UserMessage { text, parts }, None),
+                    // A blocked prompt is shown, and no model ever gets it.
+                    Err(failure) => (ItemKind::Command { text }, Some(failure)),
+                },
+                Err(failure) => {
+                    (ItemKind::UserMessage { parts: vec![Part::text(text.clone())], text }, Some(failure))
+                }
             };
-            let item = turn.session.new_item(id, 0, ItemKind::UserMessage { text, parts });
+            let item = turn.session.new_item(id, 0, kind);
             turn.session.commit(vec![Fact::ItemEnded { item }]);
             match failure {
                 None => turn.run().await,
@@ -130,7 +144,21 @@ impl Launch {
         let cost_before = session.state().usage().session_cost.unwrap_or(0.0);
         let editor = frontend.as_ref().map(AttachedFrontend::editor);
         let failed_models = Vec::new();
-        Turn { session, id, model, editor, cancel, system, max_steps, limits, cost_before, failed_models }
+        let hooks = TurnHooks::default();
+        Turn {
+            session,
+            id,
+            model,
+            frontend,
+            editor,
+            cancel,
+            system,
+            max_steps,
+            limits,
+            cost_before,
+            failed_models,
+            hooks,
+        }
     }
 }
 

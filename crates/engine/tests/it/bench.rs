@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use config::{Environment, Inputs, Settings};
+use config::{Environment, HookAction, HookCommand, Inputs, Settings};
 use domain::ask::{Answer, Choice};
 use domain::command::{Context, ContextQuery, FileContent, FileStat, ServerSpec, WorkspaceSpec};
 use domain::event::CatalogKind;
@@ -15,8 +15,10 @@ use domain::tool::{
     Invocation, Review, Scope, Tool, ToolContext, ToolEffect, ToolResult, ToolServer, ToolSource, ToolSpec,
 };
 use domain::tool_call::{Details, FileChange, Origin};
-use domain::{AskKind, BoxFuture, Failure, Part, SessionId};
-use engine::{CatalogChanges, LiveSessions, NamedText, State, Texts, Workspace, WorkspaceSource};
+use domain::{AskKind, BoxFuture, CancellationToken, Failure, Part, SessionId};
+use engine::{
+    CatalogChanges, HookExit, HookRunner, LiveSessions, NamedText, State, Texts, Workspace, WorkspaceSource,
+};
 use serde_json::{Value, json};
 use testkit::{MemoryStore, ScriptedAnswer, ScriptedModels};
 
@@ -48,7 +50,12 @@ impl Bench {
     }
 
     fn start(settings: Arc<Settings>, store: MemoryStore, models: ScriptedModels) -> Self {
-        let workspaces = TestWorkspaces { settings, models: models.clone(), sources: Mutex::default() };
+        let workspaces = TestWorkspaces {
+            settings,
+            models: models.clone(),
+            sources: Mutex::default(),
+            hooks: Arc::default(),
+        };
         let workspaces = Arc::new(workspaces);
         let (changes, receiver) = engine::changes();
         let (engine, live) = engine::start_observed(Arc::new(store.clone()), workspaces.clone(), receiver);
@@ -97,9 +104,52 @@ pub(crate) struct TestWorkspaces {
     settings: Arc<Settings>,
     models: ScriptedModels,
     sources: Mutex<Vec<(Vec<PathBuf>, Arc<TestTools>)>>,
+    hooks: Arc<TestHooks>,
+}
+
+/// Hooks whose line is what they answer: a JSON object, `exit N text`, or `hang`.
+#[derive(Default)]
+pub(crate) struct TestHooks {
+    /// What each was given, in order.
+    pub inputs: Mutex<Vec<Value>>,
+}
+
+impl HookRunner for TestHooks {
+    fn run<'a>(
+        &'a self,
+        action: &'a HookAction,
+        _folder: Option<&'a Path>,
+        input: String,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, HookExit> {
+        self.inputs.lock().unwrap().push(serde_json::from_str(&input).unwrap());
+        Box::pin(async move {
+            let HookCommand::Line(line) = &action.command else { panic!("the tests have lines") };
+            let exit = |status, stdout: &str, stderr: &str| HookExit {
+                status,
+                stdout: stdout.to_owned(),
+                stderr: stderr.to_owned(),
+            };
+            let stopped = exit(None, "", "it did not end by itself");
+            match line.strip_prefix("exit ").and_then(|rest| rest.split_once(' ')) {
+                Some((code, text)) => exit(code.parse().ok(), "", text),
+                None if line == "hang" => tokio::select! {
+                    () = cancel.cancelled() => stopped,
+                    () = tokio::time::sleep(action.timeout) => stopped,
+                },
+                None => exit(Some(0), line, ""),
+            }
+        })
+    }
 }
 
 impl TestWorkspaces {
+    /// What hooks of an event were given.
+    pub(crate) fn hook_inputs(&self, event: &str) -> Vec<Value> {
+        let inputs = self.hooks.inputs.lock().unwrap();
+        inputs.iter().filter(|input| input["hook_type"] == event).cloned().collect()
+    }
+
     /// Whether the servers of each workspace that was resolved have ended, in order.
     pub(crate) fn ended(&self) -> Vec<bool> {
         let sources = self.sources.lock().unwrap();
@@ -119,6 +169,7 @@ impl WorkspaceSource for TestWorkspaces {
             files: Arc::new(TestFiles),
             notices: Vec::new(),
             texts: Arc::new(TestTexts),
+            hooks: Some(self.hooks.clone()),
             undo: None,
         })
     }

@@ -80,6 +80,7 @@ impl Call {
             trust: self.trust,
             can_ask: self.can_ask,
             granted: self.granted,
+            hook: None,
         })
     }
 

@@ -14,6 +14,9 @@ use super::ChatId;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ContentReceived<'a> {
     pub chat_id: ChatId<'a>,
+    /// The chat that a subagent works for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_chat_id: Option<String>,
     pub role: Role,
     pub content: Content<'a>,
 }

@@ -1,0 +1,59 @@
+//! Commands that list what is configured for a chat.
+
+use config::{Hook, HookEvent, HookMatcher};
+
+use crate::session::Session;
+
+/// `/hooks`: by event.
+pub(super) fn hooks(session: &Session) -> String {
+    let hooks = &session.workspace.settings.hooks;
+    let unreadable = &session.workspace.settings.tools.approval.blocking_hooks;
+    if hooks.is_empty() && unreadable.is_empty() {
+        return "No hooks are configured. See docs/hooks.md.".to_owned();
+    }
+    let mut lines = Vec::new();
+    for event in HookEvent::ALL {
+        let mut of_event = hooks.iter().filter(|hook| hook.event == event).peekable();
+        if of_event.peek().is_some() {
+            lines.push(format!("**{}**", event.name()));
+            lines.extend(of_event.map(hook_line));
+        }
+    }
+    for hook in unreadable {
+        lines.push(format!(
+            "- {} ({}): cannot be read, so the calls that it is about are asked",
+            hook.name, hook.origin
+        ));
+    }
+    lines.join("\n")
+}
+
+fn hook_line(hook: &Hook) -> String {
+    let about = match &hook.matcher {
+        HookMatcher::All => String::new(),
+        HookMatcher::Pattern(pattern) => format!(" for `{pattern}`"),
+        HookMatcher::Rules(rules) => {
+            let names: Vec<&str> = rules.iter().map(|rule| rule.target.as_str()).collect();
+            format!(" for {}", names.join(", "))
+        }
+    };
+    let description = hook.description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+    format!("- {}{about} ({}){description}", hook.name, hook.origin)
+}
+
+/// `/rules`: the names, as the model is given them.
+pub(super) fn rules(session: &Session) -> String {
+    let rules = session.workspace.texts.rules();
+    if rules.is_empty() {
+        return "There are no rules for this chat.".to_owned();
+    }
+    let line = |name: &str, text: &str| format!("- {name} ({} characters)", text.chars().count());
+    rules.iter().map(|rule| line(&rule.name, &rule.text)).collect::<Vec<_>>().join("\n")
+}
+
+/// `/subagents`: the names and what each is for.
+pub(super) fn subagents(session: &Session) -> String {
+    let agents = crate::behavior::subagents(&session.workspace.settings);
+    let line = |(name, description): &(String, String)| format!("- **{name}**: {description}");
+    agents.iter().map(line).collect::<Vec<_>>().join("\n")
+}
