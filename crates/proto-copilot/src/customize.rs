@@ -79,7 +79,7 @@ fn read_wish(params: Option<&RawValue>) -> Result<WishOutcome, Fault> {
     Ok(WishOutcome::ForModel(Task { code, plan, prompt, history, servers, no_model_fault }))
 }
 
-/// Our own print of a plan that came from outside is checked like anybody's code.
+/// The print of a plan that came from outside is checked like all code from outside.
 fn printed(plan: &Plan) -> Result<String, Fault> {
     let code = print_whole(plan);
     match check(&code) {

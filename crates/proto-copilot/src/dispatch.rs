@@ -13,9 +13,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::from_wire;
+use crate::joining::{self, Join};
 use crate::serve::{Job, Server};
 use crate::to_wire;
-use crate::wire::{InitializeParams, InitializeResult, ServerCapabilities, method};
+use crate::wire::{CustomizeResult, InitializeParams, InitializeResult, ServerCapabilities, method};
 use crate::{chat, customize, generate};
 
 pub(crate) fn handle_message(
@@ -43,12 +44,8 @@ pub(crate) fn handle_message(
         method::CUSTOMIZE => {
             let params = params.map(ToOwned::to_owned);
             tokio::spawn(async move {
-                let time_limit = server.limits.customize;
-                if let Some((job, responder)) =
-                    admit_or_fail(&server, bytes, since, time_limit, responder).await
-                {
-                    responder.respond(customize::customize(&server, &job, params).await);
-                }
+                let answer = customize_or_join(&server, bytes, since, params).await;
+                responder.respond(answer);
             });
         }
         method::CHAT => {
@@ -56,6 +53,30 @@ pub(crate) fn handle_message(
             tokio::spawn(async move { responder.respond(chat::chat(&server, bytes, since, params).await) });
         }
         _ => responder.method_not_found(method),
+    }
+}
+
+/// Does the work of a wish, or waits for the same wish that is already being worked on.
+async fn customize_or_join(
+    server: &Server,
+    bytes: OwnedSemaphorePermit,
+    since: Instant,
+    params: Option<Box<RawValue>>,
+) -> Result<CustomizeResult, Fault> {
+    let until = since + server.limits.customize;
+    match server.joined.join(params.as_deref().map_or("", RawValue::get)) {
+        Join::Repeated(answer) => {
+            let waited = tokio::time::timeout_at(until, joining::wait(answer)).await;
+            waited.ok().flatten().unwrap_or_else(|| Err(customize::not_done_in_time()))
+        }
+        Join::First(first) => {
+            let answer = match server.admit(bytes, since, server.limits.customize).await {
+                Some(job) => customize::customize(server, &job, params).await,
+                None => Err(to_wire::rate_limited()),
+            };
+            first.publish(answer.clone());
+            answer
+        }
     }
 }
 

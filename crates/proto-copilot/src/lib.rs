@@ -1,13 +1,14 @@
 //! The Copilot CLI contract: `dragoman copilot`, one JSON-RPC message per line.
 //!
 //! Owns wire types, a dispatch table and the four methods over `apiui`. Knows no engine: the one way to a model is
-//! `Command::Complete`, which has no tools, so that a specification of anybody's is never near a shell.
+//! `Command::Complete`, which has no tools, so that no text of a specification reaches a shell.
 
 mod chat;
 mod customize;
 mod dispatch;
 mod from_wire;
 mod generate;
+mod joining;
 mod model;
 mod serve;
 mod to_wire;

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::dispatch;
+use crate::joining::JoinedRequests;
 use crate::to_wire;
 
 /// The longest line that is read.
@@ -31,7 +32,7 @@ pub struct Limits {
     pub waiting: usize,
     /// A host waits 60 s.
     pub generate: Duration,
-    /// This and the next: a second before the promise, for a machine that is busy.
+    /// A host waits 30 s. This and the next: a second before the promise, for a machine that is busy.
     pub customize: Duration,
     pub chat: Duration,
 }
@@ -42,7 +43,7 @@ impl Default for Limits {
             running: 4,
             waiting: 100,
             generate: Duration::from_secs(55),
-            customize: Duration::from_secs(11),
+            customize: Duration::from_secs(25),
             chat: Duration::from_secs(7),
         }
     }
@@ -72,6 +73,7 @@ pub async fn serve(
             model: ModelAccess::start(link.commands.clone(), workspace),
             streaming: AtomicBool::new(true),
             running: Arc::new(Semaphore::new(limits.running)),
+            joined: JoinedRequests::default(),
             limits,
         }),
         held: Arc::new(Semaphore::new(PENDING_KIB)),
@@ -101,6 +103,7 @@ pub(crate) struct Server {
     /// The host takes chunks.
     pub streaming: AtomicBool,
     pub running: Arc<Semaphore>,
+    pub joined: JoinedRequests,
     pub limits: Limits,
 }
 

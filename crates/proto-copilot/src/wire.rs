@@ -115,7 +115,7 @@ pub(crate) struct Message {
 }
 
 /// What `customize` answers: changed code, or a question.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub(crate) enum CustomizeResult {
     Changed { code: String, description: String, assumptions: Vec<String>, clarification_needed: bool },
