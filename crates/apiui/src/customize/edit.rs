@@ -374,12 +374,29 @@ fn found_mut<'l>(list: &'l mut List, title: &str, name: &str) -> Result<&'l mut 
     Ok(&mut list.columns[index])
 }
 
+/// The longest name of a title, view or column.
+const MAX_LABEL: usize = 80;
+
 fn label(text: &str) -> Result<String, NotPossible> {
-    let label = line(text, 80);
+    let refused = |message: String| Err(NotPossible { message, alternatives: Vec::new() });
+    let length = text.trim().chars().count();
+    if length > MAX_LABEL {
+        return refused(format!("A name can have {MAX_LABEL} characters; this one has {length}."));
+    }
+    if text.chars().any(is_invisible) {
+        return refused("A name cannot hold control characters or invisible marks.".to_owned());
+    }
+    let label = line(text, MAX_LABEL);
     if label.is_empty() {
-        return Err(NotPossible { message: "A name cannot be empty.".to_owned(), alternatives: Vec::new() });
+        return refused("A name cannot be empty.".to_owned());
     }
     Ok(label)
+}
+
+/// Characters that change how the text around them is shown.
+fn is_invisible(c: char) -> bool {
+    (c.is_control() && !c.is_whitespace())
+        || matches!(c, '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
 }
 
 fn theme_word(theme: Theme) -> &'static str {

@@ -1,8 +1,8 @@
-//! Which field somebody means.
+//! Finds the field that a wish names.
 //!
 //! Owns the comparison of names of fields: exact, then by label, then by last word, then as a slip of the pen.
 
-use super::edit::NotPossible;
+use super::edit::{NotPossible, join};
 use super::views::plain;
 use crate::plan::List;
 use crate::read::nearest;
@@ -16,8 +16,12 @@ pub(super) fn index(list: &List, title: &str, name: &str) -> Result<usize, NotPo
             Some(slip) => vec![slip.to_owned()],
             None => labels.iter().filter(|label| !label.is_empty()).take(12).cloned().collect(),
         };
+        let advice = match slip {
+            Some(slip) => format!("Did you mean “{slip}”?"),
+            None => format!("It has {}.", join(&alternatives)),
+        };
         NotPossible {
-            message: format!("{title} has no field “{}”.", crate::problem::excerpt(name)),
+            message: format!("{title} has no field “{}”. {advice}", crate::problem::excerpt(name)),
             alternatives,
         }
     })

@@ -50,6 +50,7 @@ pub(super) enum Intent {
 
 /// The intent of one clause, and the part of it that was not used: where a view may be named.
 pub(super) fn intent(clause: &str) -> Option<(Intent, String)> {
+    let clause = &without_order(clause);
     RULES.iter().find_map(|(pattern, make)| {
         let captures = pattern.captures(clause)?;
         let intent = make(&captures)?;
@@ -63,6 +64,24 @@ pub(super) fn intent(clause: &str) -> Option<(Intent, String)> {
         }
         Some((intent, rest))
     })
+}
+
+/// "In descending order" is a direction, not a view called Orders.
+fn without_order(clause: &str) -> String {
+    const DIRECTIONS: [(&str, &str); 4] = [
+        ("in descending order", "descending"),
+        ("in ascending order", "ascending"),
+        ("in alphabetical order", "alphabetically"),
+        ("in reverse order", "descending"),
+    ];
+    let mut text = clause.to_owned();
+    for (words, direction) in DIRECTIONS {
+        // Both are ASCII, so the place is the same in either case.
+        if let Some(at) = text.to_ascii_lowercase().find(words) {
+            text.replace_range(at..at + words.len(), direction);
+        }
+    }
+    text
 }
 
 type Make = fn(&Captures) -> Option<Intent>;
@@ -84,7 +103,7 @@ static RULES: LazyLock<Vec<(Regex, Make)>> = LazyLock::new(|| {
 fn expand(pattern: &str) -> String {
     pattern
         .replace("HIDE", r"(?:hide|remove|drop|delete|get rid of|take (?:out|away|off)|do(?:n'?t| not) (?:show|display|(?:need|want|like)(?: to see| to have)?)|exclude|omit|leave out|eliminate)")
-        .replace("SHOW", r"(?:show|display|add|include|unhide|reveal|make visible|give me|i (?:want|need|would like) to see|let me see)")
+        .replace("SHOW", r"(?:show|see|display|add|include|unhide|reveal|make visible|give me|i (?:want|need|would like) to see|let me see)")
         .replace("STOP", r"(?:remove|clear|drop|stop|no|without|disable|turn off|undo|cancel|get rid of|hide|delete)")
         .replace("THE", r"(?:the |a |an |my |our |this |that )?")
         .replace("APP", r"(?:app(?:lication)?|interface|page|site|website|ui|dashboard|whole thing|header)")
@@ -149,7 +168,15 @@ const COLUMNS: [(&str, Make); 8] = [
     }),
     (
         r"\b(?:move|put|place|shift|bring|make|set|drag) THE(?P<field>.+?)(?: columns?| fields?)?(?: to be| be| as| come| appear)?(?: to| at| on| in| into)? (?:the )?(?:very )?(?P<to>first|last|front|beginning|start|end|left|right|leftmost|rightmost|second|third|fourth|fifth|(?:position|place|number|column|spot) ?#? ?\d+)(?: column| position| place| side| one| spot| of the table| of the list)*(?P<view>(?: (?:in|of|on|for) .+)?)$",
-        |c| Some(Intent::MoveColumn { field: text(c, "field"), to: text(c, "to") }),
+        |c| {
+            // "In front of price" names another column; the next rule reads it.
+            let view = text(c, "view").to_lowercase();
+            let is_place = ["table", "list", "page", "view"].iter().any(|word| view.contains(word));
+            let names_column = view.starts_with("of ") && !is_place;
+            let is_side = ["left", "right", "front"].contains(&text(c, "to").to_lowercase().as_str());
+            (!(names_column && is_side))
+                .then(|| Intent::MoveColumn { field: text(c, "field"), to: text(c, "to") })
+        },
     ),
     (
         r"\b(?:move|put|place|shift|bring) THE(?P<field>.+?)(?: columns?| fields?)? (?P<to>(?:before|after|in front of|behind|left of|right of|to the left of|to the right of|next to) THE.+)$",
@@ -225,12 +252,17 @@ const ROWS: [(&str, Make); 18] = [
         |_| Some(Intent::Search(String::new())),
     ),
     (
-        r"\bfilter(?:s|able|ed|ing)?\b(?P<mid>.*?)\b(?:by|on|for|using|with) THE(?P<field>.+)$|\bfilter THE(?P<other>.+)$",
-        |c| Some(Intent::Filter(longer(text(c, "field"), text(c, "other")))),
+        r"\b(?:SHOW|create|make|have|want|need|put|insert|with)\b THE(?:new |simple )?(?P<field>.+?)[ -](?:filter|drop ?down)s?\b(?P<view>.*)$",
+        |c| {
+            // "Add a filter for genre" is the next rule's.
+            let field = text(c, "field");
+            let is_article = ["a", "an", "the", "new", "some"].contains(&field.to_lowercase().as_str());
+            (!is_article).then_some(Intent::Filter(field))
+        },
     ),
     (
-        r"\b(?:SHOW|create|make|have|want|need|put|insert|with)\b THE(?:new |simple )?(?P<field>.+?)[ -](?:filter|drop ?down)s?\b(?P<view>.*)$",
-        |c| Some(Intent::Filter(text(c, "field"))),
+        r"\bfilter(?:s|able|ed|ing)?\b(?P<mid>.*?)\b(?:by|on|for|using|with) THE(?P<field>.+)$|\bfilter THE(?P<other>.+)$",
+        |c| Some(Intent::Filter(longer(text(c, "field"), text(c, "other")))),
     ),
 ];
 
@@ -241,11 +273,22 @@ const NAMES: [(&str, Make); 7] = [
     ),
     (
         r"\b(?:change|set|make|update|rename|edit|let) THE(?:main |page |app |application |interface )?(?:title|heading|headline|app(?:lication)? name|name of THEAPP)(?: of THEAPP)? (?:to|as|into|be|=|:|read|say) *(?P<name>.+)$|\b(?:title|heading)(?: should be| must be| is|:|=) *(?P<other>.+)$",
-        |c| Some(Intent::Title(longer(text(c, "name"), text(c, "other")))),
+        |c| {
+            let name = longer(text(c, "name"), text(c, "other"));
+            // "Rename title to Name in books" is about a column.
+            let whole = c.get(0).map_or("", |whole| whole.as_str()).to_lowercase();
+            let is_column = whole.starts_with("rename title") && name.contains(" in ");
+            (!is_column).then_some(Intent::Title(name))
+        },
     ),
     (
         r"\b(?:call|name|title|rename|label) (?:it|this|the APP|this APP|my APP|our APP)(?: to| as| into)? (?P<name>.+)$|\b(?:give|use) (?:it |the APP )?the (?:title|name) (?P<other>.+)$",
-        |c| Some(Intent::Title(longer(text(c, "name"), text(c, "other")))),
+        |c| {
+            let name = longer(text(c, "name"), text(c, "other"));
+            // "Rename the website column to …" is about a column.
+            let is_column = ["column ", "field "].iter().any(|word| name.to_lowercase().starts_with(word));
+            (!is_column).then_some(Intent::Title(name))
+        },
     ),
     (r"\b(?:rename|re-?label|re-?title)\b THE(?P<what>.+?) (?:to|as|into|=|->|=>|→) *(?P<name>.+)$", |c| {
         Some(Intent::Rename { what: text(c, "what"), name: text(c, "name") })

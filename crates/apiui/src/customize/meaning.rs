@@ -7,7 +7,7 @@ use super::{fields, views};
 use crate::plan::words::singular;
 use crate::plan::{Display, List, Plan};
 
-/// What is meant when somebody sorts without naming a field.
+/// The field that a wish for sorting means where it names none.
 #[derive(Clone, Copy)]
 pub(super) enum Wanted {
     Name,
@@ -77,7 +77,7 @@ pub(super) const DESCENDING: [&str; 15] = [
     "big to small",
     "down",
 ];
-pub(super) const DIRECTIONS: [&str; 40] = [
+pub(super) const DIRECTIONS: [&str; 42] = [
     "in descending order",
     "in ascending order",
     "descending order",
@@ -118,6 +118,8 @@ pub(super) const DIRECTIONS: [&str; 40] = [
     "most expensive",
     "first",
     ",",
+    "highest",
+    "lowest",
 ];
 pub(super) const VIEW_WORDS: [&str; 9] =
     ["view", "views", "page", "section", "screen", "tab", "table", "resource", "menu entry"];

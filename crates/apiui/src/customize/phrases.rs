@@ -83,6 +83,15 @@ pub(super) fn clauses(text: &str) -> Vec<String> {
         current.push_str(&piece.text);
     }
     clauses.push(current);
+    // "In books, rename …" says first where the wish belongs.
+    let names_place = |clause: &str| {
+        let lower = clause.to_lowercase();
+        ["in ", "on ", "for "].iter().any(|word| lower.starts_with(word)) && lower.split(' ').count() <= 5
+    };
+    if clauses.len() > 1 && names_place(&clauses[0]) && begins_a_wish(&clauses[1]) {
+        let place = clauses.remove(0);
+        clauses[0] = format!("{} {place}", clauses[0]);
+    }
     clauses.into_iter().map(|clause| tidy(&clause)).filter(|clause| !clause.is_empty()).collect()
 }
 
@@ -185,7 +194,7 @@ pub(super) fn bare(text: &str) -> String {
     name.trim_matches(['"', '\'', ' ']).to_owned()
 }
 
-/// A name that somebody gives: what is in quotes, or all of it.
+/// A new name in a wish: the text in quotes, or all of it.
 pub(super) fn given_name(text: &str) -> String {
     let text = text.trim();
     if let Some(start) = text.find('"')

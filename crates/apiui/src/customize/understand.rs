@@ -279,7 +279,7 @@ impl Reader<'_> {
         (phrase.to_owned(), String::new())
     }
 
-    /// The same for a name that somebody gives, which may well hold such words itself.
+    /// The same for a new name, which may hold such words itself.
     fn split_view_of_name(&self, name: &str) -> (String, String) {
         let at = [" in ", " on "].iter().filter_map(|word| name.rfind(word)).max();
         match at.map(|at| name.split_at(at)) {

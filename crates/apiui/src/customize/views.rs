@@ -1,4 +1,4 @@
-//! Which view somebody means.
+//! Finds the view that a wish names.
 //!
 //! Owns the comparison of names of views, as edits write them and as people do.
 
