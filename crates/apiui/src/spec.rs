@@ -156,6 +156,18 @@ pub struct Response {
     /// Names of the declared response headers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<ResponseLink>,
+}
+
+/// A value of an answer that fills a parameter of another operation.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResponseLink {
+    pub operation_id: String,
+    pub parameter: String,
+    /// The path into the body, as a JSON pointer.
+    pub pointer: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]

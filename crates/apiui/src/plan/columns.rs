@@ -44,6 +44,8 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
     if let Some(index) = leader(&columns) {
         columns[index].0 = 0;
     }
+    name_before_uuid(object, &mut columns);
+    distinct_labels(&mut columns);
     // A stable sort keeps the order of the document within a rank.
     columns.sort_by_key(|(rank, _)| *rank);
     let mut shown = 0;
@@ -54,6 +56,32 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
         shown += usize::from(!column.hidden);
     }
     columns.into_iter().map(|(_, column)| column).collect()
+}
+
+/// A name tells more than a random id does.
+fn name_before_uuid(object: &Model, columns: &mut [(u8, Column)]) {
+    let is_uuid = |column: &Column| {
+        let format = object.properties.get(&column.field).and_then(|property| property.format.as_deref());
+        matches!(column.field.to_lowercase().as_str(), "id" | "uuid") && format == Some("uuid")
+    };
+    if columns.iter().any(|(rank, column)| *rank == NAME && !column.hidden) {
+        for (rank, _) in columns.iter_mut().filter(|(_, column)| is_uuid(column)) {
+            *rank = NAME + 1;
+        }
+    }
+}
+
+/// Columns that would have the same label are called by their whole path.
+fn distinct_labels(columns: &mut [(u8, Column)]) {
+    let mut counts: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+    for (_, column) in columns.iter() {
+        *counts.entry(column.label.clone()).or_default() += 1;
+    }
+    for (_, column) in columns.iter_mut() {
+        if counts.get(&column.label).is_some_and(|count| *count > 1) && column.field.contains('.') {
+            column.label = humanize(&column.field.replace('.', " "));
+        }
+    }
 }
 
 /// The column that stands in for an id or a name where no field is called so: one that a folded object has, or else
@@ -91,7 +119,7 @@ const NAME: u8 = 1;
 const STATE: u8 = 2;
 const LINK: u8 = 7;
 
-/// Who it is, then what state it is in, then the rest, dates and structures last.
+/// Names first, then states, then the rest; dates and structures last.
 fn rank(name: &str, display: Display) -> u8 {
     let lower = name.to_lowercase();
     match lower.as_str() {
@@ -115,6 +143,7 @@ fn display<'s>(models: &Models<'s>, name: &str, model: &'s Model) -> Display {
     let target = models.resolve(model);
     let lower = name.to_lowercase();
     match target.kind {
+        Kind::Number | Kind::Integer if is_moment(name, &lower, target) => Display::Datetime,
         Kind::Number | Kind::Integer => Display::Number,
         Kind::Boolean => Display::Boolean,
         Kind::Enum => Display::Choice,
@@ -144,4 +173,13 @@ fn display<'s>(models: &Models<'s>, name: &str, model: &'s Model) -> Display {
         },
         _ => Display::Text,
     }
+}
+
+/// Whether a number counts seconds since 1970.
+fn is_moment(name: &str, lower: &str, model: &Model) -> bool {
+    let is_unix = matches!(model.format.as_deref(), Some("unix-time" | "unixtime" | "timestamp"));
+    let is_named = lower.ends_with("_at")
+        || name.ends_with("At")
+        || matches!(lower, "created" | "updated" | "modified" | "timestamp" | "expires");
+    is_unix || is_named && model.kind == Kind::Integer
 }

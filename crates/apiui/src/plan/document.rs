@@ -9,8 +9,23 @@ use crate::read::host::is_graphql_name;
 use crate::spec::{GraphOperation, Kind, Model, Parameter};
 use std::collections::HashMap;
 
-const MAX_FIELDS: usize = 80;
+const MAX_FIELDS: usize = 120;
 const MAX_DEPTH: usize = 3;
+/// Fields that people know a thing by, and its key.
+const LABELS: [&str; 12] = [
+    "id",
+    "name",
+    "title",
+    "displayName",
+    "label",
+    "login",
+    "username",
+    "identifier",
+    "key",
+    "email",
+    "number",
+    "code",
+];
 
 pub(super) fn document(operation: &GraphOperation, models: &Models) -> String {
     let args: Vec<&Parameter> = operation.args.iter().filter(|arg| is_graphql_name(&arg.name)).collect();
@@ -70,44 +85,68 @@ impl<'s> Writer<'_, 's> {
         if !model.union_of.is_empty() {
             fields.push("__typename".to_owned());
         }
-        // Leaves first, so that they are not crowded out by what is nested.
-        for composite in [false, true] {
-            for (name, property) in &model.properties {
-                if self.left == 0 || !self.is_selectable(name, property) {
-                    continue;
-                }
-                let inner = self.inner(property);
-                let is_composite = matches!(inner.kind, Kind::Object | Kind::Union);
-                if is_composite != composite || (composite && depth + 1 >= MAX_DEPTH) {
-                    continue;
-                }
-                if !composite {
-                    self.left -= 1;
-                    fields.push(name.clone());
-                } else if let Some(nested) = self.nested(name, property, depth) {
-                    fields.push(nested);
-                }
+        let (mut leaves, mut composites) = (Vec::new(), Vec::new());
+        for (name, property) in &model.properties {
+            if !self.is_selectable(name, property) {
+                continue;
             }
+            let is_composite = matches!(self.inner(property).kind, Kind::Object | Kind::Union);
+            if is_composite { composites.push((name, property)) } else { leaves.push(name) }
+        }
+        // All plain values first, so that nothing nested crowds them out.
+        let count = leaves.len().min(self.left);
+        self.left -= count;
+        fields.extend(leaves.into_iter().take(count).cloned());
+        // An envelope, such as the payload of a mutation, shows its contents in full.
+        let is_envelope = depth == 0 && count <= 3 && composites.len() <= 4;
+        for (name, property) in composites {
+            if self.left == 0 || depth + 1 >= MAX_DEPTH {
+                break;
+            }
+            fields.extend(self.nested(name, property, depth, is_envelope));
         }
         fields
     }
 
-    fn nested(&mut self, name: &str, property: &'s Model, depth: usize) -> Option<String> {
+    /// A reference to another thing: what it is called, so that it can be shown and followed.
+    fn nested(&mut self, name: &str, property: &'s Model, depth: usize, is_whole: bool) -> Option<String> {
         let inner = self.inner(property);
-        let is_connection = connection(self.models, inner).is_some();
-        if is_connection {
+        if connection(self.models, inner).is_some() {
             let has_total = inner.properties.contains_key("totalCount");
             self.left -= usize::from(has_total);
             return has_total.then(|| format!("{name} {{ totalCount }}"));
         }
-        self.left = self.left.saturating_sub(1);
         let is_list = self.models.item(property).is_some();
         // Lists inside lists are left to their own operation.
         if is_list && depth > 0 {
             return None;
         }
-        let selection = self.selection(property, depth + 1);
-        (selection != " { __typename }").then(|| format!("{name}{selection}"))
+        let selection = if is_whole { self.selection(property, depth + 1) } else { self.labels(inner) };
+        (!selection.is_empty() && selection != " { __typename }").then(|| format!("{name}{selection}"))
+    }
+
+    /// The key of a thing and the fields that people know it by.
+    fn labels(&mut self, model: &'s Model) -> String {
+        if model.kind == Kind::Union {
+            let fields = self.union(model, MAX_DEPTH - 1);
+            return format!(" {{ {} }}", fields.join(" "));
+        }
+        let is_leaf = |property: &'s Model| !matches!(self.inner(property).kind, Kind::Object | Kind::Union);
+        let leaves: Vec<&String> = model
+            .properties
+            .iter()
+            .filter(|(name, property)| self.is_selectable(name, property) && is_leaf(property))
+            .map(|(name, _)| name)
+            .collect();
+        let mut chosen: Vec<&str> =
+            LABELS.iter().copied().filter(|label| leaves.iter().any(|name| name == label)).take(4).collect();
+        if chosen.len() < 2 {
+            let more = leaves.iter().map(|name| name.as_str()).filter(|name| !LABELS.contains(name));
+            chosen.extend(more.take(3));
+        }
+        chosen.truncate(self.left);
+        self.left -= chosen.len();
+        if chosen.is_empty() { String::new() } else { format!(" {{ {} }}", chosen.join(" ")) }
     }
 
     fn union(&mut self, model: &'s Model, depth: usize) -> Vec<String> {

@@ -20,16 +20,14 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>, offset: usize) -> 
         let Some(entity) = result.entity else { continue };
         let group = groups.entry(entity.to_lowercase()).or_insert_with(|| named(entity));
         group.members.push(offset + index);
-        let plain = operation.args.iter().filter(|arg| arg.required).count();
+        let is_better = |current: Option<usize>| {
+            current.is_none_or(|current| rank(operation, entity) < rank(all[current - offset], entity))
+        };
         if result.is_list {
-            let better = group.list.is_none_or(|current| {
-                let current = all[current - offset];
-                plain < current.args.iter().filter(|arg| arg.required).count()
-            });
-            if better {
+            if is_better(group.list) {
                 group.list = Some(offset + index);
             }
-        } else if group.detail.is_none() && operation.args.iter().any(|arg| is_key(&arg.name)) {
+        } else if operation.args.iter().any(|arg| is_key(&arg.name)) && is_better(group.detail) {
             group.detail = Some(offset + index);
             group.item = Some(&operation.return_type);
         }
@@ -57,6 +55,22 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>, offset: usize) -> 
         group
     };
     groups.into_values().map(tidy).collect()
+}
+
+/// How well a query stands for its type: never a deprecated one where there is another, then the one that needs the
+/// fewest arguments, then the one that is called like the type and pages as a connection.
+fn rank(operation: &GraphOperation, entity: &str) -> (bool, usize, u8, bool) {
+    let required = operation.args.iter().filter(|arg| arg.required).count();
+    let (name, entity) = (operation.name.to_lowercase(), entity.to_lowercase());
+    let by_name = if name == entity || name == plural(&entity) || name == format!("all{}", plural(&entity)) {
+        0
+    } else if ["search", "filter", "recent", "by", "suggest"].iter().any(|word| name.contains(word)) {
+        2
+    } else {
+        1
+    };
+    let is_paged = operation.args.iter().any(|arg| matches!(arg.name.as_str(), "first" | "after"));
+    (operation.deprecated, required, by_name, !is_paged)
 }
 
 struct Outcome<'s> {
@@ -116,7 +130,7 @@ fn assign<'s>(
         Some(Verb::Delete) => &mut group.delete,
         None => return,
     };
-    if slot.is_none() {
+    if slot.is_none() && !operation.deprecated {
         *slot = Some(index);
     }
 }

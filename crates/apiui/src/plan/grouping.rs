@@ -4,7 +4,9 @@
 //! endpoint is in exactly one group.
 
 use super::lists;
+use super::merging;
 use super::models::{Models, success};
+use super::rpc::{self, Action};
 use super::words::{humanize, line, plural, singular, split};
 use crate::spec::{Endpoint, Model, Spec};
 use indexmap::IndexMap;
@@ -27,7 +29,7 @@ pub(super) struct Group<'s> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
+pub(super) enum Scope {
     Collection,
     CollectionAction,
     Item,
@@ -35,9 +37,9 @@ enum Scope {
     Loose,
 }
 
-struct Placed {
-    index: usize,
-    scope: Scope,
+pub(super) struct Placed {
+    pub index: usize,
+    pub scope: Scope,
 }
 
 pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>) -> Vec<Group<'s>> {
@@ -52,6 +54,11 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>) -> Vec<Group<'s>> 
         placed.entry(key).or_default().push(Placed { index, scope });
     }
     adopt_loose(&mut placed);
+    merging::adopt_single(&mut placed, &|index| {
+        endpoints[index].method == "GET" && answers_list(&endpoints[index], models)
+    });
+    merging::adopt_loose_single(&mut placed, endpoints);
+    let placed = merging::split_large(placed, endpoints);
     let titles = titles(&placed, &paths, prefix, endpoints);
     let mut groups: Vec<Group<'s>> =
         placed.into_values().zip(titles).map(|(all, title)| group(endpoints, models, &all, title)).collect();
@@ -59,8 +66,10 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>) -> Vec<Group<'s>> 
     groups
 }
 
-fn segments(path: &str) -> Vec<&str> {
+/// The parts of a path; a format at its end, as in `{Sid}.json`, is not one of them.
+pub(super) fn segments(path: &str) -> Vec<&str> {
     let path = path.split(['?', '#']).next().unwrap_or_default();
+    let path = [".json", ".xml"].iter().find_map(|end| path.strip_suffix(end)).unwrap_or(path);
     path.split('/').filter(|segment| !segment.is_empty()).collect()
 }
 
@@ -129,8 +138,11 @@ fn place(path: &[&str], collections: &HashSet<String>) -> Option<(String, Scope)
     None
 }
 
-/// Where there is no collection: by tag, or by the first telling segment.
+/// Where there is no collection: by the thing that an action is about, by tag, or by the first telling segment.
 fn loose_key(endpoint: &Endpoint, path: &[&str], prefix: usize) -> String {
+    if let Some((thing, _)) = rpc::subject(endpoint, path.get(prefix..).unwrap_or(path)) {
+        return format!("rpc:{thing}");
+    }
     match &endpoint.tag {
         Some(tag) => format!("tag:{tag}"),
         None => {
@@ -234,11 +246,13 @@ fn title_words(
     prefix: usize,
     endpoints: &[Endpoint],
 ) -> Vec<String> {
-    if let Some(tag) = key.strip_prefix("tag:") {
-        return vec![tag.to_owned()];
+    let (key, part) = key.split_once('#').unwrap_or((key, ""));
+    let part = || Some(part.to_owned()).filter(|part| !part.is_empty());
+    if let Some(name) = key.strip_prefix("tag:").or_else(|| key.strip_prefix("loose:")) {
+        return std::iter::once(name.to_owned()).chain(part()).collect();
     }
-    if let Some(segment) = key.strip_prefix("loose:") {
-        return vec![segment.to_owned()];
+    if let Some(thing) = key.strip_prefix("rpc:") {
+        return std::iter::once(plural(thing)).chain(part()).collect();
     }
     let depth = segments(key).len();
     let path = all.first().map(|first| paths[first.index].as_slice()).unwrap_or_default();
@@ -248,6 +262,7 @@ fn title_words(
         .skip(prefix.min(depth.saturating_sub(1)))
         .filter(|segment| !is_parameter(segment) && !split(segment).is_empty())
         .map(|segment| (*segment).to_owned())
+        .chain(part())
         .collect();
     if statics.is_empty() {
         let tag = all.first().and_then(|first| endpoints[first.index].tag.clone());
@@ -269,37 +284,86 @@ fn group<'s>(
         ..Group::default()
     };
     group.tag = most_common_tag(endpoints, &group.members);
-    let find = |scope: Scope, method: &str, accept: &dyn Fn(&Endpoint) -> bool| {
-        let matching =
-            all.iter().filter(|placed| placed.scope == scope && endpoints[placed.index].method == method);
-        matching.map(|placed| placed.index).filter(|index| accept(&endpoints[*index])).min_by_key(|index| {
-            let endpoint = &endpoints[*index];
-            (endpoint.deprecated, endpoint.parameters.iter().filter(|parameter| parameter.required).count())
-        })
-    };
+    let roles = Roles { endpoints, models, all };
+    group.list = roles.list();
     let any = |_: &Endpoint| true;
     let with_body = |endpoint: &Endpoint| !endpoint.bodies.is_empty();
-    let is_list = |endpoint: &Endpoint| answers_list(endpoint, models);
-    let is_eager_list = |endpoint: &Endpoint| {
-        let answer = success(endpoint).and_then(|response| response.schema.as_ref());
-        answer.is_some_and(|answer| lists::find(models, answer, lists::Eager::Yes).is_some())
-    };
-    group.list = find(Scope::Collection, "GET", &is_list)
-        .or_else(|| find(Scope::Collection, "GET", &is_eager_list))
-        .or_else(|| find(Scope::CollectionAction, "GET", &is_list))
-        .or_else(|| find(Scope::Loose, "GET", &is_list));
-    group.detail = find(Scope::Item, "GET", &any);
-    group.create = find(Scope::Collection, "POST", &any);
+    let find = |scope, method, accept| roles.find(scope, method, accept, true);
+    group.detail = find(Scope::Item, "GET", &any)
+        .or_else(|| roles.action(Scope::ItemAction, &["GET"], Action::Get))
+        .or_else(|| roles.action(Scope::Loose, &["GET"], Action::Get));
+    group.create = find(Scope::Collection, "POST", &any)
+        .or_else(|| roles.action(Scope::CollectionAction, &["POST", "PUT"], Action::Create))
+        .or_else(|| roles.action(Scope::Loose, &["POST", "PUT"], Action::Create));
     group.edit = find(Scope::Item, "PATCH", &any)
         .or_else(|| find(Scope::Item, "PUT", &any))
         .or_else(|| find(Scope::Collection, "PUT", &with_body))
-        .or_else(|| find(Scope::Item, "POST", &with_body));
-    group.delete = find(Scope::Item, "DELETE", &any);
+        .or_else(|| find(Scope::Item, "POST", &with_body))
+        .or_else(|| roles.action(Scope::ItemAction, &["POST", "PUT", "PATCH"], Action::Edit));
+    group.delete = find(Scope::Item, "DELETE", &any)
+        .or_else(|| roles.action(Scope::ItemAction, &["POST", "DELETE"], Action::Delete));
     group.item = group
         .detail
         .and_then(|index| success(&endpoints[index]))
         .and_then(|response| response.schema.as_ref());
     group
+}
+
+/// Finds the operations of a group that play a part.
+struct Roles<'a, 's> {
+    endpoints: &'s [Endpoint],
+    models: &'a Models<'s>,
+    all: &'a [Placed],
+}
+
+impl Roles<'_, '_> {
+    /// The simplest operation of a scope and method; a deprecated one only where that is allowed.
+    fn find(
+        &self,
+        scope: Scope,
+        method: &str,
+        accept: &dyn Fn(&Endpoint) -> bool,
+        with_deprecated: bool,
+    ) -> Option<usize> {
+        let fits = |index: &usize| {
+            let endpoint = &self.endpoints[*index];
+            endpoint.method == method && accept(endpoint) && (with_deprecated || !endpoint.deprecated)
+        };
+        let scoped = self.all.iter().filter(|placed| placed.scope == scope).map(|placed| placed.index);
+        scoped.filter(fits).min_by_key(|index| {
+            let endpoint = &self.endpoints[*index];
+            (endpoint.deprecated, endpoint.parameters.iter().filter(|parameter| parameter.required).count())
+        })
+    }
+
+    fn list(&self) -> Option<usize> {
+        let is_list = |endpoint: &Endpoint| answers_list(endpoint, self.models);
+        let is_eager_list = |endpoint: &Endpoint| {
+            let answer = success(endpoint).and_then(|response| response.schema.as_ref());
+            answer.is_some_and(|answer| lists::find(self.models, answer, lists::Eager::Yes).is_some())
+        };
+        [false, true].into_iter().find_map(|with_deprecated| {
+            self.find(Scope::Collection, "GET", &is_list, with_deprecated)
+                .or_else(|| self.find(Scope::Collection, "GET", &is_eager_list, with_deprecated))
+                .or_else(|| self.find(Scope::CollectionAction, "GET", &is_list, with_deprecated))
+                .or_else(|| self.find(Scope::Loose, "GET", &is_list, with_deprecated))
+        })
+    }
+
+    /// An operation whose path or name ends with a word for this.
+    fn action(&self, scope: Scope, methods: &[&str], wanted: Action) -> Option<usize> {
+        let named = |endpoint: &Endpoint| {
+            let path = segments(&endpoint.path);
+            let by_path = path.last().and_then(|last| rpc::action(last));
+            let by_name = || rpc::subject(endpoint, &path).map(|(_, action)| action);
+            let found = if scope == Scope::Loose { by_name() } else { by_path };
+            // Below an item there must be nothing else: `/{id}/json`, not `/{id}/files/{name}/json`.
+            let is_direct =
+                scope != Scope::ItemAction || path.len() > 1 && is_parameter(path[path.len() - 2]);
+            found == Some(wanted) && is_direct
+        };
+        methods.iter().find_map(|method| self.find(scope, method, &named, true))
+    }
 }
 
 /// `/pet` with items of the type `Pet` is called Pets, unless something else is.

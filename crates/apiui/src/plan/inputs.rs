@@ -203,7 +203,7 @@ impl<'s> Inputs<'s> {
         }
     }
 
-    /// A choice of plain values: one text, with the numbers and booleans told apart when it is sent.
+    /// A choice of plain values: one text control for all of them.
     fn scalar_union(&mut self, input: &mut Input, members: &[&'s Model], depth: usize) {
         let found: Vec<Input> = members.iter().map(|member| self.input("", member, depth + 1)).collect();
         let all_choices = found.iter().all(|member| member.kind == InputKind::Choice);

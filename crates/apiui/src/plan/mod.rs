@@ -8,10 +8,13 @@
 pub mod columns;
 mod connection;
 mod document;
+mod editing;
 mod graph;
 mod grouping;
 mod inputs;
+mod keys;
 mod lists;
+mod merging;
 mod model;
 mod models;
 mod operations;
@@ -19,11 +22,13 @@ mod paging;
 mod relations;
 mod resources;
 mod roles;
+mod rpc;
 mod servers;
 mod validate;
 pub mod words;
 
 pub use model::*;
+pub use servers::is_address;
 pub use validate::Invalid;
 
 use crate::spec::{Format, Spec};
@@ -39,7 +44,13 @@ pub struct Options {
     pub layout: Layout,
     pub include_auth: bool,
     pub pagination: bool,
-    /// What was asked for and is not known, to be told.
+    /// The address of the API, before those of the specification.
+    pub server: Option<String>,
+    /// The title in place of the specification's.
+    pub title: Option<String>,
+    /// Sent with every request.
+    pub headers: Vec<FixedHeader>,
+    /// Options that were given and are not known; they become assumptions.
     pub unknown: Vec<String>,
 }
 
@@ -50,6 +61,9 @@ impl Default for Options {
             layout: Layout::default(),
             include_auth: true,
             pagination: true,
+            server: None,
+            title: None,
+            headers: Vec::new(),
             unknown: Vec::new(),
         }
     }
@@ -83,7 +97,7 @@ pub fn plan(spec: &Spec, options: &Options) -> Plan {
     let models = models::Models::of(spec);
     let mut plan = Plan {
         version: VERSION,
-        title: words::line(&spec.metadata.title, 120),
+        title: words::line(options.title.as_deref().unwrap_or(&spec.metadata.title), 120),
         description: words::shorten_note(spec.metadata.description.as_deref(), 600),
         api_version: words::line(&spec.metadata.version, 40),
         graphql: spec.format == Format::Graphql && spec.endpoints.is_empty(),
@@ -91,6 +105,7 @@ pub fn plan(spec: &Spec, options: &Options) -> Plan {
         layout: options.layout,
         auth: options.include_auth,
         pagination: options.pagination,
+        headers: options.headers.clone(),
         schemes: operations::schemes(spec),
         webhooks: operations::incoming(&spec.webhooks, &models),
         assumptions: spec.assumptions.clone(),
@@ -102,8 +117,9 @@ pub fn plan(spec: &Spec, options: &Options) -> Plan {
     let mut servers = servers::Servers::of(spec, &mut plan.assumptions);
     let mut inputs = inputs::Inputs::new(&models);
     plan.operations = operations::operations(spec, &models, &mut inputs, &mut servers);
-    plan.servers = servers.finish();
+    plan.servers = servers.finish(options.server.as_deref(), &mut plan.operations);
     plan.resources = resources::resources(spec, &models, &plan.operations, &mut plan.assumptions);
+    editing::mark_read_only(spec, &models, &plan.resources, &mut plan.operations);
     relations::relate(&mut plan.resources, &plan.operations, spec, &models);
     plan.shapes = inputs.finish();
     if options.include_auth && plan.schemes.is_empty() {

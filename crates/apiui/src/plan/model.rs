@@ -43,6 +43,9 @@ pub struct Plan {
     pub auth: bool,
     pub pagination: bool,
     pub servers: Vec<ServerChoice>,
+    /// Headers of every request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<FixedHeader>,
     pub schemes: Vec<Scheme>,
     pub resources: Vec<Resource>,
     pub operations: Vec<Operation>,
@@ -60,6 +63,28 @@ pub struct ServerChoice {
     pub url: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// The address before its variables were filled in, where it has some.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub template: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<TemplateVariable>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TemplateVariable {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub initial: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FixedHeader {
+    pub name: String,
+    pub text: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,6 +166,9 @@ pub struct Resource {
 pub struct Key {
     pub parameter: String,
     pub field: String,
+    /// The specification does not say so: the page asks before it calls anything with it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub guessed: bool,
 }
 
 /// From an item of this resource to another resource.
@@ -178,7 +206,7 @@ pub struct List {
     pub page_size: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paging: Option<Paging>,
-    /// Differs from the plan's layout where somebody asked for it.
+    /// Differs from the plan's layout where a wish asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
 }
@@ -322,6 +350,9 @@ pub struct BodyForm {
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
     pub input: Box<Input>,
+    /// Paths of fields that only the server sets; `*` stands for each item. An edit leaves them out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_set: Vec<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

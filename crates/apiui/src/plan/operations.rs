@@ -161,6 +161,7 @@ fn body<'s>(endpoint: &'s Endpoint, inputs: &mut Inputs<'s>) -> Option<BodyForm>
         content_type: line(&chosen.content_type, 120),
         required: endpoint.body_required,
         input: Box::new(input),
+        server_set: Vec::new(),
     })
 }
 
@@ -173,6 +174,9 @@ fn body_rank(body: &Body) -> u8 {
     let has_file = body.model.properties.values().any(|property| property.kind == crate::spec::Kind::File);
     match body_kind(body) {
         BodyKind::Multipart if has_file => 0,
+        // Merging is what a form of changes means; a list of patch operations is written by hand only.
+        BodyKind::Json if media(body) == "application/json-patch+json" => 4,
+        BodyKind::Json if media(body) == "application/merge-patch+json" => 0,
         BodyKind::Json => 1,
         BodyKind::Multipart => 2,
         BodyKind::Form => 3,

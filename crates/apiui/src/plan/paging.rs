@@ -1,4 +1,4 @@
-//! How a list is paged, told by its parameters and its answer.
+//! Detects how a list is paged, from its parameters and its answer.
 //!
 //! Owns the names that page numbers, offsets, cursors and sizes go by.
 

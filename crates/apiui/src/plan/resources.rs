@@ -5,9 +5,9 @@
 use super::grouping::Group;
 use super::lists::{self, Eager};
 use super::models::{Models, success};
-use super::words::{pascal, shorten_note, split};
-use super::{InputPlace, Key, List, Operation, Resource, columns, graph, grouping, operations, paging};
-use crate::spec::{Model, Spec};
+use super::words::{pascal, shorten_note};
+use super::{Key, List, Operation, Resource, columns, graph, grouping, keys, operations, paging};
+use crate::spec::Spec;
 use std::collections::HashSet;
 
 const DEFAULT_PAGE_SIZE: u32 = 20;
@@ -78,13 +78,18 @@ fn resource<'s>(
     }
     if let Some(model) = item.and_then(|item| models.object(item)) {
         resource.note = shorten_note(model.description.as_deref(), 240);
-        resource.keys = keys(&resource, all, model);
+        let is_same = has_same_model(spec, models, &resource);
+        resource.keys = keys::keys(spec, &resource, all, model, is_same);
     } else if let (Some(list), Some(detail)) = (&resource.list, resource.detail) {
         // Items that are plain values are their own keys.
         let taken = |name: &str| all[list.operation].inputs.iter().any(|input| input.name == name);
         let input = all[detail].inputs.iter().find(|input| input.required && !taken(&input.name));
         resource.keys = input
-            .map(|input| Key { parameter: input.name.clone(), field: columns::WHOLE.to_owned() })
+            .map(|input| Key {
+                parameter: input.name.clone(),
+                field: columns::WHOLE.to_owned(),
+                guessed: false,
+            })
             .into_iter()
             .collect();
     }
@@ -113,66 +118,15 @@ fn list<'s>(
     list
 }
 
-/// For each parameter of an operation on one item: the field of the item that fills it.
-fn keys(resource: &Resource, all: &[Operation], item: &Model) -> Vec<Key> {
-    let handed_down: HashSet<&str> = resource
-        .list
-        .iter()
-        .flat_map(|list| &all[list.operation].inputs)
-        .filter(|input| input.place == InputPlace::Path)
-        .map(|input| input.name.as_str())
-        .collect();
-    let mut keys: Vec<Key> = Vec::new();
-    for index in &resource.operations {
-        let is_list = resource.list.as_ref().is_some_and(|list| list.operation == *index);
-        for input in &all[*index].inputs {
-            let is_key = match input.place {
-                InputPlace::Path => true,
-                InputPlace::Variable if input.required => !is_list && graph::is_key(&input.name),
-                // An optional variable is a key only under the very name of the field.
-                InputPlace::Variable => {
-                    Some(*index) == resource.detail
-                        && graph::is_key(&input.name)
-                        && item.properties.contains_key(&input.name)
-                }
-                _ => false,
-            };
-            let known = keys.iter().any(|key| key.parameter == input.name);
-            if !is_key || known || handed_down.contains(input.name.as_str()) {
-                continue;
-            }
-            if let Some(field) = key_field(&input.name, &resource.singular, item) {
-                keys.push(Key { parameter: input.name.clone(), field });
-            }
-        }
+/// Whether the detail answers with the very model that the list holds.
+fn has_same_model(spec: &Spec, models: &Models, resource: &Resource) -> bool {
+    let listed = resource.list.as_ref().and_then(|list| operations::answer(spec, list.operation));
+    let item = listed.and_then(|answer| lists::find(models, answer, Eager::Yes)).map(|found| found.item);
+    let detail = resource.detail.and_then(|index| operations::answer(spec, index));
+    match (item.and_then(|item| models.name(item)), detail.and_then(|detail| models.name(detail))) {
+        (Some(item), Some(detail)) => item == detail,
+        _ => false,
     }
-    keys
-}
-
-fn key_field(parameter: &str, singular: &str, item: &Model) -> Option<String> {
-    let plain = |name: &str| split(name).concat().to_lowercase();
-    let wanted = plain(parameter);
-    let same = |wanted: &str| item.properties.keys().find(|name| plain(name) == wanted).cloned();
-    let own = plain(singular);
-    let without_prefix = wanted.strip_prefix(own.as_str()).filter(|rest| !rest.is_empty());
-    let ends_like_id = wanted.ends_with("id") || wanted == own || wanted.ends_with("uuid");
-    same(&wanted)
-        .or_else(|| without_prefix.and_then(same))
-        .or_else(|| ends_like_id.then(|| same("id").or_else(|| same("uuid"))).flatten())
-        .or_else(|| {
-            let names = ["name", "key", "slug", "code", "id", "uuid", "number"];
-            let names = names.iter().filter(|name| wanted.ends_with(**name) || wanted == own);
-            names.into_iter().find_map(|name| same(name))
-        })
-        .or_else(|| {
-            let metadata = item.properties.get("metadata")?;
-            (wanted == "name" && metadata.reference.is_some()).then(|| "metadata.name".to_owned())
-        })
-        .or_else(|| {
-            // Without an id, what people call it by is often accepted in its place.
-            let names = ["name", "slug", "key", "code", "username", "login"];
-            names.iter().filter(|_| ends_like_id && same("id").is_none()).find_map(|name| same(name))
-        })
 }
 
 fn assume(resources: &[Resource], all: &[Operation], assumptions: &mut Vec<String>) {

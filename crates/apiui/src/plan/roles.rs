@@ -1,4 +1,4 @@
-//! What an operation does, told by its name.
+//! Reads from the name of an operation what it does.
 //!
 //! Owns the verbs. Used where the method does not say it: GraphQL mutations and RPC-like paths.
 

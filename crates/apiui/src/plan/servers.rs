@@ -3,8 +3,8 @@
 //! Owns which addresses are acceptable. Invariant: each is empty, a path, or an http(s) address without
 //! credentials, because the module may call these and no others.
 
-use super::ServerChoice;
 use super::words::{line, shorten_note};
+use super::{Operation, ServerChoice, TemplateVariable};
 use crate::spec::{Server, Spec};
 
 const MAX_SERVERS: usize = 40;
@@ -47,27 +47,60 @@ impl Servers {
             return Some(index);
         }
         (is_address(&url) && self.all.len() < MAX_SERVERS).then(|| {
-            self.all.push(ServerChoice { url, note: shorten_note(server.description.as_deref(), 160) });
+            self.all.push(choice(server, url));
             self.all.len() - 1
         })
     }
 
-    pub(super) fn finish(self) -> Vec<ServerChoice> {
+    /// All addresses, the given one first; the operations' indexes move with them.
+    pub(super) fn finish(mut self, first: Option<&str>, operations: &mut [Operation]) -> Vec<ServerChoice> {
+        if let Some(url) = first.filter(|url| is_address(url)) {
+            self.all.insert(0, ServerChoice { url: url.to_owned(), ..ServerChoice::default() });
+            // The given address stands for the whole API: no operation keeps another.
+            for operation in operations {
+                operation.server = None;
+            }
+        }
         self.all
     }
 
     fn add(&mut self, server: &Server) {
-        for url in expanded(server) {
+        let urls = expanded(server);
+        // A template without usable defaults stays a choice, so that the page can ask for its variables.
+        if !server.variables.is_empty() && !urls.iter().any(|url| is_address(url)) {
+            self.all.push(with_variables(choice(server, String::new()), server));
+        }
+        let mut is_first = true;
+        for url in urls {
             let known = self.all.iter().any(|choice| choice.url == url);
             if is_address(&url) && !known && self.all.len() < MAX_SERVERS {
-                self.all.push(ServerChoice { url, note: shorten_note(server.description.as_deref(), 160) });
+                let one = choice(server, url);
+                self.all.push(if is_first { with_variables(one, server) } else { one });
+                is_first = false;
             }
         }
     }
 }
 
+fn choice(server: &Server, url: String) -> ServerChoice {
+    ServerChoice { url, note: shorten_note(server.description.as_deref(), 160), ..ServerChoice::default() }
+}
+
+fn with_variables(mut choice: ServerChoice, server: &Server) -> ServerChoice {
+    let variable = |variable: &crate::spec::ServerVariable| TemplateVariable {
+        name: line(&variable.name, 80),
+        initial: line(&variable.default, 200),
+        note: shorten_note(variable.description.as_deref(), 120),
+    };
+    if !server.variables.is_empty() {
+        choice.template = line(&server.url, 500);
+        choice.variables = server.variables.iter().take(20).map(variable).collect();
+    }
+    choice
+}
+
 /// Empty, a path, or an http(s) address, without anything that would move the host.
-pub(super) fn is_address(text: &str) -> bool {
+pub fn is_address(text: &str) -> bool {
     if text.chars().any(|c| c.is_whitespace() || c.is_control() || matches!(c, '\\' | '@' | '{' | '}')) {
         return false;
     }

@@ -30,38 +30,29 @@ pub fn split(name: &str) -> Vec<String> {
     words
 }
 
+/// Words that are not written in lower case.
+const WRITTEN: [&str; 51] = [
+    "ID", "URL", "URI", "API", "IP", "IPv4", "IPv6", "UUID", "HTML", "JSON", "XML", "HTTP", "HTTPS", "ISBN",
+    "IBAN", "VAT", "SKU", "CVE", "CIDR", "DNS", "SSH", "TLS", "SSL", "VPN", "VM", "CPU", "GPU", "RAM", "AWS",
+    "SQL", "CSV", "PDF", "SSO", "MFA", "OTP", "UTC", "SHA", "GPS", "IMEI", "BIC", "SMTP", "TCP", "UDP",
+    "SMS", "UI", "OAuth", "GraphQL", "GitHub", "MAC", "CVSS", "SLA",
+];
+
 /// `createdAt` → `Created at`, `petId` → `Pet ID`.
 pub fn humanize(name: &str) -> String {
-    let words = split(name);
+    // "IPv4" is one word.
+    let words = split(&name.replace("IPv", "Ipv"));
     let mut out = String::new();
     for (at, word) in words.iter().enumerate() {
         if at > 0 {
             out.push(' ');
         }
         let lower = word.to_lowercase();
-        if matches!(
-            lower.as_str(),
-            "id" | "url"
-                | "uri"
-                | "api"
-                | "ip"
-                | "uuid"
-                | "html"
-                | "json"
-                | "xml"
-                | "sku"
-                | "isbn"
-                | "vat"
-                | "iban"
-                | "ui"
-                | "sms"
-                | "http"
-        ) {
-            out.push_str(&lower.to_uppercase());
-        } else if word.chars().count() > 1
-            && word.chars().all(|c| c.is_uppercase() || c.is_ascii_digit())
-            && words.len() > 1
-        {
+        let is_upper = word.chars().all(|c| c.is_uppercase() || c.is_ascii_digit());
+        let length = word.chars().count();
+        if let Some(written) = WRITTEN.iter().find(|one| one.eq_ignore_ascii_case(word)) {
+            out.push_str(written);
+        } else if length > 1 && is_upper && (words.len() > 1 || length <= 5) {
             out.push_str(word);
         } else if at == 0 {
             let mut characters = lower.chars();
@@ -232,6 +223,9 @@ mod tests {
             ("petId", "Pet ID"),
             ("photo_urls", "Photo urls"),
             ("HTTPServer", "HTTP server"),
+            ("CVE", "CVE"),
+            ("ipv4Address", "IPv4 address"),
+            ("publicIPv4", "Public IPv4"),
             ("x-request-id", "X request ID"),
             ("名前", "名前"),
             ("__proto__", "Proto"),

@@ -146,6 +146,7 @@ impl Host {
                 .map(|schema| self.model(schema, 0)),
             content_type: text(value, "contentType"),
             headers: texts(value, "headers"),
+            links: list(value, "links").iter().filter_map(response_link).collect(),
         };
         if let Some(map) = entries(value, "responses") {
             return map.iter().map(|(status, value)| (status.clone(), one(status.clone(), value))).collect();
@@ -426,4 +427,12 @@ fn limits(value: &Value) -> Option<Box<Limits>> {
         unique_items: flag(from, "uniqueItems"),
     };
     (limits != Limits::default()).then(|| Box::new(limits))
+}
+
+fn response_link(value: &Value) -> Option<ResponseLink> {
+    Some(ResponseLink {
+        operation_id: text(value, "operationId")?,
+        parameter: text(value, "parameter")?,
+        pointer: text(value, "pointer")?,
+    })
 }

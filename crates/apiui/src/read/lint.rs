@@ -8,7 +8,7 @@ use crate::problem::{Problem, ProblemKind, ProblemLocation};
 use crate::spec::{Endpoint, Location, Spec};
 use std::collections::{HashMap, HashSet};
 
-/// More warnings of this kind than anybody reads.
+/// The most warnings of one kind that are reported.
 const MAX_WARNINGS: usize = 200;
 
 pub(super) fn lint(spec: &Spec) -> Vec<Problem> {

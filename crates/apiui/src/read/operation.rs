@@ -7,7 +7,7 @@ use super::openapi::Dialect;
 use super::schema::Schemas;
 use super::value::{entries, flag, list, text, text_of};
 use super::{security, swagger2};
-use crate::spec::{Body, Endpoint, Kind, Location, Model, Parameter, Response, Webhook};
+use crate::spec::{Body, Endpoint, Kind, Location, Model, Parameter, Response, ResponseLink, Webhook};
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
@@ -250,7 +250,28 @@ fn response<'d>(schemas: &mut Schemas<'d>, dialect: Dialect, status: &'d str, va
         }),
         content_type: content_type.cloned(),
         headers: entries(value, "headers").into_iter().flatten().map(|(name, _)| name.clone()).collect(),
+        links: links(value),
     }
+}
+
+/// The links of a response whose parameters come from its body.
+fn links(response: &Value) -> Vec<ResponseLink> {
+    let mut found = Vec::new();
+    for (_, link) in entries(response, "links").into_iter().flatten().take(50) {
+        let Some(operation_id) = text(link, "operationId") else { continue };
+        for (name, value) in entries(link, "parameters").into_iter().flatten() {
+            let pointer = value.as_str().and_then(|value| value.strip_prefix("$response.body#"));
+            let parameter = name.strip_prefix("path.").unwrap_or(name);
+            if let Some(pointer) = pointer {
+                found.push(ResponseLink {
+                    operation_id: operation_id.clone(),
+                    parameter: parameter.to_owned(),
+                    pointer: pointer.to_owned(),
+                });
+            }
+        }
+    }
+    found
 }
 
 fn preferred_media(content: &Map<String, Value>) -> Option<(&String, &Value)> {

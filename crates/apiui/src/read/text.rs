@@ -7,8 +7,8 @@ use crate::problem::{Problem, ProblemKind, ProblemLocation, excerpt};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// Events that aliases may add to a document: ample for shared parameters, far from a bomb.
-const MAX_REPLAYED_EVENTS: usize = 2_000_000;
+/// Events that aliases may add to a document: ample for shared parameters, and about 30 MB at the most.
+const MAX_REPLAYED_EVENTS: usize = 300_000;
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Problem> {
     match bytes {
@@ -69,7 +69,7 @@ fn yaml_problem(error: &serde_saphyr::Error) -> Problem {
         return Problem::error(
             ProblemKind::Expansion,
             place,
-            "Reading this YAML would expand it beyond all measure: its aliases stand for more than a million values.",
+            "Reading this YAML would expand it beyond all measure: its aliases stand for hundreds of thousands of values.",
             "Replace nested aliases by plain values or by `$ref`.",
         );
     }

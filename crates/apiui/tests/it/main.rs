@@ -5,6 +5,7 @@
 
 mod browser;
 mod check;
+mod figures;
 mod fuzz;
 mod own;
 mod shared;

@@ -7,9 +7,10 @@ use apiui::problem::ProblemKind;
 use apiui::read::{Reading, Unusable, read_bytes};
 use std::path::{Path, PathBuf};
 
-/// The folder of specifications, if this machine has it.
+/// The folder of specifications, if this machine has it; DRAGOMAN_SPECS names another.
 pub(crate) fn folder() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/specs");
+    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/specs");
+    let path = std::env::var_os("DRAGOMAN_SPECS").map_or_else(usual, PathBuf::from);
     path.is_dir().then_some(path)
 }
 
