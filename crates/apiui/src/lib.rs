@@ -18,3 +18,6 @@ pub mod read;
 pub mod spec;
 
 pub use generate::{Generated, describe, generate};
+
+/// The module that shows an interface in a page and keeps its address; part of React's bundle and of projects.
+pub const SHELL: &str = include_str!("../web/shell.mjs");

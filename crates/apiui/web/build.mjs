@@ -21,7 +21,7 @@ if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== lock) {
 }
 
 const bundle = join(out, "react-bundle.js");
-copyFileSync(join(here, "entry.mjs"), join(out, "entry.mjs"));
+for (const name of ["entry.mjs", "shell.mjs"]) copyFileSync(join(here, name), join(out, name));
 const { build } = await import(pathToFileURL(createRequire(join(out, "package.json")).resolve("esbuild")));
 const { outputFiles } = await build({
   entryPoints: [join(out, "entry.mjs")],

@@ -2,11 +2,12 @@
 import * as react from "react";
 import * as runtime from "react/jsx-runtime";
 import { createRoot } from "react-dom/client";
+import { Shell } from "./shell.mjs";
 
 globalThis.dragomanReact = {
   react,
   runtime,
   mount(App, element) {
-    createRoot(element).render(runtime.jsx(App, {}));
+    createRoot(element).render(runtime.jsx(Shell, { App }));
   },
 };

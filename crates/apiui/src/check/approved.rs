@@ -53,7 +53,15 @@ pub const APPROVED: &[Approved] = &[
     Approved { name: "withOwn", source: WITH_OWN, needs: &["isPlainData"] },
     Approved { name: "withAll", source: WITH_ALL, needs: &["isPlainData"] },
     Approved { name: "safeUrl", source: SAFE_URL, needs: &[] },
-    Approved { name: "sendRequest", source: SEND_REQUEST, needs: &[SERVERS] },
+    Approved { name: "isExactNumber", source: IS_EXACT_NUMBER, needs: &[] },
+    Approved { name: "exactNumber", source: EXACT_NUMBER, needs: &[] },
+    Approved { name: "parseExactJson", source: PARSE_EXACT_JSON, needs: &["exactNumber"] },
+    Approved { name: "exactJsonText", source: EXACT_JSON_TEXT, needs: &["isExactNumber"] },
+    Approved {
+        name: "sendRequest",
+        source: SEND_REQUEST,
+        needs: &[SERVERS, "parseExactJson", "exactJsonText"],
+    },
 ];
 
 /// Tells data (what JSON can say) from everything else: events, elements, nodes and functions are not plain, nor are
@@ -106,13 +114,56 @@ pub const SAFE_URL: &str = r#"function safeUrl(text) {
 }
 "#;
 
-/// Calls an operation below one of the addresses of `SERVERS`, nowhere else, and answers
+/// Whether a value is a number that JavaScript cannot hold as it was written; `exactNumber` makes them.
+pub const IS_EXACT_NUMBER: &str = r#"function isExactNumber(value) {
+  return value !== null && typeof value === "object" && Object.getPrototypeOf(value) === null && Object.hasOwn(value, "digits");
+}
+"#;
+
+/// A JSON number by its text: a plain number where that is written the same way, otherwise `{ digits }`, which keeps
+/// the text; `undefined` for a text that is not a JSON number.
+pub const EXACT_NUMBER: &str = r#"function exactNumber(text) {
+  const digits = String(text);
+  if (!/^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$/.test(digits)) return undefined;
+  return String(Number(digits)) === digits ? Number(digits) : Object.freeze(Object.assign(Object.create(null), { digits }));
+}
+"#;
+
+/// Reads JSON without losing digits. A browser that does not hand the source text of a number to a reviver gets the
+/// numbers marked as texts first. Needs [`EXACT_NUMBER`].
+pub const PARSE_EXACT_JSON: &str = r#"function parseExactJson(text) {
+  const source = String(text);
+  if (!/[0-9.]{16}|\.[0-9]*0(?![0-9])|[0-9][eE]|-0/.test(source)) return JSON.parse(source);
+  let isSupported = false;
+  JSON.parse("1", (key, value, context) => {
+    isSupported = context?.source === "1";
+    return value;
+  });
+  if (isSupported) return JSON.parse(source, (key, value, context) => (typeof value === "number" ? exactNumber(context.source) : value));
+  JSON.parse(source);
+  const mark = `number ${Math.random()} `;
+  const marked = source.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][-+.0-9eE]*/g, (token) => (token.startsWith('"') || typeof exactNumber(token) === "number" ? token : `"${mark}${token}"`));
+  return JSON.parse(marked, (key, value) => (typeof value === "string" && value.startsWith(mark) ? exactNumber(value.slice(mark.length)) : value));
+}
+"#;
+
+/// JSON text in which exact numbers have their own digits. Needs [`IS_EXACT_NUMBER`].
+pub const EXACT_JSON_TEXT: &str = r#"function exactJsonText(value, space) {
+  const mark = `number ${String(Math.random()).slice(2)} `;
+  const text = JSON.stringify(value, (key, one) => (isExactNumber(one) ? mark + String(one.digits) : one), space);
+  return text?.replace(new RegExp(`"${mark}(-?[0-9][-+.0-9eE]*)"`, "g"), "$1");
+}
+"#;
+
+/// Calls an operation below one of the addresses of `SERVERS`, or below the address that the reader chose and the
+/// page's own script wrote into its head (`server` is -1), nowhere else, and answers
 /// `{ ok, status, headers, data }`. The shape of the body follows the `Content-Type` header that the call gives:
-/// none or JSON → JSON text; `application/x-www-form-urlencoded` and `multipart/form-data` → the fields of an object
+/// none or JSON → JSON text with exact numbers; `application/x-www-form-urlencoded` and `multipart/form-data` → the fields of an object
 /// (files stay files, lists repeat the field); anything else → a file or text as it is. `data` is parsed JSON,
 /// text, or a Blob. A network failure rejects.
 pub const SEND_REQUEST: &str = r#"async function sendRequest({ method, path, query, headers, body, signal, server }) {
-  const base = new URL(SERVERS[Number(server) || 0] ?? SERVERS[0], document.baseURI);
+  const chosen = Number(server) === -1 ? document.querySelector('meta[name="dragoman-server"]')?.content : undefined;
+  const base = new URL(chosen ?? SERVERS[Number(server) || 0] ?? SERVERS[0], document.baseURI);
   if (base.protocol !== "https:" && base.protocol !== "http:") {
     throw new Error("This page does not know the address of the API. Serve it over HTTP or generate it with a base URL.");
   }
@@ -137,13 +188,13 @@ pub const SEND_REQUEST: &str = r#"async function sendRequest({ method, path, que
     const kind = (sent.get("Content-Type") ?? "").toLowerCase();
     const fields = kind.startsWith("multipart/form-data") ? new FormData() : new URLSearchParams();
     if (kind === "" || /[/+]json/.test(kind)) {
-      payload = JSON.stringify(body);
+      payload = exactJsonText(body);
       if (kind === "") sent.set("Content-Type", "application/json");
     } else if (kind.startsWith("multipart/form-data") || kind.startsWith("application/x-www-form-urlencoded")) {
       for (const [name, value] of Object.entries(body)) {
         for (const one of Array.isArray(value) ? value : [value]) {
           if (one === undefined || one === null) continue;
-          const part = typeof one === "object" && !(one instanceof Blob) ? JSON.stringify(one) : one;
+          const part = typeof one === "object" && !(one instanceof Blob) ? exactJsonText(one) : one;
           fields.append(name, part instanceof Blob ? part : String(part));
         }
       }
@@ -160,7 +211,7 @@ pub const SEND_REQUEST: &str = r#"async function sendRequest({ method, path, que
     if (/[/+]json/.test(type)) {
       const text = await response.text();
       try {
-        data = text === "" ? null : JSON.parse(text);
+        data = text === "" ? null : parseExactJson(text);
       } catch {
         data = text;
       }

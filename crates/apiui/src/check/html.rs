@@ -18,20 +18,25 @@ pub struct PageOptions {
     pub title: String,
     /// The language of the page, such as `en`.
     pub language: String,
+    /// Addresses besides the servers that the page may call: those that give tokens.
+    pub token_urls: Vec<String>,
 }
 
 /// Checks the module and makes a page of it. `react_bundle` is what `web/build.mjs` writes.
 ///
-/// The page may connect to the origins of the module's `SERVERS`, and to its own if one of them is a path.
+/// The page may connect to the origins of the module's `SERVERS`, to its own if one of them is a path, to those that
+/// give tokens, and to the one server that its reader chose and confirmed: a script before the policy reads that choice.
 pub fn html_page(code: &str, react_bundle: &str, options: &PageOptions) -> Result<String, Vec<Refusal>> {
     let (checked, program) = transform::page_script(code)?;
     let (bundle, program) = (within_script(react_bundle), within_script(&program));
-    let policy = policy(&checked, &[&bundle, &program]);
+    let policy = policy(&checked, &options.token_urls, &[&bundle, &program]);
+    let chooser = within_script(&SERVER_CHOICE.replace("{{policy}}", &policy));
     let title = escape(if options.title.is_empty() { "API" } else { &options.title });
     let language = escape(if options.language.is_empty() { "en" } else { &options.language });
     Ok(format!(
         "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+         <script>{chooser}</script>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"><!-- -->\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>body {{ margin: 0 }}</style>\n</head>\n<body>\n<div id=\"root\"></div>\n\
@@ -39,12 +44,27 @@ pub fn html_page(code: &str, react_bundle: &str, options: &PageOptions) -> Resul
     ))
 }
 
-fn policy(checked: &Checked, scripts: &[&str]) -> String {
+/// Writes another policy where the reader chose a server, and turns the usual one into a comment, which ends behind it.
+const SERVER_CHOICE: &str = r#"
+try {
+  const server = localStorage.getItem(`dragoman ${location.pathname} server`);
+  const [origin] = /^https?:\/\/[A-Za-z0-9.:_\[\]-]+/.exec(server ?? "") ?? [];
+  if (origin !== undefined) {
+    const policy = "{{policy}}".replace("connect-src ", `connect-src ${origin} `).replace(" 'none'; base-uri", "; base-uri");
+    document.write(`<meta http-equiv=Content-Security-Policy content="${policy}"><!--`);
+  }
+} catch {}
+"#;
+
+fn policy(checked: &Checked, token_urls: &[String], scripts: &[&str]) -> String {
     let hashes: Vec<String> = scripts
         .iter()
         .map(|script| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(script))))
         .collect();
-    let mut origins: Vec<String> = checked.servers.iter().map(|server| origin(server)).collect();
+    let is_address = |url: &&String| url.starts_with("https://") || url.starts_with("http://");
+    let tokens = token_urls.iter().filter(is_address);
+    let mut origins: Vec<String> =
+        checked.servers.iter().chain(tokens).map(|server| origin(server)).collect();
     origins.sort();
     origins.dedup();
     if origins.is_empty() {

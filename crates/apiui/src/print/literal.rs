@@ -1,7 +1,7 @@
-//! The plan inside the module: written as a data literal, read back from code that may be anybody's.
+//! The plan inside the module: written as a data literal, read back from code of any origin.
 //!
 //! Owns the marker, the hash and the escaping. The literal is JSON, so reading it runs nothing; what is read is
-//! validated before anybody sees it.
+//! validated before it is returned.
 
 use crate::plan::{Plan, VERSION};
 use serde::Serialize;
@@ -51,8 +51,8 @@ pub fn plan_of(code: &str) -> Result<Plan, UnknownModule> {
     if version != VERSION.to_string() {
         return Err(UnknownModule::Version(version.chars().take(20).collect()));
     }
-    let told = words.next().and_then(|word| word.strip_prefix("sha256:")).unwrap_or_default();
-    if told != hex(&Sha256::digest(before.as_bytes())) {
+    let expected = words.next().and_then(|word| word.strip_prefix("sha256:")).unwrap_or_default();
+    if expected != hex(&Sha256::digest(before.as_bytes())) {
         return Err(UnknownModule::Changed);
     }
     let json = literal.trim().strip_prefix(OPENING).and_then(|rest| rest.strip_suffix(';'));
@@ -126,6 +126,9 @@ fn head(out: &mut String, plan: &Plan) {
     field("auth", json(&plan.auth));
     field("pagination", json(&plan.pagination));
     field("servers", json(&plan.servers));
+    if !plan.headers.is_empty() {
+        field("headers", json(&plan.headers));
+    }
     field("schemes", json(&plan.schemes));
 }
 

@@ -28,7 +28,9 @@ pub(super) static PARTS: LazyLock<Vec<String>> = LazyLock::new(|| {
         include_str!("runtime/parts.jsx"),
         include_str!("runtime/forms.jsx"),
         include_str!("runtime/lists.jsx"),
+        include_str!("runtime/routes.jsx"),
         include_str!("runtime/screens.jsx"),
+        include_str!("runtime/connection.jsx"),
         include_str!("runtime/shell.jsx"),
     ] {
         parts.push(format!("{source}\n"));

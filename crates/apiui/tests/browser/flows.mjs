@@ -17,6 +17,11 @@ function openLists({ plan }) {
   });
 }
 
+/** Whether the specification says which fields identify an item. */
+function hasKeys(resource) {
+  return (resource.keys ?? []).length > 0 && resource.keys.every((key) => key.guessed !== true);
+}
+
 async function visit(site, resource) {
   const { page } = site;
   // By way of the overview, so that each flow begins with a view of its own.
@@ -105,7 +110,7 @@ async function filter(site) {
     const columns = resource.list.columns.filter((column) => column.hidden !== true);
     const position = columns.findIndex((column) => resource.list.search.includes(column.field));
     if (position < 0 || before < 3) return NOT_HERE;
-    const wanted = (await cells.nth(position).textContent()).trim();
+    const wanted = (await cells.nth(position).innerText()).trim();
     await page.getByTestId("search-bar").fill(wanted);
     await page.waitForFunction((count) => document.querySelectorAll(".dragoman-rowlink").length < count, before);
     expect((await rows(page).count()) > 0, "the search found nothing");
@@ -194,7 +199,7 @@ async function enlarge(page, bar) {
 /** A row leads to its item. */
 async function detail(site) {
   const { page, plan, mock } = site;
-  const chosen = openLists(site).filter((resource) => resource.detail !== undefined && (resource.keys ?? []).length > 0);
+  const chosen = openLists(site).filter((resource) => resource.detail !== undefined && hasKeys(resource));
   if (chosen.length === 0) return NOT_HERE;
   for (const resource of chosen.slice(0, 3)) {
     await visitList(site, resource);
@@ -338,7 +343,7 @@ async function submitEntry(page) {
 /** An item is changed by its form, then deleted after a question. */
 async function change(site) {
   const { page, plan, mock } = site;
-  const can = (resource) => resource.edits !== undefined && resource.deletes !== undefined && (resource.keys ?? []).length > 0;
+  const can = (resource) => resource.edits !== undefined && resource.deletes !== undefined && hasKeys(resource);
   const resource = openLists(site).find(can);
   if (resource === undefined || plan.viewOnly === true) return NOT_HERE;
   const head = page.locator(".dragoman-head");
@@ -346,6 +351,8 @@ async function change(site) {
   await rows(page).nth(1).click();
   await page.locator('section[aria-label="Details"] dd').first().waitFor();
   await head.getByRole("button", { name: "Edit" }).click();
+  await page.locator("form.dragoman-form").waitFor();
+  if (!(await touch(page))) return NOT_HERE;
   await submitEntry(page);
   await told(page, "saved");
   expect(asked(mock, plan.operations[resource.edits].signature).length > 0, "the change was not sent");
@@ -356,6 +363,15 @@ async function change(site) {
   expect(asked(mock, plan.operations[resource.deletes].signature).length > 0, "the deletion was not sent");
   await dismiss(page);
   return undefined;
+}
+
+/** Changes the first text or number of a form; false where it has none. */
+async function touch(page) {
+  const field = page.locator('form.dragoman-form input[type="text"]:visible, form.dragoman-form textarea:not(.dragoman-code):visible, form.dragoman-form input[type="number"]:visible').first();
+  if ((await field.count()) === 0) return false;
+  const isNumber = (await field.getAttribute("type")) === "number";
+  await field.fill(isNumber ? String(Number((await field.inputValue()) || "6") + 1) : `${await field.inputValue()}1`);
+  return true;
 }
 
 /** A 401 leads to the sign-in panel, and what is entered there is sent. */
@@ -371,9 +387,9 @@ async function signIn(site) {
   const isUsable = (index) => plan.schemes[index].place !== "cookie" && plan.schemes[index].kind !== "mutualTls";
   if (!plan.auth || !(operation.security ?? []).some((all) => all.length > 0 && all.every(isUsable))) return "shown";
   await page.getByTestId("sign-in").getByRole("button", { name: "Sign in" }).click();
-  const panel = page.getByRole("dialog", { name: "Sign in" });
+  const panel = page.getByRole("dialog", { name: "Connection" });
   await panel.waitFor();
-  for (const field of await panel.locator('input[type="password"]').all()) await field.fill("secret-of-the-test");
+  for (const field of await panel.locator('input[type="password"]:visible').all()) await field.fill("secret-of-the-test");
   await panel.getByRole("button", { name: "Done" }).click();
   if (resource === undefined) {
     await submitEntry(page);
@@ -425,6 +441,71 @@ async function policy(site) {
   return undefined;
 }
 
+/** What the checker of accessibility finds, and whether the page is wider than a phone. */
+async function look(page, axe, state) {
+  await loaded(page);
+  await page.evaluate(`${axe};0`);
+  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"], preload: false }).then((result) => result.violations.map((one) => `${one.id} (${one.nodes.length}): ${one.nodes[0].html.slice(0, 120)}`)));
+  expect(found.length === 0, `${state}: ${found.join("; ")}`);
+  await page.setViewportSize({ width: 375, height: 800 });
+  const isWider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth + 1);
+  await page.setViewportSize({ width: 1280, height: 900 });
+  expect(!isWider, `${state} is wider than a phone`);
+}
+
+/** Every state can be used by everybody: names, landmarks, contrast, and nothing is wider than a phone. */
+async function access(site) {
+  const { page, axe } = site;
+  if (axe === undefined) return NOT_HERE;
+  await page.locator(".dragoman-brand").click();
+  await look(page, axe, "the overview");
+  const operation = await openEntry(site);
+  if (operation !== undefined) await look(page, axe, "an operation");
+  if ((await visitList(site)) !== undefined) {
+    await look(page, axe, "a list");
+    await rows(page).first().click();
+    await page.locator('section[aria-label="Details"]').waitFor();
+    await look(page, axe, "an item");
+  }
+  await page.getByRole("button", { name: "Connection" }).click();
+  await page.getByRole("dialog", { name: "Connection" }).waitFor();
+  await look(page, axe, "the connection panel");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Find…" }).click();
+  await page.getByRole("dialog", { name: "Find" }).waitFor();
+  await look(page, axe, "the palette");
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  return undefined;
+}
+
+/** Back, reload and links lead to the same view, and a list is as it was left. */
+async function routes(site) {
+  const { page } = site;
+  const resource = openLists(site).find((one) => one.detail !== undefined && hasKeys(one));
+  if (resource === undefined) return NOT_HERE;
+  await visitList(site, resource);
+  // The list may still be in the order of an earlier visit.
+  const head = page.locator("thead th").first();
+  for (let click = 0; click < 3 && (await head.getAttribute("aria-sort")) !== "ascending"; click += 1) await head.locator("button").click();
+  await page.locator('thead th[aria-sort="ascending"]').waitFor();
+  await rows(page).first().click();
+  const details = page.locator('section[aria-label="Details"]');
+  await details.waitFor();
+  await loaded(page);
+  const address = page.url();
+  expect(address.includes(`#/${resource.id}/item`), `the item has the address ${address}`);
+  await page.goBack();
+  await page.locator('thead th[aria-sort="ascending"]').waitFor();
+  await page.goForward();
+  await details.waitFor();
+  await page.reload();
+  await details.waitFor();
+  await loaded(page);
+  expect(page.url() === address, `after a reload the address is ${page.url()}`);
+  return undefined;
+}
+
 /** The other theme is chosen and put back. */
 async function theme({ page }) {
   const before = await page.locator(".dragoman").first().evaluate((one) => getComputedStyle(one).backgroundColor);
@@ -434,4 +515,4 @@ async function theme({ page }) {
   return undefined;
 }
 
-export const flows = { list, operations, filter, sort, paging, detail, create, change, validation, call, failure, theme, signIn, policy };
+export const flows = { list, operations, filter, sort, paging, detail, create, change, validation, call, failure, theme, routes, access, signIn, policy };

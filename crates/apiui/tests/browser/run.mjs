@@ -15,6 +15,9 @@ const WAIT = 60_000;
 const DEADLINE = 11 * 60_000;
 /** Pages that are used at the same time. */
 const TOGETHER = 4;
+/** The checker of accessibility; it is expensive, so a part of the pages is looked at unless everything is asked for. */
+const axe = readFileSync(join(web, "node_modules/axe-core/axe.min.js"), "utf8");
+const isFull = Number(process.env.DRAGOMAN_TEST_SCALE ?? 1) >= 10;
 const results = {};
 setTimeout(() => {
   console.error(`The browser tests took too long. So far: ${JSON.stringify(results, null, 2)}`);
@@ -87,7 +90,7 @@ async function use(name, site) {
     site.mock.needsCredentials = false;
     const since = Date.now();
     try {
-      told[flow] = (await run({ page, ...site })) ?? "done";
+      told[flow] = (await run({ page, axe: isFull || names.indexOf(name) % 4 === 0 ? axe : undefined, ...site })) ?? "done";
     } catch (error) {
       told[flow] = `failed: ${String(error.message).split("\n").slice(0, 6).join(" ")}`;
     }

@@ -43,8 +43,7 @@ const SHARED: [&str; 6] = [
 
 fn specifications() -> Vec<PathBuf> {
     let mut all = own_specifications();
-    let scale = std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|text| text.parse::<usize>().ok());
-    let is_full = scale.is_some_and(|scale| scale >= 10);
+    let is_full = scale() >= 10;
     if let Some(shared) = crate::shared::folder().filter(|_| is_full) {
         all.extend(SHARED.map(|name| shared.join(name)));
     }
@@ -57,43 +56,74 @@ fn write_jobs(jobs: &Path, bundle: &str) -> usize {
     let mut count = 0;
     for path in specifications() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let spec = read_file(&path).unwrap().spec;
-        if spec.operation_count() == 0 {
-            continue;
-        }
-        let mut plan = plan(&spec, &Options::default());
-        let server = ServerChoice { url: format!("/mock/{name}"), note: String::new() };
-        plan.servers = vec![server; plan.servers.len().max(1)];
-        let page = html_page(
-            &print_whole(&plan),
-            bundle,
-            &PageOptions { title: plan.title.clone(), ..PageOptions::default() },
-        );
-        let page = page.unwrap_or_else(|refusals| panic!("{name}: {}", refusals[0]));
-        let folder = jobs.join(&name);
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("page.html"), page).unwrap();
-        std::fs::write(folder.join("spec.json"), serde_json::to_vec(&spec).unwrap()).unwrap();
-        std::fs::write(folder.join("plan.json"), serde_json::to_vec::<Plan>(&plan).unwrap()).unwrap();
-        count += 1;
+        count += usize::from(write_job(&jobs.join(&name), &path, &name, bundle));
     }
     count
 }
 
+/// Writes the page of one specification and what its mock needs; false where it has no operations.
+fn write_job(folder: &Path, path: &Path, name: &str, bundle: &str) -> bool {
+    let spec = read_file(path).unwrap().spec;
+    if spec.operation_count() == 0 {
+        return false;
+    }
+    let mut plan = plan(&spec, &Options::default());
+    let server = ServerChoice { url: format!("/mock/{name}"), ..ServerChoice::default() };
+    plan.servers = vec![server; plan.servers.len().max(1)];
+    let options = PageOptions { title: plan.title.clone(), ..PageOptions::default() };
+    let page = html_page(&print_whole(&plan), bundle, &options);
+    let page = page.unwrap_or_else(|refusals| panic!("{name}: {}", refusals[0]));
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(folder.join("page.html"), page).unwrap();
+    std::fs::write(folder.join("spec.json"), serde_json::to_vec(&spec).unwrap()).unwrap();
+    std::fs::write(folder.join("plan.json"), serde_json::to_vec::<Plan>(&plan).unwrap()).unwrap();
+    true
+}
+
+/// React's bundle, if it and the browser are present; without them a test that is not required is left out.
+fn bundle() -> Option<String> {
+    let (web, browser) = (web(), browser());
+    let bundle = std::fs::read_to_string(web.join("react-bundle.js")).ok().filter(|_| browser.exists());
+    if bundle.is_none() {
+        let missing = format!("{} or {} is missing; run `make`", web.display(), browser.display());
+        assert!(std::env::var_os("DRAGOMAN_BROWSER").is_none(), "{missing}");
+        println!("not run: {missing}");
+    }
+    bundle
+}
+
+fn scale() -> usize {
+    std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+#[derive(Debug, Deserialize)]
+struct Edited {
+    forms: usize,
+    problems: Vec<String>,
+}
+
+#[test]
+fn edits_send_back_exactly_what_was_not_touched() {
+    let Some(bundle) = bundle() else { return };
+    let job = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lossless");
+    let _ = std::fs::remove_dir_all(&job);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specs/ledger.yaml");
+    write_job(&job, &path, "ledger", &bundle);
+    let count = 50 * scale();
+    let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/lossless.mjs");
+    let mut command = Command::new("node");
+    command.arg(driver).arg(&job).arg(web()).arg(count.to_string()).env("CHROMIUM", browser());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let edited: Edited = serde_json::from_slice(&std::fs::read(job.join("lossless.json")).unwrap()).unwrap();
+    assert!(edited.problems.is_empty(), "{}\npictures: {}", edited.problems.join("\n"), job.display());
+    assert_eq!(edited.forms, count);
+}
+
 #[test]
 fn pages_work_in_a_browser() {
+    let Some(bundle) = bundle() else { return };
     let (web, browser) = (web(), browser());
-    let bundle = std::fs::read_to_string(web.join("react-bundle.js"));
-    let (Ok(bundle), true) = (bundle, browser.exists()) else {
-        assert!(
-            std::env::var_os("DRAGOMAN_BROWSER").is_none(),
-            "{} or {} is missing; run `make`",
-            web.display(),
-            browser.display()
-        );
-        println!("not run: needs `make` (for {}) and {}", web.display(), browser.display());
-        return;
-    };
     let jobs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
     let count = write_jobs(&jobs, &bundle);
     let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/run.mjs");
@@ -136,6 +166,8 @@ fn assert_shown(told: &BTreeMap<String, Told>, jobs: &Path) {
         ("call", 10),
         ("failure", 13),
         ("theme", 16),
+        ("routes", 10),
+        ("access", 4),
         ("signIn", 16),
         ("policy", 16),
     ] {

@@ -14,17 +14,24 @@ function startDrafts(operation, known) {
 }
 
 function missingInputs(operation, drafts) {
-  return (operation.inputs ?? []).filter((input) => problemsOf(input, own(drafts, inputKey(input)), "").length > 0);
+  return (operation.inputs ?? []).filter((input) => inputProblems(input, own(drafts, inputKey(input))).length > 0);
+}
+
+/** What is wrong with a parameter. A part of a path must not be empty or lead to another place. */
+function inputProblems(input, draft, start) {
+  const text = input.place === "path" ? textOf(valueOf(input, draft)) : undefined;
+  if (["", ".", ".."].includes(text)) return [{ place: inputKey(input), message: text === "" ? "This is required." : "This cannot be part of an address." }];
+  return problemsOf(input, draft, inputKey(input), start);
 }
 
 function encoded(value) {
-  return encodeURIComponent(typeof value === "object" ? JSON.stringify(value) : String(value));
+  return encodeURIComponent(isNested(value) ? exactJsonText(value) : scalarText(value));
 }
 
 /** A path parameter in the styles simple, label and matrix. */
 function pathText(input, value) {
   const list = Array.isArray(value) ? value : undefined;
-  const pairs = list === undefined && value !== null && typeof value === "object" ? ownEntries(value) : undefined;
+  const pairs = list === undefined && isNested(value) ? ownEntries(value) : undefined;
   const joined = (separator, between) => pairs.map(([name, one]) => `${encoded(name)}${between}${encoded(one)}`).join(separator);
   if (input.format === "label") {
     const dot = input.explode === true ? "." : ",";
@@ -43,27 +50,27 @@ function pathText(input, value) {
 
 /** Name and value pairs of a nested value, the path in brackets. */
 function bracketPairs(name, value, isIndexed) {
-  const isNested = (one) => one !== null && typeof one === "object" && !(one instanceof Blob);
-  if (Array.isArray(value)) return value.flatMap((one, index) => bracketPairs(isIndexed || isNested(one) ? `${name}[${index}]` : name, one, isIndexed));
-  if (isNested(value)) return ownEntries(value).flatMap(([key, one]) => bracketPairs(`${name}[${key}]`, one, isIndexed));
-  return [[name, value]];
+  const isOpen = (one) => isNested(one) && !(one instanceof Blob);
+  if (Array.isArray(value)) return value.flatMap((one, index) => bracketPairs(isIndexed || isOpen(one) ? `${name}[${index}]` : name, one, isIndexed));
+  if (isOpen(value)) return ownEntries(value).flatMap(([key, one]) => bracketPairs(`${name}[${key}]`, one, isIndexed));
+  return [[name, isExactNumber(value) ? scalarText(value) : value]];
 }
 
 /** A query parameter in the styles form, spaceDelimited, pipeDelimited, deepObject and json. */
 function queryPairs(input, value) {
-  if (input.format === "json") return [[input.name, JSON.stringify(value)]];
+  if (input.format === "json") return [[input.name, exactJsonText(value)]];
   if (input.format === "deepObject") return bracketPairs(Array.isArray(value) ? `${input.name}[]` : input.name, value, false).map(([name, one]) => [name, String(one)]);
   const separator = input.format === "spaceDelimited" ? " " : input.format === "pipeDelimited" ? "|" : input.format === "tabDelimited" ? String.fromCharCode(9) : ",";
   const isExploded = input.explode ?? (input.format === undefined || input.format === "form");
   if (Array.isArray(value)) {
-    const texts = value.map((one) => (one !== null && typeof one === "object" ? JSON.stringify(one) : String(one)));
+    const texts = value.map((one) => (isNested(one) ? exactJsonText(one) : scalarText(one)));
     return isExploded ? texts.map((text) => [input.name, text]) : [[input.name, texts.join(separator)]];
   }
-  if (value !== null && typeof value === "object") {
-    const pairs = ownEntries(value).map(([name, one]) => [name, one !== null && typeof one === "object" ? JSON.stringify(one) : String(one)]);
+  if (isNested(value)) {
+    const pairs = ownEntries(value).map(([name, one]) => [name, isNested(one) ? exactJsonText(one) : scalarText(one)]);
     return isExploded ? pairs : [[input.name, pairs.map(([name, one]) => `${name}${separator}${one}`).join(separator)]];
   }
-  return [[input.name, String(value)]];
+  return [[input.name, scalarText(value)]];
 }
 
 /** Pairs as an object; a name that comes twice holds a list. */
@@ -75,20 +82,23 @@ function gathered(pairs) {
 }
 
 function headerText(value) {
-  if (Array.isArray(value)) return value.map(String).join(",");
-  return value !== null && typeof value === "object" ? ownEntries(value).map(([name, one]) => `${name},${one}`).join(",") : String(value);
+  if (Array.isArray(value)) return value.map(scalarText).join(",");
+  return isNested(value) ? ownEntries(value).map(([name, one]) => `${name},${scalarText(one)}`).join(",") : scalarText(value);
 }
 
-/** The request of an operation with these drafts. */
-function buildCall(operation, drafts, bodyDraft) {
+/**
+ * The request of an operation with these drafts and the value of its body. In an edit, `edit` holds the item and the
+ * drafts that the form began with: variables that are not required are sent only where they were changed.
+ */
+function buildCall(operation, drafts, bodyValue, edit) {
   let path = operation.path;
   const query = [];
   const headers = [];
   const cookies = [];
   const variables = [];
   for (const input of operation.inputs ?? []) {
-    const value = valueOf(input, own(drafts, inputKey(input)));
-    if (value === undefined) continue;
+    const value = edit !== undefined && input.place === "variable" ? changedVariable(input, edit, own(drafts, inputKey(input))) : valueOf(input, own(drafts, inputKey(input)));
+    if (value === undefined || (value === null && input.place !== "variable")) continue;
     if (input.place === "path") path = path.split(`{${input.name}}`).join(pathText(input, value));
     else if (input.place === "header") headers.push([input.name, headerText(value)]);
     else if (input.place === "cookie") cookies.push(`${input.name}=${encoded(value)}`);
@@ -103,7 +113,7 @@ function buildCall(operation, drafts, bodyDraft) {
     headers.push(["Content-Type", files.length > 0 ? "multipart/form-data" : "application/json"]);
     body = files.length > 0 ? uploadOf(sent, files) : sent;
   } else if (operation.body !== undefined) {
-    body = bodyOf(operation.body, bodyDraft);
+    body = bodyOf(operation.body, bodyValue);
     if (body !== undefined) headers.push(["Content-Type", operation.body.contentType.includes("*") ? "application/json" : operation.body.contentType]);
   }
   return { path, query: gathered(query), headers: Object.fromEntries(headers), body };
@@ -120,18 +130,35 @@ function filesIn(value, path) {
 function uploadOf(sent, files) {
   const places = files.map(([path], index) => [String(index), [path]]);
   const parts = files.map(([, file], index) => [String(index), file]);
-  return withAll({ operations: JSON.stringify(withoutFiles(sent)), map: JSON.stringify(Object.fromEntries(places)) }, Object.fromEntries(parts));
+  return withAll({ operations: exactJsonText(withoutFiles(sent)), map: JSON.stringify(Object.fromEntries(places)) }, Object.fromEntries(parts));
 }
 
 function withoutFiles(value) {
   if (value instanceof Blob) return null;
   if (Array.isArray(value)) return value.map(withoutFiles);
-  if (value === null || typeof value !== "object") return value;
+  if (!isNested(value)) return value;
   return Object.fromEntries(ownEntries(value).map(([name, one]) => [name, withoutFiles(one)]));
 }
 
-function bodyOf(form, draft) {
-  const value = valueOf(form.input, draft);
+/** The variable of an edit: what it requires, and what was changed. */
+function changedVariable(input, edit, draft) {
+  const start = own(edit.starts, inputKey(input));
+  const base = own(edit.item, input.name);
+  if (input.kind !== "object" || draft === undefined || typeof draft === "string") {
+    const isNeeded = input.required === true || own(edit.known, input.name) !== undefined;
+    return draft === start && !isNeeded ? undefined : base === undefined ? valueOf(input, draft) : mergedValue(input, base, start, draft);
+  }
+  const pairs = fieldsOf(input).flatMap((field) => {
+    const [before, now] = [own(start, field.name), own(draft, field.name)];
+    if (before === now && field.required !== true) return [];
+    const sent = own(edit.item, field.name);
+    const value = sent === undefined ? valueOf(field, now) : mergedValue(field, sent, before, now);
+    return value === undefined ? (before === now ? [] : [[field.name, null]]) : [[field.name, value]];
+  });
+  return Object.fromEntries(pairs);
+}
+
+function bodyOf(form, value) {
   if (value === undefined || form.kind === "json" || form.kind === "text" || form.kind === "file") return value;
   if (form.kind === "multipart") return value;
   return gathered(ownEntries(value).flatMap(([name, one]) => bracketPairs(name, one, form.brackets === true)));
@@ -174,6 +201,7 @@ const DEADLINE = 60000;
 /** Sends a call and answers with a state; it never throws. */
 async function performCall(request, operation, call, held, server, controller) {
   const parts = credentialParts(operation, held);
+  const since = Date.now();
   const timer = setTimeout(() => controller.abort(), DEADLINE);
   try {
     const answer = await request({
@@ -183,10 +211,11 @@ async function performCall(request, operation, call, held, server, controller) {
       query: withAll(call.query, parts.query),
       headers: withAll(call.headers, parts.headers),
       body: call.body,
+      text: jsonTextOf(call),
       signal: controller.signal,
       server: operation.server ?? server,
     });
-    return stateOf(operation, answer);
+    return withAll(stateOf(operation, answer), { took: Date.now() - since, sent: call });
   } catch (error) {
     const message = controller.signal.aborted ? `There was no answer within ${DEADLINE / 1000} seconds.` : String(error?.message ?? error);
     return { phase: "failed", status: 0, message, data: undefined };
@@ -195,16 +224,23 @@ async function performCall(request, operation, call, held, server, controller) {
   }
 }
 
+/** The JSON text of a body, for a host that sends it: numbers keep all their digits. */
+function jsonTextOf(call) {
+  const kind = String(own(call.headers, "Content-Type") ?? "");
+  return call.body === undefined || !/[/+]json/.test(kind) ? undefined : exactJsonText(call.body);
+}
+
 function stateOf(operation, answer) {
-  const { status, data, headers } = answer ?? {};
+  const { status, headers, text } = answer ?? {};
+  const data = text === undefined ? answer?.data : (parseJson(text) ?? text);
   const errors = operation.queryText === undefined ? undefined : own(data, "errors");
   const isWhole = !Array.isArray(errors) || (operation.result !== undefined && ![undefined, null].includes(valueAt(data, operation.result)));
   if (answer?.ok === true && isWhole) {
     const result = operation.result === undefined ? data : valueAt(data, operation.result);
     return { phase: "done", status, headers, data, result };
   }
-  const told = Array.isArray(errors) ? errors.map((one) => own(one, "message") ?? textOf(one)).join(" ") : messageIn(data);
-  return { phase: "failed", status: status ?? 0, message: told, data };
+  const reason = Array.isArray(errors) ? errors.map((one) => own(one, "message") ?? textOf(one)).join(" ") : messageIn(data);
+  return { phase: "failed", status: status ?? 0, message: reason, data, headers };
 }
 
 /** The sentence in an error body, by the names it usually has. */
@@ -244,13 +280,13 @@ function queryOfAddress(address) {
 /** Runs a call when it changes, and again when `turn` does. Nothing runs while `call` is undefined. */
 function useAnswer(ui, operation, call, turn) {
   const [state, setState] = useState({ phase: "loading" });
-  const text = call === undefined ? "" : JSON.stringify(call);
+  const text = call === undefined ? "" : exactJsonText(call);
   useEffect(() => {
     if (text === "") return undefined;
     const controller = new AbortController();
     let isWanted = true;
     setState({ phase: "loading" });
-    ui.perform(operation, JSON.parse(text), controller).then((next) => {
+    ui.perform(operation, parseExactJson(text), controller).then((next) => {
       if (isWanted) setState(next);
     });
     return () => {

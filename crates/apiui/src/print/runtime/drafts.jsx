@@ -1,4 +1,11 @@
 // ---- Drafts: what is being typed into a form, and the value it stands for ----
+// A draft that is undefined sends nothing, a draft that is null sends null. A draft that is still the one that the form
+// began with stands for the value that the API sent, exactly as it was.
+
+/** The draft of a text that is there and empty, where emptying the control means something else. */
+const EMPTY_TEXT = { isEmptyText: true };
+
+const TEXT_KINDS = ["text", "multiline", "secret", "email", "url"];
 
 function fieldsOf(input) {
   return input.shape === undefined ? (input.fields ?? []) : PLAN.shapes.at(input.shape).fields;
@@ -11,7 +18,7 @@ function itemOf(input) {
 
 function parseJson(text) {
   try {
-    return JSON.parse(text);
+    return parseExactJson(text);
   } catch {
     return undefined;
   }
@@ -24,101 +31,98 @@ function startDraft(input, isWanted) {
     if (!isWanted) return undefined;
     return fieldsOf(input).reduce((draft, field) => withOwn(draft, field.name, startDraft(field, field.required === true)), {});
   }
-  if (input.kind === "variant") {
-    return isWanted ? { chosen: 0, draft: startDraft(input.alternatives.at(0).input, true) } : undefined;
-  }
-  if (input.kind === "list" || input.kind === "map") return [];
-  if (input.kind === "choice" && isWanted && input.choices.length === 1) return JSON.stringify(input.choices.at(0));
-  return input.kind === "boolean" || input.kind === "file" ? undefined : "";
+  if (input.kind === "variant") return isWanted ? newVariant(input, 0) : undefined;
+  if (input.kind === "list" || input.kind === "map") return isWanted ? [] : undefined;
+  if (input.kind === "choice" && isWanted && input.choices.length === 1) return exactJsonText(input.choices.at(0));
+  return undefined;
+}
+
+function newEntry(input, name) {
+  return { name, draft: startDraft(itemOf(input), true) };
+}
+
+function newVariant(input, chosen) {
+  return { chosen, draft: startDraft(input.alternatives.at(chosen).input, true) };
+}
+
+/** An entry of a list or map that shows a value of the API: it keeps the value and the draft that stands for it. */
+function entryOf(input, base, name) {
+  const start = draftOf(input, base);
+  return { name, base, start, draft: start };
 }
 
 /** The draft that shows an existing value. */
 function draftOf(input, value) {
-  if (value === undefined || value === null) return startDraft({ name: input.name, kind: input.kind, shape: input.shape, fields: input.fields, choices: input.choices ?? [], alternatives: input.alternatives, item: input.item }, input.required === true);
+  if (value === undefined || value === null) return value;
   switch (input.kind) {
     case "object":
-      return fieldsOf(input).reduce((draft, field) => {
-        const inner = own(value, field.name);
-        return withOwn(draft, field.name, inner === undefined ? undefined : draftOf(field, inner));
-      }, {});
+      if (!isNested(value) || Array.isArray(value)) return exactJsonText(value);
+      return fieldsOf(input).reduce((draft, field) => withOwn(draft, field.name, draftOf(field, own(value, field.name))), {});
     case "list":
-      return Array.isArray(value) ? value.map((item) => draftOf(itemOf(input), item)) : [];
+      return (Array.isArray(value) ? value : [value]).map((one) => entryOf(itemOf(input), one));
     case "map":
-      return ownEntries(value).map(([name, inner]) => ({ name, draft: draftOf(itemOf(input), inner) }));
+      return isNested(value) ? ownEntries(value).map(([name, inner]) => entryOf(itemOf(input), inner, name)) : exactJsonText(value);
     case "variant": {
       const chosen = chosenAlternative(input, value);
-      return { chosen, draft: draftOf(input.alternatives.at(chosen).input, value) };
+      const start = draftOf(input.alternatives.at(chosen).input, value);
+      return { chosen, base: value, start, draft: start };
     }
     case "choice":
-      return JSON.stringify(value);
+      return exactJsonText(value);
     case "boolean":
       return value === true || value === "true";
     case "json":
-      return JSON.stringify(value, null, 2);
+      return exactJsonText(value, 2);
     case "file":
       return undefined;
-    case "datetime":
-      return localTime(value);
-    case "date":
-      return String(value).slice(0, 10);
     default:
-      return typeof value === "object" ? JSON.stringify(value) : String(value);
+      return isNested(value) ? exactJsonText(value) : scalarText(value);
   }
 }
 
-/** A moment as a control for date and time writes it: in the reader's own time. */
-function localTime(value) {
-  const date = new Date(value);
-  if (Number.isNaN(date.getTime())) return "";
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
-}
-
 function chosenAlternative(input, value) {
-  const told = input.discriminator === undefined ? undefined : own(value, input.discriminator);
-  const byName = input.alternatives.findIndex((one) => told !== undefined && one.value === String(told));
+  const name = input.discriminator === undefined ? undefined : own(value, input.discriminator);
+  const byName = input.alternatives.findIndex((one) => name !== undefined && one.value === String(name));
   if (byName >= 0) return byName;
-  const fits = (one) => {
-    if (one.input.kind === "object") return value !== null && typeof value === "object" && !Array.isArray(value);
-    if (one.input.kind === "list") return Array.isArray(value);
-    return typeof value !== "object";
+  const score = (one) => {
+    if (one.input.kind === "object") return isNested(value) && !Array.isArray(value) ? 1 + fieldsOf(one.input).filter((field) => own(value, field.name) !== undefined).length : 0;
+    if (one.input.kind === "list") return Array.isArray(value) ? 1 : 0;
+    return isNested(value) ? 0 : 1;
   };
-  return Math.max(0, input.alternatives.findIndex(fits));
+  const scores = input.alternatives.map(score);
+  return Math.max(0, scores.indexOf(Math.max(...scores)));
 }
 
-/** The value that a draft stands for; undefined means that nothing is sent. */
+/** The value that a draft of a new item stands for; undefined means that nothing is sent. */
 function valueOf(input, draft) {
-  if (draft === undefined || draft === null) return undefined;
+  if (draft === undefined || draft === null) return draft;
+  if (draft === EMPTY_TEXT) return "";
   switch (input.kind) {
     case "object": {
+      if (typeof draft === "string") return parseJson(draft);
       const pairs = fieldsOf(input).map((field) => [field.name, valueOf(field, own(draft, field.name))]);
       return Object.fromEntries(pairs.filter((pair) => pair.at(1) !== undefined));
     }
-    case "list": {
-      const items = draft.map((item) => valueOf(itemOf(input), item)).filter((item) => item !== undefined);
-      return items.length === 0 && input.required !== true ? undefined : items;
-    }
+    case "list":
+      return draft.map((entry) => valueOfEntry(itemOf(input), entry)).filter((item) => item !== undefined);
     case "map": {
-      const pairs = draft.filter((entry) => entry.name !== "").map((entry) => [entry.name, valueOf(itemOf(input), entry.draft) ?? null]);
-      return pairs.length === 0 && input.required !== true ? undefined : Object.fromEntries(pairs);
+      if (typeof draft === "string") return parseJson(draft);
+      const named = draft.filter((entry) => entry.name !== "");
+      return Object.fromEntries(named.map((entry) => [entry.name, valueOfEntry(itemOf(input), entry) ?? null]));
     }
     case "variant": {
       const one = input.alternatives.at(draft.chosen);
       const value = valueOf(one.input, draft.draft);
-      const isTold = input.discriminator !== undefined && one.value !== undefined && value !== null && typeof value === "object";
+      const isTold = input.discriminator !== undefined && one.value !== undefined && isNested(value);
       return isTold && !Array.isArray(value) && own(value, input.discriminator) === undefined ? withOwn(value, input.discriminator, one.value) : value;
     }
     case "choice":
       return draft === "" ? undefined : parseJson(draft);
     case "number":
     case "integer":
-      return String(draft).trim() === "" ? undefined : Number(draft);
+      return String(draft).trim() === "" ? undefined : (exactNumber(String(draft).trim()) ?? Number(draft));
     case "json":
       return draft.trim() === "" ? undefined : parseJson(draft);
-    case "datetime": {
-      if (draft === "") return undefined;
-      const date = new Date(draft);
-      return Number.isNaN(date.getTime()) ? draft : date.toISOString();
-    }
     case "boolean":
     case "file":
       return draft;
@@ -127,23 +131,100 @@ function valueOf(input, draft) {
   }
 }
 
-/** What is wrong with a draft, as `{ place, message }`; `place` is the path of the field. */
-function problemsOf(input, draft, place) {
+function valueOfEntry(input, entry) {
+  return entry.start === undefined && entry.base === undefined ? valueOf(input, entry.draft) : mergedValue(input, entry.base, entry.start, entry.draft);
+}
+
+/** The value after an edit: `base` is what the API sent and `start` the draft that showed it. What was not touched is `base`. */
+function mergedValue(input, base, start, draft) {
+  if (draft === start) return base;
+  if (draft === undefined || draft === null) return draft;
+  if (base === undefined && start === undefined) return valueOf(input, draft);
+  if (input.kind === "object" && typeof draft !== "string") {
+    const before = isNested(base) && !Array.isArray(base) ? base : {};
+    return fieldsOf(input).reduce((value, field) => {
+      const next = mergedValue(field, own(before, field.name), own(start, field.name), own(draft, field.name));
+      return next === undefined ? withoutOwn(value, field.name) : next === own(value, field.name) ? value : withOwn(value, field.name, next);
+    }, before);
+  }
+  if (input.kind === "variant") {
+    const isSame = draft.base !== undefined && draft.chosen === start?.chosen;
+    return isSame ? mergedValue(input.alternatives.at(draft.chosen).input, draft.base, draft.start, draft.draft) : valueOf(input, draft);
+  }
+  if (["list", "map"].includes(input.kind)) return valueOf(input, draft);
+  return mergedScalar(input, base, start, draft);
+}
+
+function mergedScalar(input, base, start, draft) {
+  if (draft === EMPTY_TEXT) return "";
+  if (draft === "") {
+    if (start === undefined || start === null) return base;
+    return TEXT_KINDS.includes(input.kind) ? "" : input.nullable === true ? null : undefined;
+  }
+  if (isNested(base) && typeof draft === "string") return parseJson(draft) ?? draft;
+  const isNumber = typeof base === "number" || isExactNumber(base);
+  return isNumber && TEXT_KINDS.includes(input.kind) ? (exactNumber(draft) ?? draft) : valueOf(input, draft);
+}
+
+function withoutOwn(object, name) {
+  return own(object, name) === undefined ? object : Object.fromEntries(ownEntries(object).filter(([key]) => key !== name));
+}
+
+/** A value without what only the server sets. */
+function withoutPaths(value, paths) {
+  return paths.reduce((left, path) => withoutPath(left, path), value);
+}
+
+function withoutPath(value, path) {
+  if (!isNested(value)) return value;
+  const name = path.at(0);
+  const rest = path.slice(1);
+  if (name === "*") return Array.isArray(value) ? value.map((one) => withoutPath(one, rest)) : value;
+  const inner = own(value, name);
+  if (Array.isArray(value) || inner === undefined) return value;
+  return rest.length === 0 ? withoutOwn(value, name) : withOwn(value, name, withoutPath(inner, rest));
+}
+
+function isSameValue(first, second) {
+  return first === second || exactJsonText(first) === exactJsonText(second);
+}
+
+/** The fields that differ. A field that is gone is null: that is how a patch removes it. */
+function changesOf(base, next, isDeep) {
+  const names = [...new Set([...ownEntries(base), ...ownEntries(next)].map((pair) => pair.at(0)))];
+  const isObject = (value) => isNested(value) && !Array.isArray(value);
+  const pairs = names.flatMap((name) => {
+    const before = own(base, name);
+    const after = own(next, name);
+    if (isSameValue(before, after)) return [];
+    if (after === undefined) return [[name, null]];
+    return [[name, isDeep && isObject(before) && isObject(after) ? changesOf(before, after, true) : after]];
+  });
+  return Object.fromEntries(pairs);
+}
+
+/** What is wrong with a draft, as `{ place, message }`; `place` is the path of the field. What was not touched is not judged. */
+function problemsOf(input, draft, place, start, isPartial) {
   const found = (message) => [{ place, message }];
+  if (draft === start && (start !== undefined || isPartial === true)) return [];
+  if (draft === null) return input.nullable === true || input.required !== true ? [] : found("This cannot be null.");
+  const isText = typeof draft === "string";
+  if ((input.kind === "json" || (isText && ["object", "map"].includes(input.kind))) && draft !== undefined && draft.trim() !== "" && parseJson(draft) === undefined) return found("This is not valid JSON.");
   const value = valueOf(input, draft);
-  if (input.kind === "json" && typeof draft === "string" && draft.trim() !== "" && value === undefined) return found("This is not valid JSON.");
+  if (draft === "" && typeof start === "string" && TEXT_KINDS.includes(input.kind)) return textProblem(input, "").flatMap(found);
   if (value === undefined) return input.required === true ? found("This is required.") : [];
+  if (isText && ["object", "map"].includes(input.kind)) return [];
   switch (input.kind) {
     case "object":
-      return fieldsOf(input).flatMap((field) => problemsOf(field, own(draft, field.name), `${place}/${field.name}`));
+      return fieldsOf(input).flatMap((field) => problemsOf(field, own(draft, field.name), `${place}/${field.name}`, own(start, field.name), isPartial));
     case "variant":
-      return problemsOf(input.alternatives.at(draft.chosen).input, draft.draft, `${place}/${draft.chosen}`);
+      return problemsOf(input.alternatives.at(draft.chosen).input, draft.draft, `${place}/${draft.chosen}`, draft.start, isPartial);
     case "map":
-      return draft.flatMap((entry, index) => problemsOf(itemOf(input), entry.draft, `${place}/${index}`));
+      return draft.flatMap((entry, index) => problemsOf(itemOf(input), entry.draft, `${place}/${index}`, entry.start, isPartial));
     case "list":
       if (value.length < (input.minLength ?? 0)) return found(`At least ${input.minLength} entries are needed.`);
       if (value.length > (input.maxLength ?? Infinity)) return found(`At most ${input.maxLength} entries are allowed.`);
-      return draft.flatMap((item, index) => problemsOf(itemOf(input), item, `${place}/${index}`));
+      return draft.flatMap((entry, index) => problemsOf(itemOf(input), entry.draft, `${place}/${index}`, entry.start, isPartial));
     case "number":
     case "integer":
       return numberProblem(input, value).flatMap(found);
@@ -159,9 +240,10 @@ function problemsOf(input, draft, place) {
   }
 }
 
-function numberProblem(input, value) {
+function numberProblem(input, exact) {
+  const value = Number(scalarText(exact));
   if (Number.isNaN(value)) return ["This is not a number."];
-  if (input.kind === "integer" && !Number.isInteger(value)) return ["This must be a whole number."];
+  if (input.kind === "integer" && !(isExactNumber(exact) ? /^-?[0-9]+$/.test(scalarText(exact)) : Number.isInteger(value))) return ["This must be a whole number."];
   const { minimum, maximum } = input;
   if (minimum !== undefined && (input.above === true ? value <= minimum : value < minimum)) return [`This must be ${input.above === true ? "more than" : "at least"} ${minimum}.`];
   if (maximum !== undefined && (input.below === true ? value >= maximum : value > maximum)) return [`This must be ${input.below === true ? "less than" : "at most"} ${maximum}.`];

@@ -28,13 +28,13 @@ function nextMark(paging, pageSize, mark, state, items) {
   }
   const more = paging.more === undefined ? undefined : valueAt(state.result, paging.more);
   if (more === false) return undefined;
-  const told = paging.next === undefined ? undefined : valueAt(state.result, paging.next);
+  const sent = paging.next === undefined ? undefined : valueAt(state.result, paging.next);
   if (paging.style === "link") {
-    const address = typeof told === "string" && told !== "" ? told : nextLink(state.headers);
+    const address = typeof sent === "string" && sent !== "" ? sent : nextLink(state.headers);
     return address === undefined ? undefined : { index, query: queryOfAddress(address) };
   }
   const last = paging.fromLast === undefined ? undefined : fieldOf(items.at(-1), paging.fromLast);
-  const cursor = told ?? last;
+  const cursor = sent ?? last;
   if (cursor === undefined || cursor === null || cursor === "" || items.length === 0) return undefined;
   return more === undefined && paging.fromLast !== undefined && items.length < pageSize ? undefined : { index, cursor };
 }
@@ -60,6 +60,17 @@ function listCall(operation, list, drafts, pageSize, mark) {
   return { path: call.path, query: withAll(withAll(call.query, query), mark.query), headers: call.headers, body: undefined };
 }
 
+/** What came in place of a list, where the answer is not one; `{ value }` or undefined. */
+function otherAnswer(list, state) {
+  if (state.phase !== "done") return undefined;
+  const found = list.items === undefined ? state.result : valueAt(state.result, list.items);
+  const isMissing = found === undefined || found === null;
+  if (Array.isArray(found)) return undefined;
+  // An envelope without its list, or nothing at all, is an empty list.
+  if (isMissing && (state.result === undefined || state.result === null || state.result === "")) return undefined;
+  return { value: state.result };
+}
+
 function itemsOf(list, state) {
   if (state.phase !== "done") return [];
   const found = list.items === undefined ? state.result : valueAt(state.result, list.items);
@@ -82,16 +93,21 @@ function knownValues(operation, drafts) {
 function ItemList({ ui, resource, known }) {
   const { list } = resource;
   const operation = PLAN.operations.at(list.operation);
-  const [drafts, setDrafts] = useState(() => startDrafts(operation, known ?? {}));
+  const kept = ui.keptView("list");
+  const [drafts, setDrafts] = useState(() => kept?.applied ?? startDrafts(operation, known ?? {}));
   const [applied, setApplied] = useState(drafts);
-  const [marks, setMarks] = useState([{ index: 0 }]);
-  const [pageSize, setPageSize] = useState(list.pageSize);
+  const [marks, setMarks] = useState(kept?.marks ?? [{ index: 0 }]);
+  const [pageSize, setPageSize] = useState(kept?.pageSize ?? list.pageSize);
   const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    ui.keepView("list", { applied, marks, pageSize });
+  }, [applied, marks, pageSize]);
   const missing = missingInputs(operation, applied).filter((input) => !pagingNames(list).includes(input.name));
   const mark = marks.at(-1);
   const call = missing.length > 0 ? undefined : listCall(operation, list, applied, pageSize, mark);
   const state = useAnswer(ui, operation, call, turn + ui.turn);
   const items = itemsOf(list, state);
+  const other = otherAnswer(list, state);
   const isPaged = PLAN.pagination && list.paging !== undefined;
   const restart = () => {
     setMarks([{ index: 0 }]);
@@ -106,14 +122,24 @@ function ItemList({ ui, resource, known }) {
       {state.phase === "waiting" ? <EmptyState title="Fill in what the list needs" text={`${missing.map((input) => labelOf(input.name)).join(", ")} ${missing.length === 1 ? "is" : "are"} required to load ${resource.title.toLowerCase()}.`} /> : null}
       {state.phase === "loading" ? <LoadingState text={`Loading ${resource.title.toLowerCase()}…`} /> : null}
       {state.phase === "failed" ? <FailureState ui={ui} operation={operation} state={state} whenRetried={() => setTurn(turn + 1)} /> : null}
-      {state.phase === "done" ? <ItemBrowser ui={ui} resource={resource} operation={operation} items={items} known={knownValues(operation, applied)} isPaged={isPaged} pageSize={pageSize} /> : null}
-      {isPaged && (state.phase === "done" || state.phase === "loading") ? (
+      {other === undefined ? null : <OtherAnswer value={other.value} />}
+      {state.phase === "done" && other === undefined ? <ItemBrowser ui={ui} resource={resource} operation={operation} items={items} known={knownValues(operation, applied)} isPaged={isPaged} pageSize={pageSize} /> : null}
+      {isPaged && other === undefined && (state.phase === "done" || state.phase === "loading") ? (
         <Pager page={mark.index} total={totalOf(list, state)} count={items.length} pageSize={pageSize} largest={largestPage(operation, list.paging)} signature={operation.signature} canGoOn={nextMark(list.paging, pageSize, mark, state, items) !== undefined} whenBack={() => setMarks(marks.slice(0, -1))} whenNext={() => setMarks([...marks, nextMark(list.paging, pageSize, mark, state, items)])} whenSized={list.paging.sizeParameter === undefined ? undefined : (size) => {
           setPageSize(size);
           restart();
         }} />
       ) : null}
     </section>
+  );
+}
+
+function OtherAnswer({ value }) {
+  return (
+    <div className="dragoman-padded" data-testid="other-answer">
+      <p className="dragoman-hint">The answer is not the list that the specification describes. This is what came:</p>
+      <DataView value={value} depth={0} />
+    </div>
   );
 }
 
@@ -126,12 +152,12 @@ function QueryBar({ operation, list, drafts, whenChanged, whenApplied }) {
   const shown = isWide ? sorted : sorted.slice(0, Math.max(4, sorted.filter((input) => input.required === true).length));
   if (inputs.length === 0) return null;
   return (
-    <form className="dragoman-toolbar" noValidate role="search" onSubmit={(event) => {
+    <form className="dragoman-toolbar" noValidate role="search" aria-label="Parameters of the list" onSubmit={(event) => {
       event.preventDefault();
       whenApplied();
     }}>
       {shown.map((input) => (
-        <Field key={inputKey(input)} input={withOwn(input, "note", undefined)} draft={own(drafts, inputKey(input))} place={inputKey(input)} problems={[]} whenChanged={(next) => whenChanged(withOwn(drafts, inputKey(input), next))} />
+        <Field key={inputKey(input)} input={withAll(input, { note: undefined, bare: true })} draft={own(drafts, inputKey(input))} place={inputKey(input)} problems={[]} whenChanged={(next) => whenChanged(withOwn(drafts, inputKey(input), next))} />
       ))}
       <Button label="Apply" submits signature={operation.signature} />
       {sorted.length > shown.length || isWide ? <Button label={isWide ? "Fewer filters" : `${sorted.length - shown.length} more`} kind="quiet" whenPressed={() => setIsWide(!isWide)} /> : null}
@@ -142,12 +168,18 @@ function QueryBar({ operation, list, drafts, whenChanged, whenApplied }) {
 /** The items that are loaded: searched, filtered, sorted and grouped here. */
 function ItemBrowser({ ui, resource, operation, items, known, isPaged, pageSize }) {
   const { list } = resource;
-  const [wanted, setWanted] = useState("");
-  const [filters, setFilters] = useState({});
-  const [isFiltering, setIsFiltering] = useState(false);
-  const [order, setOrder] = useState(list.sort ?? { field: undefined });
-  const [page, setPage] = useState(0);
-  const [size, setSize] = useState(pageSize);
+  const kept = ui.keptView("rows");
+  const [wanted, setWanted] = useState(kept?.wanted ?? "");
+  const [filters, setFilters] = useState(kept?.filters ?? {});
+  const [isFiltering, setIsFiltering] = useState(kept?.isFiltering ?? false);
+  const [order, setOrder] = useState(kept?.order ?? list.sort ?? { field: undefined });
+  const [page, setPage] = useState(kept?.page ?? 0);
+  const [size, setSize] = useState(kept?.size ?? pageSize);
+  const [fields, setFields] = useState(kept?.fields ?? shownColumns(list).map((column) => column.field));
+  const columns = list.columns.filter((column) => fields.includes(column.field));
+  useEffect(() => {
+    ui.keepView("rows", { wanted, filters, isFiltering, order, page, size, fields });
+  }, [wanted, filters, isFiltering, order, page, size, fields]);
   const active = ownEntries(filters).filter(([, text]) => text !== "");
   const found = items.filter((item) => {
     const has = (field, text) => includesText(fieldOf(item, field), columnOf(list, field).display, text);
@@ -164,19 +196,19 @@ function ItemBrowser({ ui, resource, operation, items, known, isPaged, pageSize 
     setPage(0);
     setFilters(withOwn(filters, field, text));
   };
-  const open = (item) => ui.goTo({ kind: "item", resource: resource.id, item, known: withAll(known, keysOf(resource, item)) });
+  const open = (item) => ui.goTo({ kind: "item", resource: resource.id, item, known: withAll(known, keysOf(ui, resource, item)) });
   const sortBy = (field) => setOrder(order.field !== field ? { field } : order.descending === true ? { field: undefined } : { field, descending: true });
   // A table that nothing matches keeps its head: the filters are in it.
   return (
     <>
-      <BrowserBar list={list} hasTable={layout !== "cards"} items={items} wanted={wanted} filters={filters} isFiltering={isFiltering} whenSearched={(text) => {
+      <BrowserBar list={list} fields={fields} whenChosen={(next) => setFields(next)} hasTable={layout !== "cards"} items={items} wanted={wanted} filters={filters} isFiltering={isFiltering} whenSearched={(text) => {
         setPage(0);
         setWanted(text);
       }} whenFiltered={(field, text) => setFilter(field, text)} whenToggled={() => setIsFiltering(!isFiltering)} count={found.length} />
       {items.length === 0 ? null : layout === "cards" ? (
-        <CardGrid resource={resource} items={shown} whenOpened={(item) => open(item)} signature={detailSignature(resource)} />
+        <CardGrid resource={resource} columns={columns} items={shown} whenOpened={(item) => open(item)} signature={detailSignature(resource)} />
       ) : (
-        <ItemTable resource={resource} items={shown} order={order} filters={filters} isFiltering={isFiltering} whenSorted={(field) => sortBy(field)} whenFiltered={(field, text) => setFilter(field, text)} whenOpened={(item) => open(item)} isCompact={layout === "compact"} signature={detailSignature(resource)} />
+        <ItemTable resource={resource} columns={columns} items={shown} order={order} filters={filters} isFiltering={isFiltering} whenSorted={(field) => sortBy(field)} whenFiltered={(field, text) => setFilter(field, text)} whenOpened={(item) => open(item)} isCompact={layout === "compact"} signature={detailSignature(resource)} />
       )}
       {shown.length > 0 ? null : (
         <EmptyState title={items.length === 0 ? `No ${resource.title.toLowerCase()}` : "Nothing matches"} text={items.length === 0 ? "The API sent an empty list." : "Change or clear the search and the filters."}>
@@ -195,20 +227,27 @@ function detailSignature(resource) {
   return resource.detail === undefined ? undefined : PLAN.operations.at(resource.detail).signature;
 }
 
-/** The parameters that an item's own fields fill. */
-function keysOf(resource, item) {
-  const pairs = (resource.keys ?? []).map((key) => [key.parameter, fieldOf(item, key.field)]);
-  return Object.fromEntries(pairs.filter((pair) => pair.at(1) !== undefined && pair.at(1) !== null));
+/** Whether a value can name an item in an address. */
+function isKeyValue(value) {
+  return value !== undefined && value !== null && typeof value !== "boolean" && !isNested(value) && !["", ".", ".."].includes(scalarText(value));
 }
 
-function BrowserBar({ list, hasTable, items, wanted, filters, isFiltering, whenSearched, whenFiltered, whenToggled, count }) {
+/** The parameters that an item's own fields fill: those of the specification and those that the reader chose. No guesses. */
+function keysOf(ui, resource, item) {
+  const given = (resource.keys ?? []).filter((key) => key.guessed !== true).map((key) => [key.parameter, key.field]);
+  const chosen = ownEntries(own(ui.keyFields, resource.id));
+  const pairs = [...given, ...chosen].map(([parameter, field]) => [parameter, fieldOf(item, field)]);
+  return Object.fromEntries(pairs.filter((pair) => isKeyValue(pair.at(1))));
+}
+
+function BrowserBar({ list, fields, whenChosen, hasTable, items, wanted, filters, isFiltering, whenSearched, whenFiltered, whenToggled, count }) {
   const id = useId();
   const hasSearch = (list.search ?? []).length > 0;
   const names = (list.search ?? []).map((field) => columnOf(list, field).label.toLowerCase());
   return (
     <div className="dragoman-toolbar">
       {hasSearch ? (
-        <div className="dragoman-field" role="search">
+        <div className="dragoman-field" role="search" aria-label="Loaded rows">
           <label htmlFor={id}>Search</label>
           <input id={id} type="search" className="dragoman-input" value={wanted} placeholder={names.length > 3 ? "Search…" : `Search by ${names.join(", ")}…`} data-testid="search-bar" onChange={(event) => whenSearched(event.target.value)} />
         </div>
@@ -218,8 +257,28 @@ function BrowserBar({ list, hasTable, items, wanted, filters, isFiltering, whenS
       ))}
       <span className="dragoman-hint">{`${count} ${count === 1 ? "row" : "rows"}`}</span>
       <span className="dragoman-grow" />
+      {list.columns.length > 1 ? <ColumnChoice list={list} fields={fields} whenChosen={(next) => whenChosen(next)} /> : null}
       {hasTable === false ? null : <Button label={isFiltering ? "Hide filters" : "Filter"} kind="quiet" isSmall whenPressed={() => whenToggled()} />}
     </div>
+  );
+}
+
+/** Which columns are shown; the last one stays. */
+function ColumnChoice({ list, fields, whenChosen }) {
+  const id = useId();
+  const without = (field) => fields.filter((one) => one !== field);
+  return (
+    <details className="dragoman-columns">
+      <summary>Columns</summary>
+      <div className="dragoman-columnlist" role="group" aria-label="Columns">
+        {list.columns.map((column, index) => (
+          <label key={column.field} className="dragoman-check" htmlFor={`dragoman-column-${id}-${index}`}>
+            <input id={`dragoman-column-${id}-${index}`} type="checkbox" checked={fields.includes(column.field)} disabled={fields.length === 1 && fields.includes(column.field)} onChange={(event) => whenChosen(event.target.checked ? [...fields, column.field] : without(column.field))} />
+            <span>{column.label}</span>
+          </label>
+        ))}
+      </div>
+    </details>
   );
 }
 
@@ -254,8 +313,7 @@ function groupsOf(list, items) {
   return titles.map((title) => ({ title: title === "" ? "None" : title, items: items.filter((item) => textOf(fieldOf(item, list.grouping)) === title) }));
 }
 
-function ItemTable({ resource, items, order, filters, isFiltering, whenSorted, whenFiltered, whenOpened, isCompact, signature }) {
-  const columns = shownColumns(resource.list);
+function ItemTable({ resource, columns, items, order, filters, isFiltering, whenSorted, whenFiltered, whenOpened, isCompact, signature }) {
   return (
     <div className={isCompact ? "dragoman-scroll dragoman-compact" : "dragoman-scroll"}>
       <table className="dragoman-table">
@@ -294,12 +352,17 @@ function ItemTable({ resource, items, order, filters, isFiltering, whenSorted, w
               <tr key={index}>
                 {columns.map((column, position) => (
                   <td key={column.field} className={column.display === "number" && position > 0 ? "dragoman-number" : ""}>
+                    {position === 0 ? null : (
+                      <span className="dragoman-celllabel" aria-hidden="true">
+                        {column.label}
+                      </span>
+                    )}
                     {position === 0 ? (
                       <button type="button" className="dragoman-rowlink" data-operation={signature} onClick={() => whenOpened(item)}>
                         {shownText(fieldOf(item, column.field), column.display) || "Open"}
                       </button>
                     ) : (
-                      <Cell value={fieldOf(item, column.field)} display={column.display} />
+                      <Cell value={fieldOf(item, column.field)} display={column.display} field={column.field} />
                     )}
                   </td>
                 ))}
@@ -312,8 +375,7 @@ function ItemTable({ resource, items, order, filters, isFiltering, whenSorted, w
   );
 }
 
-function CardGrid({ resource, items, whenOpened, signature }) {
-  const columns = shownColumns(resource.list);
+function CardGrid({ resource, columns, items, whenOpened, signature }) {
   const head = columns.find((column) => /^(name|title|label)$/i.test(column.field)) ?? columns.at(0);
   return groupsOf(resource.list, items).map((group, at) => (
     <div key={at}>
@@ -333,7 +395,7 @@ function CardGrid({ resource, items, whenOpened, signature }) {
                   <Fragment key={column.field}>
                     <dt>{column.label}</dt>
                     <dd>
-                      <Cell value={fieldOf(item, column.field)} display={column.display} />
+                      <Cell value={fieldOf(item, column.field)} display={column.display} field={column.field} />
                     </dd>
                   </Fragment>
                 ))}

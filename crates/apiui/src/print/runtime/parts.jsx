@@ -19,6 +19,9 @@ const TONES = [
   ["warn", /^(pending|waiting|draft|processing|warning|queued|paused|unknown|placed|in.?progress|scheduled)$/i],
 ];
 
+/** Flags that say something bad when they are true. */
+const BAD_FLAG = /(^|[^a-z])(is_?)?(deleted|removed|disabled|archived|blocked|banned|expired|failed|suspended|locked|revoked|cancell?ed|rejected|deprecated|overdue|inactive|hidden|spam|closed|broken|invalid)/i;
+
 function toneOf(value) {
   const found = TONES.find(([, pattern]) => pattern.test(textOf(value)));
   return found ? found.at(0) : "plain";
@@ -58,14 +61,14 @@ function FailureState({ ui, operation, state, whenRetried }) {
         <strong>{state.status === 401 ? "Sign in to see this" : "This is not allowed with these credentials"}</strong>
         <p>{state.message || "The API asks for credentials that it knows."}</p>
         <div className="dragoman-actions">
-          {PLAN.auth ? <Button label="Sign in" kind="primary" whenPressed={() => ui.askSignIn()} /> : null}
+          {PLAN.auth && !ui.isHosted ? <Button label="Sign in" kind="primary" whenPressed={() => ui.askSignIn()} /> : null}
           <Button label="Try again" signature={operation.signature} whenPressed={() => whenRetried()} />
         </div>
       </div>
     );
   }
-  const title = state.status === 0 ? "The API could not be reached" : state.status === 404 ? "Not found" : `The API answered with an error (${state.status})`;
-  const advice = state.status === 0 ? "Check the network, the server that is chosen above, and that the API allows requests from this page." : "";
+  const title = state.status === 0 ? "The API could not be reached" : state.status === 404 ? "Not found" : state.status === 412 ? "Somebody else changed this record meanwhile" : `The API answered with an error (${state.status})`;
+  const advice = state.status === 412 ? "Nothing was saved. Open the record again to see its present state." : state.status === 0 ? "Check the network, the server that is chosen above, and that the API allows requests from this page." : "";
   return (
     <div className="dragoman-state" role="alert" data-testid="failure">
       <strong>{title}</strong>
@@ -77,10 +80,18 @@ function FailureState({ ui, operation, state, whenRetried }) {
 }
 
 /** One value by the kind of its column. */
-function Cell({ value, display }) {
+function Cell({ value, display, field }) {
   if (value === null || value === undefined || value === "") return <span className="dragoman-hint">–</span>;
   if (display === "choice") return <Badge text={textOf(value)} tone={toneOf(value)} />;
-  if (display === "boolean" || typeof value === "boolean") return <Badge text={value === true ? "Yes" : "No"} tone={value === true ? "good" : "plain"} />;
+  if (display === "boolean" || typeof value === "boolean") return <Badge text={value === true ? "Yes" : "No"} tone={value !== true ? "plain" : BAD_FLAG.test(String(field ?? "")) ? "bad" : "good"} />;
+  const isMoment = typeof value === "string" && /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[-+][0-9]{2}:?[0-9]{2})$/i.test(value);
+  if (display === "text" && isMoment) {
+    return (
+      <time dateTime={value} title={value}>
+        {shownText(value, "datetime")}
+      </time>
+    );
+  }
   if (display === "date" || display === "datetime") return <time dateTime={textOf(value)}>{shownText(value, display)}</time>;
   const address = display === "email" ? safeUrl(`mailto:${value}`) : typeof value === "string" ? safeUrl(value) : undefined;
   if (address !== undefined) {
@@ -95,13 +106,13 @@ function Cell({ value, display }) {
 }
 
 /** Any value, nested as it is. */
-function DataView({ value, depth }) {
+function DataView({ value, depth, field }) {
   if (value instanceof Blob) return <span>{jsonOf(value)}</span>;
-  if (value === null || typeof value !== "object") return <Cell value={value} display="text" />;
+  if (!isNested(value)) return <Cell value={value} display="text" field={field} />;
   if (depth > 3) return <pre className="dragoman-raw dragoman-code">{jsonOf(value)}</pre>;
   if (Array.isArray(value)) {
     if (value.length === 0) return <span className="dragoman-hint">none</span>;
-    if (value.every((item) => item !== null && typeof item === "object" && !Array.isArray(item))) return <DataTable rows={value} depth={depth} />;
+    if (value.every((item) => isNested(item) && !Array.isArray(item))) return <DataTable rows={value} depth={depth} />;
     return (
       <ul>
         {value.slice(0, 200).map((item, index) => (
@@ -118,7 +129,7 @@ function DataView({ value, depth }) {
         <Fragment key={name}>
           <dt>{labelOf(name)}</dt>
           <dd>
-            <DataView value={inner} depth={depth + 1} />
+            <DataView value={inner} depth={depth + 1} field={name} />
           </dd>
         </Fragment>
       ))}
@@ -147,7 +158,10 @@ function DataTable({ rows, depth }) {
             <tr key={index}>
               {names.map((name) => (
                 <td key={name}>
-                  <Cell value={own(row, name)} display="text" />
+                  <span className="dragoman-celllabel" aria-hidden="true">
+                    {labelOf(name)}
+                  </span>
+                  <Cell value={own(row, name)} display="text" field={name} />
                 </td>
               ))}
             </tr>

@@ -40,21 +40,16 @@ function IncomingScreen() {
   );
 }
 
-function matchesSearch(resource, wanted) {
-  const texts = [resource.title, resource.group ?? "", ...resource.operations.flatMap((index) => [PLAN.operations.at(index).title, PLAN.operations.at(index).signature])];
-  return texts.some((text) => text.toLowerCase().includes(wanted));
-}
-
 function Navigation({ ui, page, isShown }) {
   const [text, setText] = useState("");
   const id = useId();
   const wanted = text.trim().toLowerCase();
-  const resources = PLAN.resources.filter((resource) => resource.removed !== true && (wanted === "" || matchesSearch(resource, wanted)));
+  const resources = PLAN.resources.filter((resource) => resource.removed !== true && (wanted === "" || searchTexts(resource).some((text) => text.toLowerCase().includes(wanted))));
   const groups = [...new Set(resources.map((resource) => resource.group ?? ""))];
   const isGrouped = groups.length > 1;
   return (
     <nav className={isShown ? "dragoman-side dragoman-side-shown" : "dragoman-side"} aria-label="Resources">
-      <div className="dragoman-field" role="search">
+      <div className="dragoman-field" role="search" aria-label="Resources and operations">
         <label className="dragoman-hidden" htmlFor={id}>
           Search resources and operations
         </label>
@@ -90,94 +85,6 @@ function Navigation({ ui, page, isShown }) {
   );
 }
 
-/** Credentials stay in this page's memory and go to the API only. */
-function SignInPanel({ ui, whenClosed }) {
-  const title = useRef(null);
-  useEffect(() => {
-    title.current?.focus();
-  }, []);
-  return (
-    <div className="dragoman-veil">
-      <div className="dragoman-drawer" role="dialog" aria-modal="true" aria-label="Sign in" onKeyDown={(event) => {
-        if (event.key === "Escape") whenClosed();
-      }}>
-        <div className="dragoman-row">
-          <h2 className="dragoman-grow" tabIndex={-1} ref={title}>
-            Sign in
-          </h2>
-          <Button label="Close" isSmall whenPressed={() => whenClosed()} />
-        </div>
-        <p className="dragoman-hint">What you enter stays in the memory of this page, is sent to the API only, and is gone when the page is closed.</p>
-        {PLAN.schemes.map((scheme, index) => (
-          <SchemeForm key={index} scheme={scheme} held={own(ui.held, index) ?? {}} whenChanged={(next) => ui.hold(index, next)} />
-        ))}
-        <Button label="Done" kind="primary" whenPressed={() => whenClosed()} />
-      </div>
-    </div>
-  );
-}
-
-const SCHEME_WORDS = [
-  ["apiKey", "API key"],
-  ["basic", "User name and password"],
-  ["bearer", "Bearer token"],
-  ["http", "Credentials"],
-  ["oauth2", "OAuth 2 access token"],
-  ["openIdConnect", "OpenID Connect token"],
-  ["mutualTls", "Client certificate"],
-];
-
-function SchemeForm({ scheme, held, whenChanged }) {
-  const words = SCHEME_WORDS.find(([kind]) => kind === scheme.kind)?.at(1) ?? "Credentials";
-  const secret = { name: scheme.kind === "basic" ? "password" : words, kind: "secret", note: scheme.note };
-  return (
-    <div className="dragoman-box">
-      <strong>{scheme.name}</strong>
-      {scheme.kind === "mutualTls" ? <p className="dragoman-hint">The browser presents its own certificate.</p> : null}
-      {scheme.place === "cookie" ? <p className="dragoman-hint">Browsers do not let a page set this cookie for another site; a host that supplies the requests can.</p> : null}
-      {scheme.kind === "basic" ? <Field input={{ name: "user name", kind: "text" }} draft={held.account} place="" problems={[]} whenChanged={(next) => whenChanged({ account: next, secret: held.secret })} /> : null}
-      {scheme.kind === "mutualTls" ? null : <Field input={secret} draft={held.secret} place="" problems={[]} caption={scheme.kind === "basic" ? "Password" : words} whenChanged={(next) => whenChanged({ account: held.account, secret: next })} />}
-      {(scheme.flows ?? []).map((flow) => (
-        <FlowNote key={flow.kind} flow={flow} />
-      ))}
-    </div>
-  );
-}
-
-function FlowNote({ flow }) {
-  const address = flow.authorizationUrl ?? flow.tokenUrl;
-  return (
-    <p className="dragoman-hint">
-      {`${labelOf(flow.kind)} flow. `}
-      {safeUrl(address) === undefined ? null : (
-        <a href={safeUrl(address)} target="_blank" rel="noopener noreferrer">
-          Get a token
-        </a>
-      )}
-      {(flow.scopes ?? []).length > 0 ? ` Scopes: ${flow.scopes.join(", ")}.` : ""}
-    </p>
-  );
-}
-
-function ServerPicker({ server, whenChanged }) {
-  const id = useId();
-  if (PLAN.servers.length < 2) return null;
-  return (
-    <>
-      <label className="dragoman-hidden" htmlFor={id}>
-        Server
-      </label>
-      <select id={id} className="dragoman-input dragoman-server" value={String(server)} onChange={(event) => whenChanged(Number(event.target.value))}>
-        {PLAN.servers.map((choice, index) => (
-          <option key={index} value={String(index)}>
-            {choice.note ? `${choice.note} (${choice.url})` : choice.url || "This page's server"}
-          </option>
-        ))}
-      </select>
-    </>
-  );
-}
-
 function Notice({ text, whenClosed }) {
   useEffect(() => {
     if (text === "") return undefined;
@@ -195,41 +102,84 @@ function Notice({ text, whenClosed }) {
   );
 }
 
-/** The whole interface. All calls go through `request`, or through fetch where the host gives none. */
-export default function App({ request }) {
-  const [pages, setPages] = useState([startPage()]);
+/**
+ * The whole interface. All calls go through `request`, or through fetch where the host gives none. The page that shows
+ * it may also give `route` and `whenRouted` (the address of the view), `recall` and `remember` (a small memory),
+ * `whenServerChosen` (another server) and `getToken` (OAuth 2).
+ */
+export default function App({ request, route, whenRouted, whenLeft, recall, remember, whenServerChosen, getToken }) {
+  const routes = useRoutes(route, whenRouted, whenLeft);
+  const [items, setItems] = useState({});
+  const [views, setViews] = useState({});
   const [held, setHeld] = useState({});
-  const [server, setServer] = useState(0);
+  const [headers, setHeaders] = useState(own(PLAN, "headers") ?? []);
+  const [server, setServer] = useState(() => startServer(recall));
   const [theme, setTheme] = useState(own(PLAN, "theme"));
   const [turn, setTurn] = useState(0);
   const [notice, setNotice] = useState("");
-  const [isSigningIn, setIsSigningIn] = useState(false);
+  const [keyFields, setKeyFields] = useState(() => parseJson(recall?.("keys") ?? "") ?? {});
+  const [panel, setPanel] = useState("");
   const [isMenuShown, setIsMenuShown] = useState(false);
-  const page = pages.at(-1);
+  const main = useRef(null);
+  const page = withOwn(pageOfRoute(routes.route), "item", own(items, routes.route));
   const send = request ?? ((call) => sendRequest(call));
+  useEffect(() => {
+    if (routes.isMoved) main.current?.focus();
+  }, [routes.route]);
+  const open = (next, isReplacing) => {
+    const target = routeOf(next);
+    if (next.item !== undefined) setItems(withOwn(items, target, next.item));
+    setIsMenuShown(false);
+    routes.travel(target, isReplacing);
+  };
   const ui = {
     held,
     turn,
-    stamp: JSON.stringify([held, server]),
-    perform: (operation, call, controller) => performCall(send, operation, call, held, server, controller),
-    choose: (next) => {
-      setPages([next]);
-      setIsMenuShown(false);
-    },
-    goTo: (next) => setPages([...pages, next]),
+    keyFields,
+    route: routes.route,
+    isHosted: request !== undefined,
+    server,
+    headers,
+    getToken,
+    whenServerChosen,
+    stamp: exactJsonText([held, server, headers]),
+    perform: (operation, call, controller) => performCall(send, operation, withOwn(call, "headers", withAll(headersOf(headers), call.headers)), held, server, controller),
+    choose: (next) => open(next),
+    goTo: (next) => open(next),
+    replace: (next) => open(next, true),
     goBack: () => {
-      setPages(pages.length > 1 ? pages.slice(0, -1) : pages);
       setTurn(turn + 1);
+      routes.leave(routeOf(parentOf(page)));
     },
-    goBackTo: (index) => setPages(pages.slice(0, index + 1)),
     refresh: () => setTurn(turn + 1),
     tell: (text) => setNotice(text),
-    askSignIn: () => setIsSigningIn(true),
-    hold: (index, next) => setHeld(withOwn(held, index, next)),
+    askSignIn: () => setPanel("connection"),
+    hold: (index, next) => setHeld((before) => withOwn(before, index, next)),
+    setHeaders: (next) => setHeaders(next),
+    setServer: (next) => {
+      setServer(next);
+      remember?.("server number", String(next));
+    },
+    keptView: (name) => own(views, `${routes.route} ${name}`),
+    keepView: (name, view) => setViews((before) => withOwn(before, `${routes.route} ${name}`, view)),
+    chooseKey: (resource, parameter, field, current) => {
+      const chosen = withOwn(keyFields, resource.id, withOwn(own(keyFields, resource.id), parameter, field));
+      setKeyFields(chosen);
+      remember?.("keys", JSON.stringify(chosen));
+      open(withOwn(current, "known", withOwn(current.known, parameter, fieldOf(current.item, field))), true);
+    },
   };
   return (
-    <div className={`dragoman dragoman-${theme}`}>
+    <div className={`dragoman dragoman-${theme}`} onKeyDown={(event) => {
+      if ((event.ctrlKey || event.metaKey) && event.key === "k") {
+        event.preventDefault();
+        setPanel("palette");
+      }
+    }}>
       <style>{STYLES}</style>
+      <button type="button" className="dragoman-skip" onClick={() => main.current?.focus()}>
+        Skip to content
+      </button>
       <header className="dragoman-top">
         <button type="button" className="dragoman-button dragoman-menu" aria-expanded={isMenuShown} onClick={() => setIsMenuShown(!isMenuShown)}>
           Menu
@@ -241,25 +191,32 @@ export default function App({ request }) {
           <strong>{PLAN.title}</strong>
         </button>
         <span className="dragoman-grow" />
-        <ServerPicker server={server} whenChanged={(next) => setServer(next)} />
+        <Button label="Find…" kind="quiet" whenPressed={() => setPanel("palette")} />
         <Button label={theme === "dark" ? "Light" : "Dark"} kind="quiet" whenPressed={() => setTheme(theme === "dark" ? "light" : "dark")} />
-        {PLAN.auth ? <Button label={Object.keys(held).length > 0 ? "Credentials" : "Sign in"} whenPressed={() => setIsSigningIn(true)} /> : null}
+        {ui.isHosted ? null : <Button label="Connection" whenPressed={() => setPanel("connection")} />}
       </header>
       <Navigation ui={ui} page={page} isShown={isMenuShown} />
-      <main className="dragoman-main">
-        <Crumbs ui={ui} pages={pages} />
-        <CurrentPage key={`${pages.length} ${page.kind} ${page.resource ?? ""}`} ui={ui} page={page} />
+      <main className="dragoman-main" tabIndex={-1} ref={main}>
+        <Crumbs ui={ui} pages={trailOf(page)} />
+        <CurrentPage key={`${routes.route.split("/call/").at(0)}`} ui={ui} page={page} />
       </main>
-      {isSigningIn ? <SignInPanel ui={ui} whenClosed={() => setIsSigningIn(false)} /> : null}
+      {panel === "connection" && !ui.isHosted ? <ConnectionPanel ui={ui} whenClosed={() => setPanel("")} /> : null}
+      {panel === "palette" ? <Palette ui={ui} whenClosed={() => setPanel("")} /> : null}
       <Notice text={notice} whenClosed={() => setNotice("")} />
     </div>
   );
 }
 
-/** A single resource needs no overview. */
-function startPage() {
-  const shown = PLAN.resources.filter((resource) => resource.removed !== true);
-  return shown.length === 1 ? { kind: "resource", resource: shown.at(0).id } : { kind: "overview" };
+/** The server that was used last, or the first one. */
+function startServer(recall) {
+  if (recall?.("server") !== undefined) return CHOSEN_SERVER;
+  const number = Number(recall?.("server number") ?? 0);
+  return number > 0 && number < PLAN.servers.length ? number : 0;
+}
+
+/** Extra headers as an object; later ones win. */
+function headersOf(rows) {
+  return Object.fromEntries(rows.filter((row) => row.name.trim() !== "").map((row) => [row.name.trim(), row.text]));
 }
 
 function CurrentPage({ ui, page }) {

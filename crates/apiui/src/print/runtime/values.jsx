@@ -1,5 +1,15 @@
 // ---- Values: reading data that the API sent, and telling it in words ----
 
+/** Whether a value holds others. */
+function isNested(value) {
+  return value !== null && typeof value === "object" && !isExactNumber(value);
+}
+
+/** A number, text or boolean as it is written; a number has all its digits. */
+function scalarText(value) {
+  return isExactNumber(value) ? String(own(value, "digits")) : String(value);
+}
+
 /** The value at a path of names; "*" stands for each item of a list. */
 function valueAt(data, path) {
   let value = data;
@@ -21,6 +31,9 @@ function fieldOf(item, field) {
   return direct === undefined && field.includes(".") ? valueAt(item, field.split(".")) : direct;
 }
 
+/** Words that are not written in lower case. */
+const WRITTEN = "ID URL URI API IP IPv4 IPv6 UUID HTML JSON XML HTTP HTTPS ISBN IBAN VAT SKU CVE CIDR DNS SSH TLS SSL VPN VM CPU GPU RAM AWS SQL CSV PDF SSO MFA OTP UTC SHA GPS IMEI BIC SMTP TCP UDP SMS UI OAuth GraphQL GitHub MAC OS UID EIN SSN CVSS CPE SLA QR".split(" ");
+
 /** `createdAt` → `Created at`. */
 function labelOf(name) {
   const words = String(name)
@@ -28,38 +41,41 @@ function labelOf(name) {
     .replace(/[^\p{L}\p{N}]+/gu, " ")
     .trim();
   if (words === "") return String(name);
-  const lower = words.toLowerCase().replace(/(^| )(id|url|uri|api|ip|uuid|html|json|xml|http|isbn|iban|vat|sku)(?= |$)/g, (found) => found.toUpperCase());
-  return lower.charAt(0).toUpperCase() + lower.slice(1);
+  const isAcronym = (word, all) => all.length > 1 ? /^[A-Z][A-Z0-9]+$/.test(word) : /^[A-Z][A-Z0-9]{1,4}$/.test(word);
+  const shown = words.split(" ").map((word, index, all) => WRITTEN.find((one) => one.toLowerCase() === word.toLowerCase()) ?? (isAcronym(word, all) ? word : word.toLowerCase()));
+  const text = shown.join(" ");
+  return WRITTEN.includes(shown.at(0)) ? text : text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** A short text for any value. */
 function textOf(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "boolean") return value ? "Yes" : "No";
-  if (typeof value !== "object") return String(value);
+  if (!isNested(value)) return scalarText(value);
   if (Array.isArray(value)) {
-    const plain = value.every((item) => item === null || typeof item !== "object");
+    const plain = value.every((item) => !isNested(item));
     if (plain && value.length <= 6) return value.map(textOf).join(", ");
     if (value.length <= 3) return value.map(textOf).join(", ");
     return `${value.length} entries`;
   }
   for (const name of ["name", "title", "label", "displayName", "login", "email", "key", "id"]) {
     const found = own(value, name);
-    if (typeof found === "string" || typeof found === "number") return String(found);
+    if (typeof found === "string" || typeof found === "number" || isExactNumber(found)) return scalarText(found);
   }
   const count = own(value, "totalCount");
   if (typeof count === "number") return String(count);
-  const text = JSON.stringify(value) ?? "";
+  const text = exactJsonText(value) ?? "";
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }
 
 function jsonOf(value) {
   if (value instanceof Blob) return `A file of ${value.size} bytes`;
   if (typeof value === "string") return value;
-  return JSON.stringify(value, null, 2) ?? "";
+  return exactJsonText(value, 2) ?? "";
 }
 
-function dateOf(value, withTime) {
+function dateOf(sent, withTime) {
+  const value = isExactNumber(sent) ? Number(scalarText(sent)) : sent;
   const date = new Date(typeof value === "number" && value < 100000000000 ? value * 1000 : value);
   if (Number.isNaN(date.getTime())) return textOf(value);
   // A day without a time is the same day everywhere; it is read as midnight UTC.
@@ -77,12 +93,21 @@ function shownText(value, display) {
 function compareValues(first, second) {
   const missing = (value) => value === null || value === undefined || value === "";
   if (missing(first) || missing(second)) return missing(first) === missing(second) ? 0 : missing(first) ? 1 : -1;
-  if (typeof first === "number" && typeof second === "number") return first - second;
+  const isNumber = (value) => typeof value === "number" || isExactNumber(value);
+  if (isNumber(first) && isNumber(second)) return compareNumbers(scalarText(first), scalarText(second));
   return textOf(first).localeCompare(textOf(second), undefined, { numeric: true });
+}
+
+/** Whole numbers of any length are compared by all their digits. */
+function compareNumbers(first, second) {
+  const isWhole = (text) => /^-?[0-9]+$/.test(text);
+  if (!isWhole(first) || !isWhole(second)) return Number(first) - Number(second);
+  const [one, other] = [BigInt(first), BigInt(second)];
+  return one < other ? -1 : one > other ? 1 : 0;
 }
 
 /** Whether a text is in a value as it is sent or as its column shows it. */
 function includesText(value, display, wanted) {
-  const sent = value !== null && typeof value === "object" ? JSON.stringify(value) : textOf(value);
+  const sent = isNested(value) ? exactJsonText(value) : textOf(value);
   return [String(sent), shownText(value, display)].some((text) => text.toLowerCase().includes(wanted.trim().toLowerCase()));
 }
