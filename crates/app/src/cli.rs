@@ -356,6 +356,16 @@ pub(crate) struct GenerateArguments {
     pub theme: Option<String>,
     #[arg(long, value_parser = ["default", "cards", "compact"])]
     pub layout: Option<String>,
+    /// The address of the API, before those of the specification: http(s), or a path on the page's own server.
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// The title in place of the specification's.
+    #[arg(long)]
+    pub title: Option<String>,
+    /// A header for every request, such as "X-Tenant: 7"; may be given more than once. It is written into the
+    /// interface, so it must not be a secret.
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub header: Vec<String>,
     /// Without the sign-in panel.
     #[arg(long)]
     pub no_auth: bool,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use apiui::check::{PageOptions, html_page};
-use apiui::plan::{Options, Plan, plan};
+use apiui::plan::{FixedHeader, Options, Plan, is_address, plan};
 use apiui::print::print_whole;
 use domain::{Failure, visible_line, visible_text};
 use serde_json::json;
@@ -44,7 +44,11 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     let options = json!({
         "layout": arguments.layout, "includeAuth": !arguments.no_auth, "pagination": !arguments.no_pagination,
     });
-    let plan = plan(&reading.spec, &Options::from_host(arguments.theme.as_deref(), Some(&options)));
+    let mut options = Options::from_host(arguments.theme.as_deref(), Some(&options));
+    options.server = arguments.server.as_deref().map(server_address).transpose()?;
+    options.title.clone_from(&arguments.title);
+    options.headers = arguments.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?;
+    let plan = plan(&reading.spec, &options);
     progress.show(3, "printing");
     let code = print_whole(&plan);
     progress.show(4, "writing");
@@ -65,6 +69,28 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     Ok(())
 }
 
+fn server_address(text: &str) -> Result<String, Failure> {
+    let url = text.trim().trim_end_matches('/');
+    if !url.is_empty() && is_address(url) {
+        return Ok(url.to_owned());
+    }
+    Err(Failure::user(format!("“{}” is not an address that a page can call.", visible_line(text)))
+        .hint("Write --server https://api.example.com/v1, or a path such as /api on the page's own server."))
+}
+
+fn header(text: &str) -> Result<FixedHeader, Failure> {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
+    };
+    match text.split_once(':') {
+        Some((name, value)) if is_name(name.trim()) && !value.contains(char::is_control) => {
+            Ok(FixedHeader { name: name.trim().to_owned(), text: value.trim().to_owned() })
+        }
+        _ => Err(Failure::user(format!("“{}” is not a header.", visible_line(text)))
+            .hint("Write --header \"X-Tenant: 7\".")),
+    }
+}
+
 fn no_react() -> Failure {
     Failure::config("This dragoman was built without React's bundle, which --html puts into the page.").hint(
         "Build it with `make` (it fetches React by the lock file; node and npm are needed), or leave --html out for a \
@@ -73,7 +99,12 @@ fn no_react() -> Failure {
 }
 
 fn page(plan: &Plan, code: &str, react: &str, output: Option<&Path>) -> Result<String, Failure> {
-    let options = PageOptions { title: plan.title.clone(), language: "en".to_owned() };
+    let flows = plan.schemes.iter().flat_map(|scheme| &scheme.flows);
+    let options = PageOptions {
+        title: plan.title.clone(),
+        language: "en".to_owned(),
+        token_urls: flows.map(|flow| flow.token_url.clone()).collect(),
+    };
     let page = html_page(code, react, &options).map_err(|refusals| {
         let first = refusals.first().map(ToString::to_string).unwrap_or_default();
         Failure::internal(format!("The generated code did not pass our own check: {first}"))
@@ -100,11 +131,12 @@ fn one_file(text: &str, name: &str, output: Option<&Path>) -> Result<String, Fai
     Ok(format!(" It is in {}.", path.display()))
 }
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("package.json", include_str!("project/package.json")),
     ("vite.config.js", include_str!("project/vite.config.js")),
     ("index.html", include_str!("project/index.html")),
     ("src/main.jsx", include_str!("project/main.jsx")),
+    ("src/shell.js", apiui::SHELL),
     (".gitignore", include_str!("project/gitignore")),
     ("README.md", include_str!("project/README.md")),
 ];
@@ -117,8 +149,11 @@ fn project(plan: &Plan, code: &str, output: Option<&Path>) -> Result<String, Fai
         return Err(Failure::user(format!("{shown} is not empty.")).hint("Choose another folder with -o."));
     }
     let title = plan.title.replace('&', "&amp;").replace('<', "&lt;");
+    let target = plan.servers.iter().map(|server| server.url.as_str()).find(|url| url.starts_with("http"));
+    let target = json!(target.unwrap_or("http://localhost:8080")).to_string();
     for (path, template) in FILES {
-        let text = template.replace("{{name}}", &name).replace("{{title}}", &title);
+        let text = template.replace("{{name}}", &name).replace("{{target}}", &target);
+        let text = text.replace("{{title}}", &title);
         write_new(&folder.join(path), &text)?;
     }
     write_new(&folder.join("src/App.jsx"), code)?;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a specification reaches files only by references that are relative to it, and the network only if asked.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,22 +29,23 @@ pub(crate) fn check(place: &str, fetch_refs: bool, as_json: bool) -> ExitCode {
         Err(unusable) => &unusable.problems,
     };
     let assumptions: &[String] = read.as_ref().map_or(&[], |reading| &reading.spec.assumptions);
+    let mut lines = Vec::new();
     if as_json {
         let report = json!({"usable": read.is_ok(), "problems": problems, "assumptions": assumptions});
-        println!("{}", visible_json(&format!("{report:#}")));
+        lines.push(visible_json(&format!("{report:#}")).into_owned());
     } else {
-        for problem in problems {
-            println!("{}", line(place, problem));
-        }
-        for assumption in assumptions {
-            println!("{}", visible_line(&format!("{place}: note: {assumption}")));
-        }
+        lines.extend(problems.iter().map(|problem| line(place, problem)));
+        let note = |text: &String| visible_line(&format!("{place}: note: {text}")).into_owned();
+        lines.extend(assumptions.iter().map(note));
         if let Ok(reading) = &read {
             let count = reading.spec.operation_count();
             let place = visible_line(place);
-            println!("{place}: usable, {count} operation{}.", if count == 1 { "" } else { "s" });
+            lines.push(format!("{place}: usable, {count} operation{}.", if count == 1 { "" } else { "s" }));
         }
     }
+    // A reader that has seen enough, such as `head`, is not an error.
+    let mut out = std::io::stdout().lock();
+    let _ = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
     if read.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -78,6 +78,7 @@ fn a_project_is_ready_to_install() {
         "package.json",
         "src/App.jsx",
         "src/main.jsx",
+        "src/shell.js",
         "vite.config.js",
     ];
     assert_eq!(files_below(&home.workspace().join("bookshop-ui")), wanted);
@@ -94,6 +95,24 @@ fn a_project_is_ready_to_install() {
     let code = read(&home, "bookshop-ui/src/App.jsx");
     check(&code).unwrap_or_else(|refusals| panic!("{}", refusals[0]));
     assert_eq!(code, run(&home, &["generate", "bookshop.yaml", "--single-file"]).out, "the same module");
+}
+
+#[test]
+fn server_title_and_headers_are_chosen_on_the_command_line() {
+    let home = with_bookshop();
+    let mut arguments =
+        vec!["generate", "bookshop.yaml", "--single-file", "--server", "http://localhost:8080/v2/"];
+    arguments.extend(["--title", "Back office", "--header", "X-Tenant: 7"]);
+    let code = run(&home, &arguments).out;
+    assert!(code.contains("const SERVERS = [\"http://localhost:8080/v2\""), "the server comes first");
+    assert!(code.contains("\"title\": \"Back office\""));
+    assert!(code.contains("{\"name\":\"X-Tenant\",\"text\":\"7\"}"));
+    check(&code).unwrap_or_else(|refusals| panic!("{}", refusals[0]));
+    for wrong in [["--server", "javascript:alert(1)"], ["--server", "api"], ["--header", "no colon"]] {
+        let told = run(&home, &["generate", "bookshop.yaml", "--single-file", wrong[0], wrong[1]]);
+        assert_eq!(told.code, 1, "{wrong:?}: {}", told.err);
+        assert!(told.err.contains(wrong[1]) && told.err.contains(wrong[0]), "{}", told.err);
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import App from "./App.jsx";
+import { Shell } from "./shell.js";
 
-// To send requests in your own way, give App a property `request`:
-// async ({ operation, method, path, query, headers, body, signal }) => ({ ok, status, headers, data })
+// To send requests in your own way, give Shell a property `request`:
+// async ({ operation, method, path, query, headers, body, text, signal }) => ({ ok, status, headers, data })
+// `text` is the JSON of the body with all digits of its numbers; an answer may have `text` in place of `data`.
 createRoot(document.getElementById("root")).render(
   <StrictMode>
-    <App />
+    <Shell App={App} />
   </StrictMode>,
 );
