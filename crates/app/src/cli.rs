@@ -51,7 +51,11 @@ pub(crate) enum Task {
     #[command(
         after_help = "Example (Zed, settings.json):\n  \"agent_servers\": {\"Dragoman\": {\"command\": \"dragoman\", \"args\": [\"acp\"]}}"
     )]
-    Acp,
+    Acp {
+        /// Store a provider's key in this terminal instead: editors start this for a login.
+        #[arg(long)]
+        login: bool,
+    },
     /// Speak the early Agent Communication Protocol (threads) on stdin and stdout.
     #[command(after_help = "Example:\n  dragoman threads --workspace . --approve read")]
     Threads(ThreadsArguments),
@@ -474,7 +478,8 @@ pub(crate) fn run() -> ExitCode {
         Task::Man { command, dir } => commands::man::run(&command, dir.as_deref()),
         Task::Server { verbose } => commands::server::run(level.or(verbose.then_some(Level::Debug))),
         Task::Models { json, refresh, task } => commands::models::run(task, json, refresh),
-        Task::Acp => commands::acp::run(level),
+        Task::Acp { login: true } => commands::login::choose(),
+        Task::Acp { login: false } => commands::acp::run(level),
         Task::Threads(arguments) => commands::threads::run(arguments, level),
         Task::Copilot => commands::copilot::run(level),
         Task::Generate(arguments) => commands::generate::run(&arguments),

@@ -26,6 +26,9 @@ const EARLY: usize = 256;
 /// The only authentication method: providers that the user configured outside the editor.
 const CONFIGURED: &str = "configured";
 
+/// The authentication method in which the client starts this agent in a terminal, with one more argument.
+const TERMINAL_LOGIN: &str = "login";
+
 pub(crate) async fn handle_message(server: &mut Server, message: Inbound) {
     let Some(message) = defer_while_opening(server, message) else { return };
     let Inbound { method, params, responder } = message;
@@ -135,11 +138,11 @@ async fn initialize(server: &mut Server, params: acp::InitializeRequest, respond
     if let Err(failure) = server.engine.attach(from_wire::abilities(&params)).await {
         return responder.fail(fault_of(&failure));
     }
-    server.respond(responder, &initialize_response());
+    server.respond(responder, &initialize_response(params.client_capabilities.auth.terminal));
 }
 
 /// The capabilities of this agent. Every client gets version 1, whichever version it asks for.
-fn initialize_response() -> acp::InitializeResponse {
+fn initialize_response(has_terminal: bool) -> acp::InitializeResponse {
     let sessions = acp::SessionCapabilities::new()
         .list(acp::SessionListCapabilities::new())
         .delete(acp::SessionDeleteCapabilities::new())
@@ -156,9 +159,15 @@ fn initialize_response() -> acp::InitializeResponse {
         "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or the like, or run `dragoman login`, then try again."
             .to_owned(),
     );
+    let mut methods = vec![acp::AuthMethod::Agent(configured)];
+    if has_terminal {
+        let login = acp::AuthMethodTerminal::new(TERMINAL_LOGIN, "Log in to a model provider")
+            .description("Stores a provider's key, or signs in to GitHub Copilot, in a terminal.".to_owned());
+        methods.push(acp::AuthMethod::Terminal(login.args(vec!["--login".to_owned()])));
+    }
     acp::InitializeResponse::new(agent_client_protocol_schema::ProtocolVersion::V1)
         .agent_capabilities(capabilities)
-        .auth_methods(vec![acp::AuthMethod::Agent(configured)])
+        .auth_methods(methods)
         .agent_info(
             acp::Implementation::new("dragoman", env!("CARGO_PKG_VERSION")).title("Dragoman".to_owned()),
         )
@@ -166,7 +175,7 @@ fn initialize_response() -> acp::InitializeResponse {
 
 /// There is no account to sign in to: the response says whether a model can be used.
 async fn authenticate(server: &mut Server, params: acp::AuthenticateRequest, responder: Responder) {
-    if params.method_id.0.as_ref() != CONFIGURED {
+    if !matches!(params.method_id.0.as_ref(), CONFIGURED | TERMINAL_LOGIN) {
         return responder.fail(invalid(format!("There is no authentication method {}.", params.method_id)));
     }
     server

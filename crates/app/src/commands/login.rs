@@ -1,6 +1,6 @@
 //! `dragoman login` and `dragoman logout`: stores and deletes keys and sign-ins of the user.
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{BufRead, IsTerminal, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -35,6 +35,25 @@ pub(crate) fn login(provider: Option<&str>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(failure) => failed(&failure),
+    }
+}
+
+/// Asks for the provider, then for its key: the login that an editor starts in its terminal.
+pub(crate) fn choose() -> ExitCode {
+    let environment = Environment::from_process();
+    for (name, state) in
+        providers::keys(&resolved(&environment), &CredentialFile::new(&environment).providers())
+    {
+        println!("{name:<16} {state}");
+    }
+    eprint!("\nThe provider to log in to: ");
+    let _ = std::io::stderr().flush();
+    let mut line = String::new();
+    // The lock ends here: the key is read next.
+    let read = std::io::stdin().lock().take(256).read_line(&mut line);
+    match read {
+        Ok(_) if !line.trim().is_empty() => login(Some(line.trim())),
+        _ => failed(&Failure::user("No provider was named; nothing is stored.")),
     }
 }
 

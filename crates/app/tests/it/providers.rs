@@ -417,3 +417,15 @@ async fn broken_certificates_are_named() {
         );
     }
 }
+
+#[tokio::test]
+async fn an_editor_starts_the_login_in_its_terminal() {
+    let home = Home::new();
+    let config = fake_provider("http://127.0.0.1:9", "openai-chat");
+    let stored = run(&home, &config, &["acp", "--login"], "fake\nsk-kept-secret\n").await;
+    assert!(stored.status.success(), "{}", all_output(&stored));
+    assert!(all_output(&stored).contains("The key of fake is stored"), "{}", all_output(&stored));
+    assert!(!all_output(&stored).contains("sk-kept-secret"));
+    let nothing = run(&home, &config, &["acp", "--login"], "\n").await;
+    assert!(!nothing.status.success() && all_output(&nothing).contains("nothing is stored"));
+}

@@ -56,6 +56,22 @@ async fn a_plain_client_gets_plain_abilities() {
 }
 
 #[tokio::test]
+async fn a_client_with_a_terminal_is_offered_a_login_there() {
+    for (auth, count) in [(json!({"terminal": true}), 2), (json!({}), 1)] {
+        let engine = FakeEngine::start(catalog());
+        let mut client = Client::connect(&engine, 1 << 16);
+        let params = json!({"protocolVersion": 1, "clientCapabilities": {"auth": auth}});
+        let result = client.request("initialize", params).await;
+        let methods = result["authMethods"].as_array().expect("methods");
+        assert_eq!(methods.len(), count, "{methods:?}");
+        if let Some(login) = methods.get(1) {
+            assert_eq!((&login["type"], &login["args"]), (&json!("terminal"), &json!(["--login"])));
+        }
+        client.request("authenticate", json!({"methodId": "login"})).await;
+    }
+}
+
+#[tokio::test]
 async fn who_is_logged_out_begins_nothing_until_authenticated() {
     let (mut client, engine) = Client::start(json!({})).await;
     client.request("logout", json!({})).await;
