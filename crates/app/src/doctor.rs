@@ -314,7 +314,8 @@ async fn data(context: &DoctorContext<'_>, report: &mut Report) {
         }
         Err(failure) => report.add("chats", CheckState::Broken, failure.message, failure.hint),
     }
-    let undo::DiskUse { bytes, turns, .. } = crate::workspaces::undo_store(context.environment).disk_use();
+    let undo::DiskUse { bytes, turns, .. } =
+        crate::workspaces::undo_store(context.environment, context.resolved.settings.undo).disk_use();
     let megabytes = bytes as f64 / 1e6;
     report.add(
         "undo",

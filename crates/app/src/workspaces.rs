@@ -6,8 +6,8 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use config::{CredentialFile, Environment, Inputs};
@@ -40,7 +40,8 @@ pub(crate) struct Workspaces {
     deps: ProviderDeps,
     options: EngineOptions,
     retention_started: AtomicBool,
-    undo: Arc<engine::UndoLog>,
+    /// Opened with the settings of the first workspace; only the user's own settings decide about it.
+    undo: OnceLock<Arc<engine::UndoLog>>,
 }
 
 /// What a command line sets for its engine.
@@ -103,14 +104,13 @@ impl Workspaces {
             rate_limiter: Arc::new(RateLimiter::new(Arc::new(MachineResets(store.clone())))),
             attempts: options.retries.map_or(RetryPolicy::default().attempts, |retries| retries + 1),
         };
-        let undo = Arc::new(engine::UndoLog::new(undo_store(&environment)));
         let workspaces = Arc::new(Workspaces {
             environment: Arc::new(environment),
             changes,
             deps,
             options,
             retention_started: AtomicBool::new(false),
-            undo,
+            undo: OnceLock::new(),
         });
         Ok(engine::start(store, workspaces, receiver))
     }
@@ -157,7 +157,7 @@ impl WorkspaceSource for Workspaces {
             texts: Arc::new(texts),
             roots,
             hooks: Some(hooks),
-            undo: Some(self.undo.clone()),
+            undo: Some(self.undo_log(&resolved)),
         })
     }
 
@@ -170,6 +170,11 @@ impl WorkspaceSource for Workspaces {
 }
 
 impl Workspaces {
+    fn undo_log(&self, resolved: &config::Resolved) -> Arc<engine::UndoLog> {
+        let open = || Arc::new(engine::UndoLog::new(undo_store(&self.environment, resolved.settings.undo)));
+        self.undo.get_or_init(open).clone()
+    }
+
     fn texts(
         &self,
         resolved: Arc<config::Resolved>,
@@ -192,8 +197,11 @@ impl Workspaces {
 }
 
 /// The snapshots of what turns changed, beside the chats.
-pub(crate) fn undo_store(environment: &Environment) -> undo::UndoStore {
-    undo::UndoStore::new(environment.data_dir().join("undo"), undo::Limits::default())
+pub(crate) fn undo_store(environment: &Environment, settings: config::UndoSettings) -> undo::UndoStore {
+    let config::UndoSettings { file_megabytes, total_megabytes } = settings;
+    let limits =
+        undo::Limits { file: file_megabytes << 20, total: total_megabytes << 20, ..undo::Limits::default() };
+    undo::UndoStore::new(environment.data_dir().join("undo"), limits)
 }
 
 fn built_in_tools(

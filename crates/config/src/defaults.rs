@@ -55,6 +55,7 @@ fn defaults() -> Value {
         "editorTimeoutSeconds": 10,
         "concurrency": 256,
         "sandbox": "off",
+        "undo": {"fileMegabytes": 64, "totalMegabytes": 2048},
         "logLevel": "warn",
         "includeParentAgentsFiles": false,
     })

@@ -43,6 +43,7 @@ mod show;
 mod tree;
 pub mod trust;
 mod trust_review;
+mod undo;
 mod untrusted;
 mod variables;
 
@@ -64,3 +65,4 @@ pub use sandbox::SandboxSettings;
 pub use schema::{configuration_page, json_schema, nearest};
 pub use secret::{Redactor, Secret};
 pub use settings::{Budget, ChatSettings, LogLevel, Settings, ShellSettings, ToolSettings};
+pub use undo::UndoSettings;

@@ -19,6 +19,7 @@ use crate::origin::Origin;
 use crate::provider::ProviderSettings;
 use crate::sandbox::SandboxSettings;
 use crate::tree::Node;
+use crate::undo::UndoSettings;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -35,6 +36,7 @@ pub struct Settings {
     pub aws: AwsSettings,
     pub network: NetworkSettings,
     pub sandbox: SandboxSettings,
+    pub undo: UndoSettings,
 
     pub tools: ToolSettings,
     /// In the order of their names.
@@ -134,6 +136,7 @@ impl Settings {
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
             network: NetworkSettings::read(&root.get("network")),
             sandbox: SandboxSettings::read(root),
+            undo: UndoSettings::read(root),
             tools: ToolSettings::read(root, approval),
             hooks,
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),

@@ -111,6 +111,9 @@ pub struct Review {
     pub must_ask: Option<String>,
     /// What it would be granted beyond its sandbox, a sentence each. Only a person can grant: neither a rule nor trust.
     pub grants: Vec<String>,
+    /// Files that the call may destroy and that undo could not bring back. The engine finds them, not the tool; only a
+    /// person can allow it.
+    pub unrecoverable: Vec<PathBuf>,
     /// A shell line that is not fully understood: it may do more than its commands say.
     pub unclear: bool,
     /// Paths that a shell line may read, besides `paths`: relative to the workspace where it can be, and absolute.

@@ -9,6 +9,7 @@
 mod attached_frontend;
 mod behavior;
 mod completion;
+mod destruction;
 mod hooks;
 mod queries;
 mod refusal;

@@ -9,11 +9,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::event::{Fact, Level, Notice};
+use domain::item::{Item, ItemKind, Part};
 use domain::tool::{Review, ToolEffect};
 use domain::{Failure, TurnId};
 use undo::{Action, CommandSnapshot, Coverage, Outcome, Plan, TurnKey, UndoError, UndoStore};
 
+use crate::destruction;
 use crate::session::Session;
+use crate::slash;
 use crate::turn::Turn;
 
 /// Paths that a message lists; more are counted.
@@ -85,6 +88,52 @@ pub(crate) async fn begin(turn: &Turn, effect: ToolEffect, review: &Review) -> O
         }
         Err(_) => None,
     }
+}
+
+/// Files that the call may destroy and that could not be brought back.
+pub(crate) async fn endangered(turn: &Turn, effect: ToolEffect, review: &Review) -> Vec<PathBuf> {
+    let Some(log) = turn.session.workspace.undo.clone() else { return Vec::new() };
+    if !destruction::may_destroy(effect, review) {
+        return Vec::new();
+    }
+    let roots = turn.session.roots.to_vec();
+    let store = log.store.clone();
+    let work = tokio::task::spawn_blocking(move || store.unrecoverable(&roots));
+    let found = tokio::select! {
+        found = work => found,
+        () = turn.cancel.cancelled() => return Vec::new(),
+    };
+    match found {
+        Ok(Ok(found)) => destruction::endangered(effect, review, &turn.session.roots, &found),
+        // The next step reports it: the same folders are recorded then.
+        Ok(Err(_)) | Err(_) => Vec::new(),
+    }
+}
+
+/// What the model must know about undos since its last answer: files are no longer as it left them.
+pub(crate) fn note_for_model(items: &[Item]) -> Option<Part> {
+    let is_answer =
+        |item: &Item| matches!(item.kind, ItemKind::UserMessage { .. } | ItemKind::Compaction { .. });
+    let since = items.iter().rposition(is_answer).map_or(0, |at| at + 1);
+    let recent = &items[since..];
+    let is_undo =
+        |item: &&Item| matches!(&item.kind, ItemKind::Command { text } if slash::changes_files(text));
+    let outputs: Vec<&str> = recent
+        .iter()
+        .filter(is_undo)
+        .flat_map(|command| recent.iter().filter(move |item| item.turn == command.turn))
+        .filter_map(|item| match &item.kind {
+            ItemKind::SystemText { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    (!outputs.is_empty()).then(|| {
+        Part::text(format!(
+            "<note>The user took file changes back or forward since your last answer. Read these files again before you rely on \
+             them:\n{}</note>",
+            outputs.join("\n")
+        ))
+    })
 }
 
 impl Recording {

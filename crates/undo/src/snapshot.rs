@@ -56,6 +56,7 @@ impl UndoStore {
         for path in missing.map(Path::to_owned).chain([path.clone()]).chain(target) {
             self.add_before(&path, &mut lines, &mut coverage)?;
         }
+        self.objects.sync().at("write", &self.folder)?;
         record::append_synced(&log, &lines).at("write", &log)?;
         record_uncovered(&log, &coverage)?;
         Ok(coverage)
@@ -130,7 +131,37 @@ impl UndoStore {
             taken.push(RootSnapshot { root, skip, index, baseline });
         }
         record_uncovered(&log, &coverage)?;
+        self.objects.must_sync(log.clone());
+        self.objects.sync().at("write", &self.folder)?;
         Ok(CommandSnapshot { log, roots: taken, coverage })
+    }
+
+    /// Files below `roots` whose former content could not be brought back: they are over a limit or cannot be read. A
+    /// folder stands for everything below it.
+    pub fn unrecoverable(&self, roots: &[PathBuf]) -> Result<Vec<PathBuf>, UndoError> {
+        let mut paths = Vec::new();
+        for (root, skip) in all_roots(roots) {
+            let found = scan::scan(&root, skip, self.limits.entries).at("read", &root)?;
+            if found.too_large {
+                paths.push(root);
+                continue;
+            }
+            paths.extend(found.unreadable);
+            let large = found.entries.into_iter().filter(|(_, seen)| {
+                // A file larger than the whole store fits in it no better than one that is too large by itself.
+                seen.kind == Kind::File && seen.stamp.size > self.limits.file.min(self.limits.total)
+            });
+            paths.extend(large.map(|(path, _)| root.join(path)));
+            let known = self.known_index(&root);
+            let refused = known
+                .entries
+                .iter()
+                .filter(|(_, entry)| entry.content == Content::Uncovered && !self.should_retry(entry));
+            paths.extend(refused.map(|(path, _)| root.join(path)).filter(|path| path.exists()));
+        }
+        paths.sort();
+        paths.dedup();
+        Ok(paths)
     }
 
     /// Links the index file as the command's baseline, so that a kill during the command loses nothing.
@@ -324,6 +355,7 @@ impl UndoStore {
     fn save_index(&self, root: &Path, index: Index) -> Result<Arc<Index>, UndoError> {
         let path = self.index_path(root);
         index.save(&path).at("write", &path)?;
+        self.objects.must_sync(path.clone());
         let stamp = fs::metadata(&path).ok().as_ref().and_then(Seen::of).map(|seen| seen.stamp);
         let index = Arc::new(index);
         let mut indexes = self.indexes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

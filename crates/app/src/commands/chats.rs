@@ -282,7 +282,7 @@ async fn delete(
     ids: &[String],
     json: bool,
 ) -> Result<(), Failure> {
-    let undo = crate::workspaces::undo_store(environment);
+    let undo = crate::workspaces::undo_store(environment, config::UndoSettings::default());
     // Check all ids before the first chat is deleted.
     for id in ids {
         if journal.newest(&SessionId::new(id.as_str())).await?.is_none() {

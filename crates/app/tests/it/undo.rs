@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
+use crate::acp_client::Editor;
 use crate::client::{Home, fake_provider};
 
 async fn run(home: &Home, config: &Value, arguments: &[&str]) -> String {
@@ -64,4 +65,51 @@ async fn what_tools_changed_is_undone_and_redone_after_a_restart() {
     run(&home, &config, &["chats", "delete", &id]).await;
     let nothing = run(&home, &config, &["run", "--approve", "all", "/undo"]).await;
     assert!(nothing.contains("No turn of this chat"), "{nothing}");
+}
+
+/// The model learns that its files changed behind its back.
+#[tokio::test]
+async fn the_model_hears_of_an_undo() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    fake.answer(Answer::tool_call("c1", "eca__write_file", json!({"path": "made.txt", "content": "made\n"})));
+    fake.answer(Answer::text("done"));
+    fake.answer(Answer::text("I see"));
+    fake.answer(Answer::text("again"));
+    run(&home, &config, &["run", "--approve", "all", "make it"]).await;
+    run(&home, &config, &["run", "--continue", "/undo"]).await;
+    run(&home, &config, &["run", "--continue", "and now?"]).await;
+    let asked = fake.last_request().last_user_text();
+    assert!(asked.contains("took file changes back") && asked.contains("made.txt"), "{asked}");
+    run(&home, &config, &["run", "--continue", "and then?"]).await;
+    let asked = fake.last_request().last_user_text();
+    assert!(!asked.contains("took file changes back"), "once is enough: {asked}");
+}
+
+/// Files over the limit cannot be brought back: a person must allow a command that deletes them, trusted chat or not.
+#[tokio::test]
+async fn a_command_that_deletes_a_file_over_the_limit_asks_in_a_trusted_chat() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "anthropic");
+    config["undo"] = json!({"fileMegabytes": 1});
+    config["chat"] = json!({"defaultTrust": true});
+    let large = home.write("work/large.bin", &"x".repeat((1 << 20) + 1));
+    let small = home.write("work/small.bin", "x");
+    for command in ["rm small.bin", "rm -rf large.bin", "rm -rf large.bin"] {
+        fake.answer(Answer::new().call("c1", "eca__shell_command", json!({"command": command})));
+        fake.answer(Answer::text("done"));
+    }
+    let mut editor = Editor::start(&home, &config, json!({})).await;
+    editor.say("delete the small one").await;
+    assert!(!small.exists() && editor.count("session/request_permission") == 0);
+    editor.choices.extend(["reject_once", "allow_once"]);
+    editor.say("delete the large one").await;
+    assert_eq!(editor.count("session/request_permission"), 1);
+    assert!(large.exists(), "the person said no");
+    editor.say("delete it all the same").await;
+    assert!(!large.exists(), "the person said yes");
+
+    // ACP clients undo with the command that is offered to them.
+    editor.say("/undo 3").await;
+    assert!(small.exists(), "{:?}", editor.updates);
 }

@@ -70,6 +70,8 @@ struct SettingsFile {
     /// docs/sandbox.md.
     #[schemars(extend("examples" = [["network:git.example.com", "write:/data/shop"]]))]
     sandbox_grants: Vec<String>,
+    /// How much of the former contents of files is kept for undo. Only your own files may set it; see docs/undo.md.
+    undo: UndoSection,
     /// The file that `${netrc:…}` reads; without it `~/.netrc` and `~/_netrc`.
     #[schemars(extend("examples" = ["~/.config/netrc"]))]
     netrc_file: String,
@@ -165,6 +167,17 @@ struct SettingsFile {
     /// The web server of ECA.
     #[schemars(extend("x-unsupported" = true))]
     remote: Map<String, Value>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct UndoSection {
+    /// The largest file that is kept, in MiB. Commands that would delete a larger one ask first.
+    #[schemars(extend("default" = 64), range(min = 1, max = 1_000_000), extend("examples" = [256]))]
+    file_megabytes: u64,
+    /// All kept contents together, in MiB; the last ten turns stay whatever they take.
+    #[schemars(extend("default" = 2048), range(min = 1, max = 1_000_000), extend("examples" = [8192]))]
+    total_megabytes: u64,
 }
 
 #[derive(JsonSchema)]

@@ -15,6 +15,8 @@ const READ_FROM_LAYERS: &[(&str, &str)] = &[
     ("pureConfig", include_str!("../resolve.rs")),
     ("sandbox", include_str!("../sandbox.rs")),
     ("sandboxGrants", include_str!("../sandbox.rs")),
+    ("undo.fileMegabytes", include_str!("../undo.rs")),
+    ("undo.totalMegabytes", include_str!("../undo.rs")),
     ("agent.*.inherit", include_str!("../settings.rs")),
     ("toolCall.approval.byDefault", include_str!("../approval.rs")),
     ("toolCall.approval.allow", include_str!("../approval.rs")),

@@ -395,3 +395,15 @@ fn a_project_never_decides_about_the_sandbox() {
     assert!(!resolved.settings.sandbox.enabled);
     assert_eq!(resolved.settings.sandbox.grants, ["port:1"]);
 }
+
+#[test]
+fn a_project_never_decides_about_undo() {
+    let world =
+        World::new().var("DRAGOMAN_TRUST", 1).write(OUR_PROJECT, json!({"undo": {"fileMegabytes": 1}}));
+    world.put(OUR_GLOBAL, r#"{"undo": {"fileMegabytes": 5, "totalMegabytes": 0}}"#);
+    let resolved = world.resolve();
+    let config::UndoSettings { file_megabytes, total_megabytes } = resolved.settings.undo;
+    assert_eq!((file_megabytes, total_megabytes), (5, 2048));
+    let notices = notices(&world, &resolved);
+    assert!(notices.contains("cannot be set by a project") && notices.contains("from 1 to"), "{notices}");
+}

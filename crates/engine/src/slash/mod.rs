@@ -137,6 +137,12 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     Some(ParsedCommand { name: name.to_owned(), arguments, kind })
 }
 
+/// Whether the typed line is a command that restores files: `/undo` or `/redo`, without `preview`.
+pub(crate) fn changes_files(text: &str) -> bool {
+    let mut words = text.trim().split_whitespace();
+    matches!(words.next(), Some("/undo" | "/redo")) && !words.any(|word| word == "preview")
+}
+
 pub(crate) fn run(
     actor: &mut Actor,
     turn: TurnId,

@@ -1,6 +1,6 @@
 //! The one place that decides whether a tool call runs. Pure: rules, call and review in, verdict out.
 //!
-//! Order: deny · plan · broken policy · hooks that cannot run · sandbox grants · outside the workspace · ask by argument · remembered ·
+//! Order: deny · plan · broken policy · hooks that cannot run · files without undo · sandbox grants · outside the workspace · ask by argument · remembered ·
 //! allow by argument · ask · allow · default. Invariants: a deny rule is absolute, whichever layer it stands in; broken policy asks, trust or not;
 //! a path is what it leads to, however it is written; what cannot be asked is refused.
 
@@ -83,7 +83,7 @@ pub fn rules_for(settings: &Settings, behavior: &str) -> ApprovalRules {
 
 /// The keys that "allow for this session" would remember; empty where it would ask again.
 pub fn rememberable(spec: &ToolSpec, review: &Review) -> Vec<String> {
-    if review.must_ask.is_some() {
+    if review.must_ask.is_some() || !review.unrecoverable.is_empty() {
         return Vec::new();
     }
     if review.keys.is_empty() && spec.effect != ToolEffect::RunsCommands {
@@ -148,6 +148,7 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
         && blocking_hook(case).is_none()
         && !matches!(case.hook, Some(HookVerdict::Ask { .. }))
         && doubt.is_none()
+        && case.review.unrecoverable.is_empty()
         && case.review.grants.is_empty();
     if readable && case.trust {
         return ApprovalDecision::new(Decision::Allow, "This chat is trusted.");
@@ -219,6 +220,9 @@ fn ask_whatever_rules_say(case: &Case<'_>) -> Option<ApprovalDecision> {
         format!("The hook {name} ({origin}) would decide about this call, but it cannot be read.")
     } else if let Some(HookVerdict::Ask { reason }) = &case.hook {
         reason.clone()
+    } else if !review.unrecoverable.is_empty() {
+        let files: Vec<String> = review.unrecoverable.iter().map(|path| path.display().to_string()).collect();
+        format!("It may destroy files that undo cannot bring back: {}.", files.join(", "))
     } else if !review.grants.is_empty() {
         format!("It asks for more than its sandbox allows. {}", review.grants.join(" "))
     } else if let Some(path) = review.outside.first() {

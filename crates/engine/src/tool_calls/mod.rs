@@ -127,8 +127,8 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
         let problem = format!("There is no tool {}. There are: {}.", call.name, known.join(", "));
         return Ok(end_with_problem(item, problem));
     };
-    let mut review = match tool.review(&input, &scope(turn)) {
-        Ok(review) => review.into_visible(),
+    let mut review = match review_call(turn, tool.as_ref(), &input).await {
+        Ok(review) => review,
         Err(problem) => return Ok(end_with_problem(item, problem)),
     };
     let mut approval = decide(turn, tool.as_ref(), &input, &review, None);
@@ -137,14 +137,12 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
         let said = hooks::before_call(turn, &item, tool.as_ref(), &input, &review, &approval).await;
         if let Some(changed) = said.input {
             input = changed;
-            review = match tool.review(&input, &scope(turn)) {
-                Ok(review) => review.into_visible(),
+            review = match review_call(turn, tool.as_ref(), &input).await {
+                Ok(review) => review,
                 Err(problem) => return Ok(end_with_problem(item, problem)),
             };
         }
-        if said.verdict.is_some() {
-            approval = decide(turn, tool.as_ref(), &input, &review, said.verdict);
-        }
+        approval = decide(turn, tool.as_ref(), &input, &review, said.verdict);
     }
     let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
     call.input = Some(input);
@@ -157,6 +155,12 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
         Decision::Deny => Ok(Prepared::Ended(deny(turn, item, &approval, &review))),
         Decision::Ask => Ok(Prepared::Ready(Box::new(ask(turn, item, tool, review, approval).await?))),
     }
+}
+
+async fn review_call(turn: &Turn, tool: &dyn Tool, input: &Value) -> Result<Review, String> {
+    let mut review = tool.review(input, &scope(turn))?.into_visible();
+    review.unrecoverable = undo::endangered(turn, tool.spec().effect, &review).await;
+    Ok(review)
 }
 
 /// `Rejected`, or `Done` for a client that applies changes by itself (the draft protocol).

@@ -19,6 +19,7 @@ use crate::session::{Session, title};
 use crate::slash;
 use crate::spending;
 use crate::tool_calls::context::EngineToolContext;
+use crate::undo;
 
 pub(crate) async fn begin(
     actor: &mut Actor,
@@ -52,7 +53,8 @@ pub(crate) async fn begin(
     let is_first = !actor.session.state().has_user_message();
     let cancel = CancellationToken::new();
     let expanding = (!contexts.is_empty()).then(|| expand(actor, id, frontend.as_ref(), contexts, &cancel));
-    let message = [parts, vec![Part::text(text.clone())]].concat();
+    let note = undo::note_for_model(actor.session.state().items());
+    let message = [note.into_iter().collect(), parts, vec![Part::text(text.clone())]].concat();
     let launch = Launch { id, model, frontend, cancel, limits };
     match expanding {
         None => launch.with_message(actor, text.clone(), message),

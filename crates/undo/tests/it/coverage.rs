@@ -148,3 +148,12 @@ fn a_workspace_with_too_many_files_is_named() {
     bench.undo(None);
     assert!(!bench.path("a.txt").exists(), "file tools are covered all the same");
 }
+
+#[test]
+fn files_over_the_limits_are_named_before_a_command() {
+    let bench = Bench::with(Limits { file: 100, ..Limits::default() });
+    bench.write("small.txt", "x");
+    bench.write("data/large.bin", "x".repeat(101));
+    assert_eq!(bench.store.unrecoverable(&[bench.root()]).unwrap(), [bench.path("data/large.bin")]);
+    assert!(!bench.folder.path().join("undo").exists(), "looking stores nothing");
+}
