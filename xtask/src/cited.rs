@@ -1,4 +1,4 @@
-//! The tables of docs/protocols name the test behind each line: every named test is there.
+//! The tables of docs/protocols and docs/waits.md name the test behind each line: every named test is there.
 //!
 //! A test is written `file::name` (a file of some crate's tests or sources) or `name` alone; `file::*` names all tests
 //! of a file.
@@ -17,9 +17,9 @@ pub fn problems(root: &Path) -> Vec<String> {
     let Ok(pages) = fs::read_dir(root.join("docs/protocols")) else {
         return vec!["docs/protocols is not there".to_owned()];
     };
-    for page in pages.flatten() {
-        let name = page.file_name().to_string_lossy().into_owned();
-        let text = fs::read_to_string(page.path()).unwrap_or_default();
+    for page in pages.flatten().map(|page| page.path()).chain([root.join("docs/waits.md")]) {
+        let name = page.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&page).unwrap_or_default();
         for line in text.lines() {
             problems.extend(
                 missing(line, &tests)

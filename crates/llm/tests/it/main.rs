@@ -11,5 +11,6 @@ mod rate_limiter;
 mod recorded;
 mod registry;
 mod requests;
+mod stalls;
 mod support;
 mod text_tool_calls;

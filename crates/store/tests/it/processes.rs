@@ -310,3 +310,21 @@ async fn a_disk_that_takes_no_more_is_reported_and_loses_nothing() {
     let told = journal.append(&id("a"), vec![user_message(3, "more")]).await.unwrap();
     assert_eq!(told[0].number, written as u64 + 4);
 }
+
+/// Another program holds the database for longer than a write may wait.
+#[tokio::test]
+async fn a_database_that_stays_locked_is_reported_and_works_afterwards() {
+    let directory = memory_folder();
+    let journal = journal(directory.path());
+    crate::sample::chat(&journal, "a").await;
+    let other = sqlite(directory.path());
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let failure = journal.append(&id("a"), vec![user_message(1, "blocked")]).await.unwrap_err();
+    assert!(failure.message.contains("locked the chat database"), "{failure}");
+    assert!(failure.retry_after.is_some());
+    // Readers do not wait for a writer.
+    assert_eq!(read_all(&journal, &id("a")).await.len(), 1);
+    other.execute_batch("ROLLBACK").unwrap();
+    let told = journal.append(&id("a"), vec![user_message(1, "free")]).await.unwrap();
+    assert_eq!(told[0].number, 2);
+}
