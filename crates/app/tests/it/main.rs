@@ -1,6 +1,7 @@
 //! The real binary from outside: its protocols over stdio, its commands, a fake model over HTTP, a sealed home.
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one variant")]
+#![allow(clippy::print_stdout, reason = "`make figures` collects the lines that begin with `figure:`")]
 #![allow(
     clippy::disallowed_methods,
     reason = "tests start the program and read their scale from the environment"
@@ -47,6 +48,7 @@ mod screen;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/sdk.rs"]
 mod sdk;
+mod secrets;
 mod settings;
 mod settings_effects;
 mod setup;

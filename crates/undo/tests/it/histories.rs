@@ -199,4 +199,5 @@ fn no_history_loses_a_byte_of_the_users() {
             assert!(found, "history {seed} lost the line {line:?}");
         }
     }
+    println!("figure: {} random histories of edits, 0 bytes of the user lost", 200 * scale());
 }

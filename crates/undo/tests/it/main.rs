@@ -1,6 +1,7 @@
 //! Undo with real files, a real shell and real git.
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one variant")]
+#![allow(clippy::print_stdout, reason = "`make figures` collects the lines that begin with `figure:`")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(
     clippy::disallowed_methods,
