@@ -54,9 +54,9 @@ pub(crate) struct EndedSubagent {
 
 impl EndedSubagent {
     pub(crate) fn new(outcome: Outcome, state: &State) -> Self {
-        let text = |kind: &ItemKind| match kind {
-            ItemKind::AgentMessage { text, .. } if !text.trim().is_empty() => Some(text.clone()),
-            _ => None,
+        let text = |kind: &ItemKind| {
+            let ItemKind::AgentMessage { text, .. } = kind else { return None };
+            (!text.trim().is_empty()).then(|| text.clone())
         };
         let answer = state.items().iter().rev().find_map(|item| text(&item.kind)).unwrap_or_default();
         let steps = state.items().iter().map(|item| item.step).max().unwrap_or(0);

@@ -122,9 +122,9 @@ pub(crate) fn note_for_model(items: &[Item]) -> Option<Part> {
         .iter()
         .filter(is_undo)
         .flat_map(|command| recent.iter().filter(move |item| item.turn == command.turn))
-        .filter_map(|item| match &item.kind {
-            ItemKind::SystemText { text } => Some(text.as_str()),
-            _ => None,
+        .filter_map(|item| {
+            let ItemKind::SystemText { text } = &item.kind else { return None };
+            Some(text.as_str())
         })
         .collect();
     (!outputs.is_empty()).then(|| {

@@ -139,7 +139,7 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
 
 /// Whether the typed line is a command that restores files: `/undo` or `/redo`, without `preview`.
 pub(crate) fn changes_files(text: &str) -> bool {
-    let mut words = text.trim().split_whitespace();
+    let mut words = text.split_whitespace();
     matches!(words.next(), Some("/undo" | "/redo")) && !words.any(|word| word == "preview")
 }
 
