@@ -53,8 +53,7 @@ pub(crate) async fn begin(
     let is_first = !actor.session.state().has_user_message();
     let cancel = CancellationToken::new();
     let expanding = (!contexts.is_empty()).then(|| expand(actor, id, frontend.as_ref(), contexts, &cancel));
-    let note = undo::note_for_model(actor.session.state().items());
-    let message = [note.into_iter().collect(), parts, vec![Part::text(text.clone())]].concat();
+    let message = [undo_note(&actor.session), parts, vec![Part::text(text.clone())]].concat();
     let launch = Launch { id, model, frontend, cancel, limits };
     match expanding {
         None => launch.with_message(actor, text.clone(), message),
@@ -71,6 +70,11 @@ pub(crate) async fn begin(
             actor.session.commit(vec![Fact::Notice { notice }]);
         }
     }
+}
+
+/// What the model must know about undos since its last answer.
+fn undo_note(session: &Session) -> Vec<Part> {
+    undo::note_for_model(session.state().items()).into_iter().collect()
 }
 
 /// What a turn is started with.
