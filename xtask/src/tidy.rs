@@ -37,6 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("proto-copilot", &["domain", "rpc", "apiui"]),
     ("terminal", &["domain"]),
     ("testkit", &["domain", "rpc"]),
+    ("fuzz-targets", &["domain", "apiui", "llm", "rpc", "sse", "tools"]),
     ("xtask", &["llm"]),
 ];
 
