@@ -9,7 +9,7 @@ export DRAGOMAN_TEST_SCALE
 
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
-.PHONY: help run test test-full lint bench build build-cost record dist mutants
+.PHONY: help run test test-full lint bench build build-cost record dist mutants soak figures fuzz
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -42,6 +42,15 @@ build-cost: ## Measure what a first build costs, and check size and cost against
 
 dist: ## Pack the program for users: make dist VERSION=0.1.0 (docs/install.md)
 	@scripts/dist/dist
+
+soak: ## Fifty chats, five servers and faults for ten minutes: memory, processes, facts
+	@scripts/soak
+
+fuzz: ## Fuzz the parsers, guided by coverage (installs cargo-fuzz; FUZZ_SECONDS each)
+	@scripts/fuzz
+
+figures: ## Run the tests behind docs/figures.md at full size and write the page (long)
+	@scripts/figures
 
 record: ## Make the recording in the README anew
 	@scripts/record

@@ -61,7 +61,7 @@ async fn call(client: &mut Client, fake: &FakeModel, tool: &str, input: Value) -
     called.unwrap_or_else(|| panic!("{tool} was not called"))["content"].clone()
 }
 
-fn is_server(message: &Value, name: &str, status: &str) -> bool {
+pub(crate) fn is_server(message: &Value, name: &str, status: &str) -> bool {
     message["method"] == "tool/serverUpdated"
         && message["params"]["name"] == name
         && message["params"]["status"] == status

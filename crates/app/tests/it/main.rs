@@ -53,6 +53,7 @@ mod settings;
 mod settings_effects;
 mod setup;
 mod small_commands;
+mod soak;
 mod stall;
 mod threads;
 #[path = "../../../proto-threads/tests/it/shape.rs"]
