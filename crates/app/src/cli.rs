@@ -170,8 +170,7 @@ pub(crate) enum Task {
 }
 
 const CHAT_HELP: &str =
-    "Keys: Enter sends, Alt-Enter begins a new line, Esc stops, Ctrl-C twice or Ctrl-D leaves, F1 shows the rest.
-Ctrl-G opens $VISUAL or $EDITOR. NO_COLOR is honored.
+    "Keys: Enter sends, Alt-Enter begins a new line, Esc stops, Ctrl-C twice or Ctrl-D leaves, F1 shows the rest.\nCtrl-G opens $VISUAL or $EDITOR. NO_COLOR is honored.
 
 Example:
   dragoman chat                       a new chat in this folder
