@@ -125,7 +125,7 @@ pub(crate) enum Task {
     #[command(
         after_help = "Example:\n  dragoman trust --show .   what trust would let in\n  dragoman trust .          trust this folder as it is now\n  dragoman trust --list     what is trusted"
     )]
-    Trust(TrustArguments),
+    Trust(commands::trust::TrustArguments),
     /// Explain the decision about a tool call and the rule behind it.
     #[command(
         after_help = "Example:\n  dragoman explain-permission shell_command '{\"command\": \"git push\"}'"
@@ -401,24 +401,6 @@ pub(crate) enum SpecTask {
     },
 }
 
-#[derive(Args)]
-pub(crate) struct TrustArguments {
-    /// The folder; the current one by default.
-    pub folder: Option<PathBuf>,
-    /// Take the trust back.
-    #[arg(long, conflicts_with_all = ["list", "show"])]
-    pub revoke: bool,
-    /// List trusted folders.
-    #[arg(long)]
-    pub list: bool,
-    /// Show the settings, commands and files that trust would let in, and trust nothing.
-    #[arg(long, conflicts_with = "list")]
-    pub show: bool,
-    /// Trust without a question. Where stdin is no terminal, there is none.
-    #[arg(long)]
-    pub yes: bool,
-}
-
 #[derive(Subcommand)]
 pub(crate) enum ConfigTask {
     /// Print every setting and where it comes from; secrets are masked.
@@ -453,15 +435,8 @@ fn default_task() -> Task {
     Cli::command().error(ErrorKind::MissingSubcommand, "A chat needs a terminal; name a command.").exit()
 }
 
-/// `dragoman --version --json`, in either order: for scripts.
-fn wants_version_json() -> bool {
-    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    let has = |names: &[&str]| arguments.iter().any(|it| names.iter().any(|name| it == *name));
-    arguments.len() == 2 && has(&["--version", "-V"]) && has(&["--json"])
-}
-
 pub(crate) fn run() -> ExitCode {
-    if wants_version_json() {
+    if commands::update::wants_version() {
         return commands::update::print_version();
     }
     let cli = Cli::parse();

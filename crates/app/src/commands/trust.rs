@@ -4,15 +4,33 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use config::trust::TrustReview;
 use config::{Environment, trust};
 use domain::{Failure, visible_line};
 
 use super::failed;
-use crate::cli::TrustArguments;
 
 /// More settings than this cannot be judged one by one.
 const MAX_LINES: usize = 200;
+
+#[derive(Args)]
+pub(crate) struct TrustArguments {
+    /// The folder; the current one by default.
+    pub folder: Option<PathBuf>,
+    /// Take the trust back.
+    #[arg(long, conflicts_with_all = ["list", "show"])]
+    pub revoke: bool,
+    /// List trusted folders.
+    #[arg(long)]
+    pub list: bool,
+    /// Show the settings, commands and files that trust would let in, and trust nothing.
+    #[arg(long, conflicts_with = "list")]
+    pub show: bool,
+    /// Trust without a question. Where stdin is no terminal, there is none.
+    #[arg(long)]
+    pub yes: bool,
+}
 
 pub(crate) fn run(arguments: TrustArguments) -> ExitCode {
     let environment = Environment::from_process();

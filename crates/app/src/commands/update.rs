@@ -33,6 +33,13 @@ pub(crate) fn run(as_json: bool) -> ExitCode {
     super::print_bytes(text.as_bytes())
 }
 
+/// Whether the command line is `dragoman --version --json`, in either order.
+pub(crate) fn wants_version() -> bool {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let has = |names: &[&str]| arguments.iter().any(|it| names.iter().any(|name| it == *name));
+    arguments.len() == 2 && has(&["--version", "-V"]) && has(&["--json"])
+}
+
 /// `dragoman --version --json`. The members are a promise to scripts.
 pub(crate) fn print_version() -> ExitCode {
     let installation = Installation::detect(&Environment::from_process());
