@@ -18,7 +18,7 @@ use std::sync::Arc;
 use rustix::io::FdFlags;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use sandbox::proxy::{Proxy, forward_port};
-use sandbox::{Grant, Network, Policy, Sandbox, Support};
+use sandbox::{Allowance, Network, Policy, Sandbox, Support};
 use tokio::net::{TcpListener, UnixStream};
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
@@ -31,15 +31,21 @@ use crate::spawn::Spawn;
 #[derive(Debug, Clone)]
 pub(crate) struct Confinement {
     pub(crate) sandbox: Arc<Sandbox>,
-    pub(crate) grants: Vec<Grant>,
+    pub(crate) allowance: Allowance,
 }
 
 /// Most sockets that the helper hands over.
 const MOST: usize = 32;
 
+static SUPPORT: OnceCell<Support> = OnceCell::const_new();
+
+/// What [`sandbox_support`] found, if it was asked already.
+pub fn known_sandbox_support() -> Option<&'static Support> {
+    SUPPORT.get()
+}
+
 /// Which wall this machine can build, found out once by building it.
 pub async fn sandbox_support(sandbox: &Sandbox) -> &'static Support {
-    static SUPPORT: OnceCell<Support> = OnceCell::const_new();
     SUPPORT
         .get_or_init(|| async {
             let support = try_support(sandbox).await;
@@ -61,7 +67,12 @@ async fn try_support(sandbox: &Sandbox) -> Support {
         Err(error) => return Support::Unavailable { reason: format!("no temporary folder: {error}") },
     };
     let mut reasons = Vec::new();
-    for policy in sandbox::support::trials(temporary) {
+    let mut trials = sandbox::support::trials(temporary).into_iter();
+    if !sandbox.tries_namespaces() {
+        trials.next();
+        reasons.push("they are switched off by DRAGOMAN_NO_NAMESPACES".to_owned());
+    }
+    for policy in trials {
         match try_policy(sandbox, &policy).await {
             Ok(()) if reasons.is_empty() => return Support::Namespaces,
             Ok(()) => return Support::Landlock { reason: reasons.join("; ") },
@@ -105,9 +116,13 @@ impl Confinement {
         arguments: &[OsString],
         directory: &Path,
     ) -> Result<Option<Confined>, ProcessError> {
-        let Some(mode) = sandbox_support(&self.sandbox).await.mode() else { return Ok(None) };
+        let support = sandbox_support(&self.sandbox).await;
+        if self.allowance.strict && *support != Support::Namespaces {
+            return Err(ProcessError::Sandbox { reason: support.sentence() });
+        }
+        let Some(mode) = support.mode() else { return Ok(None) };
         let failed = |error: io::Error| ProcessError::Sandbox { reason: error.to_string() };
-        let mut policy = self.sandbox.policy(mode, &self.grants, directory).map_err(failed)?;
+        let mut policy = self.sandbox.policy(mode, &self.allowance, directory).map_err(failed)?;
         // A program or script of its own may lie in a folder that is replaced.
         let named = arguments.iter().map(Path::new).chain([program]);
         policy.exposed.extend(named.filter(|path| path.is_absolute() && path.is_file()).map(Path::to_owned));
@@ -122,7 +137,7 @@ impl Confinement {
         Ok(Some(Confined {
             command,
             ours,
-            proxy: self.sandbox.proxy(&self.grants),
+            proxy: self.sandbox.proxy(&self.allowance),
             proxied: policy.network == Network::Proxy,
             ports: policy.ports,
         }))

@@ -5,8 +5,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox::Sandbox;
 use sandbox::suite::{ATTEMPTS, Attempt, Outcome, World};
+use sandbox::{Allowance, Sandbox};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::run::End;
@@ -15,45 +17,62 @@ use crate::spawn::Spawn;
 /// An attempt that hangs did not get out.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Tries every way out, one after the other. Without a sandbox they show that they are real.
-pub async fn run_escapes(
-    world: &World,
-    sandbox: Option<Arc<Sandbox>>,
-    mut on_outcome: impl FnMut(&Outcome),
-) -> io::Result<Vec<Outcome>> {
-    let victim = Spawn::new("sleep").arg("3600").env("VICTIM_SECRET", "CANARY").start();
-    let victim = victim.await.map_err(|error| io::Error::other(error.to_string()))?;
-    let mut outcomes = Vec::new();
-    for attempt in ATTEMPTS {
-        world.repair()?;
-        let before = world.fingerprint();
-        let got_out = try_attempt(world, sandbox.clone(), attempt, victim.pid()).await?;
-        let changed = world.fingerprint() != before;
-        let outcome = Outcome {
-            category: attempt.category,
-            name: attempt.name.to_owned(),
-            blocked: !got_out && !changed,
-        };
-        on_outcome(&outcome);
-        outcomes.push(outcome);
-    }
-    victim.stop().await;
-    Ok(outcomes)
+/// A world, and the sandbox of its workspace. Without a sandbox the attempts show that they are real.
+#[derive(Clone)]
+pub struct Lane {
+    pub world: Arc<World>,
+    pub sandbox: Option<Arc<Sandbox>>,
 }
 
-async fn try_attempt(
-    world: &World,
-    sandbox: Option<Arc<Sandbox>>,
-    attempt: &Attempt,
-    victim: u32,
-) -> io::Result<bool> {
+/// Tries every way out: one after the other in each lane, the lanes at the same time.
+pub async fn run_escapes(lanes: Vec<Lane>, mut on_outcome: impl FnMut(&Outcome)) -> io::Result<Vec<Outcome>> {
+    let victim = Spawn::new("sleep").arg("3600").env("VICTIM_SECRET", "CANARY").start();
+    let victim = victim.await.map_err(|error| io::Error::other(error.to_string()))?;
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let mut tasks = JoinSet::new();
+    let count = lanes.len();
+    // The first world has the tool of all.
+    let _first = lanes.first().cloned();
+    for (number, lane) in lanes.into_iter().enumerate() {
+        let (sender, victim) = (sender.clone(), victim.pid());
+        tasks.spawn(async move {
+            for (index, attempt) in ATTEMPTS.iter().enumerate().skip(number).step_by(count) {
+                let outcome = try_in(&lane, attempt, victim).await;
+                if sender.send((index, outcome)).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    drop(sender);
+    let mut outcomes = Vec::new();
+    while let Some((index, outcome)) = receiver.recv().await {
+        let outcome = outcome?;
+        on_outcome(&outcome);
+        outcomes.push((index, outcome));
+    }
+    victim.stop().await;
+    outcomes.sort_by_key(|(index, _)| *index);
+    Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
+async fn try_in(lane: &Lane, attempt: &Attempt, victim: u32) -> io::Result<Outcome> {
+    lane.world.repair()?;
+    let before = lane.world.fingerprint();
+    let got_out = try_attempt(lane, attempt, victim).await?;
+    let changed = lane.world.fingerprint() != before;
+    let (category, name) = (attempt.category, attempt.name.to_owned());
+    Ok(Outcome { category, name, blocked: !got_out && !changed })
+}
+
+async fn try_attempt(lane: &Lane, attempt: &Attempt, victim: u32) -> io::Result<bool> {
     let mut spawn = Spawn::shell(attempt.script)
-        .directory(world.workspace())
-        .envs(world.variables(victim))
+        .directory(lane.world.workspace())
+        .envs(lane.world.variables(victim))
         .merge_stderr()
         .deadline(DEADLINE);
-    if let Some(sandbox) = sandbox {
-        spawn = spawn.confine(sandbox, Vec::new());
+    if let Some(sandbox) = lane.sandbox.clone() {
+        spawn = spawn.confine(sandbox, Allowance::default());
     }
     let finished = spawn.run(&CancellationToken::new()).await;
     let finished = finished.map_err(|error| io::Error::other(error.to_string()))?;

@@ -27,10 +27,10 @@ mod spawn;
 mod tree;
 
 pub use child::{Child, Exit};
-pub use confine::sandbox_support;
+pub use confine::{known_sandbox_support, sandbox_support};
 pub use environment::{SecretTest, hide_own_environment, withhold_environment};
 pub use error::ProcessError;
-pub use escapes::run_escapes;
+pub use escapes::{Lane, run_escapes};
 pub use foreground::{foreground, suspend};
 pub use output::{Captured, OutputLimit};
 pub use parent::{ParentEnd, watch_parent};

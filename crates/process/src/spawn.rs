@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox::{Grant, Sandbox};
+use sandbox::{Allowance, Sandbox};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
@@ -132,9 +132,9 @@ impl Spawn {
         self
     }
 
-    /// Runs it behind the wall of this sandbox, with these grants.
-    pub fn confine(mut self, sandbox: Arc<Sandbox>, grants: Vec<Grant>) -> Self {
-        self.confinement = Some(Confinement { sandbox, grants });
+    /// Runs it behind the wall of this sandbox, with this allowance.
+    pub fn confine(mut self, sandbox: Arc<Sandbox>, allowance: impl Into<Allowance>) -> Self {
+        self.confinement = Some(Confinement { sandbox, allowance: allowance.into() });
         self
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use process::Spawn;
-use process::sandbox::{Facts, Sandbox};
+use process::sandbox::{Allowance, Facts, Sandbox};
 use tokio_util::sync::CancellationToken;
 
 const RUNS: usize = 200;
@@ -41,7 +41,7 @@ fn main() {
         for _ in 0..RUNS {
             plain.push(time(Spawn::new("/bin/true").directory(&workspace)).await);
             let spawn = Spawn::new("/bin/true").directory(&workspace);
-            confined.push(time(spawn.confine(sandbox.clone(), Vec::new())).await);
+            confined.push(time(spawn.confine(sandbox.clone(), Allowance::default())).await);
         }
         let pairs = plain.iter().zip(&confined);
         let mut added: Vec<Duration> =

@@ -16,6 +16,12 @@ pub enum Grant {
     Write(PathBuf),
     /// `.git/config` may be changed: remotes, upstream branches, submodules. Hooks may not.
     GitConfig,
+    /// Passwords and tokens that git, `gh` and `glab` keep for the hosts of repositories.
+    GitCredentials,
+    /// Downloads from package registries, for a command that nobody approved yet.
+    Registries,
+    /// Files of the project that editors, shells and continuous integration run, for a command that nobody approved yet.
+    RunLater,
     /// The agent's socket, `known_hosts` and `config`; never key files.
     Ssh,
     /// The agent and the public keyring of GnuPG.
@@ -27,7 +33,7 @@ pub enum Grant {
 }
 
 /// The spellings, for the model and for messages.
-pub const SPELLINGS: &str = "network, network:HOST, network:HOST:PORT, port:NUMBER, write:/PATH, git-config, ssh, signing, cloud, containers";
+pub const SPELLINGS: &str = "network, network:HOST, network:HOST:PORT, port:NUMBER, write:/PATH, registries, run-later, git-config, git-credentials, ssh, signing, cloud, containers";
 
 impl Grant {
     /// The sentence says what can be asked for.
@@ -57,6 +63,9 @@ impl Grant {
                     .ok_or_else(unknown)
             }
             ("git-config", "") => Ok(Self::GitConfig),
+            ("git-credentials", "") => Ok(Self::GitCredentials),
+            ("registries", "") => Ok(Self::Registries),
+            ("run-later", "") => Ok(Self::RunLater),
             ("ssh", "") => Ok(Self::Ssh),
             ("signing", "") => Ok(Self::Signing),
             ("cloud", "") => Ok(Self::Cloud),
@@ -76,6 +85,11 @@ impl Grant {
             Self::Port(port) => format!("It may connect to port {port} of this machine."),
             Self::Write(path) => format!("It may write to {}.", path.display()),
             Self::GitConfig => "It may change the configuration of the repository (.git/config).".to_owned(),
+            Self::GitCredentials => "It may read the passwords that git, gh and glab keep.".to_owned(),
+            Self::Registries => "It may download from package registries.".to_owned(),
+            Self::RunLater => {
+                "It may change files that editors, shells and continuous integration run.".to_owned()
+            }
             Self::Ssh => "It may use the ssh agent, which signs in with your keys.".to_owned(),
             Self::Signing => "It may use the GnuPG agent, which signs with your keys.".to_owned(),
             Self::Cloud => "It may read the credentials of cloud providers and clusters.".to_owned(),
@@ -95,6 +109,9 @@ impl fmt::Display for Grant {
             Self::Port(port) => write!(f, "port:{port}"),
             Self::Write(path) => write!(f, "write:{}", path.display()),
             Self::GitConfig => f.write_str("git-config"),
+            Self::GitCredentials => f.write_str("git-credentials"),
+            Self::Registries => f.write_str("registries"),
+            Self::RunLater => f.write_str("run-later"),
             Self::Ssh => f.write_str("ssh"),
             Self::Signing => f.write_str("signing"),
             Self::Cloud => f.write_str("cloud"),
@@ -116,6 +133,9 @@ mod tests {
             "port:5432",
             "write:/srv/data",
             "git-config",
+            "git-credentials",
+            "registries",
+            "run-later",
             "ssh",
             "signing",
             "cloud",

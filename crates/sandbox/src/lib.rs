@@ -13,6 +13,7 @@ pub mod launch;
 mod lists;
 pub mod places;
 pub mod policy;
+mod project_grants;
 pub mod proxy;
 pub mod registries;
 pub mod seatbelt;
@@ -22,6 +23,7 @@ mod temporary;
 
 pub use grant::Grant;
 pub use launch::{HELPER_ARGUMENT, run_helper};
-pub use places::{Facts, Sandbox};
+pub use places::{Allowance, Facts, Sandbox};
 pub use policy::{Mode, Network, Policy};
+pub use project_grants::ProjectGrants;
 pub use support::Support;

@@ -86,6 +86,16 @@ pub(crate) const SECRETS: &[&str] = &[
     "/var/spool/cron",
 ];
 
+/// Those of the list above that the grant `git-credentials` shows.
+pub(crate) const GIT_CREDENTIALS: &[&str] = &[
+    ".netrc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+];
+
 /// Secrets that the grant `cloud` shows.
 pub(crate) const CLOUD: &[&str] = &[
     ".aws",
@@ -175,6 +185,52 @@ pub(crate) const RUN_LATER: &[&str] = &[
 /// In each workspace folder: hooks that the user's own git runs later, and our own configuration.
 pub(crate) const PROJECT_PROTECTED: &[&str] = &[".husky", ".githooks", ".dragoman", ".eca"];
 
+/// In each workspace folder: files and folders that editors, shells and continuous integration run by themselves. A
+/// command that nobody approved cannot change them.
+pub(crate) const PROJECT_RUN_LATER: &[&str] = &[
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".nvim",
+    ".vim",
+    ".helix",
+    ".devcontainer",
+    ".envrc",
+    ".mise.toml",
+    "mise.toml",
+    ".mise",
+    ".lefthook",
+    "lefthook.yml",
+    ".lefthook.yml",
+    ".pre-commit-config.yaml",
+    ".github/workflows",
+    ".github/actions",
+    ".gitea/workflows",
+    ".forgejo/workflows",
+    ".gitlab-ci.yml",
+    ".gitlab",
+    ".circleci",
+    ".buildkite",
+    ".woodpecker",
+    ".azure-pipelines",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    ".travis.yml",
+    ".drone.yml",
+    "Jenkinsfile",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".mcp.json",
+    ".yarnrc.yml",
+    ".npmrc",
+    ".dir-locals.el",
+    ".exrc",
+    ".nvimrc",
+    ".vimrc",
+];
+
 /// A folder of downloads, below home, and the variable that moves it where the folder does not exist yet.
 pub(crate) const CACHES: &[(&str, Option<&str>)] = &[
     (".npm", Some("npm_config_cache")),
@@ -202,6 +258,15 @@ pub(crate) const CACHES: &[(&str, Option<&str>)] = &[
     (".cache/pre-commit", None),
     (".cache/composer", None),
     (".pub-cache", None),
+];
+
+/// Caches without which a build does not work, with the variables that lead to them.
+pub(crate) const STRICT_CACHES: &[(&str, &str)] = &[
+    ("go-build", "GOCACHE"),
+    ("npm", "npm_config_cache"),
+    ("ruff", "RUFF_CACHE_DIR"),
+    ("mypy", "MYPY_CACHE_DIR"),
+    ("ccache", "CCACHE_DIR"),
 ];
 
 /// Below cargo's folder, which has its programs and its configuration beside them.

@@ -24,7 +24,7 @@ pub const VARIABLES: &[&str] = &["CARGO_HOME", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR
 const MOST_SOCKETS: usize = 256;
 
 /// Hosts that the grant `ssh` reaches.
-const SSH_HOSTS: &[&str] =
+pub const SSH_HOSTS: &[&str] =
     &["github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "ssh.dev.azure.com"];
 
 /// What is known about the user and the workspace.
@@ -48,6 +48,30 @@ pub struct Facts {
     /// Hosts that the user's own settings allow for every command.
     pub hosts: Vec<Host>,
     pub upstream: Option<Upstream>,
+    /// The whole wall is not tried, as on a system that forbids user namespaces.
+    pub without_namespaces: bool,
+}
+
+/// What one command may have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    pub grants: Vec<Grant>,
+    /// Nobody approved the command: it reaches no host, and files that run later are read-only.
+    pub strict: bool,
+    /// The repository is read-only as well.
+    pub keeps_git: bool,
+}
+
+impl Allowance {
+    pub fn new(grants: Vec<Grant>) -> Self {
+        Self { grants, ..Self::default() }
+    }
+}
+
+impl From<Vec<Grant>> for Allowance {
+    fn from(grants: Vec<Grant>) -> Self {
+        Self::new(grants)
+    }
 }
 
 /// Variables that name registries.
@@ -82,8 +106,16 @@ impl Sandbox {
         path.ok_or_else(|| io::Error::other("there is no temporary folder"))
     }
 
-    /// The proxy for a command with these grants.
-    pub fn proxy(&self, grants: &[Grant]) -> Proxy {
+    pub fn tries_namespaces(&self) -> bool {
+        !self.facts.without_namespaces
+    }
+
+    /// The proxy for a command with this allowance. A strict one reaches nothing through it; the proxy names the hosts.
+    pub fn proxy(&self, allowance: &Allowance) -> Proxy {
+        if allowance.strict {
+            return Proxy::new(BTreeSet::new(), None);
+        }
+        let grants = &allowance.grants;
         let values =
             || registries::VARIABLES.iter().filter_map(|name| self.facts.variables.get(*name).cloned());
         let hosts = self.hosts.get_or_init(|| registries::hosts(&self.facts.home, values()));
@@ -96,6 +128,9 @@ impl Sandbox {
                 | Grant::Port(_)
                 | Grant::Write(_)
                 | Grant::GitConfig
+                | Grant::GitCredentials
+                | Grant::Registries
+                | Grant::RunLater
                 | Grant::Signing
                 | Grant::Cloud
                 | Grant::Containers => {}
@@ -105,22 +140,28 @@ impl Sandbox {
     }
 
     /// The policy of a command that starts in `directory`.
-    pub fn policy(&self, mode: Mode, grants: &[Grant], directory: &Path) -> io::Result<Policy> {
+    pub fn policy(&self, mode: Mode, allowance: &Allowance, directory: &Path) -> io::Result<Policy> {
+        let grants = &allowance.grants;
         let temporary = self.temporary()?;
         let git: Vec<GitPaths> = self.facts.roots.iter().map(|root| git::paths(root)).collect();
         let hidden = self.hidden(grants);
-        let protected = self.protected(&git, grants);
-        let (caches, mut environment) = self.caches();
+        let mut protected = self.protected(&git, grants);
+        if allowance.strict {
+            protected.extend(self.run_later().filter(|path| path.symlink_metadata().is_ok()));
+        }
+        if allowance.keeps_git {
+            let repositories = self.facts.roots.iter().map(|root| root.join(".git"));
+            protected.extend(repositories.filter(|path| path.symlink_metadata().is_ok()));
+        }
+        let (caches, mut environment) = if allowance.strict { self.strict_caches() } else { self.caches() };
         let mut writable: Vec<PathBuf> =
             self.facts.roots.iter().filter(|root| root.parent().is_some()).cloned().collect();
-        writable.extend(git.into_iter().flat_map(|git| git.writable));
+        if !allowance.keeps_git {
+            writable.extend(git.into_iter().flat_map(|git| git.writable));
+        }
         writable.extend(caches);
         writable.extend(self.facts.writable.iter().cloned());
-        for grant in grants {
-            if let Grant::Write(path) = grant {
-                writable.push(self.grantable(path, &protected, &hidden)?);
-            }
-        }
+        writable.extend(self.granted_paths(grants, &protected, &hidden)?);
         let temporary_for_variable = match mode {
             Mode::Namespaces => Path::new("/tmp").to_owned(),
             Mode::Landlock => temporary.join("tmp"),
@@ -145,6 +186,28 @@ impl Sandbox {
             directory: directory.to_owned(),
             environment,
         })
+    }
+
+    /// Paths that grants make writable. A grant that cannot be given refuses the command.
+    fn granted_paths(
+        &self,
+        grants: &[Grant],
+        protected: &[PathBuf],
+        hidden: &[PathBuf],
+    ) -> io::Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for grant in grants {
+            if let Grant::Write(path) = grant {
+                paths.push(self.grantable(path, protected, hidden)?);
+            }
+            if let Grant::Port(port) = grant
+                && own_ports().contains(port)
+            {
+                let text = format!("port {port} is Dragoman's own: no grant opens it");
+                return Err(io::Error::other(text));
+            }
+        }
+        Ok(paths)
     }
 
     /// Leads git's ssh through the proxy.
@@ -181,6 +244,7 @@ impl Sandbox {
         let secrets = lists::SECRETS.iter().filter(|path| match **path {
             ".ssh" => !grants.contains(&Grant::Ssh),
             ".gnupg" => !grants.contains(&Grant::Signing),
+            path if lists::GIT_CREDENTIALS.contains(&path) => !grants.contains(&Grant::GitCredentials),
             _ => true,
         });
         hidden.extend(secrets.map(|path| self.at_home(path)));
@@ -241,6 +305,21 @@ impl Sandbox {
         protected
     }
 
+    /// Files and folders of the project that other programs run by themselves.
+    fn run_later(&self) -> impl Iterator<Item = PathBuf> {
+        let names = |root: &PathBuf| {
+            let root = root.clone();
+            lists::PROJECT_RUN_LATER.iter().map(move |name| root.join(name))
+        };
+        self.facts.roots.iter().flat_map(names)
+    }
+
+    /// Those that do not exist, and the repository where there is none. A strict command may not leave one behind.
+    pub fn missing_run_later(&self) -> Vec<PathBuf> {
+        let repositories = self.facts.roots.iter().map(|root| root.join(".git"));
+        self.run_later().chain(repositories).filter(|path| path.symlink_metadata().is_err()).collect()
+    }
+
     /// Writable folders for downloads, and variables for those that do not exist.
     fn caches(&self) -> (Vec<PathBuf>, Vec<(String, String)>) {
         let mut folders = Vec::new();
@@ -266,10 +345,31 @@ impl Sandbox {
                 _ => {}
             }
         }
+        // No variable moves it, and a server with a browser makes it at its start.
+        let browsers = self.at_home(".cache/ms-playwright");
+        if fs::create_dir(&browsers).is_ok() {
+            folders.push(browsers);
+        }
         // What can be started by its name must not be writable.
         let on_path = self.facts.variables.get("PATH").map(String::as_str).unwrap_or_default();
         let on_path: Vec<PathBuf> = std::env::split_paths(on_path).collect();
         folders.retain(|folder| folder.exists() && !on_path.iter().any(|path| path.starts_with(folder)));
+        (folders, variables)
+    }
+
+    /// A command that nobody approved could put code into a cache that the user's own builds take it from. It gets a
+    /// cache of its own where a tool cannot work without one.
+    fn strict_caches(&self) -> (Vec<PathBuf>, Vec<(String, String)>) {
+        let own = self.facts.cache.join("sandbox/unapproved");
+        let mut folders = Vec::new();
+        let mut variables = Vec::new();
+        for (name, variable) in lists::STRICT_CACHES {
+            let folder = own.join(name);
+            if fs::create_dir_all(&folder).is_ok() {
+                variables.push(((*variable).to_owned(), folder.display().to_string()));
+                folders.push(folder);
+            }
+        }
         (folders, variables)
     }
 
@@ -298,6 +398,28 @@ impl Sandbox {
         exposed.retain(|path| path.exists());
         exposed
     }
+}
+
+/// Ports that this process listens on.
+fn own_ports() -> BTreeSet<u16> {
+    let own = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let sockets: BTreeSet<String> = own
+        .filter_map(|entry| fs::read_link(entry.path()).ok()?.to_str().map(str::to_owned))
+        .filter_map(|link| Some(link.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let mut ports = BTreeSet::new();
+    for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
+        for line in fs::read_to_string(table).unwrap_or_default().lines().skip(1) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            // Local address, state (0A: listening) and number of the socket.
+            let (Some(local), Some(&"0A"), Some(socket)) = (words.get(1), words.get(3), words.get(9)) else {
+                continue;
+            };
+            let port = local.rsplit(':').next().and_then(|port| u16::from_str_radix(port, 16).ok());
+            ports.extend(port.filter(|_| sockets.contains(*socket)));
+        }
+    }
+    ports
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {

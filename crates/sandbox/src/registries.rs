@@ -76,6 +76,11 @@ const LARGEST: usize = 64 * 1024;
 /// A host, and the port where one is named.
 pub type Host = (String, Option<u16>);
 
+/// A host that packages come from by default.
+pub fn is_public(host: &str) -> bool {
+    PUBLIC.contains(&host)
+}
+
 /// The public registries and the user's own.
 pub(crate) fn hosts(home: &Path, variables: impl Iterator<Item = String>) -> BTreeSet<Host> {
     let mut hosts: BTreeSet<Host> = PUBLIC.iter().map(|name| ((*name).to_owned(), None)).collect();

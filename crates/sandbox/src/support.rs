@@ -29,7 +29,7 @@ impl Support {
             Self::Landlock { reason } => format!(
                 "Commands run in a smaller sandbox (Landlock and seccomp), because namespaces are not available \
                  ({reason}). It has no network, and inside of the workspace it protects neither git hooks nor \
-                 .git/config."
+                 .git/config. Every command that changes something is asked about."
             ),
             Self::Unavailable { reason } => {
                 format!(
@@ -38,6 +38,44 @@ impl Support {
             }
         }
     }
+}
+
+/// What this machine will probably refuse, found out without starting anything. `None`: nothing speaks against the
+/// whole wall.
+pub fn expected() -> Option<Support> {
+    if !cfg!(target_os = "linux") {
+        let reason = "Dragoman has none for this operating system yet".to_owned();
+        return Some(Support::Unavailable { reason });
+    }
+    let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let says = |file: &str, value: &str| read(file).trim() == value;
+    let status = read("/proc/self/status");
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.map(str::trim).unwrap_or_default().to_owned()
+    };
+    let is_admin = u64::from_str_radix(&field("CapEff:"), 16).is_ok_and(|set| set & SYS_ADMIN != 0);
+    let reason = if says("/proc/sys/user/max_user_namespaces", "0")
+        || says("/proc/sys/kernel/unprivileged_userns_clone", "0")
+        || says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
+    {
+        "this system forbids user namespaces"
+    } else if field("Seccomp:") == "2" && !is_admin {
+        "a filter of system calls forbids them, as in most containers"
+    } else if read("/proc/self/mountinfo").lines().any(hides_part_of_proc) {
+        "parts of /proc are hidden, as in most containers"
+    } else {
+        return None;
+    };
+    Some(Support::Landlock { reason: reason.to_owned() })
+}
+
+/// The capability without which a container's filter refuses namespaces.
+const SYS_ADMIN: u64 = 1 << 21;
+
+/// The kernel mounts no new /proc beside one whose parts are covered.
+fn hides_part_of_proc(line: &str) -> bool {
+    line.split(' ').nth(4).is_some_and(|point| point.starts_with("/proc/"))
 }
 
 /// The smallest policies that prove each wall, the best first.

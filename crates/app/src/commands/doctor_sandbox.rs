@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use config::Environment;
 use domain::{CancellationToken, Failure};
-use process::Spawn;
-use process::sandbox::suite::{Outcome, World};
-use process::sandbox::{Sandbox, Support, launch};
+use process::sandbox::suite::{ATTEMPTS, Outcome, World};
+use process::sandbox::{Allowance, Sandbox, Support, launch};
+use process::{Lane, Spawn};
 use serde_json::json;
 
 use crate::{lifetime, sandboxing, workspaces};
@@ -36,16 +36,18 @@ pub(crate) fn run(json: bool) -> ExitCode {
 /// How long the search for readable secrets in one folder may take.
 const SECRETS_DEADLINE: Duration = Duration::from_secs(5);
 
+/// Attempts at the same time.
+const LANES: usize = 8;
+
 struct EscapeReport {
     support: Support,
     outcomes: Vec<Outcome>,
 }
 
 async fn examine(environment: &Environment) -> io::Result<EscapeReport> {
-    let world = World::make(&environment.cache_dir(), &std::env::current_exe()?)?;
-    let path = environment.var("PATH").unwrap_or_default().to_owned();
-    let sandbox = Arc::new(Sandbox::new(world.facts(launch::own_program(), path)));
-    let support = process::sandbox_support(&sandbox).await.clone();
+    // The user's own folder decides which sandbox is tried.
+    let own = Sandbox::new(sandboxing::facts(environment, &workspaces::current_folder()));
+    let support = process::sandbox_support(&own).await.clone();
     if support.mode().is_none() {
         return Ok(EscapeReport { support, outcomes: Vec::new() });
     }
@@ -53,15 +55,29 @@ async fn examine(environment: &Environment) -> io::Result<EscapeReport> {
     let progress = |_: &Outcome| {
         tried += 1;
         if shown {
-            eprint!("\r{tried} attempts");
+            eprint!("\r{tried} of {} attempts", ATTEMPTS.len());
         }
     };
-    let mut outcomes = process::run_escapes(&world, Some(sandbox), progress).await?;
+    let mut outcomes = process::run_escapes(lanes(environment)?, progress).await?;
     if shown {
         eprintln!();
     }
     outcomes.extend(own_secrets(environment, &support).await?);
     Ok(EscapeReport { support, outcomes })
+}
+
+/// Worlds with their sandboxes. Most of an attempt is waiting, so there are more of them than processors.
+fn lanes(environment: &Environment) -> io::Result<Vec<Lane>> {
+    let path = environment.var("PATH").unwrap_or_default().to_owned();
+    let lane = |world: World| {
+        let sandbox = Sandbox::new(world.facts(launch::own_program(), path.clone()));
+        Lane { world: Arc::new(world), sandbox: Some(Arc::new(sandbox)) }
+    };
+    let mut lanes = vec![lane(World::make(&environment.cache_dir(), &std::env::current_exe()?)?)];
+    for _ in 1..LANES {
+        lanes.push(lane(lanes[0].world.make_sibling()?));
+    }
+    Ok(lanes)
 }
 
 /// The user's own secrets, from inside of this folder's own sandbox.
@@ -70,14 +86,14 @@ async fn own_secrets(environment: &Environment, support: &Support) -> io::Result
     let sandbox = Arc::new(Sandbox::new(sandboxing::facts(environment, &roots)));
     let (Some(mode), Some(folder)) = (support.mode(), roots.first()) else { return Ok(Vec::new()) };
     let mut outcomes = Vec::new();
-    for path in sandbox.policy(mode, &[], folder)?.hidden {
+    for path in sandbox.policy(mode, &Allowance::default(), folder)?.hidden {
         let read = "test -d \"$1\" && find \"$1\" -type f -exec head -c 1 {} + 2>/dev/null | grep -q . || grep -qs . \"$1\"";
         let spawn = Spawn::shell(read)
             .arg("sh")
             .arg(&path)
             .directory(Path::new("/"))
             .deadline(SECRETS_DEADLINE)
-            .confine(sandbox.clone(), Vec::new());
+            .confine(sandbox.clone(), Allowance::default());
         let finished = spawn.run(&CancellationToken::new()).await;
         let finished = finished.map_err(|error| io::Error::other(error.to_string()))?;
         let name = path.display().to_string();

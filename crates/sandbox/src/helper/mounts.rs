@@ -97,7 +97,11 @@ fn collect_layers(policy: &Policy) -> Setup<Vec<Layer>> {
     for path in &protected {
         layers.extend(copy(path, Rank::Protected)?);
     }
-    let replaced = |path: &PathBuf| REPLACED.iter().any(|folder| path.starts_with(folder));
+    // What is writable anyway must not become read-only by being shown.
+    let replaced = |path: &PathBuf| {
+        REPLACED.iter().any(|folder| path.starts_with(folder))
+            && !writable.iter().any(|folder| path.starts_with(folder))
+    };
     for path in policy.exposed.iter().filter_map(|path| path.canonicalize().ok()).filter(replaced) {
         layers.extend(copy(&path, Rank::Exposed)?);
     }

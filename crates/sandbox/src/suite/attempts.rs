@@ -82,9 +82,9 @@ pub const ATTEMPTS: &[Attempt] = attempts! {
         "a hard link to a secret" => "ln $HOME/.netrc h && grep -q CANARY h";
         "a hard link to a start file" => "ln $HOME/.bashrc b && echo evil >> b";
         "a hard link out" => "echo x > own; ln own $OUTSIDE/own";
-        "a race of links for writing" => "for i in $(seq 200); do ln -sfn $PWD d; ln -sfn $OUTSIDE d; echo x > d/raced & done 2>/dev/null; wait; test -e $OUTSIDE/raced";
-        "a race of links for reading" => "for i in $(seq 200); do ln -sf own r; ln -sf $HOME/.netrc r; grep -q CANARY r 2>/dev/null && exit 0; done; exit 1";
-        "a race of folders" => "mkdir -p a b; for i in $(seq 100); do mv a c; ln -sfn $HOME/.ssh a; grep -qs CANARY a/id_ed25519 && exit 0; rm -f a; mv c a; done 2>/dev/null; exit 1";
+        "a race of links for writing" => "for i in $(seq 40); do ln -sfn $PWD d; ln -sfn $OUTSIDE d; echo x > d/raced & done 2>/dev/null; wait; test -e $OUTSIDE/raced";
+        "a race of links for reading" => "for i in $(seq 60); do ln -sf own r; ln -sf $HOME/.netrc r; grep -q CANARY r 2>/dev/null && exit 0; done; exit 1";
+        "a race of folders" => "mkdir -p a b; for i in $(seq 30); do mv a c; ln -sfn $HOME/.ssh a; grep -qs CANARY a/id_ed25519 && exit 0; rm -f a; mv c a; done 2>/dev/null; exit 1";
         "renaming a cover away" => "mv $HOME/.ssh $HOME/s && grep -q CANARY $HOME/s/id_ed25519";
         "removing a cover" => "rm -rf $HOME/.ssh; rmdir $HOME/.ssh; grep -q CANARY $HOME/.ssh/id_ed25519";
     }

@@ -7,11 +7,13 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::places::Facts;
 
 pub struct World {
     root: PathBuf,
+    tool: PathBuf,
     temporary: PathBuf,
     tcp: TcpListener,
     udp: UdpSocket,
@@ -43,14 +45,29 @@ const ORDINARY: &[&str] =
 impl World {
     /// Makes it in a new folder of `parent`, which must not be in `/tmp`, with `tool` inside of it.
     pub fn make(parent: &Path, tool: &Path) -> io::Result<Self> {
-        let unique = format!("sandbox-doctor-{}-{}", std::process::id(), nanoseconds());
+        Self::make_with(parent, |root| {
+            let own = root.join("tool");
+            fs::copy(tool, &own).map(|_| own)
+        })
+    }
+
+    /// Another one, for attempts at the same time, with the tool of this one.
+    pub fn make_sibling(&self) -> io::Result<Self> {
+        let parent = self.root.parent().unwrap_or(&self.root);
+        Self::make_with(parent, |_| Ok(self.tool.clone()))
+    }
+
+    fn make_with(parent: &Path, tool: impl FnOnce(&Path) -> io::Result<PathBuf>) -> io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let unique = format!("sandbox-doctor-{}-{number}-{}", std::process::id(), nanoseconds());
         let root = parent.join(&unique);
         fs::create_dir_all(&root)?;
         let root = root.canonicalize()?;
         let temporary = std::env::temp_dir().join(&unique);
         fs::create_dir(&temporary)?;
         fill(&root)?;
-        fs::copy(tool, root.join("home/work/tool"))?;
+        let tool = tool(&root)?;
         let abstract_name = format!("dragoman-{unique}");
         let mut sockets = vec![
             UnixListener::bind(root.join("home/agent.sock"))?,
@@ -67,6 +84,7 @@ impl World {
         }
         Ok(Self {
             root,
+            tool,
             temporary,
             tcp: TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?,
             udp: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?,
@@ -109,12 +127,7 @@ impl World {
             ("TMPFOLDER", text(self.temporary.clone())),
             (
                 "TOOL",
-                format!(
-                    "{} {} {}",
-                    text(self.workspace().join("tool")),
-                    crate::HELPER_ARGUMENT,
-                    super::ATTEMPT_ARGUMENT
-                ),
+                format!("{} {} {}", text(self.tool.clone()), crate::HELPER_ARGUMENT, super::ATTEMPT_ARGUMENT),
             ),
             ("VICTIM", victim.to_string()),
             ("PARENT", std::process::id().to_string()),
@@ -129,7 +142,8 @@ impl World {
     /// Everything outside of the workspace and all that is protected in it: what no attempt may change.
     pub fn fingerprint(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
-        let skipped = [self.workspace(), self.home().join(".cache"), self.home().join(".npm")];
+        let skipped =
+            [self.workspace(), self.tool.clone(), self.home().join(".cache"), self.home().join(".npm")];
         collect(&self.root, &skipped, &mut files);
         for name in [".git/hooks", ".git/modules", ".husky", ".dragoman"] {
             collect(&self.workspace().join(name), &[], &mut files);
@@ -142,7 +156,7 @@ impl World {
 
     /// As it was made, where an attempt broke something or left something behind.
     pub fn repair(&self) -> io::Result<()> {
-        let made = ["tool", ".git", ".husky", ".dragoman"];
+        let made = [".git", ".husky", ".dragoman"];
         for entry in fs::read_dir(self.workspace())?.flatten() {
             if !made.iter().any(|name| entry.file_name() == *name) {
                 remove(&entry.path());
@@ -172,6 +186,10 @@ fn remove(path: &Path) {
 fn fill(root: &Path) -> io::Result<()> {
     let write = |path: &str, text: &str| -> io::Result<()> {
         let path = root.join(path);
+        // A file system may write what replaces a file to the disk at once, which takes milliseconds for each.
+        if fs::read(&path).is_ok_and(|known| known == text.as_bytes()) {
+            return Ok(());
+        }
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
@@ -204,7 +222,7 @@ fn collect(folder: &Path, skipped: &[PathBuf], files: &mut BTreeMap<PathBuf, Vec
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, kind) = (entry.path(), entry.file_type());
         match kind {
-            Ok(kind) if kind.is_dir() && skipped.contains(&path) => {}
+            Ok(_) if skipped.contains(&path) => {}
             Ok(kind) if kind.is_dir() => {
                 files.insert(path.clone(), Vec::new());
                 collect(&path, skipped, files);

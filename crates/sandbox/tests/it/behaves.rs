@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use process::sandbox::Allowance;
 use process::{End, ProcessError, Spawn};
 use tokio_util::sync::CancellationToken;
 
@@ -36,12 +37,14 @@ async fn input_output_and_the_working_folder() {
 #[tokio::test]
 async fn a_missing_program_is_named() {
     let world = World::new();
-    let spawn =
-        Spawn::new("no-such-program").directory(&world.workspace).confine(world.sandbox.clone(), Vec::new());
+    let spawn = Spawn::new("no-such-program")
+        .directory(&world.workspace)
+        .confine(world.sandbox.clone(), Allowance::default());
     let error = spawn.run(&CancellationToken::new()).await.unwrap_err();
     assert!(matches!(&error, ProcessError::NotFound { program } if program == "no-such-program"), "{error}");
     fs::write(world.workspace.join("text"), "no program").unwrap();
-    let spawn = Spawn::new("./text").directory(&world.workspace).confine(world.sandbox.clone(), Vec::new());
+    let spawn =
+        Spawn::new("./text").directory(&world.workspace).confine(world.sandbox.clone(), Allowance::default());
     let error = spawn.run(&CancellationToken::new()).await.unwrap_err();
     assert!(matches!(&error, ProcessError::NotExecutable { .. }), "{error}");
 }

@@ -3,18 +3,25 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use process::Lane;
 use process::sandbox::Sandbox;
 use process::sandbox::suite::{ATTEMPTS, World};
 
 use crate::kit;
 
-fn world() -> World {
-    World::make(Path::new(env!("CARGO_TARGET_TMPDIR")), &kit::helper()).unwrap()
-}
-
-fn sandbox(world: &World) -> Arc<Sandbox> {
-    let path = std::env::var("PATH").unwrap_or_default();
-    Arc::new(Sandbox::new(world.facts(kit::helper(), path)))
+/// Worlds for attempts at the same time.
+fn lanes(confined: bool) -> Vec<Lane> {
+    let first = World::make(Path::new(env!("CARGO_TARGET_TMPDIR")), &kit::helper()).unwrap();
+    let mut worlds = vec![first];
+    for _ in 1..6 {
+        worlds.push(worlds[0].make_sibling().unwrap());
+    }
+    let lane = |world: World| {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let sandbox = confined.then(|| Arc::new(Sandbox::new(world.facts(kit::helper(), path))));
+        Lane { world: Arc::new(world), sandbox }
+    };
+    worlds.into_iter().map(lane).collect()
 }
 
 #[test]
@@ -30,8 +37,7 @@ async fn no_attempt_gets_out() {
     if !kit::World::new().is_whole().await {
         return;
     }
-    let world = world();
-    let outcomes = process::run_escapes(&world, Some(sandbox(&world)), |_| ()).await.unwrap();
+    let outcomes = process::run_escapes(lanes(true), |_| ()).await.unwrap();
     let escaped: Vec<_> = outcomes.iter().filter(|outcome| !outcome.blocked).collect();
     assert!(escaped.is_empty(), "{} of {} got out: {escaped:#?}", escaped.len(), outcomes.len());
 }
@@ -39,8 +45,7 @@ async fn no_attempt_gets_out() {
 /// A script that never succeeds would prove nothing. Some need what this machine does not have, such as a display.
 #[tokio::test]
 async fn without_a_sandbox_the_attempts_get_out() {
-    let world = world();
-    let outcomes = process::run_escapes(&world, None, |_| ()).await.unwrap();
+    let outcomes = process::run_escapes(lanes(false), |_| ()).await.unwrap();
     let blocked: Vec<String> = outcomes
         .iter()
         .filter(|outcome| outcome.blocked)

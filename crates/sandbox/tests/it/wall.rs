@@ -5,6 +5,8 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
 use process::End;
+use process::sandbox::{Allowance, Grant, Support};
+use tokio::io::AsyncBufReadExt;
 
 use crate::kit::World;
 
@@ -154,21 +156,21 @@ async fn services_that_listen_outside_are_out_of_reach() {
         return;
     }
     let _socket = UnixListener::bind(world.home.join("agent.sock")).unwrap();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
+    // In another process: a port of our own could not be granted.
+    let serve = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)\n\
+                 while True: s.accept()[0].sendall(b'hello\\n')";
+    let mut server = process::Spawn::new("python3").arg("-c").arg(serve).start().await.unwrap();
+    let mut lines = tokio::io::BufReader::new(server.take_stdout().unwrap()).lines();
+    let port = lines.next_line().await.unwrap().expect("a port");
     let (_, text) = world.run("test -S $HOME/agent.sock && echo there").await;
     assert_eq!(text, "");
     let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected");
     let (_, text) = world.run(&connect).await;
     assert!(!text.contains("connected\n"), "{text}");
     // The grant for this port opens it.
-    let answering = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        tokio::io::AsyncWriteExt::write_all(&mut stream, b"hello\n").await.unwrap();
-    });
     let read = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && head -n 1 <&3");
     assert_eq!(world.run_with(&read, &[&format!("port:{port}")]).await.1, "hello\n");
-    answering.await.unwrap();
+    server.stop().await;
 }
 
 #[tokio::test]
@@ -235,4 +237,92 @@ async fn ssh_goes_through_the_proxy_to_listed_hosts() {
     let (finished, text) = world.run_with(&line, &["ssh", &format!("network:localhost:{port}")]).await;
     assert!(text.starts_with("SSH-2.0 answer\n"), "{text}");
     assert_eq!(finished.refused_hosts, ["elsewhere.example:22"]);
+}
+
+/// A command that nobody approved: no host, no file that runs later, no cache that the user's own builds use.
+#[tokio::test]
+async fn a_strict_command_gets_less() {
+    let world = World::new();
+    if !world.is_whole().await {
+        return;
+    }
+    repository(&world);
+    fs::create_dir_all(world.home.join(".cargo/registry")).unwrap();
+    fs::create_dir_all(world.workspace.join(".github/workflows")).unwrap();
+    let allowance = |keeps_git| Allowance { strict: true, keeps_git, ..Allowance::default() };
+    let run = async |line: &str, keeps_git: bool| {
+        let spawn = world.spawn(line).confine(world.sandbox.clone(), allowance(keeps_git));
+        let finished = spawn.run(&tokio_util::sync::CancellationToken::new()).await.unwrap();
+        (finished.end, finished.refused_hosts.clone(), finished.stdout.text())
+    };
+    assert_eq!(run("echo x > new && mkdir -p target", true).await.0, End::Exited(0));
+    assert_eq!(run("echo x > .git/note", false).await.0, End::Exited(0));
+    for line in [
+        "echo x > .git/other",
+        "echo x > .github/workflows/ci.yml",
+        "mv .github g",
+        "echo x > $HOME/.cargo/registry/x",
+        "echo x > .git/hooks/pre-commit",
+    ] {
+        let (end, _, text) = run(line, true).await;
+        assert_ne!(end, End::Exited(0), "{line}: {text}");
+    }
+    let ask = "p=${HTTP_PROXY#http://}; exec 3<>/dev/tcp/${p%:*}/${p#*:}; \
+               printf 'CONNECT index.crates.io:443 HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3";
+    let (_, hosts, text) = run(ask, true).await;
+    assert!(text.contains("403"), "{text}");
+    assert_eq!(hosts, ["index.crates.io:443"]);
+    assert!(world.sandbox.missing_run_later().contains(&world.workspace.join(".vscode")));
+}
+
+#[tokio::test]
+async fn a_port_of_our_own_is_never_opened() {
+    let world = World::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let grant = Grant::parse(&format!("port:{port}")).unwrap();
+    let allowance = Allowance::new(vec![grant]);
+    let refused = world.sandbox.policy(process::sandbox::Mode::Namespaces, &allowance, &world.workspace);
+    assert!(refused.unwrap_err().to_string().contains("Dragoman's own"));
+}
+
+/// The wall where user namespaces are forbidden.
+#[tokio::test]
+async fn the_smaller_wall_keeps_its_fewer_promises() {
+    let world = World::with(|facts| facts.without_namespaces = true);
+    let support = process::sandbox_support(&world.sandbox).await;
+    if !matches!(support, Support::Landlock { .. }) {
+        return eprintln!("not tried: {}", support.sentence());
+    }
+    let grant = [Grant::Network];
+    for (line, inside) in [
+        ("echo x > new && mkdir a && mv new a", true),
+        ("echo x > $TMPDIR/x && cat $TMPDIR/x", true),
+        ("cat $OUTSIDE/file", true),
+        ("echo x > $OUTSIDE/new", false),
+        ("rm $OUTSIDE/file", false),
+        ("echo x > $HOME/.bashrc", false),
+        ("cat $HOME/.ssh/id_ed25519", false),
+        ("cat $HOME/.config/dragoman/config.json", false),
+        ("ln $HOME/.netrc copy && cat copy", false),
+        ("exec 3<>/dev/tcp/127.0.0.1/9", false),
+        ("unshare -U true", false),
+    ] {
+        let (finished, text) = world.run(line).await;
+        assert_eq!(finished.end == End::Exited(0), inside, "{line}: {text}");
+    }
+    let strict = Allowance { strict: true, ..Allowance::default() };
+    let refused = world.spawn("true").confine(world.sandbox.clone(), strict);
+    let refused = refused.run(&tokio_util::sync::CancellationToken::new()).await;
+    assert!(
+        refused.unwrap_err().to_string().contains("smaller sandbox"),
+        "a strict command needs the whole wall"
+    );
+    // The network is a grant here as well.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect = world.spawn(&format!("exec 3<>/dev/tcp/127.0.0.1/{port}"));
+    let connect = connect.confine(world.sandbox.clone(), Allowance::new(grant.to_vec()));
+    let connected = connect.run(&tokio_util::sync::CancellationToken::new()).await.unwrap();
+    assert_eq!(connected.end, End::Exited(0), "{}", connected.stdout.text());
 }
