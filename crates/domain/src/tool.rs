@@ -21,10 +21,18 @@ use crate::{BoxFuture, CancellationToken};
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
+    /// Finds out, once, what reviews depend on and cannot wait for. The engine calls it before `review`.
+    fn prepare(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
     /// What this call would do, for the policy and for people. `Err` becomes the call's result for the model.
     fn review(&self, input: &Value, scope: &Scope) -> Result<Review, String>;
 
     fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, ToolResult>;
+
+    /// A person approved these keys of a review for later calls as well. The session remembers them by itself.
+    fn remember(&self, _keys: &[String], _scope: &Scope) {}
 }
 
 /// A tool as it is offered to a model.
@@ -114,6 +122,9 @@ pub struct Review {
     /// Files that the call may destroy and that undo could not bring back. The engine finds them, not the tool; only a
     /// person can allow it.
     pub unrecoverable: Vec<PathBuf>,
+    /// Its sandbox keeps it from everything but the workspace, where changes can be undone. Default policy allows it
+    /// where it would ask a person; it then runs with `Invocation::contained`.
+    pub contained: bool,
     /// A shell line that is not fully understood: it may do more than its commands say.
     pub unclear: bool,
     /// Paths that a shell line may read, besides `paths`: relative to the workspace where it can be, and absolute.
@@ -163,6 +174,8 @@ pub struct Invocation {
     pub scope: Scope,
     /// The call was approved with its paths outside the workspace.
     pub outside_allowed: bool,
+    /// Nobody approved the call: it runs because its sandbox contains it, and must run in the strictest one.
+    pub contained: bool,
     pub cancel: CancellationToken,
     pub context: Arc<dyn ToolContext>,
 }

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use domain::CancellationToken;
-use process::sandbox::{Grant, Sandbox};
+use process::sandbox::{Allowance, Grant, Sandbox};
 use process::{Child, OutputPipe, Spawn};
 use rpc::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -53,7 +53,7 @@ pub(crate) async fn start(program: ServerProgram<'_>) -> Result<(Transport, Serv
         spawn = spawn.directory(directory);
     }
     if let Some((sandbox, grants)) = program.confine {
-        spawn = spawn.confine(sandbox, grants);
+        spawn = spawn.confine(sandbox, Allowance::new(grants));
     }
     let mut child = spawn.start().await.map_err(|error| error.to_string())?;
     let pipes = (child.take_stdin(), child.take_stdout(), child.take_stderr());

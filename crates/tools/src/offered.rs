@@ -24,7 +24,13 @@ pub(crate) trait BuiltInTool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     const EFFECT: ToolEffect;
 
+    fn prepare(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
     fn review(&self, input: Self::Input, scope: &Scope) -> Result<Review, String>;
+
+    fn remember(&self, _keys: &[String], _scope: &Scope) {}
 
     /// `Err` is a result that is an error, told to the model as it is.
     fn run(
@@ -56,8 +62,16 @@ impl<T: BuiltInTool> Tool for ToolAdapter<T> {
         &self.spec
     }
 
+    fn prepare(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.tool.prepare())
+    }
+
     fn review(&self, input: &Value, scope: &Scope) -> Result<Review, String> {
         self.tool.review(read::<T>(input)?, scope)
+    }
+
+    fn remember(&self, keys: &[String], scope: &Scope) {
+        self.tool.remember(keys, scope);
     }
 
     fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, ToolResult> {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use process::sandbox::{Grant, Sandbox};
+use domain::tool::Scope;
+use process::sandbox::{Grant, ProjectGrants, Sandbox};
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -30,6 +31,24 @@ pub struct Options {
 pub struct Confine {
     pub sandbox: Arc<Sandbox>,
     pub grants: Vec<Grant>,
+    /// Commands that the sandbox contains are asked about as all others are.
+    pub asks: bool,
+    /// What persons granted to projects.
+    pub given: ProjectGrants,
+}
+
+impl Confine {
+    /// The grants of the project that a call is for.
+    pub(crate) fn given_to(&self, scope: &Scope) -> Vec<Grant> {
+        scope.roots.first().map(|root| self.given.of(root)).unwrap_or_default()
+    }
+
+    /// Keeps grants for the project. What cannot be kept holds for the session.
+    pub(crate) fn give_to(&self, scope: &Scope, grants: &[Grant]) {
+        if let Some(root) = scope.roots.first() {
+            let _ = self.given.add(root, grants);
+        }
+    }
 }
 
 /// Bounds of what a call may read, run and return.

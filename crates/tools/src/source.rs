@@ -1,6 +1,6 @@
 //! The built-in tools as one source of tools for the engine.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use domain::tool::{ServerStatus, ToolServer, ToolSource};
 use domain::tool_call::Origin;
@@ -73,7 +73,12 @@ impl BuiltInTools {
             into_tool(MoveFile { files: files.clone() }),
             into_tool(Grep { files: files.clone() }),
             into_tool(Glob { files: files.clone() }),
-            into_tool(ShellCommand { files: files.clone(), jobs: jobs.clone(), runner }),
+            into_tool(ShellCommand {
+                files: files.clone(),
+                jobs: jobs.clone(),
+                runner,
+                reviewed: Mutex::default(),
+            }),
             into_tool(BackgroundJob { jobs: jobs.clone() }),
             into_tool(EditorDiagnostics { files }),
             into_tool(FetchUrl { fetcher, output_bytes: limits.output_bytes }),

@@ -1,7 +1,7 @@
 //! The one place that decides whether a tool call runs. Pure: rules, call and review in, verdict out.
 //!
 //! Order: deny · plan · broken policy · hooks that cannot run · files without undo · sandbox grants · outside the workspace · ask by argument · remembered ·
-//! allow by argument · ask · allow · default. Invariants: a deny rule is absolute, whichever layer it stands in; broken policy asks, trust or not;
+//! allow by argument · ask · allow · default · contained by a sandbox. Invariants: a deny rule is absolute, whichever layer it stands in; broken policy asks, trust or not;
 //! a path is what it leads to, however it is written; what cannot be asked is refused.
 
 use config::{Approval, ApprovalRules, BlockingHook, HookMatcher, Rule, Settings};
@@ -57,6 +57,8 @@ pub struct ApprovalDecision {
     pub reason: String,
     /// It would have been asked, but nobody can be.
     pub unasked: bool,
+    /// It is allowed because its sandbox contains it, and for no other reason.
+    pub contained: bool,
 }
 
 /// What a person allowed or refused for the rest of a session.
@@ -124,7 +126,7 @@ impl Remembered {
 
 impl ApprovalDecision {
     fn new(decision: Decision, reason: impl Into<String>) -> Self {
-        Self { decision, reason: reason.into(), unasked: false }
+        Self { decision, reason: reason.into(), unasked: false, contained: false }
     }
 
     /// The text that the model gets for a refused call.
@@ -134,7 +136,9 @@ impl ApprovalDecision {
 }
 
 pub fn decide(case: &Case<'_>) -> ApprovalDecision {
-    let mut verdict = by_rules(case);
+    let by_rules = by_rules(case);
+    let asked_by_default = by_rules.is_none();
+    let mut verdict = by_rules.unwrap_or_else(|| by_default(case));
     let doubt = find_doubt(case);
     if let Some(reason) = doubt.filter(|_| verdict.decision == Decision::Allow) {
         verdict = ApprovalDecision::new(Decision::Ask, reason);
@@ -160,34 +164,42 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
         let reason = format!("{} Nobody can be asked here.", verdict.reason);
         return ApprovalDecision { unasked: true, ..ApprovalDecision::new(Decision::Deny, reason) };
     }
+    // A program could read what a rule forbids.
+    let is_limited = doubt.is_none() && forbidden_paths(case.rules).is_empty();
+    if asked_by_default && is_limited && case.review.contained {
+        let reason = "Its sandbox keeps it in the workspace, where changes can be undone.";
+        return ApprovalDecision { contained: true, ..ApprovalDecision::new(Decision::Allow, reason) };
+    }
     verdict
 }
 
-fn by_rules(case: &Case<'_>) -> ApprovalDecision {
+/// `None`: no rule is about this call.
+fn by_rules(case: &Case<'_>) -> Option<ApprovalDecision> {
     let Case { rules, spec, review, remembered, .. } = case;
     if let Some(decided) = forbid(case).or_else(|| ask_whatever_rules_say(case)) {
-        return decided;
+        return Some(decided);
     }
     if let Some(rule) = matching_rule(case, &rules.ask, true, Reach::Any) {
-        return ApprovalDecision::new(Decision::Ask, format!("Asked by {rule}."));
+        return Some(ApprovalDecision::new(Decision::Ask, format!("Asked by {rule}.")));
     }
     if remembered.allows(spec, review) {
-        return ApprovalDecision::new(Decision::Allow, "Allowed earlier in this session.");
+        return Some(ApprovalDecision::new(Decision::Allow, "Allowed earlier in this session."));
     }
     if let Some(rule) = matching_rule(case, &rules.allow, true, Reach::All) {
         return match &review.must_ask {
-            // A pattern cannot know what else a line does.
-            Some(why) => ApprovalDecision::new(Decision::Ask, why.clone()),
-            None => ApprovalDecision::new(Decision::Allow, format!("Allowed by {rule}.")),
+            // A pattern cannot know what else a line does; a sandbox need not.
+            Some(_) if review.contained => None,
+            Some(why) => Some(ApprovalDecision::new(Decision::Ask, why.clone())),
+            None => Some(ApprovalDecision::new(Decision::Allow, format!("Allowed by {rule}."))),
         };
     }
     if let Some(rule) = matching_rule(case, &rules.ask, false, Reach::Any) {
-        return ApprovalDecision::new(Decision::Ask, format!("Asked by {rule}."));
+        return Some(ApprovalDecision::new(Decision::Ask, format!("Asked by {rule}.")));
     }
     if let Some(rule) = matching_rule(case, &rules.allow, false, Reach::All) {
-        return ApprovalDecision::new(Decision::Allow, format!("Allowed by {rule}."));
+        return Some(ApprovalDecision::new(Decision::Allow, format!("Allowed by {rule}.")));
     }
-    by_default(case)
+    None
 }
 
 /// What nothing can allow.

@@ -150,6 +150,7 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
     call.details = review.details.clone();
     subagents::name_session(&turn.session.id, item.id, &mut call.details);
     call.locations = review.locations.clone();
+    review.contained = approval.contained;
     match approval.decision {
         Decision::Allow => Ok(Prepared::Ready(Box::new(ReadyCall { item, tool, review, ask: None }))),
         Decision::Deny => Ok(Prepared::Ended(deny(turn, item, &approval, &review))),
@@ -158,7 +159,9 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
 }
 
 async fn review_call(turn: &Turn, tool: &dyn Tool, input: &Value) -> Result<Review, String> {
+    tool.prepare().await;
     let mut review = tool.review(input, &scope(turn))?.into_visible();
+    review.contained &= turn.session.workspace.undo.is_some();
     review.unrecoverable = undo::endangered(turn, tool.spec().effect, &review).await;
     Ok(review)
 }
@@ -226,6 +229,7 @@ fn apply_answer(turn: &Turn, item: &mut Item, tool: &dyn Tool, review: &Review, 
         Answer::Allow { remember } => {
             if remember {
                 turn.session.remembered().allow(tool.spec(), review);
+                tool.remember(&rememberable(tool.spec(), review), &scope(turn));
             }
             return true;
         }
@@ -278,6 +282,7 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
         input,
         scope: scope(turn),
         outside_allowed: !review.outside.is_empty(),
+        contained: review.contained,
         cancel,
         context: context.clone(),
     };

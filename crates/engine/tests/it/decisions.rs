@@ -430,3 +430,37 @@ fn reasons_name_the_rule_and_the_pattern() {
         refused.unasked && refused.decision == Deny && refused.reason.ends_with("Nobody can be asked here.")
     );
 }
+
+/// A sandbox that contains a call takes the place of a person, and of nothing else.
+#[test]
+fn a_contained_call_is_allowed_where_a_person_would_be_asked_by_default() {
+    let contained = |change: &dyn Fn(&mut Call)| {
+        let mut call = Call::shell("make");
+        call.review.contained = true;
+        change(&mut call);
+        let ApprovalDecision { decision, contained, .. } = call.decide();
+        (decision, contained)
+    };
+    assert_eq!(contained(&|_| ()), (Allow, true));
+    assert_eq!(contained(&|call| call.review.must_ask = Some("It writes to a.".to_owned())), (Allow, true));
+    assert_eq!(contained(&|call| call.can_ask = false), (Deny, false));
+    // Whoever allowed it by another way did not mean the stricter sandbox.
+    assert_eq!(contained(&|call| call.trust = true), (Allow, false));
+    assert_eq!(contained(&|call| call.granted = Grants::All), (Allow, false));
+    assert_eq!(contained(&|call| call.rules.allow.push(rule("shell_command", &[]))), (Allow, false));
+    assert_eq!(contained(&|call| call.rules.by_default = Some(Approval::Allow)), (Allow, false));
+    for change in [
+        &(|call: &mut Call| call.rules.ask.push(rule("shell_command", &[]))) as &dyn Fn(&mut Call),
+        &|call| call.rules.ask.push(rule("shell_command", &[("command", "make.*")])),
+        &|call| call.rules.closed = Some("broken".to_owned()),
+        &|call| call.review.grants = vec!["It may use ssh.".to_owned()],
+        &|call| call.review.outside = vec![PathBuf::from("/etc/passwd")],
+        // A program could read what no tool may.
+        &|call| call.rules.deny.push(rule("read_file", &[("path", ".*\\.env")])),
+        &|call| call.review.contained = false,
+    ] {
+        assert_eq!(contained(change), (Ask, false));
+    }
+    assert_eq!(contained(&|call| call.read_only = true), (Deny, false));
+    assert_eq!(contained(&|call| call.rules.by_default = Some(Approval::Deny)), (Deny, false));
+}

@@ -181,7 +181,15 @@ fn tool(source: &dyn ToolSource, name: &str) -> Arc<dyn Tool> {
 }
 
 fn invocation(input: Value, port: Arc<Port>, cancel: CancellationToken) -> Invocation {
-    Invocation { item: ItemId(1), input, scope: scope(), outside_allowed: false, cancel, context: port }
+    Invocation {
+        item: ItemId(1),
+        input,
+        scope: scope(),
+        outside_allowed: false,
+        contained: false,
+        cancel,
+        context: port,
+    }
 }
 
 fn scope() -> Scope {

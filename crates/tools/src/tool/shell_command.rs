@@ -1,13 +1,15 @@
 //! `shell_command`: a line for the shell, in the foreground with a time limit or as a job in the background.
 
+use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::host::Terminal;
 use domain::tool::{Invocation, Scope, ToolContext, ToolEffect, ToolResult};
 use domain::tool_call::{Details, ShellPart};
-use domain::{Part, Review};
-use process::sandbox::Grant;
+use domain::{Part, Review, SessionId};
+use process::sandbox::{Allowance, Grant, Support};
 use process::{End, Finished, OutputLimit, Spawn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -18,16 +20,25 @@ use crate::editor;
 use crate::git_guard;
 use crate::jobs::Jobs;
 use crate::lenient;
+use crate::needs::{Needs, needs_of};
 use crate::offered::BuiltInTool;
 use crate::options::Confine;
 use crate::paths::ResolvedPath;
+use crate::refused::{self, Refused};
 use crate::shell::{self, LinePaths, ShellLine};
 
 pub struct ShellCommand {
     pub files: Arc<Files>,
     pub jobs: Arc<Jobs>,
     pub runner: ShellRunner,
+    /// Grants that lines need, as their last reviews found; what a person approved is what runs.
+    pub reviewed: Mutex<VecDeque<(SessionId, String, Vec<Grant>)>>,
 }
+
+/// Reviews that are kept until their lines run.
+const MAX_REVIEWED: usize = 256;
+/// What a remembered grant begins with.
+const GRANT_KEY: &str = "sandbox ";
 
 /// Variables for a command, by name.
 type Environment = Vec<(String, String)>;
@@ -37,7 +48,7 @@ type Environment = Vec<(String, String)>;
 pub struct ShellRunner {
     pub shell: Option<Vec<String>>,
     pub withheld: Vec<String>,
-    pub home: Option<std::path::PathBuf>,
+    pub home: Option<PathBuf>,
     pub sandbox: Option<Confine>,
 }
 
@@ -53,7 +64,7 @@ pub struct Input {
     #[serde(default, deserialize_with = "label")]
     background: Option<String>,
     /// What the sandbox must allow beyond its rules, after it refused: network:HOST, port:NUMBER, write:/PATH,
-    /// git-config, ssh, signing, cloud, containers. The user is asked
+    /// registries, run-later, git-config, git-credentials, ssh, signing, cloud, containers. The user is asked
     #[serde(default)]
     grants: Vec<String>,
 }
@@ -79,6 +90,21 @@ impl BuiltInTool for ShellCommand {
     const DESCRIPTION: &'static str = "Run a bash line. Nothing can be typed into it.";
     const EFFECT: ToolEffect = ToolEffect::RunsCommands;
 
+    /// Reviews depend on which wall this machine can build.
+    async fn prepare(&self) {
+        if let Some(confine) = &self.runner.sandbox {
+            process::sandbox_support(&confine.sandbox).await;
+        }
+    }
+
+    fn remember(&self, keys: &[String], scope: &Scope) {
+        let grants = keys.iter().filter_map(|key| Grant::parse(key.strip_prefix(GRANT_KEY)?).ok());
+        let grants: Vec<Grant> = grants.collect();
+        if let Some(confine) = self.runner.sandbox.as_ref().filter(|_| !grants.is_empty()) {
+            confine.give_to(scope, &grants);
+        }
+    }
+
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         if input.command.trim().is_empty() {
             return Err("The command is empty.".to_owned());
@@ -99,7 +125,8 @@ impl BuiltInTool for ShellCommand {
         review.unclear = line.unclear;
         review.read_paths = paths.named.iter().map(|path| path_texts(path, scope)).collect();
         review.reads_unnamed = paths.reads_unnamed;
-        self.review_grants(&input.grants, scope, &mut review)?;
+        let needs = needs_of(&line, folder.path());
+        self.review_grants(&input, &needs, scope, &mut review)?;
         let is_remembered = |key: &String| scope.remembered.contains(key);
         let parts =
             review.keys.iter().map(|key| ShellPart { key: key.clone(), remembered: is_remembered(key) });
@@ -108,17 +135,20 @@ impl BuiltInTool for ShellCommand {
         if !reasons.is_empty() {
             review.must_ask = Some(format!("{}.", reasons.join("; ")));
         }
-        let safe = review.must_ask.is_none() && review.outside.is_empty() && input.grants.is_empty();
+        let safe = review.must_ask.is_none() && review.outside.is_empty() && review.grants.is_empty();
         review.changes = !(safe && line.read_only());
         let is_allowed = |command: &shell::Command| command.read_only || is_remembered(&command.key);
         review.harmless = safe && line.commands.iter().all(is_allowed);
+        let stays = !line.unclear && paths.reasons.is_empty() && review.outside.is_empty() && !needs.more;
+        let is_plain = input.background.is_none() && input.grants.is_empty() && self.runner.shell.is_none();
+        review.contained = stays && is_plain && self.contains_commands();
         Ok(review)
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
         let folder = self.files.paths.resolve_approved(&input.working_directory, &call)?;
         let (line, paths) = self.analyze(&input.command, &folder, &call.scope);
-        let approved = |path: &&std::path::PathBuf| {
+        let approved = |path: &&PathBuf| {
             call.outside_allowed && self.files.paths.line_was_approved_with(&input.command, path, &call)
         };
         if let Some(path) = paths.outside.iter().find(|path| !approved(path)) {
@@ -132,9 +162,9 @@ impl BuiltInTool for ShellCommand {
             return Err("The plan behavior runs only commands that change nothing.".to_owned());
         }
         let (command, environment) = self.harden(&line, input.command.clone(), &paths, &call).await?;
-        let grants = parse_grants(&input.grants)?;
+        let allowance = self.allowance(&input, &line, &folder, &call)?;
         if let Some(label) = input.background {
-            let spawn = self.spawn(&command, &folder, environment, grants);
+            let spawn = self.spawn(&command, &folder, environment, allowance);
             return self.jobs.start(spawn, &label, &input.command, &call).await.map(ToolResult::text);
         }
         let limits = &self.files.limits;
@@ -145,7 +175,9 @@ impl BuiltInTool for ShellCommand {
             let terminal = self.terminal(command, &folder, environment, time);
             return editor::run_in_terminal(terminal, time, &call, &self.files).await;
         }
-        let spawn = self.spawn(&command, &folder, environment, grants);
+        let missing = self.missing_run_later(&allowance);
+        let strict = allowance.strict;
+        let spawn = self.spawn(&command, &folder, environment, allowance);
         let half = limits.output_bytes / 2;
         let spawn = spawn.deadline(time).limit(OutputLimit { head: half, tail: half });
         let stream = OutputStream::new(call.context.clone());
@@ -155,11 +187,8 @@ impl BuiltInTool for ShellCommand {
             .map_err(|error| error.to_string())?;
         stream.finish();
         let mut result = describe_result(&finished, time);
-        if self.runner.sandbox.is_some()
-            && let Some(hint) = sandbox_hint(&finished)
-        {
-            result.parts.push(Part::text(hint));
-        }
+        result.parts.extend(self.refusals(&finished, strict, &folder, &call).map(Part::text));
+        result.parts.extend(take_back(&missing).map(Part::text));
         Ok(result)
     }
 }
@@ -189,18 +218,88 @@ impl ShellCommand {
         Ok((line.hardened().unwrap_or(command), environment))
     }
 
-    /// Each grant can be remembered; one that is not must be given by a person.
-    fn review_grants(&self, grants: &[String], scope: &Scope, review: &mut Review) -> Result<(), String> {
-        let grants = parse_grants(grants)?;
+    /// Each grant can be remembered, for the session and for the project; one that is not must be given by a person.
+    fn review_grants(
+        &self,
+        input: &Input,
+        needs: &Needs,
+        scope: &Scope,
+        review: &mut Review,
+    ) -> Result<(), String> {
+        let asked = parse_grants(&input.grants)?;
         // Without a sandbox there is nothing to grant.
-        for grant in grants.iter().filter(|_| self.runner.sandbox.is_some()) {
-            let key = format!("sandbox {grant}");
-            if !scope.remembered.contains(&key) {
+        let Some(confine) = &self.runner.sandbox else { return Ok(()) };
+        let is_new = |grant: &&Grant| !asked.contains(grant) && !confine.grants.contains(grant);
+        let needed: Vec<Grant> = needs.grants.iter().filter(is_new).cloned().collect();
+        let given = confine.given_to(scope);
+        for grant in asked.iter().chain(&needed) {
+            let key = format!("{GRANT_KEY}{grant}");
+            if !scope.remembered.contains(&key) && !given.contains(grant) {
                 review.grants.push(grant.meaning());
+                review.keys.push(key);
             }
-            review.keys.push(key);
         }
+        let mut reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
+        if reviewed.len() >= MAX_REVIEWED {
+            reviewed.pop_front();
+        }
+        reviewed.push_back((scope.session.clone(), input.command.clone(), needed));
         Ok(())
+    }
+
+    /// The grants that the last review of this line found it to need.
+    fn take_reviewed(&self, command: &str, scope: &Scope) -> Vec<Grant> {
+        let mut reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_this = |(session, line, _): &(SessionId, String, Vec<Grant>)| {
+            *session == scope.session && line == command
+        };
+        let at = reviewed.iter().rposition(is_this);
+        at.and_then(|at| reviewed.remove(at)).map(|(_, _, grants)| grants).unwrap_or_default()
+    }
+
+    /// Commands run behind the whole wall, and the user did not ask to be asked about them.
+    fn contains_commands(&self) -> bool {
+        let is_whole = || process::known_sandbox_support() == Some(&Support::Namespaces);
+        self.runner.sandbox.as_ref().is_some_and(|confine| !confine.asks) && is_whole()
+    }
+
+    /// What the command may have: what it asked for and needs, as it was approved.
+    fn allowance(
+        &self,
+        input: &Input,
+        line: &ShellLine,
+        folder: &ResolvedPath,
+        call: &Invocation,
+    ) -> Result<Allowance, String> {
+        let mut allowance = Allowance::new(parse_grants(&input.grants)?);
+        allowance.grants.extend(self.take_reviewed(&input.command, &call.scope));
+        allowance.strict = call.contained;
+        allowance.keeps_git = call.contained && !needs_of(line, folder.path()).writes_git;
+        Ok(allowance)
+    }
+
+    /// What the sandbox refused, for the model.
+    fn refusals(
+        &self,
+        finished: &Finished,
+        strict: bool,
+        folder: &ResolvedPath,
+        call: &Invocation,
+    ) -> Option<String> {
+        self.runner.sandbox.as_ref()?;
+        refused::describe(&Refused {
+            output: &finished.stdout.text(),
+            succeeded: finished.success(),
+            hosts: &finished.refused_hosts,
+            strict,
+            folder: folder.path(),
+            roots: &call.scope.roots,
+        })
+    }
+
+    fn missing_run_later(&self, allowance: &Allowance) -> Vec<PathBuf> {
+        let sandbox = self.runner.sandbox.as_ref().filter(|_| allowance.strict);
+        sandbox.map(|confine| confine.sandbox.missing_run_later()).unwrap_or_default()
     }
 
     fn spawn(
@@ -208,7 +307,7 @@ impl ShellCommand {
         command: &str,
         folder: &ResolvedPath,
         environment: Environment,
-        grants: Vec<Grant>,
+        mut allowance: Allowance,
     ) -> Spawn {
         let spawn = match self.runner.shell.as_deref() {
             Some([program, arguments @ ..]) => Spawn::new(program).args(arguments).arg(command),
@@ -226,8 +325,10 @@ impl ShellCommand {
             .envs(environment);
         match &self.runner.sandbox {
             Some(confine) => {
-                let grants = confine.grants.iter().cloned().chain(grants).collect();
-                spawn.confine(confine.sandbox.clone(), grants)
+                if !allowance.strict {
+                    allowance.grants.extend(confine.grants.iter().cloned());
+                }
+                spawn.confine(confine.sandbox.clone(), allowance)
             }
             None => spawn,
         }
@@ -263,39 +364,25 @@ impl ShellCommand {
     }
 }
 
-fn parse_grants(grants: &[String]) -> Result<Vec<Grant>, String> {
-    grants.iter().map(|grant| Grant::parse(grant)).collect()
-}
-
-/// What the sandbox refused, as far as it can be known, and how to ask for it.
-fn sandbox_hint(finished: &Finished) -> Option<String> {
-    let hosts = finished.refused_hosts.iter().map(|host| format!("network:{host}"));
-    let mut grants: Vec<String> = hosts.collect();
-    if !finished.success() {
-        let output = finished.stdout.text();
-        let says = |words: &[&str]| words.iter().any(|word| output.contains(word));
-        if says(&["could not write config file", "could not lock config file"]) {
-            grants.push("git-config".to_owned());
-        }
-        if says(&["Read-only file system", "EROFS"]) {
-            grants.push("write:/PATH (the path that is read-only)".to_owned());
-        }
-        if says(&[
-            "Could not resolve host",
-            "Network is unreachable",
-            "ENETUNREACH",
-            "EAI_AGAIN",
-            "name resolution",
-        ]) {
-            grants.push("network:HOST (the host it could not reach)".to_owned());
-        }
+/// Removes what a command made that nobody approved and that other programs would run; names it for the model.
+fn take_back(missing: &[PathBuf]) -> Option<String> {
+    let mut removed = Vec::new();
+    for path in missing {
+        let Ok(kind) = path.symlink_metadata() else { continue };
+        let done = if kind.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        removed.extend(done.is_ok().then(|| path.display().to_string()));
     }
-    (!grants.is_empty()).then(|| {
+    (!removed.is_empty()).then(|| {
         format!(
-            "[The sandbox may have refused this. To ask the user for more, repeat the call with grants: {}]",
-            grants.join(", ")
+            "[The sandbox removed {}: other programs would run it. To ask the user for it, repeat the call with \
+             grants: run-later.]",
+            removed.join(", ")
         )
     })
+}
+
+fn parse_grants(grants: &[String]) -> Result<Vec<Grant>, String> {
+    grants.iter().map(|grant| Grant::parse(grant)).collect()
 }
 
 /// Nobody is there to page, to edit or to type.

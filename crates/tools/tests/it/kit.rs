@@ -69,6 +69,7 @@ impl Bench {
             input,
             scope: self.scope.clone(),
             outside_allowed: self.outside_allowed,
+            contained: false,
             cancel: self.cancel.clone(),
             context: self.port.clone(),
         };
