@@ -126,21 +126,16 @@ pub(crate) enum Task {
         after_help = "Example:\n  dragoman trust --show .   what trust would let in\n  dragoman trust .          trust this folder as it is now\n  dragoman trust --list     what is trusted"
     )]
     Trust(commands::trust::TrustArguments),
+    /// List what persons granted to this project beyond the sandbox, and change it.
+    #[command(
+        after_help = "Example:\n  dragoman grants\n  dragoman grants --add ssh --add network:git.example.com\n  dragoman grants --remove ssh"
+    )]
+    Grants(commands::grants::GrantsArguments),
     /// Explain the decision about a tool call and the rule behind it.
     #[command(
-        after_help = "Example:\n  dragoman explain-permission shell_command '{\"command\": \"git push\"}'"
+        after_help = "Example:\n  dragoman explain-permission shell_command '{\"command\": \"git push\"}'\n  dragoman explain-permission --calls day.jsonl"
     )]
-    ExplainPermission {
-        /// The tool: `read_file`, `eca__read_file` or `server__tool`.
-        tool: String,
-        /// Its arguments, a JSON object.
-        input: String,
-        /// Decide as in the plan behavior.
-        #[arg(long)]
-        plan: bool,
-        #[arg(long)]
-        json: bool,
-    },
+    ExplainPermission(commands::explain_permission::ExplainArguments),
     /// Point an editor at Dragoman: show the change to its settings, and make it on yes.
     #[command(after_help = commands::setup::HELP)]
     Setup(commands::setup::SetupArguments),
@@ -467,9 +462,8 @@ pub(crate) fn run() -> ExitCode {
         Task::Config(ConfigTask::Check { json }) => commands::config::check(json),
         Task::Config(ConfigTask::Schema { markdown }) => commands::config::schema(markdown),
         Task::Trust(arguments) => commands::trust::run(arguments),
-        Task::ExplainPermission { tool, input, plan, json } => {
-            commands::explain_permission::run(&tool, &input, plan, json)
-        }
+        Task::ExplainPermission(arguments) => commands::explain_permission::run(&arguments),
+        Task::Grants(arguments) => commands::grants::run(&arguments),
     }
 }
 

@@ -115,7 +115,7 @@ async fn sandbox(context: &DoctorContext<'_>, report: &mut Report) {
     let sandbox =
         sandboxing::workspace_sandbox(context.environment, context.resolved, &roots, &mut Vec::new());
     let Some(sandbox) = sandbox else {
-        let fix = "Set \"sandbox\": \"on\" in your configuration: see docs/sandbox.md.".to_owned();
+        let fix = "Remove \"sandbox\": \"off\" from your configuration: see docs/sandbox.md.".to_owned();
         report.add(
             "sandbox",
             CheckState::Missing,

@@ -38,7 +38,7 @@ impl WorkspaceHooks {
             None => spawn,
         };
         match &self.sandbox {
-            Some(WorkspaceSandbox { sandbox, grants }) => spawn.confine(sandbox.clone(), grants.clone()),
+            Some(WorkspaceSandbox { sandbox, grants, .. }) => spawn.confine(sandbox.clone(), grants.clone()),
             None => spawn,
         }
     }

@@ -1,14 +1,19 @@
 //! Settings and environment → the sandbox of a workspace, and the start of this program as the sandbox's helper.
 //! It must not know how the wall is built. Invariant: making a sandbox looks at no file and starts nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use config::{Environment, Resolved};
 use domain::event::{Level, Notice};
-use process::sandbox::{Facts, Grant, HELPER_ARGUMENT, Sandbox, launch, places, proxy};
+use process::sandbox::{
+    Facts, Grant, HELPER_ARGUMENT, ProjectGrants, Sandbox, launch, places, proxy, support,
+};
+
+/// A variable that leaves namespaces out, for systems where they fail late and for trying the smaller wall.
+const NO_NAMESPACES: &str = "DRAGOMAN_NO_NAMESPACES";
 
 /// Becomes the helper where the hidden first argument asks for it. Must run before the program has a second thread.
 pub(crate) fn run_helper() -> Option<ExitCode> {
@@ -24,15 +29,22 @@ pub(crate) fn run_helper() -> Option<ExitCode> {
 pub(crate) struct WorkspaceSandbox {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) grants: Vec<Grant>,
+    asks: bool,
+    given: ProjectGrants,
 }
 
 impl WorkspaceSandbox {
     pub(crate) fn into_tools(self) -> tools::Confine {
-        tools::Confine { sandbox: self.sandbox, grants: self.grants }
+        tools::Confine { sandbox: self.sandbox, grants: self.grants, asks: self.asks, given: self.given }
     }
 }
 
-/// `None` where the user did not switch it on. Grants that cannot be read are notices.
+/// What persons granted to projects, beside the chats.
+pub(crate) fn project_grants(environment: &Environment) -> ProjectGrants {
+    ProjectGrants::new(environment.data_dir().join("grants.json"))
+}
+
+/// `None` where the user switched it off. Grants that cannot be read are notices.
 pub(crate) fn workspace_sandbox(
     environment: &Environment,
     resolved: &Resolved,
@@ -42,7 +54,7 @@ pub(crate) fn workspace_sandbox(
     if !resolved.settings.sandbox.enabled {
         return None;
     }
-    if let Some(text) = missing_wall() {
+    if let Some(text) = missing_wall(environment) {
         notices.push(Notice { level: Level::Warning, text });
     }
     let grants = read_grants(&resolved.settings.sandbox.grants, "sandboxGrants", notices);
@@ -52,7 +64,12 @@ pub(crate) fn workspace_sandbox(
     let facts = Facts { writable: writable.collect(), ..facts(environment, roots) };
     // Paths of the settings are facts: a missing one is left out instead of refusing every command.
     let grants = grants.into_iter().filter(|grant| !matches!(grant, Grant::Write(_))).collect();
-    Some(WorkspaceSandbox { sandbox: Arc::new(Sandbox::new(facts)), grants })
+    Some(WorkspaceSandbox {
+        sandbox: Arc::new(Sandbox::new(facts)),
+        grants,
+        asks: resolved.settings.sandbox.asks,
+        given: project_grants(environment),
+    })
 }
 
 /// Reads grants as they are written in the configuration; the others are notices.
@@ -86,6 +103,7 @@ pub(crate) fn facts(environment: &Environment, roots: &[PathBuf]) -> Facts {
         writable: Vec::new(),
         hosts: Vec::new(),
         upstream: upstream(environment),
+        without_namespaces: environment.var(NO_NAMESPACES).is_some_and(|value| !value.is_empty()),
     }
 }
 
@@ -107,20 +125,14 @@ fn upstream(environment: &Environment) -> Option<proxy::Upstream> {
 }
 
 /// What can be known without starting anything: the whole truth is found by the first command and by `doctor`.
-fn missing_wall() -> Option<String> {
-    if !cfg!(target_os = "linux") {
-        let text =
-            "There is no sandbox for this operating system yet: approved commands run with your rights.";
-        return Some(text.to_owned());
+fn missing_wall(environment: &Environment) -> Option<String> {
+    match support::expected() {
+        None if environment.var(NO_NAMESPACES).is_none_or(str::is_empty) => None,
+        None => Some(SMALLER.to_owned()),
+        Some(support) if support.mode().is_some() => Some(SMALLER.to_owned()),
+        Some(support) => Some(support.sentence()),
     }
-    let says = |file: &str, value: &str| {
-        std::fs::read_to_string(Path::new(file)).is_ok_and(|text| text.trim() == value)
-    };
-    let forbidden = says("/proc/sys/user/max_user_namespaces", "0")
-        || says("/proc/sys/kernel/unprivileged_userns_clone", "0")
-        || says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1");
-    forbidden.then(|| {
-        "This system forbids user namespaces, so the sandbox is smaller: see `dragoman doctor sandbox`."
-            .to_owned()
-    })
 }
+
+const SMALLER: &str = "Namespaces are not available here, so the sandbox is smaller and more commands are asked about: \
+                       `dragoman doctor` says what it does not protect.";

@@ -54,7 +54,7 @@ fn defaults() -> Value {
         "mcpTimeoutSeconds": 60,
         "editorTimeoutSeconds": 10,
         "concurrency": 256,
-        "sandbox": "off",
+        "sandbox": "on",
         "undo": {"fileMegabytes": 64, "totalMegabytes": 2048},
         "logLevel": "warn",
         "includeParentAgentsFiles": false,

@@ -11,6 +11,8 @@ use crate::origin::Origin;
 #[derive(Debug, Clone, PartialEq)]
 pub struct SandboxSettings {
     pub enabled: bool,
+    /// Commands that the sandbox contains are asked about as all others are.
+    pub asks: bool,
     /// Grants for every command, as they are written.
     pub grants: Vec<String>,
 }
@@ -24,19 +26,22 @@ impl SandboxSettings {
             }
         }
         let layers = || root.scope().layers.iter().rev().filter(|layer| is_the_users(layer));
-        let enabled = match layers().find_map(|layer| layer.at(&["sandbox"])) {
-            None => false,
-            Some(Value::String(text)) if text == "on" => true,
-            Some(Value::String(text)) if text == "off" => false,
+        let (enabled, asks) = match layers().find_map(|layer| layer.at(&["sandbox"])) {
+            None => (true, false),
+            Some(Value::String(text)) if text == "on" => (true, false),
+            Some(Value::String(text)) if text == "ask" => (true, true),
+            Some(Value::String(text)) if text == "off" => (false, true),
             Some(_) => {
-                root.get("sandbox").report(Level::Error, "must be \"on\" or \"off\". The sandbox is on.");
-                true
+                let problem =
+                    "must be \"on\", \"ask\" or \"off\". The sandbox is on, and commands are asked.";
+                root.get("sandbox").report(Level::Error, problem);
+                (true, true)
             }
         };
         let grants = layers().find_map(|layer| layer.at(&["sandboxGrants"])?.as_array()).cloned();
         let texts =
             grants.unwrap_or_default().into_iter().filter_map(|grant| Some(grant.as_str()?.to_owned()));
-        Self { enabled, grants: texts.collect() }
+        Self { enabled, asks, grants: texts.collect() }
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod doctor_sandbox;
 pub(crate) mod explain_permission;
 #[cfg(feature = "interfaces")]
 pub(crate) mod generate;
+pub(crate) mod grants;
 pub(crate) mod login;
 pub(crate) mod man;
 pub(crate) mod models;

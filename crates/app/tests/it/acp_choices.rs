@@ -27,7 +27,10 @@ fn current(options: &Value, id: &str) -> Value {
 #[tokio::test]
 async fn what_is_chosen_holds_and_is_found_again() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
-    let mut editor = Editor::start(&home, &config(&fake), everything()).await;
+    let mut settings = config(&fake);
+    // A terminal of the editor is outside of the sandbox.
+    settings["sandbox"] = json!("off");
+    let mut editor = Editor::start(&home, &settings, everything()).await;
     let session = editor.session.clone();
     let set = |id: &str, value: Value| match value.is_boolean() {
         true => json!({"sessionId": session, "configId": id, "type": "boolean", "value": value}),

@@ -9,7 +9,7 @@ use testkit::{Answer, FakeModel};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::acp_client::Editor;
-use crate::client::{Home, fake_provider};
+use crate::client::{Home, fake_provider, runs_in};
 use crate::lines::LineClient;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
@@ -33,13 +33,10 @@ fn processes(log: &Path) -> Vec<u32> {
         .collect()
 }
 
-async fn gone(processes: &[u32]) {
+async fn gone(home: &Home, processes: &[u32]) {
     assert!(!processes.is_empty(), "there were processes");
-    let alive = |pid: &&u32| {
-        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        !state.is_empty() && !state.contains(") Z ")
-    };
-    for _ in 0..100 {
+    let alive = |pid: &&u32| runs_in(&home.workspace(), **pid);
+    for _ in 0..600 {
         if processes.iter().find(alive).is_none() {
             return;
         }
@@ -57,7 +54,7 @@ async fn initialized(home: &Home, config: &Value) -> LineClient {
 #[tokio::test]
 async fn servers_of_the_client_live_with_the_session() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
-    let log = home.path().join("stdio.log");
+    let log = home.workspace().join("stdio.log");
     let http_log = home.path().join("http.log");
     let mut http = tokio::process::Command::new("python3")
         .arg(SCRIPT)
@@ -100,7 +97,7 @@ async fn servers_of_the_client_live_with_the_session() {
     editor.say("hello").await;
     assert!(!fake.last_request().tools().iter().any(|it| it.starts_with("near__")), "only in its session");
     editor.client.request("session/close", json!({"sessionId": first})).await;
-    gone(&processes(&log)).await;
+    gone(&home, &processes(&log)).await;
     let told = |word: &str| std::fs::read_to_string(&http_log).unwrap_or_default().contains(word);
     for _ in 0..100 {
         if told("DELETE") {
@@ -122,13 +119,13 @@ async fn servers_of_the_client_live_with_the_session() {
     let again = processes(&log);
     assert_eq!(again.len(), 3, "they started again");
     assert!(editor.client.end().await.success());
-    gone(&again).await;
+    gone(&home, &again).await;
 }
 
 #[tokio::test]
 async fn a_client_that_dies_leaves_no_process_behind() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
-    let log = home.path().join("stdio.log");
+    let log = home.workspace().join("stdio.log");
     let mut client = initialized(&home, &fake_provider(fake.url(), "anthropic")).await;
     let servers =
         json!([{"name": "near", "command": python(), "args": [SCRIPT, "family", "--log", log], "env": []}]);
@@ -155,10 +152,9 @@ async fn a_client_that_dies_leaves_no_process_behind() {
     assert_eq!(all.len(), 3);
     all.push(std::fs::read_to_string(&running).expect("a pid").trim().parse().expect("a number"));
     let mut program = editor.client.die();
-    all.extend(program.id());
     let ended = tokio::time::timeout(Duration::from_secs(10), program.wait()).await;
     ended.expect("it ends").expect("a status");
-    gone(&all).await;
+    gone(&home, &all).await;
 }
 
 #[tokio::test]

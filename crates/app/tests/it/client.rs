@@ -57,6 +57,8 @@ pub(crate) fn fake_provider(url: &str, api: &str) -> Value {
     json!({
         "defaultModel": "fake/m1",
         "providers": {"fake": {"api": api, "url": url, "key": "sk-secret-of-the-test", "models": {"m1": {}}}},
+        // Most tests are about the question; commands run in the sandbox all the same.
+        "sandbox": "ask",
     })
 }
 
@@ -307,6 +309,18 @@ pub(crate) fn answer(contents: &[Value]) -> String {
 pub(crate) fn system_text(contents: &[Value]) -> String {
     let texts = contents.iter().filter(|it| it["role"] == "system" && it["content"]["type"] == "text");
     texts.filter_map(|it| it["content"]["text"].as_str()).collect()
+}
+
+/// A process that works in this folder and calls itself by this number, which is another one outside of its namespace.
+pub(crate) fn runs_in(folder: &Path, number: u32) -> bool {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).any(|pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let own = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        let own = own.and_then(|numbers| numbers.split_whitespace().last()?.parse::<u32>().ok());
+        let place = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+        own == Some(number) && place.starts_with(folder) && alive(pid)
+    })
 }
 
 /// Not a zombie either.

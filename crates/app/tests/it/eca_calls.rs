@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel, Gate};
 
-use crate::client::{Client, Home, alive, answer, contents, fake_provider, is_finished, system_text};
+use crate::client::{Client, Home, answer, contents, fake_provider, is_finished, runs_in, system_text};
 
 fn is_content(message: &Value, kind: &str) -> bool {
     message["params"]["content"]["type"] == kind
@@ -268,9 +268,9 @@ async fn pid_in(path: &std::path::Path) -> u32 {
     panic!("no process id in {}", path.display());
 }
 
-async fn is_gone(pid: u32) -> bool {
-    for _ in 0..300 {
-        if !alive(pid) {
+async fn is_gone(home: &Home, pid: u32) -> bool {
+    for _ in 0..3000 {
+        if !runs_in(&home.workspace(), pid) {
             return true;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -292,14 +292,14 @@ async fn commands_end_with_their_turn_and_jobs_with_the_program() {
         "{:?}",
         fake.last_request().tool_results()
     );
-    assert!(is_gone(pid_in(&home.workspace().join("first")).await).await);
+    assert!(is_gone(&home, pid_in(&home.workspace().join("first")).await).await);
     // So does a stop.
     fake.answer(shell(json!({"command": "sleep 600 & echo $! > second; wait"})));
     client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
     let second = pid_in(&home.workspace().join("second")).await;
     client.notify("chat/promptStop", json!({"chatId": "c"})).await;
     client.until(is_finished).await;
-    assert!(is_gone(second).await);
+    assert!(is_gone(&home, second).await);
     // A job outlives its call and its turn, is read later, and ends with the program.
     fake.answer(shell(
         json!({"command": "echo started; echo $$ > third; sleep 600", "background": "server"}),
@@ -312,9 +312,9 @@ async fn commands_end_with_their_turn_and_jobs_with_the_program() {
     client.prompt(Some("c"), "jobs").await;
     let listed = fake.last_request().tool_results()[0].clone();
     assert!(listed.contains("server"), "{listed}");
-    assert!(alive(third));
+    assert!(runs_in(&home.workspace(), third));
     assert!(client.end().await.success());
-    assert!(is_gone(third).await);
+    assert!(is_gone(&home, third).await);
 }
 
 #[tokio::test]

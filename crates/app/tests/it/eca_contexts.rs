@@ -196,12 +196,12 @@ async fn prompts_of_servers_and_files_are_commands() {
 }
 
 #[tokio::test]
-async fn doctor_says_that_there_is_no_sandbox_and_resume_goes_on_with_a_chat() {
+async fn doctor_names_the_sandbox_and_resume_goes_on_with_a_chat() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
     client.prompt(Some("first"), "say 1 words").await;
     let (_, contents) = client.prompt(Some("c"), "/doctor").await;
-    assert!(system_text(&contents).contains("The sandbox is off"), "{}", system_text(&contents));
+    assert!(system_text(&contents).contains("Commands run in a "), "{}", system_text(&contents));
     let (_, contents) = client.prompt(Some("c"), "/resume").await;
     assert!(system_text(&contents).contains("1. say 1 words (first)"), "{}", system_text(&contents));
     let (_, contents) = client.prompt(Some("c"), "/resume 7").await;

@@ -7,6 +7,8 @@ use crate::client::{Client, Home, contents, fake_provider, is_finished, system_t
 
 fn config(fake: &FakeModel, hooks: Value) -> Value {
     let mut config = fake_provider(fake.url(), "openai-chat");
+    // The hooks of these tests write beside the workspace, where a sandbox lets nothing through.
+    config["sandbox"] = json!("off");
     config["hooks"] = hooks;
     config["toolCall"] = json!({"approval": {"allow": {"eca__shell_command": {}}}});
     config

@@ -5,14 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
-use crate::client::{Client, Home, alive, contents, fake_provider, is_finished};
+use crate::client::{Client, Home, alive, contents, fake_provider, is_finished, runs_in};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
 
 /// The fake provider and scripted servers by name and mode. Each writes what it sees to a file of its name.
 pub(crate) fn config(home: &Home, url: &str, servers: &[(&str, &str)]) -> Value {
     let mut config = fake_provider(url, "openai-chat");
-    let server = |name: &str, mode: &str| json!({"command": "python3", "args": [SCRIPT, mode, "--log", home.path().join(name)]});
+    let server = |name: &str, mode: &str| json!({"command": "python3", "args": [SCRIPT, mode, "--log", home.workspace().join(name)]});
     config["mcpServers"] = servers
         .iter()
         .map(|(name, mode)| ((*name).to_owned(), server(name, mode)))
@@ -24,7 +24,7 @@ pub(crate) fn config(home: &Home, url: &str, servers: &[(&str, &str)]) -> Value 
 /// The processes a scripted server told of: itself and its children.
 async fn family(home: &Home, name: &str) -> Vec<u32> {
     for _ in 0..500 {
-        let log = std::fs::read_to_string(home.path().join(name)).unwrap_or_default();
+        let log = std::fs::read_to_string(home.workspace().join(name)).unwrap_or_default();
         let told: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let pids: Vec<u32> = told
             .iter()
@@ -42,9 +42,9 @@ async fn family(home: &Home, name: &str) -> Vec<u32> {
     panic!("{name} did not start its children");
 }
 
-async fn all_gone(pids: &[u32]) -> bool {
-    for _ in 0..300 {
-        if !pids.iter().any(|pid| alive(*pid)) {
+async fn all_gone(home: &Home, pids: &[u32]) -> bool {
+    for _ in 0..3000 {
+        if !pids.iter().any(|pid| runs_in(&home.workspace(), *pid)) {
             return true;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -235,13 +235,13 @@ async fn a_server_and_its_children_end_on_stop_on_exit_and_with_our_parent() {
         client.notify("initialized", Value::Null).await;
         client.until(|it| is_server(it, how, "running")).await;
         let pids = family(&home, how).await;
-        assert!(pids.iter().all(|pid| alive(*pid)), "{how}");
+        assert!(pids.iter().all(|pid| runs_in(&home.workspace(), *pid)), "{how}");
         match how {
             "stop" => client.notify("mcp/stopServer", json!({"name": how})).await,
             "exit" => client.notify("exit", Value::Null).await,
             _ => parent.kill().expect("kill"),
         }
-        assert!(all_gone(&pids).await, "{how}: {pids:?}");
+        assert!(all_gone(&home, &pids).await, "{how}: {pids:?}");
         let _ = parent.kill();
         parent.wait().expect("reaped");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
-use crate::client::{Client, Home, alive, fake_provider};
+use crate::client::{Client, Home, fake_provider, runs_in};
 
 /// It ends, whatever ends it, even while an answer streams and a command ignores signals.
 async fn check(how: &str) {
@@ -34,7 +34,7 @@ async fn check(how: &str) {
     // The answer and the command never end by themselves, so this ends only by a shutdown.
     let status = client.child.wait().await.expect("a status");
     assert_eq!(status.code(), Some(0), "{how}");
-    assert!(!alive(child), "{how}: a child was left behind");
+    assert!(!runs_in(&home.workspace(), child), "{how}: a child was left behind");
 }
 
 /// The process that wrote its number there.

@@ -41,6 +41,7 @@ mod providers;
 mod run;
 mod run_flags;
 mod run_output;
+mod sandbox;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/schema.rs"]
 mod schema;

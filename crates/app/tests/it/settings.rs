@@ -70,7 +70,7 @@ fn a_repository_cannot_choose_for_the_user_until_trusted() {
         "toolCall": {"approval": {"allow": {"eca__shell_command": {}}, "deny": {"eca__write_file": {}}}},
     });
     home.write("work/.dragoman/config.json", &own.to_string());
-    let ask = json!({"command": "make"}).to_string();
+    let ask = json!({"command": "npm ci"}).to_string();
     let write = json!({"path": "x", "content": "y"}).to_string();
     let decided = |arguments: &[&str]| run(&home, arguments, &[]).1;
     assert!(decided(&["explain-permission", "shell_command", &ask]).starts_with("ask"));

@@ -62,9 +62,9 @@ struct SettingsFile {
     stream_silence_seconds: u64,
     /// Certificates for requests over the network. Proxies come from the usual environment variables.
     network: NetworkSection,
-    /// Whether commands and MCP servers run in a sandbox: `on` or `off`. Only your own files may set it; see
-    /// docs/sandbox.md.
-    #[schemars(extend("default" = "off"), extend("examples" = ["on"]))]
+    /// Whether commands and MCP servers run in a sandbox: `on`, `off`, or `ask`, which also asks about commands that the
+    /// sandbox contains. Only your own files may set it; see docs/sandbox.md.
+    #[schemars(extend("default" = "on"), extend("examples" = ["ask"]))]
     sandbox: String,
     /// What every command and MCP server is granted beyond the rules of the sandbox. Only your own files may set it; see
     /// docs/sandbox.md.

@@ -1,0 +1,189 @@
+//! The sandbox as a user meets it: commands that it contains run without a question, what it refuses is named, a grant
+//! is asked once for the project, and a smaller wall asks more often.
+
+use std::process::Output;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Answer, FakeModel};
+
+use crate::client::{Client, Home, contents, fake_provider, is_finished};
+
+const DAY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/working_day.jsonl");
+
+async fn output(home: &Home, config: &Value, arguments: &[&str], smaller: bool) -> (Option<i32>, String) {
+    let mut command: tokio::process::Command = home.command(arguments).into();
+    command.env("DRAGOMAN_CONFIG", config.to_string()).kill_on_drop(true);
+    if smaller {
+        command.env("DRAGOMAN_NO_NAMESPACES", "1");
+    }
+    let run = tokio::time::timeout(Duration::from_secs(300), command.output());
+    let Output { status, stdout, stderr } = run.await.expect("it ends").expect("it starts");
+    let text = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    (status.code(), text)
+}
+
+/// The whole wall can be built here. Printed where it cannot, so that a green run is not misread.
+async fn is_whole(home: &Home) -> bool {
+    let (_, text) = output(home, &json!({}), &["doctor"], false).await;
+    let whole = text.contains("namespaces, Landlock and seccomp");
+    if !whole {
+        eprintln!("not tried: {text}");
+    }
+    whole
+}
+
+fn sandboxed(fake: &FakeModel) -> Value {
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["sandbox"] = json!("on");
+    config
+}
+
+/// Runs one command in a chat, which must not be asked about, and gives its result.
+async fn run_unasked(client: &mut Client, fake: &FakeModel, input: Value) -> String {
+    fake.answer(Answer::tool_call("c", "eca__shell_command", input)).answer(Answer::text("ok"));
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
+    let shown = contents(&client.until(is_finished).await);
+    let run = shown.iter().find(|it| it["content"]["type"] == "toolCallRun").expect("a call");
+    assert_eq!(run["content"]["manualApproval"], false, "{run:#}");
+    fake.last_request().tool_results().last().cloned().expect("a result")
+}
+
+#[tokio::test]
+async fn a_command_that_the_sandbox_contains_runs_without_a_question() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    if !is_whole(&home).await {
+        return;
+    }
+    let mut client = Client::start(&home, &sandboxed(&fake)).await;
+    run_unasked(&mut client, &fake, json!({"command": "mkdir -p src && touch src/made.txt"})).await;
+    assert!(home.workspace().join("src/made.txt").exists());
+    // Nobody approved it, so it leaves nothing that another program would run.
+    let result = run_unasked(&mut client, &fake, json!({"command": "mkdir .vscode"})).await;
+    assert!(result.contains("grants: run-later"), "{result}");
+    assert!(!home.workspace().join(".vscode").exists());
+    // It reaches no host, and the refusal names what to ask for.
+    std::fs::write(
+        home.workspace().join("ask.sh"),
+        "p=${HTTP_PROXY#http://}; exec 3<>/dev/tcp/${p%:*}/${p#*:}\n\
+         printf 'CONNECT index.crates.io:443 HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3; exit 1\n",
+    )
+    .expect("a script");
+    let result = run_unasked(&mut client, &fake, json!({"command": "bash ask.sh"})).await;
+    assert!(result.contains("grants: registries"), "{result}");
+    // What needs more is asked about.
+    fake.answer(Answer::tool_call("c", "eca__shell_command", json!({"command": "npm ci"})));
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
+    let shown = contents(&client.until(|it| it["params"]["content"]["type"] == "toolCallRun").await);
+    assert_eq!(shown.last().expect("a call")["content"]["manualApproval"], true);
+    client.end().await;
+}
+
+#[tokio::test]
+async fn a_grant_is_asked_for_once_in_a_project() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    if !is_whole(&home).await {
+        return;
+    }
+    let config = sandboxed(&fake);
+    let call = json!({"command": "touch given.txt", "grants": ["git-config"]});
+    let explain = ["explain-permission", "shell_command", &call.to_string()].map(str::to_owned);
+    let explain: Vec<&str> = explain.iter().map(String::as_str).collect();
+    let (_, text) = output(&home, &config, &explain, false).await;
+    assert!(text.starts_with("ask: ") && text.contains(".git/config"), "{text}");
+    let mut client = Client::start(&home, &config).await;
+    fake.answer(Answer::tool_call("c", "eca__shell_command", call.clone())).answer(Answer::text("ok"));
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
+    let shown = contents(&client.until(|it| it["params"]["content"]["type"] == "toolCallRun").await);
+    let run = shown.last().expect("a call")["content"].clone();
+    client
+        .notify("chat/toolCallApprove", json!({"chatId": "c", "toolCallId": run["id"], "save": "session"}))
+        .await;
+    client.until(is_finished).await;
+    assert!(home.workspace().join("given.txt").exists());
+    assert!(client.end().await.success());
+    let (_, text) = output(&home, &config, &["grants"], false).await;
+    assert!(text.contains("git-config"), "{text}");
+    // In another chat the grant is no question any more; the command itself is one, as without the grant.
+    let (_, text) = output(&home, &config, &explain, false).await;
+    assert!(!text.contains(".git/config"), "{text}");
+    let (code, _) = output(&home, &config, &["grants", "--remove", "git-config"], false).await;
+    assert_eq!(code, Some(0));
+    let (_, text) = output(&home, &config, &explain, false).await;
+    assert!(text.contains(".git/config"), "{text}");
+    let (code, text) = output(&home, &config, &["grants", "--add", "everything"], false).await;
+    assert!(code != Some(0) && text.contains("cannot be granted"), "{text}");
+}
+
+#[tokio::test]
+async fn a_smaller_wall_says_so_and_asks_more_often() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = sandboxed(&fake);
+    let (_, text) = output(&home, &config, &["doctor"], true).await;
+    if !text.contains("smaller sandbox") {
+        return eprintln!("not tried: {text}");
+    }
+    let explain = ["explain-permission", "shell_command", r#"{"command": "touch a.txt"}"#];
+    assert!(output(&home, &config, &explain, true).await.1.starts_with("ask: "));
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let line = format!("touch inside.txt; touch {}/out.txt; cat ~/.ssh/key", outside.path().display());
+    std::fs::create_dir_all(home.path().join(".ssh")).expect("a folder");
+    std::fs::write(home.path().join(".ssh/key"), "CANARY").expect("a key");
+    fake.answer(Answer::tool_call("c", "eca__shell_command", json!({"command": line})))
+        .answer(Answer::text("ok"));
+    let (code, text) = output(&home, &config, &["run", "--approve", "all", "go"], true).await;
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("the sandbox is smaller"), "it is said at start: {text}");
+    assert!(home.workspace().join("inside.txt").exists());
+    assert!(!outside.path().join("out.txt").exists(), "it wrote outside of the workspace");
+    let results = fake.last_request().tool_results();
+    assert!(!results[0].contains("CANARY"), "{results:?}");
+}
+
+/// A working day of about 150 calls: how many questions it takes. The figures are in docs/sandbox.md.
+#[tokio::test]
+async fn a_working_day_has_fewer_questions_with_the_sandbox() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    if !is_whole(&home).await {
+        return;
+    }
+    for name in
+        ["README.md", "package.json", "Makefile", "src/app.ts", "src/orders.ts", "test/orders.test.ts"]
+    {
+        home.write(&format!("work/{name}"), "one\n");
+    }
+    for name in ["scripts/seed.js", "service/src/main.rs", "tools/report.py"] {
+        home.write(&format!("work/{name}"), "one\n");
+    }
+    let mut counts = Vec::new();
+    for sandbox in ["off", "ask", "on"] {
+        let mut config = sandboxed(&fake);
+        config["sandbox"] = json!(sandbox);
+        let (code, text) =
+            output(&home, &config, &["explain-permission", "--calls", DAY, "--json"], false).await;
+        assert_eq!(code, Some(0), "{text}");
+        eprintln!("sandbox {sandbox}: {}", text.trim());
+        let count: Value = serde_json::from_str(text.trim()).expect("JSON");
+        assert_eq!(count["denied"], 0, "{text}");
+        counts.push((
+            count["asked"].as_u64().expect("a number"),
+            count["askedWithRemembering"].as_u64().expect("a number"),
+        ));
+    }
+    let [off, ask, on] = counts[..] else { panic!("{counts:?}") };
+    assert!(ask.0 >= on.0 && ask.0 <= off.0 + 10, "{counts:?}");
+    assert!(on.0 * 2 < off.0 && on.1 < off.1, "{counts:?}");
+}
+
+/// The attempts to get out, by the program itself. They take a minute where the machine is busy.
+#[tokio::test]
+async fn the_doctor_tries_to_get_out() {
+    let home = Home::new();
+    if crate::scaled(10) < 10 || !is_whole(&home).await {
+        return;
+    }
+    let (code, text) = output(&home, &json!({}), &["doctor", "sandbox", "--json"], false).await;
+    let report: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("JSON: {text}"));
+    assert!(report["attempted"].as_u64() >= Some(120), "{text}");
+    assert_eq!((code, &report["blocked"]), (Some(0), &report["attempted"]), "{text}");
+}
