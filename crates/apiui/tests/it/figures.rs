@@ -60,7 +60,7 @@ fn specifications() -> Vec<std::path::PathBuf> {
     for folder in ["openapi3", "openapi31", "swagger2", "graphql"] {
         let Some(shared) = crate::shared::folder() else { continue };
         let entries = std::fs::read_dir(shared.join(folder)).into_iter().flatten().flatten();
-        let mut found: Vec<_> = entries.map(|entry| entry.path()).collect();
+        let mut found: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
         found.sort();
         paths.extend(found);
     }
