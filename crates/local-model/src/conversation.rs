@@ -8,6 +8,7 @@ use domain::model::{Prompt, PromptEntry};
 use crate::engine::Engine;
 use crate::error::ModelError;
 use crate::template::{Message, Role};
+use crate::tool_chat;
 
 /// Said where the instructions of the engine, written for large models with tools, would fill the window.
 const SYSTEM: &str = "You are a helpful assistant for programmers. Answer briefly and in plain words.";
@@ -18,6 +19,9 @@ const STEP: usize = 4;
 
 /// The tokens of `prompt` for `engine`, at most `room` of them.
 pub(crate) fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, ModelError> {
+    if engine.offers_tools() {
+        return tool_chat::fit(engine, prompt, room);
+    }
     let system = Message::new(Role::System, system(engine, prompt));
     let history = history(&prompt.entries);
     let mut dropped = surely_too_old(engine, &history, room);
@@ -93,7 +97,7 @@ fn history(entries: &[PromptEntry]) -> Vec<Message> {
     messages
 }
 
-fn text_of(parts: &[Part]) -> String {
+pub(crate) fn text_of(parts: &[Part]) -> String {
     let text = |part: &Part| match part {
         Part::Text { text } => text.trim().to_owned(),
         Part::Image { .. } => "[an image, which this model cannot see]".to_owned(),

@@ -4,10 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use domain::tool::ToolSpec;
+
 use crate::error::ModelError;
 use crate::gguf::{Gguf, Source};
 use crate::model::Model;
-use crate::template::{Message, Template};
+use crate::template::{self, Message, Template};
 use crate::tokenizer::Tokenizer;
 
 /// A model ready to run. Shared by any number of sessions.
@@ -18,14 +20,36 @@ pub struct Engine {
     name: String,
 }
 
+/// The facts of a model file that are worth knowing before it is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileFacts {
+    /// Tokens the model was trained to look back on.
+    pub window: usize,
+    pub tools: bool,
+}
+
+impl FileFacts {
+    /// Reads the directory of the file. A file that cannot be read has no facts; its first prompt says why.
+    pub(crate) fn read(path: &Path) -> Option<FileFacts> {
+        let file = Gguf::parse(map(path).ok()?).ok()?;
+        let window = file.unsigned(&format!("{}.context_length", file.text("general.architecture")?))?;
+        let tools = file.text("tokenizer.chat_template").is_some_and(template::offers_tools);
+        Some(FileFacts { window: usize::try_from(window).ok()?, tools })
+    }
+}
+
+fn map(path: &Path) -> Result<Source, ModelError> {
+    let unreadable = |source| ModelError::Unreadable { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    // SAFETY: the map is read-only and models are replaced by renaming, never by writing into them.
+    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(unreadable)?;
+    Ok(Arc::new(map))
+}
+
 impl Engine {
     /// Maps the file and reads its directory; weights are paged in as they are used.
     pub fn open(path: &Path) -> Result<Engine, ModelError> {
-        let unreadable = |source| ModelError::Unreadable { path: path.to_owned(), source };
-        let file = std::fs::File::open(path).map_err(unreadable)?;
-        // SAFETY: the map is read-only and models are replaced by renaming, never by writing into them.
-        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(unreadable)?;
-        Engine::read(Arc::new(map))
+        Engine::read(map(path)?)
     }
 
     /// Reads a model from bytes that are already there.
@@ -66,9 +90,19 @@ impl Engine {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// Whether the model's own chat template offers tools.
+    pub fn offers_tools(&self) -> bool {
+        self.template.offers_tools()
+    }
+
     /// The tokens of a chat, up to where the assistant is to speak.
     pub fn encode_chat(&self, messages: &[Message]) -> Result<Vec<u32>, ModelError> {
-        let text = self.template.render(messages, &self.tokenizer)?;
+        self.encode_chat_with(messages, &[])
+    }
+
+    /// The same, with the tools that the model may ask for.
+    pub fn encode_chat_with(&self, messages: &[Message], tools: &[ToolSpec]) -> Result<Vec<u32>, ModelError> {
+        let text = self.template.render(messages, tools, &self.tokenizer)?;
         let mut tokens = self.tokenizer.encode(&text, true);
         if let Some(prefix) = self.tokenizer.prefix()
             && tokens.first() != Some(&prefix)

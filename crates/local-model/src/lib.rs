@@ -3,6 +3,7 @@
 //! [`Engine`] is a loaded file, [`Session`] a conversation with it. Knows nothing of editors, tools or the network;
 //! spawns no program and reads no environment.
 
+mod answer_parser;
 mod conversation;
 mod engine;
 mod error;
@@ -12,12 +13,14 @@ mod install;
 mod kernels;
 mod model;
 mod provider;
+mod python_json;
 mod registry;
 mod sampler;
 mod session;
 mod template;
 mod threads;
 mod tokenizer;
+mod tool_chat;
 mod wheel;
 
 pub use engine::Engine;
@@ -27,4 +30,4 @@ pub use provider::LocalModel;
 pub use registry::{Installed, Registry};
 pub use sampler::Sampling;
 pub use session::{AnswerEnd, AnswerReport, Limits, Session};
-pub use template::{Message, Role};
+pub use template::{Message, RequestedCall, Role};

@@ -6,26 +6,31 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
 use domain::Failure;
 use domain::model::{
     BlockKind, Model, ModelEvent, ModelInfo, ModelStream, Price, Prompt, StopReason, Tokens,
 };
+use domain::tool::ToolSpec;
 use futures_util::Stream;
 use tokio::sync::mpsc;
 
+use crate::answer_parser::{AnswerParser, AnswerPart};
 use crate::conversation;
-use crate::engine::Engine;
+use crate::engine::{Engine, FileFacts};
 use crate::error::ModelError;
+use crate::install::DEFAULT;
 use crate::sampler::Sampling;
 use crate::session::{AnswerEnd, Limits, Session};
 
-/// Tokens an answer may have where the prompt does not say.
-const DEFAULT_ANSWER_TOKENS: usize = 512;
+/// Tokens an answer may have where the prompt does not say: a quarter of the window, between these.
+const ANSWER_TOKENS: (usize, usize) = (512, 4096);
 /// Small models repeat themselves; a light penalty keeps most answers from looping.
 const REPETITION_PENALTY: f32 = 1.15;
+/// Larger models, those that use tools, must be able to repeat names and brackets.
+const TOOL_REPETITION_PENALTY: f32 = 1.05;
 /// Events that wait for a slow reader before the computation does.
 const EVENT_QUEUE: usize = 64;
 
@@ -36,6 +41,7 @@ pub struct LocalModel {
     limits: Limits,
     worker: Mutex<Option<Sender<Job>>>,
     waiting: Arc<AtomicUsize>,
+    facts: OnceLock<Option<FileFacts>>,
 }
 
 type StreamItem = Result<ModelEvent, Failure>;
@@ -56,7 +62,17 @@ impl LocalModel {
             limits,
             worker: Mutex::new(None),
             waiting: Arc::default(),
+            facts: OnceLock::new(),
         }
+    }
+
+    /// The facts of the file, read once. Those of the default model are known without it.
+    fn facts(&self) -> FileFacts {
+        let default = FileFacts { window: self.limits.window, tools: false };
+        if self.path.file_stem().and_then(|stem| stem.to_str()) == Some(DEFAULT.id) {
+            return default;
+        }
+        self.facts.get_or_init(|| FileFacts::read(&self.path)).unwrap_or(default)
     }
 
     /// Hands a job to the worker thread, which is started for the first one and again should it have died.
@@ -99,11 +115,14 @@ impl Model for LocalModel {
     }
 
     fn info(&self) -> ModelInfo {
+        let facts = self.facts();
+        let window = self.limits.window.min(facts.window);
         ModelInfo {
             id: self.id.clone(),
-            context_limit: Some(self.limits.window as u64),
-            output_limit: Some(DEFAULT_ANSWER_TOKENS as u64),
+            context_limit: Some(window as u64),
+            output_limit: Some(answer_tokens(window) as u64),
             price: Some(Price::default()),
+            tools: facts.tools,
             ..ModelInfo::default()
         }
     }
@@ -182,46 +201,105 @@ fn load<'a>(
     loaded.as_mut().ok_or(ModelError::EmptyPrompt)
 }
 
+fn answer_tokens(window: usize) -> usize {
+    (window / 4).clamp(ANSWER_TOKENS.0, ANSWER_TOKENS.1)
+}
+
 fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), ModelError> {
-    let asked = job
-        .prompt
-        .max_output
-        .map_or(DEFAULT_ANSWER_TOKENS, |limit| usize::try_from(limit).unwrap_or(DEFAULT_ANSWER_TOKENS));
-    let limit = asked.clamp(1, session.window() / 2);
+    let asked = job.prompt.max_output.and_then(|limit| usize::try_from(limit).ok());
+    let limit = asked.unwrap_or_else(|| answer_tokens(session.window())).clamp(1, session.window() / 2);
     let tokens = conversation::fit(engine, &job.prompt, session.window() - limit)?;
+    let penalty = if engine.offers_tools() { TOOL_REPETITION_PENALTY } else { REPETITION_PENALTY };
     let sampling = Sampling {
         temperature: job.prompt.temperature.unwrap_or(0.0).clamp(0.0, 2.0) as f32,
         top_p: 0.95,
-        repetition_penalty: REPETITION_PENALTY,
+        repetition_penalty: penalty,
         ..Sampling::default()
     };
-    let send = |event| {
-        // A reader that is gone wants nothing more.
-        if job.events.blocking_send(Ok(event)).is_err() {
-            job.stop.store(true, Ordering::Relaxed);
-        }
+    let mut blocks = Blocks { job, next: 0, open: None, called: false };
+    let tools = match engine.offers_tools() {
+        true => job.prompt.tools.iter().map(ToolSpec::offered_name).collect(),
+        false => Vec::new(),
     };
-    send(ModelEvent::BlockStarted { block: 0, kind: BlockKind::Text });
+    let thinking = engine.decode(&tokens[tokens.len().saturating_sub(4)..]).trim_end().ends_with("<think>");
+    let mut parser = AnswerParser::new(tools, thinking);
     let outcome = session.answer(&tokens, limit, sampling, &job.stop, |text| {
-        send(ModelEvent::BlockDelta { block: 0, text: text.to_owned() });
+        parser.push(text).into_iter().for_each(|part| blocks.add(part));
     })?;
-    send(ModelEvent::BlockEnded { block: 0, provider: None });
+    parser.finish().into_iter().for_each(|part| blocks.add(part));
+    blocks.close();
     if outcome.ended == AnswerEnd::Repeating {
         let text = "The embedded model began to repeat itself, so its answer was stopped.".to_owned();
-        send(ModelEvent::Warning { text });
+        blocks.send(ModelEvent::Warning { text });
     }
-    send(ModelEvent::Usage(Tokens {
+    blocks.send(ModelEvent::Usage(Tokens {
         input: (outcome.prompt_tokens - outcome.reused_tokens) as u64,
         cache_read: outcome.reused_tokens as u64,
         output: outcome.answer_tokens as u64,
         ..Tokens::default()
     }));
     let reason = match outcome.ended {
-        AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped => StopReason::Done,
         AnswerEnd::Full => StopReason::MaxTokens,
+        AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped if blocks.called => {
+            StopReason::ToolCalls
+        }
+        AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped => StopReason::Done,
     };
-    send(ModelEvent::Ended { reason });
+    blocks.send(ModelEvent::Ended { reason });
     Ok(())
+}
+
+/// Sends the parts of an answer as blocks, one open at a time.
+struct Blocks<'a> {
+    job: &'a Job,
+    next: u32,
+    open: Option<BlockKind>,
+    /// The answer asks for a tool.
+    called: bool,
+}
+
+impl Blocks<'_> {
+    fn send(&self, event: ModelEvent) {
+        // A reader that is gone wants nothing more.
+        if self.job.events.blocking_send(Ok(event)).is_err() {
+            self.job.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn add(&mut self, part: AnswerPart) {
+        let (kind, text) = match part {
+            AnswerPart::Text(text) => (BlockKind::Text, text),
+            AnswerPart::Reasoning(text) => (BlockKind::Reasoning, text),
+            AnswerPart::Call { name, arguments } => {
+                self.called = true;
+                // Each call is a block of its own, whatever came before.
+                self.close();
+                (
+                    BlockKind::ToolCall { call_id: format!("local-{}-{:x}", self.next, unique()), name },
+                    arguments,
+                )
+            }
+        };
+        if self.open.as_ref() != Some(&kind) {
+            self.close();
+            self.send(ModelEvent::BlockStarted { block: self.next, kind: kind.clone() });
+            self.open = Some(kind);
+        }
+        self.send(ModelEvent::BlockDelta { block: self.next, text });
+    }
+
+    fn close(&mut self) {
+        if self.open.take().is_some() {
+            self.send(ModelEvent::BlockEnded { block: self.next, provider: None });
+            self.next += 1;
+        }
+    }
+}
+
+/// A number that no other call of this process has.
+fn unique() -> usize {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    CALLS.fetch_add(1, Ordering::Relaxed)
 }
 
 fn to_failure(error: &ModelError) -> Failure {

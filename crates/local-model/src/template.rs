@@ -1,9 +1,12 @@
 //! Owns the rendering of a chat as the text a model was trained on, by the template of its file.
 //! Must not know tokens. Invariant: a template cannot run forever, and no message can steer the model.
 
-use minijinja::{Environment, Error, ErrorKind, context};
+use domain::tool::ToolSpec;
+use minijinja::{Environment, Error, ErrorKind, Value, context};
+use serde_json::json;
 
 use crate::error::ModelError;
+use crate::python_json;
 use crate::tokenizer::Tokenizer;
 
 /// The author of a message.
@@ -12,18 +15,29 @@ pub enum Role {
     System,
     User,
     Assistant,
+    /// The result of a tool call.
+    Tool,
 }
 
 /// One message of a chat.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     pub role: Role,
     pub content: String,
+    /// The tool calls of an assistant's message.
+    pub calls: Vec<RequestedCall>,
+}
+
+/// A tool call as the model asked for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestedCall {
+    pub name: String,
+    pub arguments: serde_json::Value,
 }
 
 impl Message {
     pub fn new(role: Role, content: impl Into<String>) -> Message {
-        Message { role, content: content.into() }
+        Message { role, content: content.into(), calls: Vec::new() }
     }
 }
 
@@ -49,22 +63,70 @@ impl Template {
         Ok(Template { source })
     }
 
+    /// Whether the template knows how to offer tools to the model.
+    pub(crate) fn offers_tools(&self) -> bool {
+        offers_tools(&self.source)
+    }
+
     /// The text of a chat, up to where the assistant is to speak.
-    pub(crate) fn render(&self, messages: &[Message], tokenizer: &Tokenizer) -> Result<String, ModelError> {
+    pub(crate) fn render(
+        &self,
+        messages: &[Message],
+        tools: &[ToolSpec],
+        tokenizer: &Tokenizer,
+    ) -> Result<String, ModelError> {
         let (bos_token, eos_token) = tokenizer.start_and_end();
-        let message = |message: &Message| {
-            let role = match message.role {
-                Role::System => "system",
-                Role::User => "user",
-                Role::Assistant => "assistant",
-            };
-            context! { role, content => tokenizer.escape_specials(&message.content) }
+        let messages: Vec<_> = messages.iter().map(|message| message_value(message, tokenizer)).collect();
+        let tools = match tools.is_empty() {
+            // Templates ask whether there are tools by the truth of this value.
+            true => Value::from(()),
+            false => Value::from_serialize(tools.iter().map(tool_json).collect::<Vec<_>>()),
         };
-        let messages: Vec<_> = messages.iter().map(message).collect();
-        let given = context! { messages, add_generation_prompt => true, bos_token, eos_token };
+        let given = context! {
+            messages,
+            tools,
+            add_generation_prompt => true,
+            // Models that can think first would do so for minutes on a CPU.
+            enable_thinking => false,
+            bos_token,
+            eos_token,
+        };
         let rendered = environment().render_named_str("chat template", &self.source, given);
         rendered.map_err(|error| ModelError::Template(error.to_string()))
     }
+}
+
+/// Whether a chat template knows how to offer tools to the model.
+pub(crate) fn offers_tools(template: &str) -> bool {
+    template.contains("tools") && template.contains("tool_call")
+}
+
+fn message_value(message: &Message, tokenizer: &Tokenizer) -> Value {
+    let role = match message.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    let content = tokenizer.escape_specials(&message.content);
+    if message.calls.is_empty() {
+        return context! { role, content };
+    }
+    let call = |call: &RequestedCall| json!({"type": "function", "function": {"name": call.name, "arguments": call.arguments}});
+    let tool_calls = Value::from_serialize(message.calls.iter().map(call).collect::<Vec<_>>());
+    context! { role, content, tool_calls }
+}
+
+/// A tool in the form that templates are written for.
+fn tool_json(tool: &ToolSpec) -> serde_json::Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": tool.offered_name(),
+            "description": tool.description,
+            "parameters": tool.input_schema,
+        },
+    })
 }
 
 /// As the library that templates are written for sets its engine up.
@@ -83,6 +145,18 @@ fn environment() -> Environment<'static> {
     environment.add_filter("default", minijinja::filters::default);
     environment.add_filter("upper", minijinja::filters::upper);
     environment.add_filter("lower", minijinja::filters::lower);
+    environment.add_filter("items", minijinja::filters::items);
+    environment.add_filter("list", minijinja::filters::list);
+    environment.add_filter("string", |value: Value| value.to_string());
+    environment.add_filter("tojson", python_json::filter);
+    environment.add_function("namespace", minijinja::functions::namespace);
+    environment.add_function("range", minijinja::functions::range);
+    environment.add_test("mapping", minijinja::tests::is_mapping);
+    environment.add_test("sequence", minijinja::tests::is_sequence);
+    environment.add_test("iterable", minijinja::tests::is_iterable);
+    environment.add_test("undefined", minijinja::tests::is_undefined);
+    environment.add_test("true", minijinja::tests::is_true);
+    environment.add_test("false", minijinja::tests::is_false);
     environment.add_test("defined", minijinja::tests::is_defined);
     environment.add_test("none", minijinja::tests::is_none);
     environment.add_test("string", minijinja::tests::is_string);

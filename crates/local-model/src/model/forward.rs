@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::rotation::Angles;
-use super::{Cache, Layer, Matrix, Model};
+use super::{Cache, HeadNorms, Layer, Matrix, Model};
 use crate::kernels::Kernels;
 use crate::kernels::activations::Activations;
 use crate::kernels::attention::{Attention, PageView};
@@ -37,6 +37,8 @@ pub(crate) struct Pass {
     ups: Vec<f32>,
     added: Vec<f32>,
     logits: Vec<f32>,
+    /// One head while it is normalized.
+    head: Vec<f32>,
 }
 
 impl Pass {
@@ -56,6 +58,7 @@ impl Pass {
             ups: Vec::new(),
             added: Vec::new(),
             logits: Vec::new(),
+            head: Vec::new(),
         }
     }
 
@@ -127,6 +130,9 @@ impl Pass {
         add_bias(&mut self.queries, &layer.query_bias);
         add_bias(&mut self.keys, &layer.key_bias);
         add_bias(&mut self.values, &layer.value_bias);
+        if let Some(norms) = &layer.head_norms {
+            self.normalize_heads(model, norms);
+        }
         let (queries, keys) = (shape.heads * shape.head_size, shape.key_heads * shape.head_size);
         for token in 0..count {
             let key = &mut self.keys[token * keys..][..keys];
@@ -191,6 +197,17 @@ impl Pass {
         self.logits.resize(model.shape.vocabulary, 0.0);
         let into = [(&model.output, &mut self.logits)];
         multiply(self.kernels, &mut self.pool, model, normal, &mut self.activations, into);
+    }
+
+    fn normalize_heads(&mut self, model: &Model, norms: &HeadNorms) {
+        let (size, epsilon) = (model.shape.head_size, model.shape.epsilon);
+        self.head.resize(size, 0.0);
+        for (rows, weight) in [(&mut self.queries, &norms.query), (&mut self.keys, &norms.key)] {
+            for head in rows.chunks_exact_mut(size) {
+                self.kernels.normalize(head, weight, epsilon, &mut self.head);
+                head.copy_from_slice(&self.head);
+            }
+        }
     }
 
     fn normalize(&mut self, model: &Model, weight: &[f32]) {

@@ -1,4 +1,4 @@
-//! Owns what a llama-architecture file must hold: its sizes and its tensors, checked against each other.
+//! Owns what a file of a known architecture must hold: its sizes and its tensors, checked against each other.
 //! Must not know tokens as text. Invariant: a `Model` that exists can be run without any further size check.
 
 mod cache;
@@ -58,6 +58,8 @@ struct Layer {
     query_bias: Option<Vec<f32>>,
     key_bias: Option<Vec<f32>>,
     value_bias: Option<Vec<f32>>,
+    /// Norms of each head of the queries and the keys, where the architecture has them.
+    head_norms: Option<HeadNorms>,
     attention_output: Matrix,
     feed_forward_norm: Vec<f32>,
     gate: Matrix,
@@ -65,27 +67,62 @@ struct Layer {
     down: Matrix,
 }
 
+struct HeadNorms {
+    query: Vec<f32>,
+    key: Vec<f32>,
+}
+
+/// A family of models that differ in names and details only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Architecture {
+    Llama,
+    Qwen2,
+    Qwen3,
+}
+
+impl Architecture {
+    const NAMES: &'static str = "llama, qwen2 and qwen3";
+
+    fn read(file: &Gguf) -> Result<Architecture, ModelError> {
+        let name = file.text("general.architecture").unwrap_or("unknown");
+        let all = [Architecture::Llama, Architecture::Qwen2, Architecture::Qwen3];
+        all.into_iter().find(|known| known.name() == name).ok_or_else(|| {
+            let known = Architecture::NAMES;
+            ModelError::unsupported(format!("its architecture is {name}, and known are {known}"))
+        })
+    }
+
+    /// The name in the file, which is also the prefix of the keys of its sizes.
+    fn name(self) -> &'static str {
+        match self {
+            Architecture::Llama => "llama",
+            Architecture::Qwen2 => "qwen2",
+            Architecture::Qwen3 => "qwen3",
+        }
+    }
+
+    fn has_head_norms(self) -> bool {
+        self == Architecture::Qwen3
+    }
+}
+
 /// No real model is larger in any direction; a damaged file is stopped here.
 const SIZE_LIMIT: usize = 1 << 20;
 
 impl Model {
     pub(crate) fn read(file: &Gguf) -> Result<Model, ModelError> {
-        let architecture = file.text("general.architecture").unwrap_or("unknown");
-        if architecture != "llama" {
-            return Err(ModelError::unsupported(format!(
-                "its architecture is {architecture}, and llama is known"
-            )));
-        }
-        let shape = Shape::read(file)?;
-        let rotation = Rotation::read(file, shape.head_size)?;
-        refuse_strangers(file, shape.layers)?;
+        let architecture = Architecture::read(file)?;
+        let shape = Shape::read(file, architecture.name())?;
+        let rotation = Rotation::read(file, architecture, shape.head_size)?;
+        refuse_strangers(file, shape.layers, architecture)?;
         let embedding = matrix(file, "token_embd.weight", shape.embedding, shape.vocabulary)?;
         let output = match file.tensor("output.weight") {
             Some(_) => matrix(file, "output.weight", shape.embedding, shape.vocabulary)?,
             None => embedding.clone(),
         };
-        let layers =
-            (0..shape.layers).map(|index| Layer::read(file, index, &shape)).collect::<Result<_, _>>()?;
+        let layers = (0..shape.layers)
+            .map(|index| Layer::read(file, index, &shape, architecture))
+            .collect::<Result<_, _>>()?;
         Ok(Model {
             output_norm: vector(file, "output_norm.weight", shape.embedding)?,
             source: file.source().clone(),
@@ -103,23 +140,25 @@ impl Model {
 }
 
 impl Shape {
-    fn read(file: &Gguf) -> Result<Shape, ModelError> {
+    /// `prefix` is the name of the architecture, with which the keys begin.
+    fn read(file: &Gguf, prefix: &str) -> Result<Shape, ModelError> {
         let size = |key: &str| -> Result<usize, ModelError> {
-            let value = file.unsigned(&format!("llama.{key}"));
-            let value = value.ok_or_else(|| ModelError::damaged(format!("it does not state llama.{key}")))?;
+            let value = file.unsigned(&format!("{prefix}.{key}"));
+            let value =
+                value.ok_or_else(|| ModelError::damaged(format!("it does not state {prefix}.{key}")))?;
             let value = usize::try_from(value).ok().filter(|value| (1..=SIZE_LIMIT).contains(value));
-            value.ok_or_else(|| ModelError::damaged(format!("llama.{key} is out of range")))
+            value.ok_or_else(|| ModelError::damaged(format!("{prefix}.{key} is out of range")))
         };
-        let or = |key: &str, default: usize| match file.value(&format!("llama.{key}")) {
+        let or = |key: &str, default: usize| match file.value(&format!("{prefix}.{key}")) {
             Some(_) => size(key),
             None => Ok(default),
         };
-        if file.unsigned("llama.expert_count").unwrap_or(0) > 0 {
+        if file.unsigned(&format!("{prefix}.expert_count")).unwrap_or(0) > 0 {
             return Err(ModelError::unsupported("it is a mixture of experts"));
         }
         let (embedding, heads) = (size("embedding_length")?, size("attention.head_count")?);
         let head_size = or("attention.key_length", embedding / heads)?;
-        let epsilon = file.real("llama.attention.layer_norm_rms_epsilon");
+        let epsilon = file.real(&format!("{prefix}.attention.layer_norm_rms_epsilon"));
         let shape = Shape {
             layers: size("block_count")?,
             embedding,
@@ -155,13 +194,25 @@ impl Shape {
 }
 
 impl Layer {
-    fn read(file: &Gguf, index: usize, shape: &Shape) -> Result<Layer, ModelError> {
+    fn read(
+        file: &Gguf,
+        index: usize,
+        shape: &Shape,
+        architecture: Architecture,
+    ) -> Result<Layer, ModelError> {
         let name = |part: &str| format!("blk.{index}.{part}");
         let (embedding, feed_forward) = (shape.embedding, shape.feed_forward);
         let (queries, keys) = (shape.heads * shape.head_size, shape.key_heads * shape.head_size);
         let bias = |part: &str, length: usize| match file.tensor(&name(part)) {
             Some(_) => vector(file, &name(part), length).map(Some),
             None => Ok(None),
+        };
+        let head_norms = match architecture.has_head_norms() {
+            true => Some(HeadNorms {
+                query: vector(file, &name("attn_q_norm.weight"), shape.head_size)?,
+                key: vector(file, &name("attn_k_norm.weight"), shape.head_size)?,
+            }),
+            false => None,
         };
         Ok(Layer {
             attention_norm: vector(file, &name("attn_norm.weight"), embedding)?,
@@ -171,6 +222,7 @@ impl Layer {
             query_bias: bias("attn_q.bias", queries)?,
             key_bias: bias("attn_k.bias", keys)?,
             value_bias: bias("attn_v.bias", keys)?,
+            head_norms,
             attention_output: matrix(file, &name("attn_output.weight"), queries, embedding)?,
             feed_forward_norm: vector(file, &name("ffn_norm.weight"), embedding)?,
             gate: matrix(file, &name("ffn_gate.weight"), embedding, feed_forward)?,
@@ -181,6 +233,7 @@ impl Layer {
 }
 
 const KNOWN: [&str; 4] = ["token_embd.weight", "output_norm.weight", "output.weight", "rope_freqs.weight"];
+const HEAD_NORMS: [&str; 2] = ["attn_q_norm.weight", "attn_k_norm.weight"];
 const KNOWN_IN_LAYER: [&str; 12] = [
     "attn_norm.weight",
     "attn_q.weight",
@@ -197,12 +250,14 @@ const KNOWN_IN_LAYER: [&str; 12] = [
 ];
 
 /// A tensor the engine would leave out means a model it would run wrongly.
-fn refuse_strangers(file: &Gguf, layers: usize) -> Result<(), ModelError> {
+fn refuse_strangers(file: &Gguf, layers: usize, architecture: Architecture) -> Result<(), ModelError> {
     for name in file.tensor_names() {
         let in_layer = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
         let known = match in_layer {
             Some((index, part)) => {
-                index.parse().is_ok_and(|index: usize| index < layers) && KNOWN_IN_LAYER.contains(&part)
+                let norm = architecture.has_head_norms() && HEAD_NORMS.contains(&part);
+                index.parse().is_ok_and(|index: usize| index < layers)
+                    && (norm || KNOWN_IN_LAYER.contains(&part))
             }
             None => KNOWN.contains(&name),
         };

@@ -8,6 +8,7 @@ mod install;
 mod provider;
 mod recorded;
 mod synthetic;
+mod toys;
 mod weights;
 
 /// How much of the heavy tests to run: 1 by default, 10 for all of it.

@@ -18,13 +18,30 @@ pub(crate) struct Toy {
     pub heads: usize,
     pub key_heads: usize,
     pub format: u32,
+    pub architecture: &'static str,
+    /// The format of some matrices, where it is another one: Q4_K_M files have values and outputs in Q6_K.
+    pub other_format: Option<u32>,
+    pub template: Option<&'static str>,
+    /// The exponent of the scales of quantized blocks, as a half has it: 6 is 2^-9.
+    pub exponent: u16,
 }
 
 pub(crate) const F32: u32 = 0;
 
 impl Default for Toy {
     fn default() -> Toy {
-        Toy { embedding: 64, feed_forward: 128, layers: 2, heads: 4, key_heads: 2, format: F32 }
+        Toy {
+            embedding: 64,
+            feed_forward: 128,
+            layers: 2,
+            heads: 4,
+            key_heads: 2,
+            format: F32,
+            architecture: "llama",
+            other_format: None,
+            template: None,
+            exponent: 6,
+        }
     }
 }
 
@@ -116,7 +133,7 @@ impl Numbers {
 }
 
 /// `count` weights in a format, small enough for a model to stay finite.
-pub(crate) fn weights(numbers: &mut Numbers, format: u32, count: usize) -> Vec<u8> {
+pub(crate) fn weights(numbers: &mut Numbers, format: u32, count: usize, exponent: u16) -> Vec<u8> {
     // Bytes of a block, weights in it, and where its half-precision scales lie.
     let (bytes, weights, scales): (usize, usize, &[usize]) = match format {
         0 => return (0..count).flat_map(|_| (numbers.float() * 0.2).to_le_bytes()).collect(),
@@ -136,8 +153,8 @@ pub(crate) fn weights(numbers: &mut Numbers, format: u32, count: usize) -> Vec<u
     for _ in 0..count / weights {
         let mut block: Vec<u8> = (0..bytes).map(|_| numbers.next() as u8).collect();
         for &place in scales {
-            // A half of either sign between 2^-9 and 2^-8.
-            let half = (numbers.next() as u16 & 0x83ff) | 0x1800;
+            // A half of either sign between a power of two and the next.
+            let half = (numbers.next() as u16 & 0x83ff) | exponent << 10;
             block[place..place + 2].copy_from_slice(&half.to_le_bytes());
         }
         all.extend(block);
@@ -156,27 +173,31 @@ impl Toy {
     /// A whole model file with a vocabulary of all bytes and a few marks.
     pub(crate) fn file(self) -> File {
         let mut file = File::new();
-        file.text("general.architecture", "llama");
+        let key = |key: &str| format!("{}.{key}", self.architecture);
+        file.text("general.architecture", self.architecture);
         file.text("general.name", "toy");
-        file.number("llama.block_count", self.layers as u32);
-        file.number("llama.context_length", 512);
-        file.number("llama.embedding_length", self.embedding as u32);
-        file.number("llama.feed_forward_length", self.feed_forward as u32);
-        file.number("llama.attention.head_count", self.heads as u32);
-        file.number("llama.attention.head_count_kv", self.key_heads as u32);
-        file.real("llama.attention.layer_norm_rms_epsilon", 1e-5);
-        file.real("llama.rope.freq_base", 10_000.0);
+        file.number(&key("block_count"), self.layers as u32);
+        file.number(&key("context_length"), 512);
+        file.number(&key("embedding_length"), self.embedding as u32);
+        file.number(&key("feed_forward_length"), self.feed_forward as u32);
+        file.number(&key("attention.head_count"), self.heads as u32);
+        file.number(&key("attention.head_count_kv"), self.key_heads as u32);
+        file.real(&key("attention.layer_norm_rms_epsilon"), 1e-5);
+        file.real(&key("rope.freq_base"), 10_000.0);
         let mut tokens = letters();
         let marks = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "Ġt", "he", "Ġthe"];
         tokens.extend(marks.map(str::to_owned));
         let mut kinds = vec![1; tokens.len()];
         kinds[256..259].fill(3);
         file.text("tokenizer.ggml.model", "gpt2");
-        file.text("tokenizer.ggml.pre", "smollm");
+        file.text("tokenizer.ggml.pre", if self.architecture == "llama" { "smollm" } else { "qwen2" });
         file.texts("tokenizer.ggml.tokens", &tokens);
         file.integers("tokenizer.ggml.token_type", &kinds);
         file.texts("tokenizer.ggml.merges", &["Ġ t", "h e", "Ġt he"].map(str::to_owned));
         file.number("tokenizer.ggml.eos_token_id", 257);
+        if let Some(template) = self.template {
+            file.text("tokenizer.chat_template", template);
+        }
         self.tensors(&mut file, tokens.len());
         file
     }
@@ -186,8 +207,16 @@ impl Toy {
         let (embedding, head) = (self.embedding, self.embedding / self.heads);
         let keys = head * self.key_heads;
         let mut matrix = |file: &mut File, name: &str, columns: usize, rows: usize| {
-            let data = weights(&mut numbers, self.format, columns * rows);
-            file.tensor(name, &[columns, rows], self.format, data);
+            let other = ["attn_v", "ffn_down", "token_embd"].iter().any(|part| name.contains(part));
+            let format = self.other_format.filter(|_| other).unwrap_or(self.format);
+            let data = weights(&mut numbers, format, columns * rows, self.exponent);
+            file.tensor(name, &[columns, rows], format, data);
+        };
+        // Numbers of their own, so that a bias does not change the weights of another architecture.
+        let mut small = Numbers(7);
+        let mut vector = |file: &mut File, name: &str, length: usize, middle: f32| {
+            let data = (0..length).flat_map(|_| (middle + small.float() * 0.2).to_le_bytes()).collect();
+            file.tensor(name, &[length], F32, data);
         };
         let norm = |file: &mut File, name: &str| {
             file.tensor(name, &[embedding], F32, vec![1f32.to_le_bytes(); embedding].concat());
@@ -202,6 +231,15 @@ impl Toy {
             matrix(file, &name("attn_k"), embedding, keys);
             matrix(file, &name("attn_v"), embedding, keys);
             matrix(file, &name("attn_output"), embedding, embedding);
+            if self.architecture == "qwen2" {
+                vector(file, &format!("blk.{layer}.attn_q.bias"), embedding, 0.0);
+                vector(file, &format!("blk.{layer}.attn_k.bias"), keys, 0.0);
+                vector(file, &format!("blk.{layer}.attn_v.bias"), keys, 0.0);
+            }
+            if self.architecture == "qwen3" {
+                vector(file, &name("attn_q_norm"), head, 1.0);
+                vector(file, &name("attn_k_norm"), head, 1.0);
+            }
             matrix(file, &name("ffn_gate"), embedding, self.feed_forward);
             matrix(file, &name("ffn_up"), embedding, self.feed_forward);
             matrix(file, &name("ffn_down"), self.feed_forward, embedding);

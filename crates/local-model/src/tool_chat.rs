@@ -1,0 +1,83 @@
+//! Owns fitting a prompt of the domain into the window of a model that can use tools: all instructions, the tools, calls
+//! and results, in the form of the model's own chat template. Must not know how answers are made.
+//! Invariant: a result never stands without its call; the oldest turns leave first.
+
+use domain::model::{Prompt, PromptEntry};
+
+use crate::conversation::text_of;
+use crate::engine::Engine;
+use crate::error::ModelError;
+use crate::template::{Message, RequestedCall, Role};
+
+/// Letters that a result keeps at each end when the last turn alone does not fit.
+const RESULT_LETTERS: usize = 1500;
+
+/// The tokens of `prompt` for `engine`, at most `room` of them.
+pub(crate) fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, ModelError> {
+    let system: Vec<&str> =
+        prompt.system.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
+    let system = (!system.is_empty()).then(|| Message::new(Role::System, system.join("\n\n")));
+    let history = history(&prompt.entries);
+    let encode = |kept: &[Message]| {
+        let messages: Vec<Message> = system.iter().chain(kept).cloned().collect();
+        engine.encode_chat_with(&messages, &prompt.tools)
+    };
+    let turns: Vec<usize> = history
+        .iter()
+        .enumerate()
+        .filter(|(_, message)| message.role == Role::User)
+        .map(|(at, _)| at)
+        .collect();
+    let Some(&last) = turns.last() else { return Err(ModelError::EmptyPrompt) };
+    for &start in &turns {
+        let tokens = encode(&history[start..])?;
+        if tokens.len() <= room {
+            return Ok(tokens);
+        }
+    }
+    let mut shortened = history[last..].to_vec();
+    shortened.iter_mut().filter(|message| message.role == Role::Tool).for_each(shorten);
+    let tokens = encode(&shortened)?;
+    if tokens.len() > room {
+        return Err(ModelError::TooLong { tokens: tokens.len(), window: room });
+    }
+    Ok(tokens)
+}
+
+fn history(entries: &[PromptEntry]) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::new();
+    for entry in entries {
+        let next = match entry {
+            PromptEntry::User { parts } => Message::new(Role::User, text_of(parts)),
+            PromptEntry::Agent { text, .. } => Message::new(Role::Assistant, text.trim()),
+            PromptEntry::Call { name, input, .. } => {
+                let call = RequestedCall { name: name.clone(), arguments: input.clone() };
+                Message { calls: vec![call], ..Message::new(Role::Assistant, "") }
+            }
+            PromptEntry::Result { parts, .. } => Message::new(Role::Tool, text_of(parts)),
+            PromptEntry::Reasoning { .. } => continue,
+        };
+        match messages.last_mut() {
+            // The text and the calls of one answer are one message; two messages of the user are too.
+            Some(old) if old.role == next.role && next.role != Role::Tool => {
+                if !old.content.is_empty() && !next.content.is_empty() {
+                    old.content.push_str("\n\n");
+                }
+                old.content.push_str(&next.content);
+                old.calls.extend(next.calls);
+            }
+            _ => messages.push(next),
+        }
+    }
+    messages
+}
+
+/// A long result keeps its beginning and its end.
+fn shorten(message: &mut Message) {
+    let letters: Vec<char> = message.content.chars().collect();
+    if letters.len() > 2 * RESULT_LETTERS {
+        let start: String = letters[..RESULT_LETTERS].iter().collect();
+        let end: String = letters[letters.len() - RESULT_LETTERS..].iter().collect();
+        message.content = format!("{start}\n[…]\n{end}");
+    }
+}
