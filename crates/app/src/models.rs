@@ -100,6 +100,20 @@ mod local {
     use domain::model::{Model, ModelInfo};
     use local_model::{DEFAULT, Limits, LocalModel, Registry};
 
+    /// Tokens that a model of the user's choice may look back on; its memory grows with those really used.
+    const LARGE_WINDOW: usize = 16_384;
+    /// More threads than this wait for memory, not for cores.
+    const MOST_THREADS: usize = 8;
+
+    /// The default model is small enough for one thread and a short window; files of the user's choice are not.
+    fn limits(id: &str) -> Limits {
+        if id == DEFAULT.id {
+            return Limits::default();
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Limits { window: LARGE_WINDOW, threads: cores.min(MOST_THREADS) }
+    }
+
     pub(crate) struct Local {
         registry: Registry,
         loaded: Mutex<HashMap<String, Arc<LocalModel>>>,
@@ -119,7 +133,7 @@ mod local {
                 Failure::user(format!("There is no embedded model {id}."))
                     .hint("Run `dragoman models pull smollm2`, or `dragoman models add FILE.gguf`.")
             })?;
-            let model = Arc::new(LocalModel::new(id, path, Limits::default()));
+            let model = Arc::new(LocalModel::new(id, path, limits(id)));
             loaded.insert(id.to_owned(), model.clone());
             Ok(model)
         }
