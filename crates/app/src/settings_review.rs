@@ -36,6 +36,9 @@ fn unmatched_rules(resolved: &Resolved, tools: &[ToolSpec]) -> Vec<Notice> {
     notices
 }
 
+/// The tools that the engine itself offers.
+const ENGINE_TOOLS: &[&str] = &["spawn_agent", "eca__spawn_agent"];
+
 /// The names that a rule may use.
 struct Names<'a> {
     resolved: &'a Resolved,
@@ -59,6 +62,7 @@ impl Names<'_> {
         let servers = &self.resolved.settings.mcp_servers;
         let of_server = |(server, _): (&str, &str)| servers.contains_key(server);
         if self.tool(name).is_some()
+            || ENGINE_TOOLS.contains(&name)
             || self.tools.iter().any(|tool| tool.server == name)
             || servers.contains_key(name)
             || name.split_once("__").is_some_and(of_server)

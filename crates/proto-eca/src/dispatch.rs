@@ -13,10 +13,10 @@ use crate::serve::Server;
 use crate::wire::requests::{
     ChangeWorkspaceFolders, Clear, Delete, Exit, Fork, Initialize, Initialized, List, McpStartServer,
     McpStopServer, Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop, QueryCommands,
-    QueryContext, QueryFiles, Rollback, SelectedAgentChanged, SelectedBehaviorChanged, SelectedModelChanged,
-    Shutdown, ToolCallApprove, ToolCallReject, Update,
+    QueryContext, QueryFiles, RewritePrompt, Rollback, SelectedAgentChanged, SelectedBehaviorChanged,
+    SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
 };
-use crate::{catalog, from_wire, lifecycle, prompting, queries, sessions, settings, turns};
+use crate::{catalog, from_wire, lifecycle, prompting, queries, rewriting, sessions, settings, turns};
 
 /// ECA has no code of its own for refused requests.
 const REFUSED: i64 = -32000;
@@ -65,6 +65,7 @@ async fn handle_chat_method(method: &str, call: Call<'_>) {
         Open::NAME => call.with(sessions::open).await,
         Fork::NAME => call.with(sessions::fork).await,
         ChangeWorkspaceFolders::NAME => call.with(lifecycle::change_folders).await,
+        RewritePrompt::NAME => call.with(rewriting::rewrite).await,
         McpStartServer::NAME => call.with(catalog::start_server).await,
         McpStopServer::NAME => call.with(catalog::stop_server).await,
         unknown => match call.responder {

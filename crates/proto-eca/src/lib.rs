@@ -15,6 +15,7 @@ mod pending_logins;
 mod prompting;
 mod queries;
 mod reply;
+mod rewriting;
 mod serve;
 mod sessions;
 mod settings;

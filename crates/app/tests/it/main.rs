@@ -24,6 +24,7 @@ mod eca_contexts;
 mod eca_draft;
 mod eca_hooks;
 mod eca_mcp;
+mod eca_rewrite;
 mod eca_subagents;
 mod eca_text;
 mod eca_today;

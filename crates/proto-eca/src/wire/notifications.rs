@@ -42,6 +42,28 @@ pub(crate) struct StatusChanged {
     pub status: &'static str,
 }
 
+/// A content of a rewrite.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RewriteReceived<'a> {
+    pub rewrite_id: &'a str,
+    pub content: RewriteContent<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(crate) enum RewriteContent<'a> {
+    Started,
+    Text { text: &'a str },
+    Replace { text: &'a str },
+    Error { message: String },
+    Finished { total_time_ms: u64 },
+}
+
+impl Notification for RewriteReceived<'_> {
+    const NAME: &'static str = "rewrite/contentReceived";
+}
+
 impl Notification for StatusChanged {
     const NAME: &'static str = "chat/statusChanged";
 }

@@ -58,8 +58,24 @@ methods! {
     Open = "chat/open": ChatParams => OpenResult;
     Fork = "chat/fork": ForkParams => OpenResult;
     ChangeWorkspaceFolders = "workspace/didChangeWorkspaceFolders": FoldersParams => Empty;
+    RewritePrompt = "rewrite/prompt": RewriteParams => RewriteResult;
     McpStartServer = "mcp/startServer": ServerParams => Empty;
     McpStopServer = "mcp/stopServer": ServerParams => Empty;
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RewriteParams {
+    pub id: String,
+    pub text: String,
+    pub prompt: String,
+    pub path: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct RewriteResult {
+    pub status: &'static str,
+    pub model: String,
 }
 
 #[derive(Debug, Default, Deserialize)]

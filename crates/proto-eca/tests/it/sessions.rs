@@ -154,3 +154,11 @@ async fn the_response_to_a_slash_command_names_the_model() {
     let answered = client.request("chat/prompt", params).await;
     assert_eq!(answered["model"], "myProvider/deep");
 }
+
+#[tokio::test]
+async fn a_fork_ends_with_the_message_that_the_client_names() {
+    let (mut client, mut engine) = Client::start().await;
+    let session = store(&engine, "c", SessionSettings::default());
+    client.call("chat/fork", json!({"chatId": "c", "contentId": "item-2"})).await;
+    assert_eq!(engine.next().await, Seen::Fork { session, until: Some(ItemId(2)) });
+}
