@@ -29,6 +29,8 @@ mod layer;
 mod lazy_text;
 mod legacy_keys;
 mod mcp;
+mod mcp_edit;
+mod mcp_logins;
 mod netrc;
 mod network;
 mod origin;
@@ -56,7 +58,9 @@ pub use environment::Environment;
 pub use hooks::{BlockingHook, Hook, HookAction, HookCommand, HookEvent, HookMatcher};
 pub use ignored_keys::IgnoredKey;
 pub use lazy_text::{LazyText, SecretSource};
-pub use mcp::{McpServer, McpTransport};
+pub use mcp::{McpGrant, McpOauth, McpServer, McpTransport};
+pub use mcp_edit::{McpFile, SavedFile};
+pub use mcp_logins::McpLoginFile;
 pub use network::NetworkSettings;
 pub use origin::Origin;
 pub use provider::{ModelSettings, ProviderSettings};
@@ -65,4 +69,10 @@ pub use sandbox::SandboxSettings;
 pub use schema::{configuration_page, json_schema, nearest};
 pub use secret::{Redactor, Secret};
 pub use settings::{Budget, ChatSettings, LogLevel, Settings, ShellSettings, ToolSettings};
+pub use show::masked_server_entry;
 pub use undo::UndoSettings;
+
+/// Reads JSON with comments; the error says where it is wrong.
+pub fn parse_json_with_comments(text: &str) -> Result<serde_json::Value, String> {
+    jsonc::parse(text).map(serde_json::Value::Object).map_err(|error| error.0)
+}

@@ -19,7 +19,51 @@ pub struct McpServer {
 #[derive(Debug, Clone, PartialEq)]
 pub enum McpTransport {
     Stdio { command: LazyText, args: Vec<LazyText>, env: Vec<(String, SecretSource)> },
-    Http { url: LazyText, headers: Vec<(String, SecretSource)> },
+    Http { url: LazyText, headers: Vec<(String, SecretSource)>, oauth: McpOauth },
+}
+
+/// The settings of a server's login; everything is optional.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct McpOauth {
+    pub client_id: Option<LazyText>,
+    pub client_secret: Option<SecretSource>,
+    pub client_name: Option<String>,
+    pub port: Option<u16>,
+    pub grant: McpGrant,
+    pub private_key: Option<SecretSource>,
+    pub assertion: Option<SecretSource>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum McpGrant {
+    #[default]
+    AuthorizationCode,
+    ClientCredentials,
+    JwtBearer,
+}
+
+impl McpOauth {
+    fn read(cursor: &Cursor) -> Self {
+        let grant = cursor.get("grantType");
+        let grant = match grant.text().as_deref() {
+            None | Some("authorization_code") => McpGrant::AuthorizationCode,
+            Some("client_credentials") => McpGrant::ClientCredentials,
+            Some("jwt_bearer") => McpGrant::JwtBearer,
+            Some(_) => {
+                grant.report_invalid("must be authorization_code, client_credentials or jwt_bearer");
+                McpGrant::AuthorizationCode
+            }
+        };
+        Self {
+            client_id: cursor.get("clientId").lazy_text(),
+            client_secret: cursor.get("clientSecret").secret(),
+            client_name: cursor.get("clientName").text(),
+            port: cursor.get("oauthPort").number(1..=65_535).and_then(|port| u16::try_from(port).ok()),
+            grant,
+            private_key: cursor.get("privateKey").secret(),
+            assertion: cursor.get("assertion").secret(),
+        }
+    }
 }
 
 impl McpServer {
@@ -30,7 +74,11 @@ impl McpServer {
                 args: cursor.get("args").lazy_texts(),
                 env: cursor.get("env").secrets(),
             },
-            (None, Some(url)) => McpTransport::Http { url, headers: cursor.get("headers").secrets() },
+            (None, Some(url)) => McpTransport::Http {
+                url,
+                headers: cursor.get("headers").secrets(),
+                oauth: McpOauth::read(cursor),
+            },
             (None, None) => {
                 cursor
                     .report(domain::Level::Warning, "needs a `command` or a `url`; the server is left out.");

@@ -43,6 +43,8 @@ pub struct Settings {
     pub hooks: Vec<Hook>,
     pub mcp_servers: IndexMap<String, McpServer>,
     pub mcp_timeout: Duration,
+    /// The https address of a client metadata document that the user hosts.
+    pub mcp_client_metadata_url: Option<String>,
 
     /// Files and folders; relative ones start from each workspace folder.
     pub rules: Vec<PathBuf>,
@@ -141,6 +143,7 @@ impl Settings {
             hooks,
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),
+            mcp_client_metadata_url: root.get("mcpClientMetadataUrl").text(),
             rules: paths(&root.get("rules")),
             commands: paths(&root.get("commands")),
             prompts,

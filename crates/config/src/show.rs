@@ -156,6 +156,23 @@ fn is_approval(path: &[&str]) -> bool {
     matches!(path, ["toolCall", "approval"] | ["agent", _, "toolCall", "approval"])
 }
 
+/// The entry of an MCP server as it may be shown.
+pub fn masked_server_entry(entry: &Value) -> Value {
+    fn visit(value: &Value, path: &mut Vec<String>) -> Value {
+        let Value::Object(members) = value else {
+            return mask(&path.iter().map(String::as_str).collect::<Vec<_>>(), value);
+        };
+        let mut shown = Map::new();
+        for (name, value) in members {
+            path.push(name.clone());
+            shown.insert(name.clone(), visit(value, path));
+            path.pop();
+        }
+        shown.into()
+    }
+    visit(entry, &mut Vec::new())
+}
+
 fn masked<'a>(node: &'a Node, path: &mut Vec<&'a str>) -> Value {
     match node {
         Node::Leaf { value, .. } => mask(path, value),
@@ -177,7 +194,10 @@ fn masked<'a>(node: &'a Node, path: &mut Vec<&'a str>) -> Value {
 fn mask(path: &[&str], value: &Value) -> Value {
     let secret = match path {
         [.., "headers" | "extraHeaders" | "env" | "otlp", _] => true,
-        [.., last] => matches!(*last, "key" | "clientSecret" | "clientKeyPassphrase" | "password"),
+        [.., last] => matches!(
+            *last,
+            "key" | "clientSecret" | "clientKeyPassphrase" | "password" | "privateKey" | "assertion"
+        ),
         [] => false,
     };
     match value {

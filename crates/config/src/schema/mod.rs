@@ -87,6 +87,10 @@ struct SettingsFile {
     /// Seconds that an MCP server may take to start, and to answer one call.
     #[schemars(extend("default" = 60), range(min = 1, max = 86_400), extend("examples" = [120]))]
     mcp_timeout_seconds: u64,
+    /// The https address at which you host the document that `dragoman mcp client-metadata` prints. Authorization servers that
+    /// support such documents then know this client without registration.
+    #[schemars(extend("examples" = ["https://me.example.com/dragoman.json"]))]
+    mcp_client_metadata_url: String,
     /// Seconds that the editor may take to answer a tool, for example with its diagnostics.
     #[schemars(extend("default" = 10), range(min = 1, max = 600), extend("examples" = [30]))]
     editor_timeout_seconds: u64,

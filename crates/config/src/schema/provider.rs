@@ -151,16 +151,27 @@ pub(super) struct McpServerEntry {
     /// What the program is granted beyond the rules of the sandbox; not for a server of a project. See docs/sandbox.md.
     #[schemars(extend("examples" = [["write:/home/me/notes"]]))]
     grants: Vec<String>,
-    /// The client of an OAuth sign-in.
-    #[schemars(extend("x-unsupported" = true))]
+    /// The client of an OAuth login that you registered yourself.
+    #[schemars(extend("examples" = ["dragoman-on-my-laptop"]))]
     client_id: String,
     /// The secret of that client.
-    #[schemars(extend("x-unsupported" = true))]
+    #[schemars(extend("examples" = ["${env:MCP_CLIENT_SECRET}"]))]
     client_secret: String,
     /// The name under which a client is registered.
-    #[schemars(extend("x-unsupported" = true))]
+    #[schemars(extend("default" = "Dragoman"), extend("examples" = ["Dragoman at work"]))]
     client_name: String,
-    /// The port of the OAuth answer.
-    #[schemars(extend("x-unsupported" = true))]
+    /// The port that the browser comes back to after a login (`http://127.0.0.1:PORT/callback`); any free one by default.
+    #[schemars(range(min = 1, max = 65_535), extend("examples" = [8123]))]
     oauth_port: u16,
+    /// How a token is obtained: `authorization_code` by a person with a browser, `client_credentials` with `clientId` and
+    /// `clientSecret` or `privateKey`, `jwt_bearer` with `clientId` and `assertion`. The last two need no person.
+    #[schemars(extend("enum" = ["authorization_code", "client_credentials", "jwt_bearer"]),
+        extend("default" = "authorization_code"), extend("examples" = ["client_credentials"]))]
+    grant_type: String,
+    /// A PKCS #8 key for P-256 (PEM) that proves the client instead of a secret.
+    #[schemars(extend("examples" = ["${file:~/.ssh/mcp-client.pem}"]))]
+    private_key: String,
+    /// A token of another issuer that stands for this machine, for `jwt_bearer`.
+    #[schemars(extend("examples" = ["${file:/run/secrets/workload-token}"]))]
+    assertion: String,
 }

@@ -86,10 +86,6 @@ fn each_key_without_effect_is_named() {
         "toolCall.shellCommand.summaryMaxLength",
         "toolCall.outputTruncation.lines",
         "lspTimeoutSeconds",
-        "mcpServers.cool.clientId",
-        "mcpServers.cool.clientSecret",
-        "mcpServers.cool.oauthPort",
-        "mcpServers.cool.clientName",
         "index",
         "completion",
         "rewrite",
@@ -229,7 +225,7 @@ async fn servers() {
         (memory.disabled, command.known(), args.len(), env[0].0.as_str()),
         (true, Some("npx"), 2, "FOO")
     );
-    let McpTransport::Http { url, headers } = &settings.mcp_servers["cool"].transport else { panic!() };
+    let McpTransport::Http { url, headers, .. } = &settings.mcp_servers["cool"].transport else { panic!() };
     assert_eq!((url.known(), headers.len()), (Some("https://mcp.example.com"), 1));
 }
 
