@@ -103,6 +103,12 @@ pub(crate) enum Task {
         after_help = "Example:\n  dragoman chats list        those of this folder\n  dragoman chats show ID     one of them, as Markdown"
     )]
     Chats(ChatsTask),
+    /// MCP servers: list, add, remove, log in, try.
+    #[command(
+        subcommand,
+        after_help = "Example:\n  dragoman mcp add memory -- npx -y @modelcontextprotocol/server-memory\n  dragoman mcp add docs --url https://mcp.example.com/mcp\n  dragoman mcp login docs\n  dragoman mcp list"
+    )]
+    Mcp(commands::mcp::McpTask),
     /// Check what is configured, reachable and missing, and how to fix it. Asks the default model for one word.
     #[command(
         after_help = "Exit code 1: the default model cannot answer.\n\nExample:\n  dragoman doctor\n  dragoman doctor --json | jq '.checks[] | select(.state == \"broken\")'"
@@ -455,6 +461,7 @@ pub(crate) fn run() -> ExitCode {
         Task::Spec(SpecTask::Check { spec, fetch_refs, json }) => {
             commands::spec::check(&spec, fetch_refs, json)
         }
+        Task::Mcp(task) => commands::mcp::run(task),
         Task::Run(arguments) => commands::run::run(*arguments, level),
         Task::Login { provider } => commands::login::login(provider.as_deref()),
         Task::Logout { provider } => commands::login::logout(&provider),

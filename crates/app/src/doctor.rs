@@ -2,23 +2,30 @@
 //!
 //! Invariants: no secret is printed; every look outside has a deadline.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use config::{Environment, McpTransport, ProviderSettings, Resolved, masked_address};
+use config::{Environment, ProviderSettings, Resolved, masked_address};
 use domain::Failure;
 use domain::Store;
 use domain::model::Models;
 use domain::store::ListFilter;
+use domain::tool::{ServerStatus, ToolSource};
 use futures_util::future::join_all;
 use llm::vendors::vendor;
 use process::sandbox::Support;
 use serde_json::{Value, json};
 
+use crate::commands::mcp::status::{self, TriedServer};
 use crate::sandboxing;
+use crate::servers::ConfiguredServers;
 use crate::settings_review;
 
 /// How long a server may take to say anything at all.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// How long an MCP server may take to start: longer, because package managers fetch programs first.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What is looked at.
 pub(crate) struct DoctorContext<'a> {
@@ -103,7 +110,7 @@ pub(crate) async fn examine(context: &DoctorContext<'_>) -> Report {
     let mut report = Report::default();
     default_model(context, &mut report);
     providers(context, &mut report).await;
-    servers(context, &mut report);
+    servers(context, &mut report).await;
     settings(context, &mut report);
     data(context, &mut report).await;
     sandbox(context, &mut report).await;
@@ -253,33 +260,39 @@ fn cause(error: &dyn std::error::Error) -> String {
     inner.to_string()
 }
 
-fn servers(context: &DoctorContext<'_>, report: &mut Report) {
-    for (name, server) in &context.resolved.settings.mcp_servers {
-        let name = format!("MCP server {name}");
-        match &server.transport {
-            _ if server.disabled => report.add(&name, CheckState::Note, "It is switched off.", None),
-            McpTransport::Http { url, .. } => {
-                report.add(&name, CheckState::Good, masked_address(url.written()), None)
+/// Starts every server, all at once, and reports what it saw.
+async fn servers(context: &DoctorContext<'_>, report: &mut Report) {
+    if context.resolved.settings.mcp_servers.is_empty() {
+        return;
+    }
+    let environment = Arc::new(context.environment.clone());
+    let folders = crate::workspaces::current_folder();
+    let servers = ConfiguredServers::for_command(&environment, context.resolved, &folders);
+    let tried = status::try_servers(&servers, None, SERVER_TIMEOUT).await;
+    servers.shutdown().await;
+    for TriedServer { server, revision, took } in tried {
+        let name = format!("MCP server {}", server.name);
+        let reason = server.error.clone().unwrap_or_default();
+        let again = format!("Try it alone: `dragoman mcp test {}`.", server.name);
+        match server.status {
+            ServerStatus::Running => {
+                let (tools, revision) = (server.tools.len(), revision.unwrap_or_default());
+                let text =
+                    format!("It runs: {tools} tools, revision {revision}, {} ms. {reason}", took.as_millis());
+                report.add(&name, CheckState::Good, text.trim_end(), None);
             }
-            McpTransport::Stdio { command, .. } => {
-                let written = command.written().to_owned();
-                if command.known().is_some_and(|command| !is_there(context.environment, command)) {
-                    let fix = Some("Install it, or give its full path.".to_owned());
-                    report.add(&name, CheckState::Missing, format!("There is no program `{written}`."), fix);
-                } else {
-                    report.add(&name, CheckState::Good, written, None);
-                }
+            ServerStatus::Disabled => report.add(&name, CheckState::Note, "It is switched off.", None),
+            ServerStatus::RequiresAuth => {
+                let fix = reason.is_empty().then(|| format!("Run `dragoman mcp login {}`.", server.name));
+                report.add(&name, CheckState::Missing, reason, fix);
             }
+            ServerStatus::Starting | ServerStatus::Stopping | ServerStatus::Stopped => {
+                let text = format!("It did not answer within {} s.", SERVER_TIMEOUT.as_secs());
+                report.add(&name, CheckState::Broken, text, Some(again));
+            }
+            ServerStatus::Failed => report.add(&name, CheckState::Broken, reason, Some(again)),
         }
     }
-}
-
-fn is_there(environment: &Environment, program: &str) -> bool {
-    if program.contains('/') {
-        return environment.expand_home(program).is_file();
-    }
-    let path = environment.var("PATH").unwrap_or_default();
-    std::env::split_paths(path).any(|folder| folder.join(program).is_file())
 }
 
 fn settings(context: &DoctorContext<'_>, report: &mut Report) {

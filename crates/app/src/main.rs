@@ -11,6 +11,7 @@ mod hooks;
 mod installation;
 mod lifetime;
 mod logging;
+mod mcp_entries;
 mod memory;
 mod models;
 mod network;

@@ -1,65 +1,264 @@
 //! Turns settings into MCP servers; resolves a server's command and secrets when it starts.
+//!
+//! Actions that change the configuration (enable, disable, add, update, remove) are written to its file first and then take
+//! effect on the running servers.
 
+use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use config::{LazyText, McpServer, McpTransport, Resolved, SecretSource};
-use domain::Failure;
+use config::{
+    Environment, Inputs, LazyText, McpGrant, McpLoginFile, McpOauth, McpServer, McpTransport, Resolved,
+    SecretSource,
+};
 use domain::command::{ServerSpec, ServerTransport};
 use domain::event::{CatalogKind, Notice};
-use domain::tool::ToolSource;
-use mcp::{Options, ServerConfig, ServerDisplay, Supervisor};
+use domain::tool::{Resource, ServerAction, ServerPrompt, Tool, ToolServer, ToolSource};
+use domain::{BoxFuture, Failure, Part};
+use mcp::{
+    LoginStore, OauthGrant, OauthLookup, OauthSettings, Options, ServerConfig, ServerDisplay, Supervisor,
+};
+use process::Spawn;
 use process::sandbox::Grant;
+use serde_json::{Value, json};
 
-use crate::sandboxing::{WorkspaceSandbox, read_grants};
+use crate::mcp_entries;
+use crate::sandboxing::{self, WorkspaceSandbox, read_grants};
 
-/// Starts the servers of a workspace in the background. Returns `None` without servers.
+/// How long the program that opens a browser may run.
+const BROWSER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The servers of a configuration.
+pub(crate) struct ConfiguredServers {
+    supervisor: Supervisor,
+    environment: Arc<Environment>,
+    roots: Vec<PathBuf>,
+    sandbox: Option<WorkspaceSandbox>,
+}
+
+impl ConfiguredServers {
+    /// Starts none of them.
+    pub(crate) fn new(
+        environment: &Arc<Environment>,
+        resolved: &Resolved,
+        roots: &[PathBuf],
+        options: Options,
+        sandbox: Option<&WorkspaceSandbox>,
+        notices: &mut Vec<Notice>,
+    ) -> Self {
+        let servers = resolved.settings.mcp_servers.iter();
+        let servers =
+            servers.map(|(name, server)| server_config(name, server, resolved, sandbox, notices)).collect();
+        Self {
+            supervisor: Supervisor::new(servers, options),
+            environment: environment.clone(),
+            roots: roots.to_vec(),
+            sandbox: sandbox.cloned(),
+        }
+    }
+
+    /// The servers of a command that looks at them and ends; none of them is started.
+    pub(crate) fn for_command(
+        environment: &Arc<Environment>,
+        resolved: &Resolved,
+        folders: &[PathBuf],
+    ) -> Self {
+        let notices = &mut Vec::new();
+        let sandbox = sandboxing::workspace_sandbox(environment, resolved, folders, notices);
+        let options = Options {
+            sandbox: sandbox.as_ref().map(|sandbox| sandbox.sandbox.clone()),
+            forms: false,
+            ..options(environment, resolved, folders, Arc::new(|| ()))
+        };
+        Self::new(environment, resolved, folders, options, sandbox.as_ref(), notices)
+    }
+
+    pub(crate) fn start(&self) {
+        self.supervisor.start();
+    }
+
+    pub(crate) fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    /// Makes the running server what the configuration says now.
+    async fn reload(&self, name: &str) -> Result<(), Failure> {
+        if self.supervisor.servers().iter().any(|server| server.name == name) {
+            self.supervisor.remove(name).await?;
+        }
+        let inputs = Inputs { workspace_roots: self.roots.clone(), ..Inputs::default() };
+        let resolved = config::resolve(&self.environment, &inputs);
+        if let Some(server) = resolved.settings.mcp_servers.get(name) {
+            let config = server_config(name, server, &resolved, self.sandbox.as_ref(), &mut Vec::new());
+            self.supervisor.add(config);
+        }
+        Ok(())
+    }
+
+    async fn change_configuration(&self, name: &str, action: ServerAction) -> Result<(), Failure> {
+        match action {
+            ServerAction::Add { entry, folder } => {
+                mcp_entries::add(&self.environment, name, &entry, folder.as_deref())?;
+            }
+            ServerAction::Update { changes } => {
+                mcp_entries::update(&self.environment, &self.roots, name, &changes)?;
+            }
+            ServerAction::Remove => drop(mcp_entries::remove(&self.environment, &self.roots, name)?),
+            ServerAction::Enable => {
+                mcp_entries::update(&self.environment, &self.roots, name, &json!({"disabled": null}))?;
+            }
+            ServerAction::Disable => {
+                mcp_entries::update(&self.environment, &self.roots, name, &json!({"disabled": true}))?;
+            }
+            ServerAction::Start | ServerAction::Stop | ServerAction::Login | ServerAction::Logout => {
+                return self.supervisor.act(name, action).await;
+            }
+        }
+        self.reload(name).await
+    }
+}
+
+impl ToolSource for ConfiguredServers {
+    fn servers(&self) -> Vec<ToolServer> {
+        self.supervisor.servers()
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.supervisor.tools()
+    }
+
+    fn instructions(&self) -> Vec<String> {
+        self.supervisor.instructions()
+    }
+
+    fn takes_servers(&self) -> bool {
+        true
+    }
+
+    fn act<'a>(&'a self, server: &'a str, action: ServerAction) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(self.change_configuration(server, action))
+    }
+
+    fn prompts(&self) -> Vec<ServerPrompt> {
+        self.supervisor.prompts()
+    }
+
+    fn prompt<'a>(&'a self, name: &'a str, arguments: Value) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
+        self.supervisor.prompt(name, arguments)
+    }
+
+    fn resources(&self) -> Vec<Resource> {
+        self.supervisor.resources()
+    }
+
+    fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
+        self.supervisor.resource(server, uri)
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        self.supervisor.shutdown()
+    }
+}
+
+/// Starts the servers of a workspace in the background.
 pub(crate) fn workspace_servers(
+    environment: &Arc<Environment>,
     resolved: &Resolved,
     roots: &[PathBuf],
     changes: &engine::CatalogChanges,
     sandbox: Option<&WorkspaceSandbox>,
+    forms: bool,
     notices: &mut Vec<Notice>,
-) -> Option<Arc<dyn ToolSource>> {
-    let servers = resolved.settings.mcp_servers.iter();
-    let servers: Vec<ServerConfig> =
-        servers.map(|(name, server)| server_config(name, server, sandbox, notices)).collect();
-    if servers.is_empty() {
-        return None;
-    }
-    let supervisor = Arc::new(Supervisor::new(
-        servers,
-        Options {
-            sandbox: sandbox.map(|sandbox| sandbox.sandbox.clone()),
-            ..options(resolved, roots, changes)
-        },
-    ));
-    let starting = supervisor.clone();
+) -> Arc<dyn ToolSource> {
+    let options = Options {
+        sandbox: sandbox.map(|sandbox| sandbox.sandbox.clone()),
+        forms,
+        ..options(environment, resolved, roots, catalog_notifier(changes))
+    };
+    let servers = Arc::new(ConfiguredServers::new(environment, resolved, roots, options, sandbox, notices));
+    let starting = servers.clone();
     tokio::spawn(async move { starting.start() });
-    Some(supervisor)
+    servers
 }
 
 /// Servers that a client sent with a session.
 pub(crate) fn session_servers(
+    environment: &Arc<Environment>,
     servers: &[ServerSpec],
     roots: &[PathBuf],
     changes: &engine::CatalogChanges,
     sandbox: Option<WorkspaceSandbox>,
+    forms: bool,
 ) -> Arc<dyn ToolSource> {
     let sandbox = sandbox.map(|sandbox| sandbox.sandbox);
     mcp::session_servers(
         servers,
-        Options { sandbox, ..Options::new(roots.to_vec(), catalog_notifier(changes)) },
+        Options {
+            sandbox,
+            forms,
+            logins: Some(logins(environment)),
+            open_browser: browser(environment),
+            ..Options::new(roots.to_vec(), catalog_notifier(changes))
+        },
     )
 }
 
-fn options(resolved: &Resolved, roots: &[PathBuf], changes: &engine::CatalogChanges) -> Options {
+/// The options for servers of a configuration.
+pub(crate) fn options(
+    environment: &Environment,
+    resolved: &Resolved,
+    roots: &[PathBuf],
+    changed: Arc<dyn Fn() + Send + Sync>,
+) -> Options {
     Options {
         withheld_environment: resolved.secret_variables.clone(),
         start_timeout: resolved.settings.mcp_timeout,
         call_timeout: resolved.settings.mcp_timeout,
-        ..Options::new(roots.to_vec(), catalog_notifier(changes))
+        logins: Some(logins(environment)),
+        open_browser: browser(environment),
+        ..Options::new(roots.to_vec(), changed)
     }
+}
+
+pub(crate) fn logins(environment: &Environment) -> Arc<dyn LoginStore> {
+    Arc::new(Logins(McpLoginFile::new(environment)))
+}
+
+/// The file of logins, as the MCP client uses it.
+struct Logins(McpLoginFile);
+
+impl LoginStore for Logins {
+    fn read(&self) -> Result<Option<String>, Failure> {
+        self.0.read()
+    }
+
+    fn change(&self, change: &mut dyn FnMut(&str) -> Result<String, Failure>) -> Result<(), Failure> {
+        self.0.change(change)
+    }
+
+    fn lock_renewal(&self) -> Result<Box<dyn Any + Send>, Failure> {
+        Ok(Box::new(self.0.lock_renewal()?))
+    }
+
+    fn changed_at(&self) -> Option<SystemTime> {
+        self.0.changed_at()
+    }
+}
+
+/// Opens an address with the program of `$BROWSER`; `None` where that is not set.
+pub(crate) fn browser(environment: &Environment) -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
+    let program = environment.var("BROWSER")?.split(':').next()?.to_owned();
+    Some(Arc::new(move |url: &str| {
+        let (program, url) = (program.clone(), url.to_owned());
+        tokio::spawn(async move {
+            let stop = domain::CancellationToken::new();
+            let opened = Spawn::new(&program).arg(&url).deadline(BROWSER_TIMEOUT).run(&stop).await;
+            if let Err(error) = opened {
+                tracing::info!(%error, "the browser could not be started");
+            }
+        });
+    }))
 }
 
 fn catalog_notifier(changes: &engine::CatalogChanges) -> Arc<dyn Fn() + Send + Sync> {
@@ -70,6 +269,7 @@ fn catalog_notifier(changes: &engine::CatalogChanges) -> Arc<dyn Fn() + Send + S
 fn server_config(
     name: &str,
     server: &McpServer,
+    resolved: &Resolved,
     sandbox: Option<&WorkspaceSandbox>,
     notices: &mut Vec<Notice>,
 ) -> ServerConfig {
@@ -91,7 +291,46 @@ fn server_config(
         let transport = transport.clone();
         Box::pin(async move { resolve_transport(&transport).await })
     });
-    ServerConfig { name: name.to_owned(), disabled: server.disabled, display: shown, lookup, grants }
+    let oauth = oauth_lookup(&server.transport, resolved.settings.mcp_client_metadata_url.clone());
+    ServerConfig { name: name.to_owned(), disabled: server.disabled, display: shown, lookup, oauth, grants }
+}
+
+/// Looks up the settings of a login when the server starts.
+fn oauth_lookup(transport: &McpTransport, client_metadata_url: Option<String>) -> OauthLookup {
+    let oauth = match transport {
+        McpTransport::Http { oauth, .. } => oauth.clone(),
+        McpTransport::Stdio { .. } => McpOauth::default(),
+    };
+    Arc::new(move || {
+        let (oauth, client_metadata_url) = (oauth.clone(), client_metadata_url.clone());
+        Box::pin(async move {
+            let client_id = match &oauth.client_id {
+                Some(id) => Some(id.get().await?.to_owned()),
+                None => None,
+            };
+            Ok(OauthSettings {
+                client_id,
+                client_secret: resolve_secret(oauth.client_secret.as_ref()).await?,
+                private_key: resolve_secret(oauth.private_key.as_ref()).await?,
+                assertion: resolve_secret(oauth.assertion.as_ref()).await?,
+                grant: match oauth.grant {
+                    McpGrant::AuthorizationCode => OauthGrant::AuthorizationCode,
+                    McpGrant::ClientCredentials => OauthGrant::ClientCredentials,
+                    McpGrant::JwtBearer => OauthGrant::JwtBearer,
+                },
+                port: oauth.port,
+                client_name: oauth.client_name.clone(),
+                client_metadata_url,
+            })
+        })
+    })
+}
+
+async fn resolve_secret(secret: Option<&SecretSource>) -> Result<Option<String>, Failure> {
+    match secret {
+        Some(secret) => Ok(Some(secret.get().await?.expose().to_owned())),
+        None => Ok(None),
+    }
 }
 
 async fn resolve_transport(transport: &McpTransport) -> Result<ServerTransport, Failure> {

@@ -16,7 +16,7 @@ use domain::event::{CatalogKind, Level, Notice};
 use domain::link::Engine;
 use domain::model::Models;
 use domain::tool::{ToolSource, ToolSpec};
-use domain::{BoxFuture, Failure, Store};
+use domain::{Abilities, BoxFuture, Failure, Store};
 use engine::{Workspace, WorkspaceSource};
 use llm::{RateLimiter, RetryPolicy, SharedResets};
 use serde_json::{Map, Value};
@@ -40,6 +40,8 @@ pub(crate) struct Workspaces {
     deps: ProviderDeps,
     options: EngineOptions,
     retention_started: AtomicBool,
+    /// The front-end can show forms, so that MCP servers may ask the user.
+    shows_forms: AtomicBool,
     /// Opened with the settings of the first workspace; only the user's own settings decide about it.
     undo: OnceLock<Arc<engine::UndoLog>>,
 }
@@ -110,6 +112,7 @@ impl Workspaces {
             deps,
             options,
             retention_started: AtomicBool::new(false),
+            shows_forms: AtomicBool::new(false),
             undo: OnceLock::new(),
         });
         Ok(engine::start(store, workspaces, receiver))
@@ -117,6 +120,10 @@ impl Workspaces {
 }
 
 impl WorkspaceSource for Workspaces {
+    fn attached(&self, abilities: &Abilities) {
+        self.shows_forms.store(abilities.forms, Ordering::Relaxed);
+    }
+
     fn workspace(&self, workspace: &WorkspaceSpec) -> Arc<Workspace> {
         let roots = workspace.roots.clone();
         let inputs = Inputs {
@@ -145,7 +152,15 @@ impl WorkspaceSource for Workspaces {
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
         let confined = sandbox.as_ref();
-        sources.extend(servers::workspace_servers(&resolved, &roots, &self.changes, confined, &mut notices));
+        sources.push(servers::workspace_servers(
+            &self.environment,
+            &resolved,
+            &roots,
+            &self.changes,
+            confined,
+            self.can_show_forms(),
+            &mut notices,
+        ));
         let hooks = WorkspaceHooks::new(&resolved, confined);
         let texts = self.texts(resolved.clone(), roots.clone(), models.clone(), problems);
         Arc::new(Workspace {
@@ -165,7 +180,8 @@ impl WorkspaceSource for Workspaces {
         let inputs = Inputs { workspace_roots: roots.to_vec(), ..Inputs::default() };
         let resolved = config::resolve(&self.environment, &inputs);
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, roots, &mut Vec::new());
-        vec![servers::session_servers(servers, roots, &self.changes, sandbox)]
+        let forms = self.can_show_forms();
+        vec![servers::session_servers(&self.environment, servers, roots, &self.changes, sandbox, forms)]
     }
 }
 
@@ -173,6 +189,10 @@ impl Workspaces {
     fn undo_log(&self, resolved: &config::Resolved) -> Arc<engine::UndoLog> {
         let open = || Arc::new(engine::UndoLog::new(undo_store(&self.environment, resolved.settings.undo)));
         self.undo.get_or_init(open).clone()
+    }
+
+    fn can_show_forms(&self) -> bool {
+        self.shows_forms.load(Ordering::Relaxed)
     }
 
     fn texts(

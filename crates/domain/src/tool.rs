@@ -227,6 +227,11 @@ pub trait ToolSource: Send + Sync {
         Vec::new()
     }
 
+    /// Whether servers can be added to this source.
+    fn takes_servers(&self) -> bool {
+        false
+    }
+
     fn act<'a>(&'a self, _server: &'a str, _action: ServerAction) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async { Err(Failure::user("There is no such server.")) })
     }
@@ -254,10 +259,27 @@ pub trait ToolSource: Send + Sync {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum ServerAction {
     Start,
     Stop,
+    /// A person logs in with a browser; the server's message is the address until then.
+    Login,
+    /// Forgets the login.
+    Logout,
+    /// Starts it now and in the future.
+    Enable,
+    Disable,
+    /// Adds a server to the configuration: of the user, or of this folder.
+    Add {
+        entry: Value,
+        folder: Option<std::path::PathBuf>,
+    },
+    /// Changes members of its entry; null removes one.
+    Update {
+        changes: Value,
+    },
+    Remove,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -271,6 +293,28 @@ pub struct ToolServer {
     /// The last lines of stderr where it failed.
     pub error: Option<String>,
     pub tools: Vec<ToolSpec>,
+}
+
+impl ToolServer {
+    /// What is wrong with it and the command that helps; `None` where nothing is.
+    pub fn problem(&self) -> Option<String> {
+        let name = &self.name;
+        let reason = self.error.as_deref().unwrap_or_default().trim();
+        match self.status {
+            ServerStatus::Failed => {
+                Some(format!("The MCP server {name} failed. {reason} Try it: `dragoman mcp test {name}`."))
+            }
+            ServerStatus::RequiresAuth if reason.is_empty() => {
+                Some(format!("The MCP server {name} requires a login. Run `dragoman mcp login {name}`."))
+            }
+            ServerStatus::RequiresAuth => Some(format!("The MCP server {name} needs you. {reason}")),
+            ServerStatus::Starting
+            | ServerStatus::Running
+            | ServerStatus::Stopping
+            | ServerStatus::Stopped
+            | ServerStatus::Disabled => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use domain::command::{Context, ContextQuery};
+use domain::tool::ServerAction;
 use domain::{Command, Failure, Store};
 
 use crate::completion;
@@ -52,8 +53,10 @@ pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>,
             let _ = reply.send(completed);
         }
         Command::ServerAction { name, action, reply } => {
-            let source =
-                workspace.sources.iter().find(|source| source.servers().iter().any(|s| s.name == name));
+            let is_new = matches!(action, ServerAction::Add { .. });
+            let source = workspace.sources.iter().find(|source| {
+                is_new && source.takes_servers() || source.servers().iter().any(|s| s.name == name)
+            });
             let acted = match source {
                 Some(source) => source.act(&name, action).await,
                 None => Err(Failure::user(format!("There is no server {name}."))),

@@ -136,6 +136,7 @@ impl Router {
         for id in closed.map(|known| known.id).collect::<Vec<_>>() {
             self.detach(id);
         }
+        self.source.attached(&port.abilities);
         let frontend = AttachedFrontend {
             id,
             abilities: port.abilities,

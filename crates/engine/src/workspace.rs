@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::Settings;
+use domain::Abilities;
 use domain::command::{Catalog, ServerSpec, WorkspaceSpec};
 use domain::event::Notice;
 use domain::files::Files;
@@ -15,6 +16,9 @@ use tokio::sync::mpsc;
 
 /// Resolves a workspace. Called on the way to `initialize`: must not connect, spawn or walk.
 pub trait WorkspaceSource: Send + Sync {
+    /// A front-end was attached: workspaces that are entered later serve it.
+    fn attached(&self, _abilities: &Abilities) {}
+
     fn workspace(&self, workspace: &WorkspaceSpec) -> Arc<Workspace>;
 
     /// Tool servers that live with one session.

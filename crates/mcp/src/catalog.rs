@@ -14,6 +14,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::client::Client;
+use crate::era::Era;
+use crate::http::{ParamHeader, param_headers};
 use crate::pins::{DefinitionHash, Digest};
 use crate::text::{plain_name, sanitize, single_line};
 use crate::wire::{Page, PromptItem, ResourceItem, ToolItem};
@@ -36,6 +38,8 @@ pub(crate) struct ToolDefinition {
     /// The server says that it changes nothing. A hint: see `tool`.
     pub read_only_hint: bool,
     pub digest: Digest,
+    /// Arguments that are repeated as headers over HTTP.
+    pub param_headers: Vec<ParamHeader>,
 }
 
 pub(crate) struct PromptDefinition {
@@ -58,7 +62,8 @@ pub(crate) async fn list_tools(
     if client.capabilities().tools.is_none() {
         return Ok(ToolList::default());
     }
-    Ok(read_tools(server, &list(client, "tools/list", MAX_TOOLS, deadline).await?))
+    let is_stateless_http = client.is_http() && client.era() == Era::Stateless;
+    Ok(read_tools(server, is_stateless_http, &list(client, "tools/list", MAX_TOOLS, deadline).await?))
 }
 
 pub(crate) async fn list_prompts(
@@ -121,11 +126,11 @@ fn read<'a, T: Deserialize<'a>>(item: &'a RawValue) -> Option<T> {
     serde_json::from_str(item.get()).ok()
 }
 
-fn read_tools(server: &str, items: &[Box<RawValue>]) -> ToolList {
+fn read_tools(server: &str, has_headers: bool, items: &[Box<RawValue>]) -> ToolList {
     let mut list = ToolList::default();
     let mut names = HashSet::new();
     for item in items.iter().take(MAX_TOOLS) {
-        match read_tool(server, item) {
+        match read_tool(server, has_headers, item) {
             Ok(Some(definition)) if names.insert(definition.spec.name.clone()) => {
                 list.definitions.push(definition)
             }
@@ -146,7 +151,7 @@ fn read_tools(server: &str, items: &[Box<RawValue>]) -> ToolList {
 }
 
 /// `None`: a tool that only runs as a task of the protocol's experimental kind, which we do not speak.
-fn read_tool(server: &str, item: &RawValue) -> Result<Option<ToolDefinition>, String> {
+fn read_tool(server: &str, has_headers: bool, item: &RawValue) -> Result<Option<ToolDefinition>, String> {
     let unreadable = || "One of its tools has no readable definition and is left out.".to_owned();
     let tool: ToolItem = read(item).ok_or_else(unreadable)?;
     let name = plain_name(&tool.name).ok_or_else(unreadable)?;
@@ -162,6 +167,10 @@ fn read_tool(server: &str, item: &RawValue) -> Result<Option<ToolDefinition>, St
         ));
     }
     let input_schema = object_schema(serde_json::from_str(schema).unwrap_or_default());
+    let param_headers =
+        if has_headers { param_headers(&input_schema) } else { Ok(Vec::new()) }.map_err(|problem| {
+            format!("The schema of its tool {name} is wrong ({problem}); the tool is left out.")
+        })?;
     let description = tool.description.unwrap_or_default();
     let read_only_hint = tool.annotations.and_then(|hints| hints.read_only_hint).unwrap_or(false);
     let digest = DefinitionHash::new()
@@ -178,7 +187,7 @@ fn read_tool(server: &str, item: &RawValue) -> Result<Option<ToolDefinition>, St
         input_schema,
         effect: ToolEffect::Other,
     };
-    Ok(Some(ToolDefinition { wire_name: tool.name, spec, read_only_hint, digest }))
+    Ok(Some(ToolDefinition { wire_name: tool.name, spec, read_only_hint, digest, param_headers }))
 }
 
 /// A schema that model APIs take: an object that says so.
@@ -245,6 +254,7 @@ mod tests {
         let huge = "x".repeat(100_000);
         let list = read_tools(
             "s",
+            false,
             &[
                 raw(json!({"name": "a.b", "description": format!("\u{1b}[2J{huge}"), "inputSchema": 7})),
                 raw(json!({"name": "a_b", "inputSchema": {"type": "object"}})),
@@ -260,7 +270,7 @@ mod tests {
         assert_eq!(tool.spec.input_schema, json!({"type": "object", "properties": {}}));
         assert_eq!(list.notes.len(), 4, "{:?}", list.notes);
         let many: Vec<_> = (0..300).map(|number| raw(json!({"name": format!("t{number}")}))).collect();
-        let list = read_tools("s", &many);
+        let list = read_tools("s", false, &many);
         assert_eq!((list.definitions.len(), list.notes.len()), (MAX_TOOLS, 1));
     }
 
@@ -268,7 +278,7 @@ mod tests {
     fn a_hint_changes_the_pin_but_never_makes_a_tool_read_only() {
         let read = |hint: bool| {
             let item = raw(json!({"name": "t", "annotations": {"readOnlyHint": hint}}));
-            read_tool("s", &item).ok().flatten().unwrap()
+            read_tool("s", false, &item).ok().flatten().unwrap()
         };
         assert_ne!(read(true).digest, read(false).digest);
         assert_eq!(read(true).spec.effect, ToolEffect::Other);

@@ -38,6 +38,9 @@ pub(crate) struct ClientFacts {
     pub forms: bool,
     pub roots: Value,
     pub capabilities: Capabilities,
+    pub is_http: bool,
+    /// The revision of the protocol that is spoken.
+    pub revision: String,
 }
 
 impl Client {
@@ -47,6 +50,14 @@ impl Client {
 
     pub(crate) fn capabilities(&self) -> &Capabilities {
         &self.shared.capabilities
+    }
+
+    pub(crate) fn revision(&self) -> &str {
+        &self.shared.revision
+    }
+
+    pub(crate) fn is_http(&self) -> bool {
+        self.shared.is_http
     }
 
     pub(crate) fn era(&self) -> Era {

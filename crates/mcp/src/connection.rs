@@ -12,11 +12,13 @@ use process::Exit;
 use rpc::{CancelMethod, Fault, Peer, PeerOptions, RequestError, Transport};
 use serde_json::{Value, json};
 
+use crate::auth::Authorization;
 use crate::calls::Calls;
+use crate::catalog::ToolDefinition;
 use crate::client::{Client, ClientFacts, describe_error};
 use crate::era::{self, Era};
 use crate::handler::{ChangedLists, ServerMessageHandler};
-use crate::http::{self, HttpBridge};
+use crate::http::{self, HttpBridge, Refusal};
 use crate::server_state::ServerState;
 use crate::stdio::{self, ServerProcess, ServerProgram};
 use crate::text::{Secrets, single_line};
@@ -28,14 +30,12 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 /// How long a server may take to exit after its input was closed, before it is killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A server that is silent for so long does not know the question for its era.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-
 pub(crate) struct Connection {
     peer: Peer,
     link: Link,
     calls: Arc<Calls>,
     forms: bool,
+    probe_timeout: Duration,
     server: String,
     roots: Value,
     /// The name under which the era of the server is remembered.
@@ -55,6 +55,10 @@ pub(crate) struct ServerError {
     pub message: String,
     /// The server ended because of the question for its era, and can be started again at once.
     pub is_probed_away: bool,
+    /// The server refused the handshake because it is of the stateless era: it was only late to say so.
+    pub is_stateless: bool,
+    /// It ended before it answered the handshake.
+    pub is_closed: bool,
 }
 
 impl Connection {
@@ -77,7 +81,9 @@ impl Connection {
                 (transport, Link::Pipes(Box::new(running)))
             }
             ServerTransport::Http { url, headers } => {
-                let (transport, bridge) = http::open(url, headers).await.map_err(ServerError::failed)?;
+                let (transport, bridge) = http::open(url, headers, authorization(state, url, headers).await?)
+                    .await
+                    .map_err(ServerError::failed)?;
                 (transport, Link::Http(bridge))
             }
         };
@@ -102,8 +108,8 @@ impl Connection {
         };
         let peer = Peer::start(peer_options(), transport, |_| side)
             .map_err(|error| ServerError::failed(format!("It could not be served: {error}.")))?;
-        let forms = state.options.forms;
-        Ok(Self { peer, link, calls, forms, server, roots, era_key, secrets, changed })
+        let (forms, probe_timeout) = (state.options.forms, state.options.probe_timeout);
+        Ok(Self { peer, link, calls, forms, probe_timeout, server, roots, era_key, secrets, changed })
     }
 
     /// Finds out the era of the server and makes it ready: the client to use from now on, and the server's instructions.
@@ -114,13 +120,25 @@ impl Connection {
     ) -> Result<(Client, Option<String>), ServerError> {
         let known = era::remembered(&self.era_key);
         if known != Some(Era::Handshake)
-            && let Some(discovered) = self.discover(deadline.min(PROBE_TIMEOUT)).await?
+            && let Some(discovered) = self.discover(deadline.min(self.probe_timeout)).await?
         {
             era::remember(&self.era_key, Era::Stateless);
-            return Ok((self.client(Era::Stateless, discovered.capabilities), discovered.instructions));
+            return Ok((
+                self.client(Era::Stateless, STATELESS_VERSION, discovered.capabilities),
+                discovered.instructions,
+            ));
         }
         let initialized = self.initialize(deadline).await;
+        if initialized.as_ref().is_err_and(|error| error.is_stateless)
+            && let Some(discovered) = self.discover(deadline).await?
+        {
+            era::remember(&self.era_key, Era::Stateless);
+            let client = self.client(Era::Stateless, STATELESS_VERSION, discovered.capabilities);
+            return Ok((client, discovered.instructions));
+        }
         match &initialized {
+            // It ended over the question for its era, only later.
+            Err(error) if error.is_closed && known.is_none() => return Err(self.probed_away()),
             Ok(_) => era::remember(&self.era_key, Era::Handshake),
             Err(error) if known == Some(Era::Handshake) && error.status == ServerStatus::Failed => {
                 // It may have been updated since.
@@ -134,8 +152,14 @@ impl Connection {
     /// What a server of the stateless era says of itself; `None`: it is not of that era.
     async fn discover(&self, deadline: Duration) -> Result<Option<Discovered>, ServerError> {
         let params = json!({"_meta": wire::meta(self.forms)});
-        let request = self.peer.outgoing().request("server/discover", &params, deadline);
-        match request.decode::<Discovered>().await {
+        let ask =
+            || self.peer.outgoing().request("server/discover", &params, deadline).decode::<Discovered>();
+        let mut answer = ask().await;
+        // A server that refuses the revision and names it as supported may have meant a header on the way.
+        if matches!(&answer, Err(RequestError::Fault(fault)) if is_supported_after_all(fault)) {
+            answer = ask().await;
+        }
+        match answer {
             Ok(found) if found.supported_versions.iter().any(|version| version == STATELESS_VERSION) => {
                 Ok(Some(found))
             }
@@ -148,28 +172,30 @@ impl Connection {
                     VERSIONS.join(", ")
                 )))
             }
-            Err(RequestError::Closed) => {
-                // Some servers end when their first message is not `initialize`: the next start sends only that.
-                era::remember(&self.era_key, Era::Handshake);
-                Err(ServerError {
-                    is_probed_away: true,
-                    ..ServerError::failed("It ended when it was asked for its revision.")
-                })
-            }
-            Err(_) if matches!(&self.link, Link::Http(bridge) if bridge.wants_login()) => {
-                Err(ServerError::requires_login())
-            }
+            Err(RequestError::Closed) => Err(self.probed_away()),
+            Err(_) if self.refusal().is_some() => Err(self.refusal_error()),
             Ok(_) | Err(_) => Ok(None),
         }
     }
 
-    fn client(&self, era: Era, capabilities: wire::Capabilities) -> Client {
+    /// Some servers end when their first message is not `initialize`: the next start sends only that.
+    fn probed_away(&self) -> ServerError {
+        era::remember(&self.era_key, Era::Handshake);
+        ServerError {
+            is_probed_away: true,
+            ..ServerError::failed("It ended when it was asked for its revision.")
+        }
+    }
+
+    fn client(&self, era: Era, revision: &str, capabilities: wire::Capabilities) -> Client {
         let facts = ClientFacts {
             server: self.server.clone(),
             era,
             forms: self.forms,
             roots: self.roots.clone(),
             capabilities,
+            is_http: matches!(self.link, Link::Http(_)),
+            revision: revision.to_owned(),
         };
         Client::new(self.peer.outgoing(), self.calls.clone(), facts)
     }
@@ -194,7 +220,8 @@ impl Connection {
         }
         // The writer takes it before any request that follows.
         let _ = outgoing.notify("notifications/initialized", &Value::Null);
-        Ok((self.client(Era::Handshake, welcome.capabilities), welcome.instructions))
+        let client = self.client(Era::Handshake, &welcome.protocol_version, welcome.capabilities);
+        Ok((client, welcome.instructions))
     }
 
     /// Resolves when the server is gone by itself.
@@ -216,7 +243,42 @@ impl Connection {
         }
     }
 
-    /// Resolves when the server has answered a request with 401, at any time.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refusal().is_some()
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        match &self.link {
+            Link::Pipes(_) => None,
+            Link::Http(bridge) => bridge.refusal(),
+        }
+    }
+
+    /// The status of a server that refuses requests for want of a login, or with this one.
+    pub(crate) fn refusal_error(&self) -> ServerError {
+        let refusal =
+            self.refusal().unwrap_or(Refusal { reason: "It requires a login.".to_owned(), is_login: true });
+        let help = match (&self.link, refusal.is_login) {
+            (_, false) => String::new(),
+            (Link::Http(bridge), true) if bridge.has_own_credentials() => {
+                " Check the Authorization header in its entry, then start it again.".to_owned()
+            }
+            _ => format!(" Run `dragoman mcp login {}`.", self.server),
+        };
+        let status = if refusal.is_login { ServerStatus::RequiresAuth } else { ServerStatus::Failed };
+        ServerError { status, ..ServerError::failed(format!("{}{help}", refusal.reason)) }
+    }
+
+    /// The arguments of these tools are repeated as headers.
+    pub(crate) fn use_param_headers(&self, tools: &[Arc<ToolDefinition>]) {
+        let Link::Http(bridge) = &self.link else { return };
+        let annotated = tools.iter().filter(|tool| !tool.param_headers.is_empty());
+        bridge.set_param_headers(
+            annotated.map(|tool| (tool.wire_name.clone(), tool.param_headers.clone())).collect(),
+        );
+    }
+
+    /// Resolves when the server has refused a request for want of a login, at any time.
     pub(crate) async fn login_required(&self) {
         match &self.link {
             Link::Pipes(_) => std::future::pending().await,
@@ -252,8 +314,8 @@ impl Connection {
     }
 
     async fn initialize_error(&self, error: &RequestError, deadline: Duration) -> ServerError {
-        if matches!(&self.link, Link::Http(bridge) if bridge.wants_login()) {
-            return ServerError::requires_login();
+        if self.refusal().is_some() {
+            return self.refusal_error();
         }
         if matches!(error, RequestError::Closed) {
             // Its exit code is known a moment after the end of its output.
@@ -268,6 +330,8 @@ impl Connection {
             | RequestError::Unserializable(_)
             | RequestError::Unexpected(_) => None,
         };
+        let is_stateless =
+            newer.as_ref().is_some_and(|theirs| theirs.split(", ").any(|it| it == STATELESS_VERSION));
         let message = match newer {
             Some(theirs) => format!(
                 "It speaks only the revisions {theirs} of the protocol; known are {}. Update Dragoman or the server.",
@@ -275,24 +339,36 @@ impl Connection {
             ),
             None => describe_error("initialize", error, deadline),
         };
-        ServerError::failed(self.secrets.mask(&message))
+        let is_closed = matches!(error, RequestError::Closed);
+        ServerError { is_stateless, is_closed, ..ServerError::failed(self.secrets.mask(&message)) }
     }
 }
 
 impl ServerError {
-    pub(crate) fn requires_login() -> Self {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self {
-            status: ServerStatus::RequiresAuth,
-            message: "It requires a login (HTTP 401). Set an Authorization header for it in the configuration, then \
-                      start it again."
-                .to_owned(),
+            status: ServerStatus::Failed,
+            message: message.into(),
             is_probed_away: false,
+            is_stateless: false,
+            is_closed: false,
         }
     }
+}
 
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self { status: ServerStatus::Failed, message: message.into(), is_probed_away: false }
-    }
+/// The login of an HTTP server; `None` where the user set a header for it.
+async fn authorization(
+    state: &ServerState,
+    url: &str,
+    headers: &[(String, String)],
+) -> Result<Option<Authorization>, ServerError> {
+    let has_header = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let (Some(logins), false, Ok(url)) = (&state.options.logins, has_header, reqwest::Url::parse(url)) else {
+        return Ok(None);
+    };
+    let settings =
+        (state.config.oauth)().await.map_err(|failure| ServerError::failed(failure.to_string()))?;
+    Ok(Some(Authorization::new(&url, settings, logins.clone())))
 }
 
 fn peer_options() -> PeerOptions {
@@ -313,6 +389,11 @@ fn describe_exit(exit: Exit) -> String {
         Exit { signal: Some(signal), .. } => format!("It was ended by signal {signal}."),
         _ => "It ended.".to_owned(),
     }
+}
+
+fn is_supported_after_all(fault: &Fault) -> bool {
+    let supported = supported_revisions(fault).unwrap_or_default();
+    STATELESS_ERRORS.contains(&fault.code) && supported.split(", ").any(|theirs| theirs == STATELESS_VERSION)
 }
 
 /// The revisions that a server names in its error when it supports none of the known ones.

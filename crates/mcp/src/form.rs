@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use domain::ask::Choice;
 use domain::{Answer, AskKind};
 use rpc::{Fault, Params, Responder};
 use serde_json::{Map, Value, json};
@@ -14,6 +15,9 @@ use crate::text::sanitize;
 use crate::wire::Elicitation;
 
 const MAX_MESSAGE_LENGTH: usize = 4 << 10;
+const MAX_ADDRESS_LENGTH: usize = 2 << 10;
+/// The answer of a user who opened an address.
+const OPENED: &str = "I have opened it";
 const MAX_SCHEMA_BYTES: usize = 32 << 10;
 
 /// Answers at once or from a task of its own. Called within the runtime.
@@ -33,8 +37,10 @@ pub(crate) fn handle_elicitation(server: &str, calls: &Calls, params: Params<'_>
 
 /// The question of a form, or why there is none.
 pub(crate) fn parse_form(server: &str, elicitation: Elicitation) -> Result<AskKind, String> {
-    if elicitation.mode.is_some_and(|mode| mode != "form") {
-        return Err("only forms are supported".to_owned());
+    match elicitation.mode.as_deref() {
+        None | Some("form") => {}
+        Some("url") => return parse_address(server, &elicitation),
+        Some(_) => return Err("only forms and addresses are supported".to_owned()),
     }
     let schema = elicitation.requested_schema.ok_or("requestedSchema is missing")?;
     if schema.get().len() > MAX_SCHEMA_BYTES {
@@ -43,6 +49,22 @@ pub(crate) fn parse_form(server: &str, elicitation: Elicitation) -> Result<AskKi
     let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
     let message = sanitize(&elicitation.message, MAX_MESSAGE_LENGTH);
     Ok(AskKind::Form { text: format!("The MCP server {server} asks: {message}"), schema })
+}
+
+/// A server asks the user to open an address. It is shown whole and never opened by itself.
+fn parse_address(server: &str, elicitation: &Elicitation) -> Result<AskKind, String> {
+    let url = elicitation.url.as_deref().unwrap_or_default();
+    let is_web = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "https" | "http"));
+    if !is_web || url.len() > MAX_ADDRESS_LENGTH || url.contains(char::is_control) {
+        return Err("the address is no http:// or https:// address".to_owned());
+    }
+    let message = sanitize(&elicitation.message, MAX_MESSAGE_LENGTH);
+    let choice = |label: &str| Choice { label: label.to_owned(), description: None };
+    Ok(AskKind::Question {
+        text: format!("The MCP server {server} asks you to open this address: {url}\n{message}"),
+        options: vec![choice(OPENED), choice("Decline")],
+        freeform: false,
+    })
 }
 
 async fn show_form(call: Arc<ActiveCall>, form: AskKind, responder: Responder) {
@@ -70,6 +92,7 @@ pub(crate) async fn ask_user(call: &ActiveCall, form: AskKind) -> Value {
         Answer::Form { data: Value::Object(data) } => {
             json!({"action": "accept", "content": complete(&schema, data)})
         }
+        Answer::Text { text } if text == OPENED => json!({"action": "accept"}),
         Answer::Cancelled => json!({"action": "cancel"}),
         Answer::Allow { .. } | Answer::Deny { .. } | Answer::Text { .. } | Answer::Form { .. } => {
             json!({"action": "decline"})
@@ -120,6 +143,21 @@ fn choice_value(field: &Value, value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_shown_whole_and_only_if_it_is_one() {
+        let asked = |url: &str| {
+            let elicitation = json!({"mode": "url", "message": "Sign in", "url": url});
+            parse_form("web", serde_json::from_value(elicitation).unwrap())
+        };
+        let Ok(AskKind::Question { text, .. }) = asked("https://id.example.com/a?b=c#d") else {
+            panic!("a question")
+        };
+        assert!(text.contains("https://id.example.com/a?b=c#d") && text.contains("Sign in"), "{text}");
+        for other in ["", "file:///etc/passwd", "javascript:alert(1)", "https://h/\u{1b}[2J"] {
+            assert!(asked(other).is_err(), "{other}");
+        }
+    }
 
     #[test]
     fn an_answer_has_the_order_defaults_and_values_of_its_schema() {

@@ -4,11 +4,14 @@
 //! Invariants: each request gets an answer line, possibly one that describes the error; at most one message
 //! per stream is held; when the peer is gone nothing is left but a last DELETE with a deadline.
 
+mod challenge_probe;
 mod exchange;
 mod message;
 mod network;
 mod old;
+mod param_headers;
 mod response;
+mod sending;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,8 +24,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
+pub(crate) use challenge_probe::challenge_of;
 use exchange::Exchange;
 use message::{MessageKind, OutgoingMessage};
+pub(crate) use network::{client, is_local};
+pub(crate) use param_headers::{ParamHeader, param_headers};
+pub(crate) use response::read_limited;
+
+use crate::auth::Authorization;
 
 /// Between the peer and the bridge, in each direction.
 const PIPE_CAPACITY: usize = 64 << 10;
@@ -35,6 +44,15 @@ const MAX_LINES: usize = 16;
 
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// A server refused a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Refusal {
+    /// A sentence about the server.
+    pub reason: String,
+    /// A login could help.
+    pub is_login: bool,
+}
+
 /// The task behind the byte stream.
 pub(crate) struct HttpBridge {
     exchange: Arc<Exchange>,
@@ -42,22 +60,37 @@ pub(crate) struct HttpBridge {
 }
 
 /// The server is first spoken to when the peer sends; the sentence says what is wrong with the settings.
-pub(crate) async fn open(url: &str, headers: &[(String, String)]) -> Result<(Transport, HttpBridge), String> {
+pub(crate) async fn open(
+    url: &str,
+    headers: &[(String, String)],
+    authorization: Option<Authorization>,
+) -> Result<(Transport, HttpBridge), String> {
     let (peer_side, bridge_side) = tokio::io::duplex(PIPE_CAPACITY);
     let (lines, inbox) = mpsc::channel(MAX_LINES);
-    let exchange = Arc::new(Exchange::new(network::client(url).await?, url, header_map(headers)?, lines)?);
+    let exchange =
+        Arc::new(Exchange::new(client(url).await?, url, header_map(headers)?, authorization, lines)?);
     let task = tokio::spawn(run(exchange.clone(), bridge_side, inbox));
     let (input, output) = tokio::io::split(peer_side);
     Ok((Transport::stream(input, output), HttpBridge { exchange, task }))
 }
 
 impl HttpBridge {
-    /// The server answered 401.
-    pub(crate) fn wants_login(&self) -> bool {
-        self.exchange.login_required().is_cancelled()
+    /// Why the server refuses requests without a login, or with this one.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.exchange.refusal()
     }
 
-    /// Resolves when the server answers 401.
+    /// The user set a header for the login.
+    pub(crate) fn has_own_credentials(&self) -> bool {
+        self.exchange.has_own_credentials()
+    }
+
+    /// The arguments of tools that are repeated as headers.
+    pub(crate) fn set_param_headers(&self, headers: HashMap<String, Vec<ParamHeader>>) {
+        self.exchange.set_param_headers(headers);
+    }
+
+    /// Resolves when the server refuses a request for want of a login.
     pub(crate) async fn login_required(&self) {
         self.exchange.login_required().cancelled().await;
     }

@@ -11,6 +11,7 @@
 //!   listed is withheld until the user stops and starts the server (`pins`).
 //! * **One peer, two carriers.** Standard pipes and streamable HTTP both end in a byte stream under [`rpc::Peer`].
 
+mod auth;
 mod calls;
 mod catalog;
 mod client;
@@ -30,5 +31,6 @@ mod text;
 mod tool;
 mod wire;
 
+pub use auth::{LoginDone, LoginPrompt, LoginStore, OauthGrant, OauthLookup, OauthSettings, client_metadata};
 pub use options::{Lookup, Options, ServerConfig, ServerDisplay};
 pub use supervisor::{Supervisor, session_servers};

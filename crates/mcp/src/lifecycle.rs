@@ -6,12 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::command::ServerTransport;
 use domain::tool::ServerStatus;
 use rpc::{Fault, RequestError};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::auth::stored_token;
 use crate::catalog::{list_prompts, list_resources, list_tools};
 use crate::client::Client;
 use crate::connection::{Connection, ServerError};
@@ -41,6 +43,9 @@ const MAX_RESTART_WAIT: Duration = Duration::from_secs(60);
 /// A server that ran so long is stable: a later crash counts as its first.
 const STABLE_AFTER: Duration = Duration::from_secs(120);
 
+/// How often a server that requires a login looks for one.
+const LOGIN_POLL: Duration = Duration::from_secs(1);
+
 /// Why a run ended.
 enum RunEnd {
     /// It did not start, or requires a login: only the user can help.
@@ -63,7 +68,7 @@ pub(crate) async fn run_server_task(state: Arc<ServerState>, mut commands: mpsc:
         };
         let done = match end {
             RunEnd::Failed => {
-                next = commands.recv().await;
+                next = wait_for_command_or_login(&state, &mut commands).await;
                 continue;
             }
             RunEnd::Crashed => {
@@ -109,6 +114,33 @@ async fn wait_for_restart(
             command
         }
         () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => Some(LifecycleCommand::Start),
+    }
+}
+
+/// The next command. A server that requires a login is started again when another process has logged in to it.
+async fn wait_for_command_or_login(
+    state: &ServerState,
+    commands: &mut mpsc::Receiver<LifecycleCommand>,
+) -> Option<LifecycleCommand> {
+    let waits = state.status() == ServerStatus::RequiresAuth;
+    let Some(logins) = state.options.logins.as_ref().filter(|_| waits) else { return commands.recv().await };
+    let Ok(ServerTransport::Http { url, .. }) = (state.config.lookup)().await else {
+        return commands.recv().await;
+    };
+    let (mut looked_at, before) = (logins.changed_at(), stored_token(&url, logins.as_ref()));
+    loop {
+        tokio::select! {
+            biased;
+            command = commands.recv() => return command,
+            () = tokio::time::sleep(LOGIN_POLL) => {}
+        }
+        let changed_at = logins.changed_at();
+        if std::mem::replace(&mut looked_at, changed_at) != changed_at {
+            let now = stored_token(&url, logins.as_ref());
+            if now.is_some() && now != before {
+                return Some(LifecycleCommand::Start);
+            }
+        }
     }
 }
 
@@ -187,7 +219,7 @@ async fn serve(state: &ServerState, connection: &Connection, pins: &mut Pins) ->
     };
     tokio::select! {
         () = connection.ended() => ServerError::failed(""),
-        () = connection.login_required() => ServerError::requires_login(),
+        () = connection.login_required() => connection.refusal_error(),
         error = refresh_lists(state, connection, &client, pins) => error,
         () = subscribe(&client) => ServerError::failed(""),
     }
@@ -205,8 +237,12 @@ async fn prepare(
         list_prompts(&client, name, deadline),
         list_resources(&client, name, deadline)
     );
-    let tools = tools.map_err(ServerError::failed)?;
+    let tools = tools.map_err(|problem| match connection.is_refused() {
+        true => connection.refusal_error(),
+        false => ServerError::failed(problem),
+    })?;
     let (admitted, withheld) = pins.check_tools(tools.definitions);
+    connection.use_param_headers(&admitted);
     let instructions =
         pins.check_instructions(instructions).map(|text| sanitize(&text, MAX_INSTRUCTIONS_LENGTH));
     let offer = Offer { tools: admitted, withheld, notes: tools.notes, prompts, resources, instructions };
@@ -228,6 +264,7 @@ async fn refresh_lists(
             match list_tools(client, name, deadline).await {
                 Ok(tools) => {
                     let (admitted, withheld) = pins.check_tools(tools.definitions);
+                    connection.use_param_headers(&admitted);
                     state.update(|offer| {
                         (offer.tools, offer.withheld, offer.notes) = (admitted, withheld, tools.notes);
                     });

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::auth::{LoginStore, OauthLookup, OauthSettings};
 use domain::command::{ServerSpec, ServerTransport};
 use domain::{BoxFuture, Failure};
 use process::sandbox::{Grant, Sandbox};
@@ -22,6 +23,8 @@ pub struct ServerConfig {
     pub disabled: bool,
     pub display: ServerDisplay,
     pub lookup: Lookup,
+    /// The settings of its login, over HTTP.
+    pub oauth: OauthLookup,
     /// What its sandbox is granted.
     pub grants: Vec<Grant>,
 }
@@ -45,17 +48,24 @@ pub struct Options {
     pub sandbox: Option<Arc<Sandbox>>,
     /// From the start to the first lists.
     pub start_timeout: Duration,
+    /// A server that is silent for so long when it is asked for its era is of the older one.
+    pub probe_timeout: Duration,
     /// For one call. Each sign of life (progress, an answered form) starts it anew, ten times at most.
     pub call_timeout: Duration,
     /// The wait before a crashed server is started again; it doubles with each crash in a row.
     pub restart_wait: Duration,
     /// Whether the front-end can show forms, so that servers may ask the user.
     pub forms: bool,
+    /// Where logins of HTTP servers are kept; `None`: there are none.
+    pub logins: Option<Arc<dyn LoginStore>>,
+    /// Opens an address in the user's browser, where the user set one; must not block.
+    pub open_browser: Option<Arc<dyn Fn(&str) + Send + Sync>>,
     /// Called after each change of a status or an offer, without locks held; must not block.
     pub changed: Arc<dyn Fn() + Send + Sync>,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 const RESTART_WAIT: Duration = Duration::from_secs(1);
 
 impl ServerConfig {
@@ -74,7 +84,15 @@ impl ServerConfig {
             let transport = transport.clone();
             Box::pin(async move { Ok(transport) })
         });
-        Self { name: spec.name.clone(), disabled: false, display, lookup, grants: vec![Grant::Network] }
+        let oauth: OauthLookup = Arc::new(|| Box::pin(async { Ok(OauthSettings::default()) }));
+        Self {
+            name: spec.name.clone(),
+            disabled: false,
+            display,
+            lookup,
+            oauth,
+            grants: vec![Grant::Network],
+        }
     }
 }
 
@@ -85,9 +103,12 @@ impl Options {
             withheld_environment: Vec::new(),
             sandbox: None,
             start_timeout: DEFAULT_TIMEOUT,
+            probe_timeout: PROBE_TIMEOUT,
             call_timeout: DEFAULT_TIMEOUT,
             restart_wait: RESTART_WAIT,
             forms: true,
+            logins: None,
+            open_browser: None,
             changed,
         }
     }

@@ -3,17 +3,18 @@
 //! Invariants: no method but `act` and `shutdown` waits for a server, and these two not for long; dropping the source
 //! ends every server.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use domain::command::ServerSpec;
+use domain::command::{ServerSpec, ServerTransport};
 use domain::tool::{Resource, ServerAction, ServerPrompt, ServerStatus, Tool, ToolServer, ToolSource};
 use domain::{BoxFuture, Failure, Part};
 use futures_util::future::join_all;
+use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::auth::{self, Authorization, LoginDone, LoginPrompt};
 use crate::content;
 use crate::lifecycle::{LifecycleCommand, run_server_task};
 use crate::options::{Options, ServerConfig};
@@ -25,7 +26,8 @@ use crate::wire::{PromptResult, ReadResult};
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct Supervisor {
-    servers: Vec<Server>,
+    servers: RwLock<Vec<Arc<Server>>>,
+    options: Arc<Options>,
 }
 
 struct Server {
@@ -46,26 +48,80 @@ pub fn session_servers(specs: &[ServerSpec], options: Options) -> Arc<dyn ToolSo
 impl Supervisor {
     /// Starts nothing yet.
     pub fn new(servers: Vec<ServerConfig>, options: Options) -> Self {
-        let options = Arc::new(options);
-        let mut names = HashSet::new();
-        let server = |config: ServerConfig| {
-            let refused = name_problem(&config.name, names.insert(config.name.clone()));
-            let (commands, inbox) = mpsc::channel(16);
-            let state = Arc::new(ServerState::new(config, options.clone(), refused));
-            Server { state, commands, inbox: Mutex::new(Some(inbox)) }
-        };
-        Self { servers: servers.into_iter().map(server).collect() }
+        let supervisor = Self { servers: RwLock::default(), options: Arc::new(options) };
+        for config in servers {
+            supervisor.insert(config);
+        }
+        supervisor
     }
 
     /// Starts every server that is not disabled, all at once, in the background. Call it within a tokio runtime.
     pub fn start(&self) {
-        for server in self.servers.iter().filter(|server| !server.state.config.disabled) {
+        for server in self.all().iter().filter(|server| !server.state.config.disabled) {
             server.start();
         }
     }
 
-    fn find(&self, name: &str) -> Result<&Server, Failure> {
-        let found = self.servers.iter().find(|server| server.state.config.name == name);
+    /// Adds a server and starts it, unless it is disabled.
+    pub fn add(&self, config: ServerConfig) {
+        let is_disabled = config.disabled;
+        let server = self.insert(config);
+        if !is_disabled {
+            server.start();
+        }
+        (self.options.changed)();
+    }
+
+    /// Stops a server and takes it out.
+    pub async fn remove(&self, name: &str) -> Result<(), Failure> {
+        let server = self.find(name)?;
+        server.stop().await;
+        let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+        servers.retain(|known| !Arc::ptr_eq(known, &server));
+        drop(servers);
+        (self.options.changed)();
+        Ok(())
+    }
+
+    /// The revision of the protocol that a running server speaks.
+    pub fn revision(&self, name: &str) -> Option<String> {
+        let client = self.find(name).ok()?.state.client().ok()?;
+        Some(client.revision().to_owned())
+    }
+
+    /// Logs in to a server; returns when the person has, or when it cannot be done.
+    pub async fn login(&self, name: &str, prompt: &dyn LoginPrompt) -> Result<LoginDone, Failure> {
+        let authorization = self.find(name)?.authorization().await?;
+        auth::login(&authorization, prompt).await.map_err(|reason| login_failure(name, &reason))
+    }
+
+    /// Forgets the login of a server; whether there was one.
+    pub async fn logout(&self, name: &str) -> Result<bool, Failure> {
+        let server = self.find(name)?;
+        let url = server.url().await?;
+        match &self.options.logins {
+            Some(logins) => auth::logout(&url, logins),
+            None => Ok(false),
+        }
+    }
+
+    fn insert(&self, config: ServerConfig) -> Arc<Server> {
+        let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !servers.iter().any(|known| known.state.config.name == config.name);
+        let refused = name_problem(&config.name, is_new);
+        let (commands, inbox) = mpsc::channel(16);
+        let state = Arc::new(ServerState::new(config, self.options.clone(), refused));
+        let server = Arc::new(Server { state, commands, inbox: Mutex::new(Some(inbox)) });
+        servers.push(server.clone());
+        server
+    }
+
+    fn all(&self) -> Vec<Arc<Server>> {
+        self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<Server>, Failure> {
+        let found = self.all().into_iter().find(|server| server.state.config.name == name);
         found.ok_or_else(|| Failure::user(format!("There is no MCP server {}.", single_line(name, 100))))
     }
 }
@@ -108,49 +164,118 @@ impl Server {
     }
 }
 
+impl Server {
+    /// The address of a server over HTTP.
+    async fn url(&self) -> Result<Url, Failure> {
+        let name = &self.state.config.name;
+        match (self.state.config.lookup)().await? {
+            ServerTransport::Http { url, .. } => Url::parse(&url)
+                .map_err(|error| Failure::user(format!("The url of {name} cannot be read: {error}."))),
+            ServerTransport::Stdio { .. } => {
+                Err(Failure::user(format!("{name} is a program: it has no login."))
+                    .hint("Give it its keys as environment variables (`env` in its entry)."))
+            }
+        }
+    }
+
+    async fn authorization(&self) -> Result<Authorization, Failure> {
+        let url = self.url().await?;
+        let logins = self.state.options.logins.clone();
+        let logins = logins.ok_or_else(|| Failure::internal("Logins are not kept here."))?;
+        Ok(Authorization::new(&url, (self.state.config.oauth)().await?, logins))
+    }
+
+    /// Waits for a person; the server's message holds the address for the browser meanwhile.
+    fn login_in_background(&self, authorization: Authorization) {
+        let (state, commands) = (self.state.clone(), self.commands.clone());
+        tokio::spawn(async move {
+            let prompt = StatusPrompt(state.clone());
+            match auth::login(&authorization, &prompt).await {
+                Ok(_) => drop(commands.send(LifecycleCommand::Start).await),
+                Err(reason) => {
+                    let failure = login_failure(&state.config.name, &reason);
+                    state.set_status(ServerStatus::RequiresAuth, Some(failure.to_string()));
+                }
+            }
+        });
+    }
+}
+
+/// Shows the address of a login as the message of the server.
+struct StatusPrompt(Arc<ServerState>);
+
+impl LoginPrompt for StatusPrompt {
+    fn show(&self, url: &str) {
+        let text = format!("Open this address to log in: {url}");
+        self.0.set_status(ServerStatus::RequiresAuth, Some(text));
+        if let Some(open) = &self.0.options.open_browser {
+            open(url);
+        }
+    }
+
+    fn pasted(&self) -> BoxFuture<'_, String> {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn login_failure(name: &str, reason: &str) -> Failure {
+    Failure::user(format!("The login to {name} failed: {reason}"))
+}
+
 impl ToolSource for Supervisor {
     fn servers(&self) -> Vec<ToolServer> {
-        self.servers.iter().map(|server| server.state.server()).collect()
+        self.all().iter().map(|server| server.state.server()).collect()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        self.servers.iter().flat_map(|server| server.state.tools()).collect()
+        self.all().iter().flat_map(|server| server.state.tools()).collect()
     }
 
     fn instructions(&self) -> Vec<String> {
-        let said = |server: &Server| {
+        let said = |server: &Arc<Server>| {
             // The text must not close its own tag and continue outside of it.
             let text = server.state.offer().instructions?.replace("</instructions", "< /instructions");
             let name = &server.state.config.name;
             Some(format!("<instructions server=\"{name}\">\n{}\n</instructions>", text.trim()))
         };
-        self.servers.iter().filter_map(said).collect()
+        self.all().iter().filter_map(said).collect()
     }
 
     fn act<'a>(&'a self, server: &'a str, action: ServerAction) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             let server = self.find(server)?;
             match action {
-                ServerAction::Start => server.start(),
-                ServerAction::Stop => server.stop().await,
+                ServerAction::Start | ServerAction::Enable => server.start(),
+                ServerAction::Stop | ServerAction::Disable => server.stop().await,
+                ServerAction::Login => server.login_in_background(server.authorization().await?),
+                ServerAction::Logout => {
+                    self.logout(&server.state.config.name).await?;
+                    server.stop().await;
+                    server.start();
+                }
+                ServerAction::Remove => self.remove(&server.state.config.name).await?,
+                ServerAction::Add { .. } | ServerAction::Update { .. } => {
+                    return Err(Failure::user("This server is not one of the configuration."));
+                }
             }
             Ok(())
         })
     }
 
     fn prompts(&self) -> Vec<ServerPrompt> {
-        let offers = self.servers.iter().flat_map(|server| server.state.offer().prompts);
+        let servers = self.all();
+        let offers = servers.iter().flat_map(|server| server.state.offer().prompts);
         offers.map(|entry| entry.prompt.clone()).collect()
     }
 
     fn prompt<'a>(&'a self, name: &'a str, arguments: Value) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
         Box::pin(async move {
-            let entry = |server: &Server| {
+            let entry = |server: &Arc<Server>| {
                 let entry =
                     server.state.offer().prompts.into_iter().find(|entry| entry.prompt.name == name)?;
                 Some((server.state.clone(), entry))
             };
-            let (state, entry) = (self.servers.iter().find_map(entry))
+            let (state, entry) = (self.all().iter().find_map(entry))
                 .ok_or_else(|| Failure::user(format!("There is no prompt {}.", single_line(name, 100))))?;
             let missing = entry
                 .prompt
@@ -167,19 +292,19 @@ impl ToolSource for Supervisor {
     }
 
     fn resources(&self) -> Vec<Resource> {
-        self.servers.iter().flat_map(|server| server.state.offer().resources).collect()
+        self.all().iter().flat_map(|server| server.state.offer().resources).collect()
     }
 
     fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
         Box::pin(async move {
-            let state = &self.find(server)?.state;
+            let state = self.find(server)?.state.clone();
             let result: ReadResult = state.request("resources/read", &json!({"uri": uri})).await?;
             Ok(content::from_resource(result))
         })
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async { drop(join_all(self.servers.iter().map(Server::stop)).await) })
+        Box::pin(async { drop(join_all(self.all().iter().map(|server| server.stop())).await) })
     }
 }
 

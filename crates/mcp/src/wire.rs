@@ -34,9 +34,9 @@ pub(crate) fn meta(forms: bool) -> Value {
     })
 }
 
-/// An empty elicitation means forms in every revision that has it.
+/// Servers of 2025-06-18 read any elicitation as forms.
 fn client_capabilities(forms: bool) -> Value {
-    if forms { json!({"roots": {}, "elicitation": {}}) } else { json!({"roots": {}}) }
+    if forms { json!({"roots": {}, "elicitation": {"form": {}, "url": {}}}) } else { json!({"roots": {}}) }
 }
 
 fn client_info() -> Value {
@@ -258,6 +258,9 @@ pub(crate) struct Elicitation {
     pub message: String,
     #[serde(default)]
     pub requested_schema: Option<Box<RawValue>>,
+    /// The address to open, in the mode `url`.
+    #[serde(default)]
+    pub url: Option<String>,
 }
 
 /// The answer to `roots/list`.

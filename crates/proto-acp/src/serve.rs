@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::command::Catalog;
-use domain::event::{CatalogKind, EventBody};
+use domain::event::{CatalogKind, EventBody, Level, Notice};
 use domain::link::Engine;
+use domain::tool::ToolServer;
 use domain::{Command, Event, Failure, FrontendEvent, FrontendLink, ItemId, SessionId};
 use rpc::{Backlog, End, Fault, Inbound, PeerOptions, Responder, Transport};
 use serde::Serialize;
@@ -218,6 +219,14 @@ impl Server {
                 for session in self.sessions.keys().cloned().collect::<Vec<_>>() {
                     crate::sessions::send_commands(self, session);
                 }
+                self.engine.later(
+                    async move { commands.call(|reply| Command::Servers { reply }).await },
+                    |server, servers| {
+                        for text in servers.iter().flatten().filter_map(ToolServer::problem) {
+                            server.show_notice(&Notice { level: Level::Warning, text });
+                        }
+                    },
+                );
             }
         }
     }

@@ -7,18 +7,14 @@ use std::collections::HashMap;
 use domain::Command;
 use domain::command::Catalog;
 use domain::event::CatalogKind;
-use domain::tool::{ServerAction, ServerStatus, ToolServer};
+use domain::tool::{ServerStatus, ToolServer};
 use domain::tool_call::Origin;
 
 use crate::from_wire;
-use crate::reply::Reply;
 use crate::serve::Server;
-use crate::settings::respond_or_show;
-use crate::wire::Empty;
 use crate::wire::notifications::{
     BehaviorConfig, ChatConfig, ConfigUpdated, McpDetails, OfferedTool, ServerRemoved, ServerUpdated,
 };
-use crate::wire::requests::{McpStartServer, McpStopServer, Method, ServerParams};
 
 /// What the client has been sent of the lists.
 #[derive(Default)]
@@ -29,6 +25,13 @@ pub(crate) struct SentCatalog {
     is_stale: bool,
     selected_model: Option<String>,
     servers: HashMap<String, ServerUpdated>,
+}
+
+impl SentCatalog {
+    /// The name of a server as the engine knows it.
+    pub(crate) fn known_name(&self, name: &str) -> Option<String> {
+        self.servers.keys().find(|known| domain::names::is_same_name(known, name)).cloned()
+    }
 }
 
 /// Sends everything for the first time.
@@ -166,30 +169,4 @@ fn server_updated(server: ToolServer) -> ServerUpdated {
             error: server.error,
         }),
     }
-}
-
-pub(crate) async fn start_server(server: &mut Server, params: ServerParams, reply: Reply<McpStartServer>) {
-    act_on_server(server, params, ServerAction::Start, reply).await;
-}
-
-pub(crate) async fn stop_server(server: &mut Server, params: ServerParams, reply: Reply<McpStopServer>) {
-    act_on_server(server, params, ServerAction::Stop, reply).await;
-}
-
-async fn act_on_server<M: Method<Result = Empty> + 'static>(
-    server: &mut Server,
-    params: ServerParams,
-    action: ServerAction,
-    reply: Reply<M>,
-) {
-    let Some(name) = params.name else { return reply.missing("name") };
-    let known = server.sent.servers.keys().find(|known| domain::names::is_same_name(known, &name));
-    let name = known.cloned().unwrap_or(name);
-    server
-        .engine
-        .call(
-            |reply| Command::ServerAction { name, action, reply },
-            |server, done| respond_or_show(server, reply, done),
-        )
-        .await;
 }

@@ -11,12 +11,13 @@ use serde_json::Value;
 use crate::reply::Reply;
 use crate::serve::Server;
 use crate::wire::requests::{
-    ChangeWorkspaceFolders, Clear, Delete, Exit, Fork, Initialize, Initialized, List, McpStartServer,
-    McpStopServer, Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop, QueryCommands,
-    QueryContext, QueryFiles, RewritePrompt, Rollback, SelectedAgentChanged, SelectedBehaviorChanged,
+    ChangeWorkspaceFolders, Clear, Delete, Exit, Fork, Initialize, Initialized, List, McpAddServer,
+    McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer, McpRemoveServer, McpStartServer,
+    McpStopServer, McpUpdateServer, Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop,
+    QueryCommands, QueryContext, QueryFiles, RewritePrompt, Rollback, SelectedAgentChanged, SelectedBehaviorChanged,
     SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
 };
-use crate::{catalog, from_wire, lifecycle, prompting, queries, rewriting, sessions, settings, turns};
+use crate::{from_wire, lifecycle, mcp, prompting, queries, rewriting, sessions, settings, turns};
 
 /// ECA has no code of its own for refused requests.
 const REFUSED: i64 = -32000;
@@ -66,8 +67,15 @@ async fn handle_chat_method(method: &str, call: Call<'_>) {
         Fork::NAME => call.with(sessions::fork).await,
         ChangeWorkspaceFolders::NAME => call.with(lifecycle::change_folders).await,
         RewritePrompt::NAME => call.with(rewriting::rewrite).await,
-        McpStartServer::NAME => call.with(catalog::start_server).await,
-        McpStopServer::NAME => call.with(catalog::stop_server).await,
+        McpStartServer::NAME => call.with(mcp::start_server).await,
+        McpConnectServer::NAME => call.with(mcp::connect_server).await,
+        McpLogoutServer::NAME => call.with(mcp::logout_server).await,
+        McpEnableServer::NAME => call.with(mcp::enable_server).await,
+        McpDisableServer::NAME => call.with(mcp::disable_server).await,
+        McpAddServer::NAME => call.with(mcp::add_server).await,
+        McpUpdateServer::NAME => call.with(mcp::update_server).await,
+        McpRemoveServer::NAME => call.with(mcp::remove_server).await,
+        McpStopServer::NAME => call.with(mcp::stop_server).await,
         unknown => match call.responder {
             Some(responder) => responder.method_not_found(unknown),
             None => tracing::debug!(method, "an unknown notification"),

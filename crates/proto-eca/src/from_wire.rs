@@ -105,9 +105,13 @@ pub(crate) fn abilities(params: &InitializeParams) -> Abilities {
     let assistant = params.capabilities.as_ref().and_then(|all| all.code_assistant.as_ref());
     let editor = assistant.and_then(|it| it.editor.as_ref());
     let can = |flag: Option<bool>| flag.unwrap_or(false);
+    let questions =
+        can(assistant.and_then(|it| it.chat_capabilities.as_ref()).and_then(|it| it.ask_question));
     Abilities {
         client,
-        questions: can(assistant.and_then(|it| it.chat_capabilities.as_ref()).and_then(|it| it.ask_question)),
+        questions,
+        // A form is asked field by field.
+        forms: questions,
         diagnostics: can(editor.and_then(|it| it.diagnostics)),
         definition: can(editor.and_then(|it| it.definition)),
         references: can(editor.and_then(|it| it.references)),

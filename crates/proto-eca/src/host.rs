@@ -9,6 +9,7 @@ use domain::host::{HostReply, HostRequest};
 use domain::{Answer, Ask, AskKind, Command, Failure, HostCall, SessionId};
 use rpc::Outgoing;
 
+use crate::forms;
 use crate::from_wire;
 use crate::serve::Server;
 use crate::wire::LinePosition;
@@ -85,30 +86,35 @@ async fn locations(request: rpc::Request) -> Result<HostReply, Failure> {
     Ok(HostReply::Locations(ranges.collect()))
 }
 
-/// Sends a question of the model to the editor; its answer goes to the engine.
+/// Sends a question to the editor, or a form field by field; the answer goes to the engine.
 pub(crate) fn ask_user(server: &mut Server, session: &SessionId, ask: &Ask) {
-    let AskKind::Question { text, options, freeform } = &ask.kind else { return };
     let Some(commands) = server.engine.commands() else { return };
-    let options = options.iter().map(|choice| QuestionOption {
-        label: choice.label.clone(),
-        description: choice.description.clone(),
-    });
-    let params = QuestionParams {
-        chat_id: server.chat_key(session),
-        question: text.clone(),
-        options: options.collect(),
-        allow_freeform: *freeform,
-        tool_call_id: ask.item.map(|item| item.to_string()),
-    };
-    let request = server.outgoing().request(ASK_QUESTION, &params, QUESTION_TIMEOUT);
-    let (session, ask) = (session.clone(), ask.id);
-    tokio::spawn(async move {
-        let answer = match request.decode::<QuestionResult>().await {
-            Ok(QuestionResult { answer: Some(text), cancelled }) if cancelled != Some(true) => {
-                Answer::Text { text }
+    let (outgoing, chat_id) = (server.outgoing().clone(), server.chat_key(session));
+    let tool_call_id = ask.item.map(|item| item.to_string());
+    let asking = move |question: String, options: Vec<QuestionOption>, allow_freeform: bool| {
+        let (chat_id, tool_call_id) = (chat_id.clone(), tool_call_id.clone());
+        let params = QuestionParams { chat_id, question, options, allow_freeform, tool_call_id };
+        let request = outgoing.request(ASK_QUESTION, &params, QUESTION_TIMEOUT);
+        async move {
+            match request.decode::<QuestionResult>().await {
+                Ok(QuestionResult { answer: Some(text), cancelled }) if cancelled != Some(true) => Some(text),
+                _ => None,
             }
-            _ => Answer::Cancelled,
+        }
+    };
+    let (session, id, kind) = (session.clone(), ask.id, ask.kind.clone());
+    tokio::spawn(async move {
+        let answer = match kind {
+            AskKind::Question { text, options, freeform } => {
+                let options = options
+                    .into_iter()
+                    .map(|choice| QuestionOption { label: choice.label, description: choice.description });
+                let text = asking(text, options.collect(), freeform).await;
+                text.map_or(Answer::Cancelled, |text| Answer::Text { text })
+            }
+            AskKind::Form { text, schema } => forms::ask(&text, &schema, asking).await,
+            AskKind::Approval { .. } => return,
         };
-        let _ = commands.send(Command::Answer { session, ask, answer }).await;
+        let _ = commands.send(Command::Answer { session, ask: id, answer }).await;
     });
 }

@@ -10,8 +10,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::command::WorkspaceSpec;
+use domain::event::{CatalogKind, EventBody};
 use domain::host::Grants;
 use domain::link::{Commands, Engine};
+use domain::tool::ToolServer;
 use domain::{Abilities, Command, Event, FrontendEvent, FrontendLink, SessionId, TurnId};
 use rpc::{End, Inbound, Outgoing, PeerOptions, RequestError, Responder, Transport};
 use tokio::sync::mpsc;
@@ -76,6 +78,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
         chunks: Chunks::Unknown,
         refused: HashSet::new(),
         reads: files::Reads::default(),
+        reported_problems: HashSet::new(),
     };
     server.begin().await;
     server.run(inbox, peer.ended()).await;
@@ -117,6 +120,8 @@ pub(crate) struct Server {
     /// File methods that the client does not have.
     pub refused: HashSet<&'static str>,
     pub reads: files::Reads,
+    /// Problems of MCP servers that were reported.
+    pub reported_problems: HashSet<String>,
 }
 
 impl Server {
@@ -179,7 +184,25 @@ impl Server {
         }
     }
 
+    /// The protocol has no place for them: they go to the log and to stderr.
+    fn report_servers(&mut self) {
+        let commands = self.commands.clone();
+        self.engine.later(
+            async move { commands.call(|reply| Command::Servers { reply }).await },
+            |server, servers| {
+                for problem in servers.iter().flatten().filter_map(ToolServer::problem) {
+                    if server.reported_problems.insert(problem.clone()) {
+                        tracing::warn!("{problem}");
+                    }
+                }
+            },
+        );
+    }
+
     fn show(&mut self, event: &Event) {
+        if matches!(event.body, EventBody::Catalog(CatalogKind::ToolServers)) {
+            self.report_servers();
+        }
         let Some(session) = &event.session else { return };
         let outs = self.threads.get_mut(session).map(|thread| thread.projection.project(event));
         for out in outs.unwrap_or_default() {

@@ -18,6 +18,7 @@ pub(crate) mod generate;
 pub(crate) mod grants;
 pub(crate) mod login;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod run;
 pub(crate) mod server;

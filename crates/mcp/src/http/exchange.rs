@@ -3,6 +3,7 @@
 //! Invariants: a session that the server has forgotten is renewed once for all waiting requests, and each request is sent at
 //! most twice; bodies and events are bounded; a stream that breaks is resumed where the server numbers its events.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,23 +11,21 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use domain::CancellationToken;
 use futures_util::StreamExt;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde_json::Value;
 use sse::SseParser;
 use tokio::sync::mpsc;
 
 use super::message::{StatelessHeaders, error_response, is_response_to, split_batch};
 use super::old::{self, OldTransport};
-use super::response::{Cursor, ExchangeError, failed, is_stream, read_body, root_cause};
+use super::response::{Cursor, ExchangeError, failed, is_stream, read_body};
+use super::{ParamHeader, Refusal};
+use crate::auth::Authorization;
 use crate::connection::MAX_MESSAGE_BYTES;
 use crate::text::single_line;
 
-const SESSION_HEADER: &str = "mcp-session-id";
-const VERSION_HEADER: &str = "mcp-protocol-version";
-const METHOD_HEADER: &str = "mcp-method";
-const NAME_HEADER: &str = "mcp-name";
-const LAST_EVENT_HEADER: &str = "last-event-id";
+pub(super) const SESSION_HEADER: &str = "mcp-session-id";
 
 /// The code of errors that the bridge reports itself.
 const OWN_ERROR: i64 = -32000;
@@ -46,16 +45,19 @@ const MAX_RESUMPTIONS: u32 = 5;
 const ALIVE_AFTER: Duration = Duration::from_secs(10);
 
 pub(super) struct Exchange {
-    client: Client,
-    url: Url,
-    headers: HeaderMap,
+    pub(super) client: Client,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
     session: Mutex<HttpSession>,
     /// The handshake as the peer sent it, for a new session.
     initialize: Mutex<Option<(u64, Bytes)>>,
     /// Held during a renewal, so that other requests that lost the session wait for it. Always under a deadline.
     renewal: tokio::sync::Mutex<()>,
-    /// Cancelled when the server has answered 401.
-    login_required: CancellationToken,
+    pub(super) authorization: Option<Authorization>,
+    /// Cancelled when the server refuses requests for want of a login.
+    pub(super) login_required: CancellationToken,
+    pub(super) refusal: Mutex<Option<Refusal>>,
+    pub(super) param_headers: Mutex<HashMap<String, Vec<ParamHeader>>>,
     /// The status of a refused handshake is one that servers of the old transport give.
     looks_old: AtomicBool,
     old: Mutex<Option<OldTransport>>,
@@ -67,12 +69,12 @@ pub(super) struct Exchange {
 
 #[derive(Clone, Default)]
 pub(super) struct HttpSession {
-    id: Option<HeaderValue>,
-    version: Option<HeaderValue>,
+    pub(super) id: Option<HeaderValue>,
+    pub(super) version: Option<HeaderValue>,
     /// Counts renewals.
     number: u64,
     /// Of one request of the stateless era; a stream of it cannot be resumed.
-    stateless: Option<StatelessHeaders>,
+    pub(super) stateless: Option<StatelessHeaders>,
 }
 
 impl HttpSession {
@@ -87,6 +89,7 @@ impl Exchange {
         client: Client,
         url: &str,
         headers: HeaderMap,
+        authorization: Option<Authorization>,
         lines: mpsc::Sender<Vec<u8>>,
     ) -> Result<Self, String> {
         let url = Url::parse(url).map_err(|error| format!("Its url cannot be read: {error}."))?;
@@ -97,7 +100,10 @@ impl Exchange {
             session: Mutex::default(),
             initialize: Mutex::default(),
             renewal: tokio::sync::Mutex::default(),
+            authorization,
             login_required: CancellationToken::new(),
+            refusal: Mutex::default(),
+            param_headers: Mutex::default(),
             looks_old: AtomicBool::new(false),
             old: Mutex::default(),
             ended: CancellationToken::new(),
@@ -122,7 +128,7 @@ impl Exchange {
         self.url.join(path.trim()).ok().filter(|endpoint| endpoint.origin() == self.url.origin())
     }
 
-    fn old_endpoint(&self) -> Option<Url> {
+    pub(super) fn old_endpoint(&self) -> Option<Url> {
         lock(&self.old).as_ref().map(|old| old.endpoint.clone())
     }
 
@@ -254,47 +260,6 @@ impl Exchange {
         Ok(self.session().clone())
     }
 
-    pub(super) async fn send(
-        &self,
-        method: Method,
-        session: &HttpSession,
-        body: Option<Bytes>,
-        last_event: Option<&str>,
-    ) -> Result<Response, ExchangeError> {
-        let accept =
-            if method == Method::GET { "text/event-stream" } else { "application/json, text/event-stream" };
-        let old = self.old_endpoint().filter(|_| method == Method::POST);
-        let url = old.unwrap_or_else(|| self.url.clone());
-        let mut request: RequestBuilder =
-            self.client.request(method, url).headers(self.headers.clone()).header(ACCEPT, accept);
-        if let Some(id) = &session.id {
-            request = request.header(SESSION_HEADER, id);
-        }
-        if let Some(version) = &session.version {
-            request = request.header(VERSION_HEADER, version);
-        }
-        if let Some(StatelessHeaders { method, name, .. }) = &session.stateless {
-            request = request.header(METHOD_HEADER, method);
-            if let Some(name) = name {
-                request = request.header(NAME_HEADER, name);
-            }
-        }
-        if let Some(last_event) = last_event {
-            request = request.header(LAST_EVENT_HEADER, last_event);
-        }
-        if let Some(body) = body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body);
-        }
-        let sent = request.send().await.map_err(|error| {
-            let cause = root_cause(&error);
-            failed(&format!("It cannot be reached: {cause}. Check its url, and that it is running."))
-        });
-        if sent.as_ref().is_ok_and(|response| response.status() == StatusCode::UNAUTHORIZED) {
-            self.login_required.cancel();
-        }
-        sent
-    }
-
     /// The response, if it is a good one.
     async fn check_status(
         &self,
@@ -315,7 +280,7 @@ impl Exchange {
         let said = error["message"]
             .as_str()
             .map_or_else(|| String::from_utf8_lossy(&body).into_owned(), str::to_owned);
-        let said = single_line(&said, MAX_REASON_LENGTH);
+        let said = single_line(&self.mask(said), MAX_REASON_LENGTH);
         let named = session.id.is_some();
         // Many servers answer 400 where the protocol has 404.
         if named
@@ -468,6 +433,6 @@ pub(super) async fn listen(exchange: Arc<Exchange>) {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

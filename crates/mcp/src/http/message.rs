@@ -35,6 +35,8 @@ pub(super) struct StatelessHeaders {
     pub version: String,
     pub method: String,
     pub name: Option<String>,
+    /// The tool that a call is for.
+    pub tool: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -75,13 +77,14 @@ impl StatelessHeaders {
             "resources/read" => params.uri,
             _ => None,
         };
-        let name = name.as_ref().and_then(serde_json::Value::as_str).map(header_text);
-        Some(Self { version, method: method.to_owned(), name })
+        let name = name.as_ref().and_then(serde_json::Value::as_str);
+        let tool = name.filter(|_| method == "tools/call").map(str::to_owned);
+        Some(Self { version, method: method.to_owned(), name: name.map(header_text), tool })
     }
 }
 
 /// A value that every proxy passes on; others are written in base64.
-fn header_text(value: &str) -> String {
+pub(super) fn header_text(value: &str) -> String {
     let plain = value.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && value.trim() == value;
     if plain && !value.is_empty() && !value.starts_with("=?") {
         return value.to_owned();

@@ -10,7 +10,7 @@ use reqwest::Client;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-pub(super) async fn client(url: &str) -> Result<Client, String> {
+pub(crate) async fn client(url: &str) -> Result<Client, String> {
     let made = match reqwest::Url::parse(url) {
         Ok(parsed) if parsed.scheme() == "http" => plain(is_local(&parsed)),
         Ok(parsed) if parsed.scheme() == "https" => {
@@ -27,7 +27,7 @@ pub(super) async fn client(url: &str) -> Result<Client, String> {
     })
 }
 
-fn is_local(url: &reqwest::Url) -> bool {
+pub(crate) fn is_local(url: &reqwest::Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     host == "localhost" || host == "[::1]" || host.starts_with("127.")
 }

@@ -65,6 +65,14 @@ pub(super) async fn read_body(response: Response, limit: usize) -> Result<Vec<u8
     Ok(body)
 }
 
+/// The same with the reason as a sentence.
+pub(crate) async fn read_limited(response: Response, limit: usize) -> Result<Vec<u8>, String> {
+    read_body(response, limit).await.map_err(|error| match error {
+        ExchangeError::Reason(reason, ..) => reason,
+        ExchangeError::SessionLost => String::new(),
+    })
+}
+
 pub(super) fn failed(reason: &str) -> ExchangeError {
     ExchangeError::Reason(reason.to_owned(), None, None)
 }

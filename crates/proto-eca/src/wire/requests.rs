@@ -61,6 +61,32 @@ methods! {
     RewritePrompt = "rewrite/prompt": RewriteParams => RewriteResult;
     McpStartServer = "mcp/startServer": ServerParams => Empty;
     McpStopServer = "mcp/stopServer": ServerParams => Empty;
+    McpConnectServer = "mcp/connectServer": ServerParams => Empty;
+    McpLogoutServer = "mcp/logoutServer": ServerParams => Empty;
+    McpEnableServer = "mcp/enableServer": ServerParams => Empty;
+    McpDisableServer = "mcp/disableServer": ServerParams => Empty;
+    McpAddServer = "mcp/addServer": AddServerParams => Empty;
+    McpUpdateServer = "mcp/updateServer": AddServerParams => Empty;
+    McpRemoveServer = "mcp/removeServer": ServerParams => Empty;
+}
+
+/// A server's entry, or the members of it that change.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct AddServerParams {
+    pub name: Option<String>,
+    pub command: Option<Value>,
+    pub args: Option<Value>,
+    pub env: Option<Value>,
+    pub url: Option<Value>,
+    pub headers: Option<Value>,
+    pub client_id: Option<Value>,
+    pub client_secret: Option<Value>,
+    pub oauth_port: Option<Value>,
+    pub disabled: Option<Value>,
+    /// `workspace`: the file of the project instead of the user's own.
+    pub scope: Option<String>,
+    pub workspace_uri: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -3,7 +3,7 @@
 use domain::command::{Context, known_behavior};
 use domain::event::{Level, SessionUsage};
 use domain::item::ItemKind;
-use domain::tool::{ServerStatus, ToolServer};
+use domain::tool::{ServerAction, ServerStatus, ToolServer};
 
 use super::completion::TERMINAL_COMMANDS;
 use super::keys::KEY_HELP;
@@ -13,11 +13,13 @@ use super::screen::{Effect, Overlay, Screen};
 use super::status::{money, short};
 use crate::text::clean_line;
 
+const MCP_USAGE: &str = "Usage: /mcp start|stop|login|logout|enable|disable|remove SERVER";
+
 impl Screen {
     pub(super) fn is_terminal_command(&self, name: &str, rest: &str) -> bool {
         let is_listed = TERMINAL_COMMANDS.iter().any(|(listed, _)| *listed == name);
         let is_hidden = matches!((name, rest), ("resume" | "exit" | "panic", ""));
-        (is_listed && (rest.trim().is_empty() || matches!(name, "model" | "behavior" | "export")))
+        (is_listed && (rest.trim().is_empty() || matches!(name, "model" | "behavior" | "export" | "mcp")))
             || is_hidden
     }
 
@@ -50,11 +52,45 @@ impl Screen {
             ("quit" | "exit", _) => self.push_effect(Effect::Leave),
             ("copy", _) => self.copy_answer(),
             ("export", path) => self.export(path),
+            ("mcp", words) if !words.trim().is_empty() => self.act_on_server(words.trim()),
             ("diff", _) => self.push_effect(Effect::Diff),
             // A test checks that the terminal is restored after a panic.
             #[cfg(debug_assertions)]
             ("panic", _) => panic!("asked for by /panic"),
             (name, _) => self.open_page(name),
+        }
+    }
+
+    /// Shows the problem of each server once, until it is another one.
+    pub(super) fn update_servers(&mut self, servers: Vec<ToolServer>) {
+        for server in &servers {
+            let before = self.servers.iter().find(|known| known.name == server.name);
+            let problem = server.problem();
+            if problem != before.and_then(ToolServer::problem)
+                && let Some(problem) = problem
+            {
+                self.transcript.add_notice(Level::Warning, problem);
+            }
+        }
+        self.servers = servers;
+    }
+
+    /// `/mcp ACTION SERVER`.
+    fn act_on_server(&mut self, words: &str) {
+        let (action, name) = words.split_once(' ').unwrap_or((words, ""));
+        let action = match action {
+            "start" => ServerAction::Start,
+            "stop" => ServerAction::Stop,
+            "login" => ServerAction::Login,
+            "logout" => ServerAction::Logout,
+            "enable" => ServerAction::Enable,
+            "disable" => ServerAction::Disable,
+            "remove" => ServerAction::Remove,
+            _ => return self.flash(MCP_USAGE),
+        };
+        match name.trim() {
+            "" => self.flash(MCP_USAGE),
+            name => self.push_effect(Effect::ServerAction { name: name.to_owned(), action }),
         }
     }
 
@@ -159,9 +195,8 @@ pub(super) fn help() -> Page {
 fn servers_page(servers: &[ToolServer]) -> Page {
     let mut lines: Vec<PageLine> = Vec::new();
     if servers.is_empty() {
-        lines.push(PageLine::Text(
-            "No MCP server is configured. See `mcpServers` in the configuration.".to_owned(),
-        ));
+        lines
+            .push(PageLine::Text("No MCP server is configured. Add one: dragoman mcp add --help".to_owned()));
     }
     for server in servers {
         lines.push(PageLine::Heading(server_line(server)));

@@ -18,7 +18,7 @@ pub(crate) const TERMINAL_COMMANDS: [(&str, &str); 17] = [
     ("status", "Version, folder, model, instructions and servers"),
     ("usage", "Tokens and cost of this chat"),
     ("context", "How full the context is"),
-    ("mcp", "MCP servers and their tools"),
+    ("mcp", "MCP servers and their tools; /mcp login NAME and others act on one"),
     ("diff", "Changes in the working tree (git diff)"),
     ("copy", "Copy the last answer"),
     ("export", "Write this chat to a Markdown file"),

@@ -2,6 +2,7 @@
 
 use domain::command::{ContextQuery, SessionSettings, UserPrompt};
 use domain::store::ListFilter;
+use domain::tool::ServerAction;
 use domain::{Command, Failure, ItemId, SessionId};
 use ratatui::crossterm::event::EventStream;
 
@@ -45,6 +46,7 @@ impl ChatLoop {
             Effect::Contexts { query } => self.look_up_contexts(query),
             Effect::Catalog => self.look_up_catalog(),
             Effect::Servers => self.look_up_servers(),
+            Effect::ServerAction { name, action } => self.act_on_server(name, action),
             Effect::Shell(command) => self.shell(command, Shown::InChat),
             Effect::Diff => self.shell(DIFF_COMMAND.to_owned(), Shown::AsDiff),
             Effect::AddInstruction(text) => {
@@ -144,6 +146,17 @@ impl ChatLoop {
             |reply| Command::Servers { reply },
             |chat_loop, servers| {
                 chat_loop.screen.apply_update(Update::Servers(servers.unwrap_or_default()));
+            },
+        );
+    }
+
+    fn act_on_server(&mut self, name: String, action: ServerAction) {
+        self.call(
+            |reply| Command::ServerAction { name, action, reply },
+            |chat_loop, done| {
+                if let Err(failure) = done {
+                    chat_loop.screen.apply_update(Update::Failed(failure));
+                }
             },
         );
     }

@@ -11,7 +11,7 @@ use domain::command::{Catalog, Context, SessionInfo, SessionSettings, SlashComma
 use domain::event::{CatalogKind, EventBody, Fact, Level, SessionUsage};
 use domain::item::ItemKind;
 use domain::store::SessionSummary;
-use domain::tool::ToolServer;
+use domain::tool::{ServerAction, ToolServer};
 use domain::{Answer, AskId, AskKind, Event, Failure, ItemId, Outcome, SessionId};
 
 use super::Intro;
@@ -53,6 +53,10 @@ pub enum Effect {
     },
     Catalog,
     Servers,
+    ServerAction {
+        name: String,
+        action: ServerAction,
+    },
     /// Runs a command in the user's shell.
     Shell(String),
     AddInstruction(String),
@@ -346,7 +350,7 @@ impl Screen {
                 let picker = Picker::chats(chats, self.session.as_ref(), self.clock);
                 self.overlay = Some(Overlay::Picker(picker));
             }
-            Update::Servers(servers) => self.servers = servers,
+            Update::Servers(servers) => self.update_servers(servers),
             Update::ShellOutput { command, output } => self.add_shell_output(&command, output),
             Update::Diff(diff) => self.overlay = Some(Overlay::Page(diff_page(&diff))),
             Update::Info(text) => self.add_info(text),

@@ -18,7 +18,7 @@ use domain::event::{EventBody, Fact};
 use domain::host::Grants;
 use domain::link::{Commands, Engine};
 use domain::store::ListFilter;
-use domain::tool::ServerStatus;
+use domain::tool::{ServerStatus, ToolServer};
 use domain::{Abilities, Command, Event, Failure, FailureKind, Follower, Link, Outcome, SessionId};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -188,6 +188,7 @@ async fn wait_for_servers(commands: &Commands) -> Result<Vec<String>, Failure> {
     let deadline = Instant::now() + SERVERS_TIMEOUT;
     loop {
         let servers = commands.call(|reply| Command::Servers { reply }).await?;
+        let problems: Vec<String> = servers.iter().filter_map(ToolServer::problem).collect();
         let late: Vec<String> = servers
             .into_iter()
             .filter(|server| matches!(server.status, ServerStatus::Starting | ServerStatus::Stopped))
@@ -199,7 +200,7 @@ async fn wait_for_servers(commands: &Commands) -> Result<Vec<String>, Failure> {
                 let seconds = SERVERS_TIMEOUT.as_secs();
                 format!("The MCP server {name} did not start within {seconds} s; its tools are missing.")
             };
-            return Ok(late.into_iter().map(sentence).collect());
+            return Ok(problems.into_iter().chain(late.into_iter().map(sentence)).collect());
         }
         tokio::time::sleep(SERVERS_POLL).await;
     }

@@ -1,0 +1,285 @@
+//! Entries of MCP servers in configuration files: checks them, finds their file, and converts those of other programs.
+//!
+//! Invariant: an entry that could never start is refused before anything is written.
+
+use std::path::{Path, PathBuf};
+
+use config::{Environment, McpFile, SavedFile};
+use domain::Failure;
+use serde_json::{Map, Value, json};
+
+/// Adds a server to the user's file, or to the one of a folder.
+pub(crate) fn add(
+    environment: &Environment,
+    name: &str,
+    entry: &Value,
+    folder: Option<&Path>,
+) -> Result<SavedFile, Failure> {
+    check_name(name)?;
+    check_entry(name, entry)?;
+    let file = match folder {
+        Some(folder) => McpFile::of_folder(folder),
+        None => McpFile::of_user(environment),
+    };
+    if file.entry(name)?.is_some() {
+        return Err(Failure::user(format!("{} has a server {name} already.", file.path().display()))
+            .hint(format!("Remove it first: dragoman mcp remove {name}")));
+    }
+    file.put(name, entry)
+}
+
+/// Changes members of an entry in the file that holds it.
+pub(crate) fn update(
+    environment: &Environment,
+    folders: &[PathBuf],
+    name: &str,
+    changes: &Value,
+) -> Result<SavedFile, Failure> {
+    let (file, mut entry) = find(environment, folders, name)?;
+    let changes: Map<String, Value> = changes.as_object().cloned().unwrap_or_default();
+    if let Some(members) = entry.as_object_mut() {
+        members.extend(changes.clone());
+        members.retain(|_, value| !value.is_null());
+    }
+    check_entry(name, &entry)?;
+    file.update(name, &changes)
+}
+
+/// Takes a server out of the file that holds it.
+pub(crate) fn remove(
+    environment: &Environment,
+    folders: &[PathBuf],
+    name: &str,
+) -> Result<SavedFile, Failure> {
+    find(environment, folders, name)?.0.remove(name)
+}
+
+/// The file that holds an entry, and the entry as it is written there.
+pub(crate) fn find(
+    environment: &Environment,
+    folders: &[PathBuf],
+    name: &str,
+) -> Result<(McpFile, Value), Failure> {
+    for file in McpFile::all(environment, folders) {
+        if let Some(entry) = file.entry(name)? {
+            return Ok((file, entry));
+        }
+    }
+    Err(Failure::user(format!("No configuration file has an MCP server {name}."))
+        .hint("`dragoman mcp list` shows the servers."))
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 100 || !name.chars().all(is_plain) {
+        return Err(Failure::user(format!("{name:?} cannot be the name of a server."))
+            .hint("Use letters, digits, hyphens, underscores and dots."));
+    }
+    if name.eq_ignore_ascii_case("eca") {
+        return Err(Failure::user("The name eca belongs to the built-in tools.").hint("Choose another name."));
+    }
+    Ok(())
+}
+
+fn check_entry(name: &str, entry: &Value) -> Result<(), Failure> {
+    let text = |member: &str| entry[member].as_str().is_some_and(|text| !text.trim().is_empty());
+    let wrong = |what: &str| {
+        Err(Failure::user(format!("The entry of {name} {what}."))
+            .hint("It needs a `command` (with `args` and `env`) or a `url` (with `headers`)."))
+    };
+    match (text("command"), text("url")) {
+        _ if !entry.is_object() => wrong("is no object"),
+        (false, false) => wrong("has neither a command nor a url"),
+        (true, true) => wrong("has both a command and a url"),
+        _ => Ok(()),
+    }
+}
+
+/// The servers of another program's file, as our entries: Claude and Cursor (`mcpServers`), VS Code (`servers`), codex
+/// (`mcp_servers` in TOML). Entries that cannot be used come with a reason.
+pub(crate) fn from_other_program(
+    text: &str,
+    is_toml: bool,
+) -> Result<Vec<(String, Result<Value, String>)>, Failure> {
+    let unreadable = |reason: String| Failure::user(format!("The file cannot be read: {reason}."));
+    let servers = if is_toml {
+        codex_servers(text).map_err(unreadable)?
+    } else {
+        let file: Value = config::parse_json_with_comments(text).map_err(unreadable)?;
+        let found = ["mcpServers", "servers"].iter().find_map(|section| file.get(*section)?.as_object());
+        let nested = || file["mcp"]["servers"].as_object();
+        found.or_else(nested).cloned().unwrap_or_default()
+    };
+    Ok(servers.into_iter().map(|(name, entry)| (name, convert(&entry))).collect())
+}
+
+fn convert(entry: &Value) -> Result<Value, String> {
+    let mut ours = Map::new();
+    for (member, value) in entry.as_object().into_iter().flatten() {
+        match member.as_str() {
+            "command" | "args" | "env" | "url" | "headers" | "disabled" => {
+                ours.insert(member.clone(), variables(value));
+            }
+            // Cline and others, Gemini, codex.
+            "serverUrl" | "httpUrl" => drop(ours.insert("url".to_owned(), variables(value))),
+            "http_headers" => drop(ours.insert("headers".to_owned(), variables(value))),
+            "enabled" => drop(ours.insert("disabled".to_owned(), json!(value == &json!(false)))),
+            "bearer_token_env_var" => {
+                let variable = value.as_str().unwrap_or_default();
+                ours.insert(
+                    "headers".to_owned(),
+                    json!({"Authorization": format!("Bearer ${{env:{variable}}}")}),
+                );
+            }
+            _ => {}
+        }
+    }
+    if ours.get("disabled") == Some(&json!(false)) {
+        ours.shift_remove("disabled");
+    }
+    match (ours.contains_key("command"), ours.contains_key("url")) {
+        (false, false) => Err("it has neither a command nor a url".to_owned()),
+        _ => Ok(ours.into()),
+    }
+}
+
+/// `${NAME}` of Claude becomes `${env:NAME}`; what asks the user (`${input:…}`) stays as it is and is reported by `config check`.
+fn variables(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(env_references(text)),
+        Value::Array(values) => values.iter().map(variables).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| (name.clone(), variables(value))).collect::<Map<_, _>>().into()
+        }
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_)) => plain.clone(),
+    }
+}
+
+fn env_references(text: &str) -> String {
+    let mut converted = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, inside) = (&rest[..at], &rest[at + 2..]);
+        let Some(end) = inside.find('}') else { break };
+        let reference = &inside[..end];
+        converted.push_str(before);
+        let (name, default) = reference.split_once(":-").map_or((reference, None), |(n, d)| (n, Some(d)));
+        let is_variable = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        match (is_variable, default) {
+            (true, Some(default)) => converted.push_str(&format!("${{env:{name}:{default}}}")),
+            (true, None) => converted.push_str(&format!("${{env:{name}}}")),
+            (false, _) => converted.push_str(&format!("${{{reference}}}")),
+        }
+        rest = &inside[end + 1..];
+    }
+    converted + rest
+}
+
+/// The `[mcp_servers.NAME]` tables of codex's file: strings, lists of strings, booleans and tables of strings, which is all
+/// that they hold. A line that is something else is an error, so that nothing is read wrongly.
+fn codex_servers(text: &str) -> Result<Map<String, Value>, String> {
+    let mut servers = Map::new();
+    let mut place: Option<(String, Option<String>)> = None;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(table) = line.strip_prefix('[') {
+            let table = table.split(']').next().unwrap_or_default();
+            place = table.strip_prefix("mcp_servers.").map(|path| {
+                let mut parts = path.splitn(2, '.').map(|part| part.trim_matches('"').to_owned());
+                (parts.next().unwrap_or_default(), parts.next())
+            });
+            continue;
+        }
+        let Some((server, inner)) = &place else { continue };
+        let (key, value) =
+            line.split_once('=').ok_or_else(|| format!("line {} is not understood", number + 1))?;
+        let value =
+            toml_value(value.trim()).ok_or_else(|| format!("line {} is not understood", number + 1))?;
+        let entry = servers.entry(server.clone()).or_insert_with(|| json!({}));
+        let key = key.trim().trim_matches('"');
+        match inner {
+            Some(inner) => entry[inner.as_str()][key] = value,
+            None => entry[key] = value,
+        }
+    }
+    Ok(servers)
+}
+
+/// A value on one line; inline tables and comments behind it included.
+fn toml_value(text: &str) -> Option<Value> {
+    if let Some(literal) = text.strip_prefix('\'') {
+        return Some(literal.split('\'').next()?.into());
+    }
+    if let Some(table) = text.strip_prefix('{') {
+        let mut members = Map::new();
+        for pair in table.rsplit_once('}')?.0.split(',').filter(|pair| !pair.trim().is_empty()) {
+            let (name, value) = pair.split_once('=')?;
+            members.insert(name.trim().trim_matches('"').to_owned(), toml_value(value.trim())?);
+        }
+        return Some(members.into());
+    }
+    // Strings, numbers, booleans and lists of them are written as in JSON.
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let value = values.next()?.ok()?;
+    let rest = text[values.byte_offset()..].trim();
+    (rest.is_empty() || rest.starts_with('#')).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn imported(text: &str, is_toml: bool) -> Vec<(String, Result<Value, String>)> {
+        from_other_program(text, is_toml).unwrap()
+    }
+
+    #[test]
+    fn entries_of_other_programs_are_converted() {
+        let claude = r#"{"mcpServers": {"a": {"type": "stdio", "command": "npx", "args": ["-y", "x"], "env": {"K": "${KEY:-none}"}},
+            "b": {"type": "http", "url": "https://b", "headers": {"Authorization": "Bearer ${TOKEN}"}}, "c": {"type": "x"}}}"#;
+        let servers = imported(claude, false);
+        assert_eq!(
+            servers[0].1,
+            Ok(json!({"command": "npx", "args": ["-y", "x"], "env": {"K": "${env:KEY:none}"}}))
+        );
+        assert_eq!(
+            servers[1].1,
+            Ok(json!({"url": "https://b", "headers": {"Authorization": "Bearer ${env:TOKEN}"}}))
+        );
+        assert!(servers[2].1.is_err());
+        let code = r#"{ // VS Code
+            "inputs": [], "servers": {"gh": {"type": "http", "url": "https://gh", "headers": {"X": "${input:key}"}}}}"#;
+        assert_eq!(
+            imported(code, false)[0].1,
+            Ok(json!({"url": "https://gh", "headers": {"X": "${input:key}"}}))
+        );
+        let codex = "model = \"x\"\n\n[mcp_servers.files]\ncommand = \"npx\" # here\nargs = [\"-y\", \"files\"]\nenv = { \"A\" = \"1\", B = '2' }\n\
+                     enabled = false\n[mcp_servers.web]\nurl = \"https://w\"\nbearer_token_env_var = \"WEB\"\n[mcp_servers.web.http_headers]\nX = \"1\"\n[other]\na = 1979-05-27\n";
+        let servers = imported(codex, true);
+        assert_eq!(
+            servers[0].1,
+            Ok(
+                json!({"command": "npx", "args": ["-y", "files"], "env": {"A": "1", "B": "2"}, "disabled": true})
+            )
+        );
+        assert_eq!(servers[1].1.as_ref().unwrap()["url"], "https://w");
+        assert!(from_other_program("[mcp_servers.a]\ncommand = \"\"\"\n", true).is_err());
+    }
+
+    #[test]
+    fn a_wrong_entry_is_refused() {
+        for (name, entry) in [
+            ("a b", json!({"command": "x"})),
+            ("", json!({"command": "x"})),
+            ("ECA", json!({"command": "x"})),
+            ("a", json!({})),
+            ("a", json!("x")),
+            ("a", json!({"command": "x", "url": "y"})),
+        ] {
+            assert!(check_name(name).and_then(|()| check_entry(name, &entry)).is_err(), "{name} {entry}");
+        }
+    }
+}

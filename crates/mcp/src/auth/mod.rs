@@ -1,0 +1,276 @@
+//! Authorization of HTTP servers by OAuth 2.1: the token that a request carries, its renewal, and what a refusal means.
+//!
+//! Invariants: a token is sent only to the server it was granted for, a refresh token only to the issuer that gave it, and a
+//! client identity only to the issuer it was registered with; neither reaches a log, a message or the model. A person is
+//! involved in [`login`] alone: everything else works without one or says that a login is required.
+
+mod assertion;
+mod challenge;
+mod client_identity;
+mod discovery;
+mod endpoint;
+mod grant;
+mod login;
+mod logins;
+mod loopback;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use domain::{BoxFuture, Failure};
+use reqwest::Url;
+use reqwest::header::HeaderValue;
+
+pub(crate) use challenge::Challenge;
+use discovery::AuthorizationServer;
+use grant::TokenError;
+pub(crate) use login::login;
+pub use login::{LoginDone, LoginPrompt};
+pub use logins::LoginStore;
+use logins::{Logins, StoredToken};
+
+/// Finds the OAuth settings of a server each time it is started: they may hold secrets from files or commands.
+pub type OauthLookup = Arc<dyn Fn() -> BoxFuture<'static, Result<OauthSettings, Failure>> + Send + Sync>;
+
+/// What the user configured for the login of one server. Everything is optional.
+#[derive(Clone, Default)]
+pub struct OauthSettings {
+    /// A client that was registered by hand.
+    pub client_id: Option<String>,
+    pub client_secret: Option<String>,
+    /// A PKCS #8 key (PEM, P-256) that proves the client instead of a secret.
+    pub private_key: Option<String>,
+    /// A token of another issuer that stands for this machine (`OauthGrant::JwtBearer`).
+    pub assertion: Option<String>,
+    pub grant: OauthGrant,
+    /// The port of the address that the browser comes back to; any free one by default.
+    pub port: Option<u16>,
+    /// The name under which a client is registered.
+    pub client_name: Option<String>,
+    /// The https address of a client metadata document that the user hosts.
+    pub client_metadata_url: Option<String>,
+}
+
+/// How a token is obtained.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub enum OauthGrant {
+    /// A person logs in with a browser.
+    #[default]
+    AuthorizationCode,
+    /// The client itself is known to the authorization server.
+    ClientCredentials,
+    /// A token of another issuer is exchanged.
+    JwtBearer,
+}
+
+/// The authorization of one server.
+pub(crate) struct Authorization {
+    url: Url,
+    settings: OauthSettings,
+    logins: Arc<dyn LoginStore>,
+    token: Mutex<Option<StoredToken>>,
+    /// The token that was sent last: a server may repeat it in its answer.
+    last_sent: Mutex<String>,
+    /// Held during a renewal, so that requests that were refused together renew once. Always under a deadline.
+    renewal: tokio::sync::Mutex<()>,
+}
+
+/// What follows from a refused request.
+pub(crate) enum Renewal {
+    /// There is another token; the request can be repeated.
+    Renewed,
+    /// Only a person can help; a sentence.
+    LoginRequired(String),
+    /// A login would not help; a sentence.
+    Refused(String),
+}
+
+impl Authorization {
+    pub(crate) fn new(url: &Url, settings: OauthSettings, logins: Arc<dyn LoginStore>) -> Self {
+        let mut url = url.clone();
+        url.set_fragment(None);
+        Self {
+            url,
+            settings,
+            logins,
+            token: Mutex::default(),
+            last_sent: Mutex::default(),
+            renewal: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The server as its login is stored under.
+    fn key(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// The header value of the stored token, renewed first where it has expired.
+    pub(crate) async fn bearer(&self) -> Option<HeaderValue> {
+        if self.token().is_none() {
+            let stored = self.read().ok()?.token(self.key()).cloned();
+            *self.token() = stored;
+        }
+        let token = self.token().clone()?;
+        let token = if token.has_expired() && self.refresh(&token).await.is_ok() {
+            self.token().clone()?
+        } else {
+            token
+        };
+        self.last_sent.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&token.access_token);
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.access_token)).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    /// Tries to get another token after a request with `sent` was refused.
+    pub(crate) async fn renew(&self, challenge: &Challenge, sent: Option<&HeaderValue>) -> Renewal {
+        let _renewal = self.renewal.lock().await;
+        // Another request or another process may have renewed it already.
+        let stored = self.read().ok().and_then(|logins| logins.token(self.key()).cloned());
+        if let Some(stored) = stored {
+            *self.token() = Some(stored);
+        }
+        let now = self.bearer().await;
+        if now.as_ref() != sent && now.is_some() {
+            return Renewal::Renewed;
+        }
+        if challenge.is_insufficient_scope && self.was_requested(challenge) {
+            return Renewal::Refused(
+                "It refuses the call although the login has the rights that it names. Ask the owner of the server for them."
+                    .to_owned(),
+            );
+        }
+        if self.settings.grant != OauthGrant::AuthorizationCode {
+            return match self.obtain_without_person(challenge).await {
+                Ok(()) => Renewal::Renewed,
+                Err(reason) => Renewal::Refused(reason),
+            };
+        }
+        if let Err(failure) = self.change(|logins| logins.record_challenge(self.key(), challenge)) {
+            tracing::warn!(%failure, "the challenge of a server could not be stored");
+        }
+        if challenge.is_insufficient_scope {
+            let scope = challenge.scope.as_deref().unwrap_or("more rights");
+            return Renewal::LoginRequired(format!("It requires a login with more rights ({scope})."));
+        }
+        match self.refresh_after(challenge).await {
+            Ok(true) => Renewal::Renewed,
+            Ok(false) => Renewal::LoginRequired("It requires a login.".to_owned()),
+            Err(reason) => Renewal::LoginRequired(format!("It requires a login: {reason}")),
+        }
+    }
+
+    /// Replaces the token of this login in a text by stars.
+    pub(crate) fn mask(&self, text: &str) -> String {
+        let sent = self.last_sent.lock().unwrap_or_else(PoisonError::into_inner);
+        if sent.is_empty() { text.to_owned() } else { text.replace(sent.as_str(), "***") }
+    }
+
+    /// Whether the last login asked for everything that the challenge names.
+    fn was_requested(&self, challenge: &Challenge) -> bool {
+        let Ok(logins) = self.read() else { return false };
+        let requested = logins.requested_scope(self.key()).unwrap_or_default();
+        let wanted = challenge.scope.as_deref().unwrap_or_default();
+        self.token().is_some()
+            && !wanted.is_empty()
+            && wanted.split(' ').all(|scope| requested.split(' ').any(|known| known == scope))
+    }
+
+    async fn obtain_without_person(&self, challenge: &Challenge) -> Result<(), String> {
+        let found = discovery::discover(&self.url, challenge, None).await?;
+        let scope = challenge.scope.clone().or_else(|| found.resource_scope());
+        let token =
+            grant::without_person(&self.settings, &found.server, &found.resource, scope.as_deref()).await?;
+        self.keep(&found.server, &found.resource, scope, token)
+    }
+
+    /// Refreshes after a refusal: only where the server still names the issuer that granted the login.
+    async fn refresh_after(&self, challenge: &Challenge) -> Result<bool, String> {
+        let Some(token) = self.token().clone() else { return Ok(false) };
+        let issuer = self.read().ok().and_then(|logins| logins.issuer(self.key()).map(str::to_owned));
+        let found = discovery::discover(&self.url, challenge, issuer.as_deref()).await?;
+        if token.refresh_token.is_none() || issuer.as_deref() != Some(found.server.issuer.as_str()) {
+            *self.token() = None;
+            let _ = self.change(|logins| logins.remove_token(self.key()));
+            return Ok(false);
+        }
+        Ok(self.refresh(&token).await.is_ok())
+    }
+
+    /// Exchanges a refresh token. Other processes of this machine wait, and then use what this one got.
+    async fn refresh(&self, old: &StoredToken) -> Result<(), ()> {
+        let store = self.logins.clone();
+        let _lock = tokio::task::spawn_blocking(move || store.lock_renewal()).await.map_err(drop)?;
+        let logins = self.read().map_err(drop)?;
+        if let Some(newer) = logins.token(self.key()).filter(|token| token.access_token != old.access_token) {
+            *self.token() = Some(newer.clone());
+            return Ok(());
+        }
+        let Some((server, resource, identity)) = logins.refresh_target(self.key()) else { return Err(()) };
+        let Some(refresh_token) = &old.refresh_token else { return Err(()) };
+        match grant::refresh(&server, &resource, &identity, refresh_token).await {
+            Ok(mut token) => {
+                token.refresh_token = token.refresh_token.or_else(|| old.refresh_token.clone());
+                let scope = logins.requested_scope(self.key()).map(str::to_owned);
+                self.keep(&server, &resource, scope, token).map_err(drop)
+            }
+            Err(TokenError::Refused(reason)) => {
+                tracing::info!(reason, "a login has ended");
+                *self.token() = None;
+                let _ = self.change(|logins| logins.remove_token(self.key()));
+                Err(())
+            }
+            Err(TokenError::Unreachable(reason)) => {
+                tracing::info!(reason, "a login could not be renewed");
+                Err(())
+            }
+        }
+    }
+
+    fn keep(
+        &self,
+        server: &AuthorizationServer,
+        resource: &str,
+        scope: Option<String>,
+        token: StoredToken,
+    ) -> Result<(), String> {
+        *self.token() = Some(token.clone());
+        self.change(|logins| logins.put_token(self.key(), server, resource, scope.clone(), token.clone()))
+            .map_err(|failure| failure.to_string())
+    }
+
+    fn read(&self) -> Result<Logins, Failure> {
+        logins::read(self.logins.as_ref())
+    }
+
+    fn change(&self, change: impl Fn(&mut Logins)) -> Result<(), Failure> {
+        logins::change(self.logins.as_ref(), change)
+    }
+
+    fn token(&self) -> MutexGuard<'_, Option<StoredToken>> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The document to host at the address of `client_metadata_url`. Without a port the browser may come back at any.
+pub fn client_metadata(address: &str, name: Option<&str>, port: Option<u16>) -> serde_json::Value {
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    let mut document =
+        client_identity::description(name, &[format!("http://127.0.0.1{port}/callback")], "none");
+    document["client_id"] = address.into();
+    document
+}
+
+/// The token that is stored for a server now.
+pub(crate) fn stored_token(url: &str, logins: &dyn LoginStore) -> Option<String> {
+    let mut url = Url::parse(url).ok()?;
+    url.set_fragment(None);
+    logins::read(logins).ok()?.token(url.as_str()).map(|token| token.access_token.clone())
+}
+
+/// Forgets the login of a server; whether there was one.
+pub(crate) fn logout(url: &Url, logins: &Arc<dyn LoginStore>) -> Result<bool, Failure> {
+    let authorization = Authorization::new(url, OauthSettings::default(), logins.clone());
+    let had = authorization.read()?.token(authorization.key()).is_some();
+    authorization.change(|logins| logins.remove_server(authorization.key()))?;
+    Ok(had)
+}

@@ -1,0 +1,102 @@
+//! `mcp/*`: what a client may do with tool servers.
+//!
+//! Actions that change the configuration are the engine's; here they are only translated.
+
+use domain::Command;
+use domain::tool::ServerAction;
+use serde_json::{Map, Value};
+
+use crate::from_wire;
+use crate::reply::Reply;
+use crate::serve::Server;
+use crate::settings::respond_or_show;
+use crate::wire::Empty;
+use crate::wire::requests::{
+    AddServerParams, McpAddServer, McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer,
+    McpRemoveServer, McpStartServer, McpStopServer, McpUpdateServer, Method, ServerParams,
+};
+
+pub(crate) async fn start_server(server: &mut Server, params: ServerParams, reply: Reply<McpStartServer>) {
+    act_on_server(server, params.name, ServerAction::Start, reply).await;
+}
+
+pub(crate) async fn stop_server(server: &mut Server, params: ServerParams, reply: Reply<McpStopServer>) {
+    act_on_server(server, params.name, ServerAction::Stop, reply).await;
+}
+
+pub(crate) async fn connect_server(
+    server: &mut Server,
+    params: ServerParams,
+    reply: Reply<McpConnectServer>,
+) {
+    act_on_server(server, params.name, ServerAction::Login, reply).await;
+}
+
+pub(crate) async fn logout_server(server: &mut Server, params: ServerParams, reply: Reply<McpLogoutServer>) {
+    act_on_server(server, params.name, ServerAction::Logout, reply).await;
+}
+
+pub(crate) async fn enable_server(server: &mut Server, params: ServerParams, reply: Reply<McpEnableServer>) {
+    act_on_server(server, params.name, ServerAction::Enable, reply).await;
+}
+
+pub(crate) async fn disable_server(
+    server: &mut Server,
+    params: ServerParams,
+    reply: Reply<McpDisableServer>,
+) {
+    act_on_server(server, params.name, ServerAction::Disable, reply).await;
+}
+
+pub(crate) async fn remove_server(server: &mut Server, params: ServerParams, reply: Reply<McpRemoveServer>) {
+    act_on_server(server, params.name, ServerAction::Remove, reply).await;
+}
+
+pub(crate) async fn add_server(server: &mut Server, params: AddServerParams, reply: Reply<McpAddServer>) {
+    let (name, entry) = (params.name.clone(), Value::Object(members(&params)));
+    let folder = params.workspace_uri.as_deref().filter(|_| params.scope.as_deref() == Some("workspace"));
+    let folder = folder.map(from_wire::path);
+    act_on_server(server, name, ServerAction::Add { entry, folder }, reply).await;
+}
+
+pub(crate) async fn update_server(
+    server: &mut Server,
+    params: AddServerParams,
+    reply: Reply<McpUpdateServer>,
+) {
+    let (name, changes) = (params.name.clone(), Value::Object(members(&params)));
+    act_on_server(server, name, ServerAction::Update { changes }, reply).await;
+}
+
+/// The members of an entry that the client gave.
+fn members(params: &AddServerParams) -> Map<String, Value> {
+    let given = [
+        ("command", &params.command),
+        ("args", &params.args),
+        ("env", &params.env),
+        ("url", &params.url),
+        ("headers", &params.headers),
+        ("clientId", &params.client_id),
+        ("clientSecret", &params.client_secret),
+        ("oauthPort", &params.oauth_port),
+        ("disabled", &params.disabled),
+    ];
+    given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect()
+}
+
+async fn act_on_server<M: Method<Result = Empty> + 'static>(
+    server: &mut Server,
+    name: Option<String>,
+    action: ServerAction,
+    reply: Reply<M>,
+) {
+    let Some(name) = name else { return reply.missing("name") };
+    let name = server.sent.known_name(&name).unwrap_or(name);
+    server
+        .engine
+        .call(
+            |reply| Command::ServerAction { name, action, reply },
+            |server, done| respond_or_show(server, reply, done),
+        )
+        .await;
+}
