@@ -317,3 +317,39 @@ async fn a_rule_finds_a_server_in_both_spellings() {
         assert_eq!(last["content"]["type"], "toolCallRejected", "{server} {rule}: {last}");
     }
 }
+
+#[tokio::test]
+async fn servers_are_added_changed_and_removed_in_the_configuration() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let file = home.write(".config/dragoman/config.json", "{\n  // mine\n  \"mcpServers\": {}\n}\n");
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    let log = home.path().join("added-log");
+    let args = json!([SCRIPT, "good", "--log", log]);
+    let added =
+        client.response("mcp/addServer", json!({"name": "added", "command": "python3", "args": args})).await;
+    assert!(added["error"].is_null(), "{added}");
+    client.until(|it| is_server(it, "added", "running")).await;
+    let text = std::fs::read_to_string(&file).expect("the file");
+    assert!(text.contains("// mine") && text.contains("\"added\""), "{text}");
+
+    let again = client.response("mcp/addServer", json!({"name": "added", "command": "x"})).await;
+    assert!(again["error"]["message"].as_str().is_some_and(|it| it.contains("already")), "{again}");
+    client.notify("mcp/disableServer", json!({"name": "added"})).await;
+    client.until(|it| is_server(it, "added", "disabled")).await;
+    assert!(std::fs::read_to_string(&file).expect("the file").contains("\"disabled\": true"));
+    client.notify("mcp/enableServer", json!({"name": "added"})).await;
+    client.until(|it| is_server(it, "added", "running")).await;
+    let login = client.response("mcp/connectServer", json!({"name": "added"})).await;
+    assert!(login.to_string().contains("it has no login"), "a program has none: {login}");
+
+    let args = json!([SCRIPT, "dies", "--log", log]);
+    let changed = client.response("mcp/updateServer", json!({"name": "added", "args": args})).await;
+    assert!(changed["error"].is_null(), "{changed}");
+    client.until(|it| is_server(it, "added", "failed")).await;
+    let removed = client.response("mcp/removeServer", json!({"name": "added"})).await;
+    assert!(removed["error"].is_null(), "{removed}");
+    client.until(|it| it["method"] == "tool/serverRemoved" && it["params"]["name"] == "added").await;
+    let text = std::fs::read_to_string(&file).expect("the file");
+    assert!(text.contains("// mine") && !text.contains("added"), "{text}");
+    assert!(client.end().await.success());
+}

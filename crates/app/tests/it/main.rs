@@ -13,6 +13,7 @@ mod acp_client;
 mod acp_editor;
 mod acp_lifetime;
 mod client;
+mod conformance;
 mod copilot;
 mod copilot_host;
 #[path = "../../../proto-copilot/tests/it/talk.rs"]
@@ -35,6 +36,7 @@ mod lifetime;
 mod lines;
 mod logs;
 mod losslessness;
+mod mcp_commands;
 mod one_history;
 mod permissions;
 mod protocol_docs;

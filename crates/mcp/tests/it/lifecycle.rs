@@ -146,7 +146,8 @@ async fn a_server_of_the_stateless_era_needs_no_handshake() {
 #[tokio::test]
 async fn a_server_that_cannot_bear_the_question_for_its_era_is_not_asked_again() {
     let bench = Bench::new();
-    let servers = bench.supervisor(&[("prudish", "prudish"), ("silent", "silent")]);
+    let options = Options { probe_timeout: Duration::from_secs(2), ..bench.options() };
+    let servers = bench.with_options(&[("prudish", "prudish"), ("silent", "silent")], options);
     for name in ["prudish", "silent"] {
         reaches(&servers, name, ServerStatus::Running).await;
         echoes(&servers, name).await;

@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 #![cfg(target_os = "linux")]
 
+mod auth;
 mod bad;
 mod calls;
 mod http;
 mod lifecycle;
 mod pins;
+mod popular;
 mod reference;
 
 use std::fs;
@@ -49,6 +51,8 @@ impl Bench {
         let root: Vec<PathBuf> = vec![self.folder.path().canonicalize().unwrap()];
         Options {
             start_timeout: LONG,
+            // A busy machine starts Python in more than the usual two seconds.
+            probe_timeout: LONG,
             call_timeout: LONG,
             // Restarts have a test of their own.
             restart_wait: Duration::from_secs(3600),

@@ -1,0 +1,145 @@
+//! `dragoman mcp`: servers in the configuration and what the commands say about them; problems in `run` and `doctor`.
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use serde_json::{Value, json};
+use testkit::{Answer, FakeModel};
+
+use crate::client::{Home, fake_provider};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
+
+fn run(home: &Home, arguments: &[&str]) -> Output {
+    home.command(arguments).output().expect("it runs")
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn file(home: &Home) -> PathBuf {
+    home.path().join(".config/dragoman/config.json")
+}
+
+#[test]
+fn a_server_is_added_tried_switched_off_and_removed() {
+    let home = Home::new();
+    home.write(".config/dragoman/config.json", "{\n  // of the user\n  \"mcpServers\": {},\n}\n");
+    let log = home.path().join("log").display().to_string();
+    let arguments = [
+        "mcp",
+        "add",
+        "good",
+        "--env",
+        "API_KEY=very-secret-value",
+        "--",
+        "python3",
+        SCRIPT,
+        "good",
+        "--log",
+        &log,
+    ];
+    let added = run(&home, &arguments);
+    assert!(added.status.success() && said(&added).contains("good is added"), "{}", said(&added));
+    assert!(!run(&home, &arguments).status.success(), "it is there already");
+    let shown = said(&run(&home, &["mcp", "get", "good"]));
+    assert!(shown.contains("python3") && !shown.contains("very-secret-value"), "{shown}");
+
+    let tried = run(&home, &["mcp", "test", "good"]);
+    assert!(tried.status.success() && said(&tried).contains("echo"), "{}", said(&tried));
+    let listed = run(&home, &["mcp", "list", "--json"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    assert_eq!(
+        (&listed["servers"][0]["status"], &listed["servers"][0]["revision"]),
+        (&json!("running"), &json!("2025-11-25"))
+    );
+
+    assert!(run(&home, &["mcp", "disable", "good"]).status.success());
+    let listed = run(&home, &["mcp", "list"]);
+    assert!(listed.status.success() && said(&listed).contains("off"), "{}", said(&listed));
+    assert!(run(&home, &["mcp", "enable", "good"]).status.success());
+    assert!(run(&home, &["mcp", "remove", "good"]).status.success());
+    let text = std::fs::read_to_string(file(&home)).expect("the file");
+    assert!(text.contains("// of the user") && !text.contains("good"), "{text}");
+    assert!(home.path().join(".config/dragoman/config.json.bak").exists());
+}
+
+#[test]
+fn servers_of_other_programs_are_imported_and_broken_files_refused() {
+    let home = Home::new();
+    home.write(
+        "work/.mcp.json",
+        r#"{"mcpServers": {"a": {"command": "npx", "env": {"K": "${KEY}"}}, "bad": {"type": "x"}}}"#,
+    );
+    let imported = run(&home, &["mcp", "import", "--project"]);
+    assert!(
+        said(&imported).contains("a is added") && said(&imported).contains("bad is left out"),
+        "{}",
+        said(&imported)
+    );
+    let text = std::fs::read_to_string(home.workspace().join(".dragoman/config.json")).expect("the file");
+    assert!(text.contains("${env:KEY}"), "{text}");
+    let added = run(&home, &["mcp", "add-json", "b", r#"{"url": "https://mcp.example.com"}"#]);
+    assert!(added.status.success(), "{}", said(&added));
+
+    home.write(".config/dragoman/config.json", "{ broken");
+    let refused = run(&home, &["mcp", "add", "c", "--", "x"]);
+    assert!(!refused.status.success() && said(&refused).contains("cannot be changed"), "{}", said(&refused));
+    assert_eq!(std::fs::read_to_string(file(&home)).expect("the file"), "{ broken");
+}
+
+#[test]
+fn nothing_is_changed_inside_a_tool_call() {
+    let home = Home::new();
+    for arguments in [["mcp", "add", "x", "--url", "https://x"], ["mcp", "login", "x", "", ""]] {
+        let arguments: Vec<&str> = arguments.into_iter().filter(|word| !word.is_empty()).collect();
+        let refused = home.command(&arguments).env("DRAGOMAN_CHILD", "1").output().expect("it runs");
+        assert!(
+            !refused.status.success() && said(&refused).contains("inside a tool call"),
+            "{}",
+            said(&refused)
+        );
+    }
+    assert!(!file(&home).exists());
+}
+
+/// Two servers that cannot work: a program that is not there and an address where nothing listens.
+fn broken_servers(url: &str) -> Value {
+    let mut config = fake_provider(url, "openai-chat");
+    config["mcpServers"] = json!({
+        "missing": {"command": "no-such-program-of-this-test"},
+        "nobody": {"url": "http://127.0.0.1:9/mcp"},
+    });
+    config
+}
+
+#[tokio::test]
+async fn a_run_and_the_doctor_name_servers_that_do_not_work() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = broken_servers(fake.url()).to_string();
+    for arguments in [["run", "--json", "hello"].as_slice(), ["run", "hello"].as_slice()] {
+        fake.answer(Answer::text("ok"));
+        let mut command: tokio::process::Command = home.command(arguments).into();
+        let ran = command.env("DRAGOMAN_CONFIG", &config).output().await.expect("it runs");
+        for name in ["missing", "nobody"] {
+            let problem = format!("The MCP server {name} failed.");
+            let text = if arguments.contains(&"--json") {
+                let events = String::from_utf8_lossy(&ran.stdout).into_owned();
+                events.lines().filter(|line| line.contains(r#""type":"notice""#)).collect()
+            } else {
+                String::from_utf8_lossy(&ran.stderr).into_owned()
+            };
+            assert!(text.contains(&problem) && text.contains(&format!("mcp test {name}")), "{name}: {text}");
+        }
+    }
+    fake.answer(Answer::text("ok"));
+    let mut command: tokio::process::Command = home.command(&["doctor", "--json"]).into();
+    let report = command.env("DRAGOMAN_CONFIG", &config).output().await.expect("it runs");
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    for name in ["missing", "nobody"] {
+        let checks = report["checks"].as_array().expect("checks");
+        let check = checks.iter().find(|it| it["name"] == format!("MCP server {name}")).expect("a check");
+        assert_eq!(check["state"], "broken", "{check}");
+    }
+}

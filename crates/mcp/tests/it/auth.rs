@@ -1,0 +1,272 @@
+//! Logins against a small authorization server in the test: refresh, step-up without an end, mixed-up servers, logout.
+//! What the official suites check is checked by them (`crates/app/tests/it/conformance.rs`).
+
+use super::*;
+use std::any::Any;
+use std::time::SystemTime;
+
+use mcp::{LoginPrompt, LoginStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// What the server did and does.
+#[derive(Default)]
+struct World {
+    /// The token that the MCP server takes.
+    good_token: String,
+    granted: u32,
+    /// Every token request, as its form.
+    token_requests: Vec<String>,
+    registrations: u32,
+    refuses_refresh: bool,
+    /// A second authorization server that the metadata names instead.
+    issuer: Option<String>,
+    /// Every bearer that was seen.
+    bearers: Vec<String>,
+}
+
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<World>>);
+
+impl Shared {
+    fn world(&self) -> std::sync::MutexGuard<'_, World> {
+        self.0.lock().unwrap()
+    }
+}
+
+/// Serves MCP at /mcp and OAuth beside it; the address of its origin.
+async fn serve(shared: Shared) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    let base = origin.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let (shared, base) = (shared.clone(), base.clone());
+            tokio::spawn(async move {
+                let Some((line, bearer, body)) = read_request(&mut stream).await else { return };
+                let (head, text) = answer(&shared, &base, &line, bearer.as_deref(), &body);
+                let response = format!(
+                    "HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{text}",
+                    text.len()
+                );
+                let _ = stream.write_all(response.as_bytes()).await;
+            });
+        }
+    });
+    origin
+}
+
+/// The first line, the token and the body.
+async fn read_request(stream: &mut tokio::net::TcpStream) -> Option<(String, Option<String>, String)> {
+    let mut bytes = Vec::new();
+    loop {
+        let mut piece = [0; 4096];
+        let count = stream.read(&mut piece).await.ok().filter(|count| *count > 0)?;
+        bytes.extend_from_slice(&piece[..count]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let header = |name: &str| {
+            let line = head.lines().find(|line| line.to_lowercase().starts_with(&format!("{name}:")))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let length: usize = header("content-length").and_then(|it| it.parse().ok()).unwrap_or(0);
+        if body.len() >= length {
+            let bearer = header("authorization").and_then(|it| it.strip_prefix("Bearer ").map(str::to_owned));
+            return Some((head.lines().next()?.to_owned(), bearer, body.to_owned()));
+        }
+    }
+}
+
+fn answer(shared: &Shared, base: &str, line: &str, bearer: Option<&str>, body: &str) -> (String, String) {
+    let json = |value: Value| ("200 OK\r\ncontent-type: application/json".to_owned(), value.to_string());
+    let mut words = line.split(' ');
+    let (method, target) = (words.next().unwrap(), words.next().unwrap());
+    let path = target.split('?').next().unwrap();
+    let mut world = shared.world();
+    match (method, path) {
+        ("GET", "/.well-known/oauth-protected-resource/mcp") => {
+            let issuer = world.issuer.clone().unwrap_or_else(|| base.to_owned());
+            json(json!({"resource": format!("{base}/mcp"), "authorization_servers": [issuer]}))
+        }
+        ("GET", "/.well-known/oauth-authorization-server") => json(json!({
+            "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
+            "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
+            "code_challenge_methods_supported": ["S256"], "token_endpoint_auth_methods_supported": ["none"],
+        })),
+        ("POST", "/register") => {
+            world.registrations += 1;
+            json(json!({"client_id": format!("client-of-{base}")}))
+        }
+        ("GET", "/authorize") => {
+            let url = reqwest::Url::parse(&format!("{base}{target}")).unwrap();
+            let get = |name: &str| url.query_pairs().find(|(it, _)| it == name).unwrap().1.into_owned();
+            let back = format!("{}?code=c&state={}", get("redirect_uri"), get("state"));
+            (format!("302 Found\r\nlocation: {back}"), String::new())
+        }
+        ("POST", "/token") => {
+            world.token_requests.push(body.to_owned());
+            if body.contains("grant_type=refresh_token") && world.refuses_refresh {
+                let head = "400 Bad Request\r\ncontent-type: application/json".to_owned();
+                return (head, json!({"error": "invalid_grant"}).to_string());
+            }
+            world.granted += 1;
+            world.good_token = format!("token-number-{}", world.granted);
+            json(
+                json!({"access_token": world.good_token, "token_type": "Bearer", "expires_in": 3600, "refresh_token": "refresh-secret"}),
+            )
+        }
+        ("POST", "/mcp") => {
+            world.bearers.extend(bearer.map(str::to_owned));
+            if bearer != Some(world.good_token.as_str()) || world.good_token.is_empty() {
+                return (
+                    "401 Unauthorized\r\nwww-authenticate: Bearer".to_owned(),
+                    format!("no: {bearer:?}"),
+                );
+            }
+            let message: Value = serde_json::from_str(body).unwrap();
+            let result = match message["method"].as_str().unwrap() {
+                "server/discover" => return ("404 Not Found".to_owned(), String::new()),
+                "initialize" => {
+                    json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}})
+                }
+                "tools/list" => json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
+                "tools/call" => json!({"content": [{"type": "text", "text": "hello"}]}),
+                _ => return ("202 Accepted".to_owned(), String::new()),
+            };
+            json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+        }
+        _ => ("404 Not Found".to_owned(), String::new()),
+    }
+}
+
+/// Logins in memory.
+#[derive(Default)]
+struct MemoryLogins(Mutex<(String, u64)>);
+
+impl LoginStore for MemoryLogins {
+    fn read(&self) -> Result<Option<String>, Failure> {
+        Ok(Some(self.0.lock().unwrap().0.clone()).filter(|text| !text.is_empty()))
+    }
+
+    fn change(&self, change: &mut dyn FnMut(&str) -> Result<String, Failure>) -> Result<(), Failure> {
+        let mut kept = self.0.lock().unwrap();
+        let after = change(&kept.0)?;
+        if after != kept.0 {
+            *kept = (after, kept.1 + 1);
+        }
+        Ok(())
+    }
+
+    fn lock_renewal(&self) -> Result<Box<dyn Any + Send>, Failure> {
+        Ok(Box::new(()))
+    }
+
+    fn changed_at(&self) -> Option<SystemTime> {
+        Some(SystemTime::UNIX_EPOCH + Duration::from_secs(self.0.lock().unwrap().1))
+    }
+}
+
+/// Follows the address at once, as a browser would.
+struct Browser;
+
+impl LoginPrompt for Browser {
+    fn show(&self, url: &str) {
+        let url = url.to_owned();
+        tokio::spawn(async move { reqwest_client().get(url).send().await });
+    }
+
+    fn pasted(&self) -> BoxFuture<'_, String> {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn reqwest_client() -> reqwest::Client {
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build().unwrap()
+}
+
+struct Setup {
+    shared: Shared,
+    origin: String,
+    logins: Arc<MemoryLogins>,
+    servers: Supervisor,
+    _bench: Bench,
+}
+
+async fn setup() -> Setup {
+    let (shared, logins, bench) = (Shared::default(), Arc::new(MemoryLogins::default()), Bench::new());
+    let origin = serve(shared.clone()).await;
+    let transport = ServerTransport::Http { url: format!("{origin}/mcp"), headers: Vec::new() };
+    let config = ServerConfig::fixed(&ServerSpec { name: "web".into(), transport });
+    let options = Options { logins: Some(logins.clone()), ..bench.options() };
+    let servers = Supervisor::new(vec![config], options);
+    servers.start();
+    Setup { shared, origin, logins, servers, _bench: bench }
+}
+
+impl Setup {
+    async fn login(&self) {
+        let done = tokio::time::timeout(LONG, self.servers.login("web", &Browser)).await.unwrap();
+        done.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_login_is_used_refreshed_and_forgotten() {
+    let setup = setup().await;
+    let waiting = reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await;
+    assert!(waiting.error.unwrap().contains("dragoman mcp login web"));
+    setup.login().await;
+    reaches(&setup.servers, "web", ServerStatus::Running).await;
+    let result = call(&setup.servers, "web__echo", json!({})).await;
+    assert_eq!(said(&result.parts), "hello");
+
+    // The token is taken back: it is refreshed, and the call succeeds without a person.
+    setup.shared.world().good_token = "another".into();
+    let result = call(&setup.servers, "web__echo", json!({})).await;
+    assert_eq!((said(&result.parts).as_str(), result.error), ("hello", false));
+    let form = setup.shared.world().token_requests.last().unwrap().clone();
+    assert!(form.contains("grant_type=refresh_token") && form.contains("resource="), "{form}");
+
+    // The refresh is refused: a login is required, at any time.
+    setup.shared.world().good_token = "another".into();
+    setup.shared.world().refuses_refresh = true;
+    let result = call(&setup.servers, "web__echo", json!({})).await;
+    assert!(result.error && !said(&result.parts).contains("token-number"), "{result:?}");
+    reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await;
+    assert_eq!(setup.shared.world().registrations, 1);
+    setup.login().await;
+    reaches(&setup.servers, "web", ServerStatus::Running).await;
+    assert!(setup.servers.logout("web").await.unwrap() && !setup.servers.logout("web").await.unwrap());
+    assert!(!setup.logins.read().unwrap().unwrap().contains("token-number"));
+}
+
+#[tokio::test]
+async fn nothing_of_one_issuer_reaches_another() {
+    let setup = setup().await;
+    reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await;
+    setup.login().await;
+    reaches(&setup.servers, "web", ServerStatus::Running).await;
+    let other = Shared::default();
+    let other_origin = serve(other.clone()).await;
+    setup.shared.world().issuer = Some(other_origin.clone());
+    setup.shared.world().good_token = "another".into();
+    let refreshes = setup.shared.world().token_requests.len();
+    call(&setup.servers, "web__echo", json!({})).await;
+    reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await;
+    assert_eq!(setup.shared.world().token_requests.len(), refreshes, "no refresh at the former issuer");
+    setup.login().await;
+    let forms = other.world().token_requests.join("\n");
+    assert_eq!(other.world().registrations, 1);
+    let client_of = |origin: &str| {
+        let name = format!("client-of-{origin}");
+        let url = reqwest::Url::parse_with_params("http://h/", [("x", &name)]).unwrap();
+        url.query().unwrap()[2..].to_owned()
+    };
+    assert!(forms.contains(&client_of(&other_origin)), "{forms}");
+    assert!(!forms.contains("refresh-secret") && !forms.contains(&client_of(&setup.origin)), "{forms}");
+}
