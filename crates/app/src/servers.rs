@@ -17,7 +17,8 @@ use domain::event::{CatalogKind, Notice};
 use domain::tool::{Resource, ServerAction, ServerPrompt, Tool, ToolServer, ToolSource};
 use domain::{BoxFuture, Failure, Part};
 use mcp::{
-    LoginStore, OauthGrant, OauthLookup, OauthSettings, Options, ServerConfig, ServerDisplay, Supervisor,
+    LoginStore, OauthGrant, OauthLookup, OauthSettings, OpenBrowser, Options, ServerConfig, ServerDisplay,
+    Supervisor,
 };
 use process::Spawn;
 use process::sandbox::Grant;
@@ -247,7 +248,7 @@ impl LoginStore for Logins {
 }
 
 /// Opens an address with the program of `$BROWSER`; `None` where that is not set.
-pub(crate) fn browser(environment: &Environment) -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
+pub(crate) fn browser(environment: &Environment) -> Option<OpenBrowser> {
     let program = environment.var("BROWSER")?.split(':').next()?.to_owned();
     Some(Arc::new(move |url: &str| {
         let (program, url) = (program.clone(), url.to_owned());

@@ -32,5 +32,5 @@ mod tool;
 mod wire;
 
 pub use auth::{LoginDone, LoginPrompt, LoginStore, OauthGrant, OauthLookup, OauthSettings, client_metadata};
-pub use options::{Lookup, Options, ServerConfig, ServerDisplay};
+pub use options::{Lookup, OpenBrowser, Options, ServerConfig, ServerDisplay};
 pub use supervisor::{Supervisor, session_servers};

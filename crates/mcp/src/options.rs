@@ -14,6 +14,9 @@ use process::sandbox::{Grant, Sandbox};
 /// Finds out how to reach a server, each time it is started: values may come from files or commands.
 pub type Lookup = Arc<dyn Fn() -> BoxFuture<'static, Result<ServerTransport, Failure>> + Send + Sync>;
 
+/// Opens an address in the user's browser.
+pub type OpenBrowser = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// One server.
 #[derive(Clone)]
 pub struct ServerConfig {
@@ -59,7 +62,7 @@ pub struct Options {
     /// Where logins of HTTP servers are kept; `None`: there are none.
     pub logins: Option<Arc<dyn LoginStore>>,
     /// Opens an address in the user's browser, where the user set one; must not block.
-    pub open_browser: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub open_browser: Option<OpenBrowser>,
     /// Called after each change of a status or an offer, without locks held; must not block.
     pub changed: Arc<dyn Fn() + Send + Sync>,
 }

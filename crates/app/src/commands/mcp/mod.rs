@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use config::{Environment, Inputs, Resolved, SavedFile};
 use domain::{BoxFuture, Failure, visible_text};
-use mcp::{LoginPrompt, client_metadata};
+use mcp::{LoginPrompt, OpenBrowser, client_metadata};
 use serde_json::{Map, Value, json};
 
 pub(crate) use arguments::McpTask;
@@ -180,7 +180,7 @@ fn saved_text(saved: &SavedFile) -> String {
 
 /// Prints the address of a login and reads a pasted one.
 struct TerminalPrompt {
-    open: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    open: Option<OpenBrowser>,
 }
 
 impl LoginPrompt for TerminalPrompt {
