@@ -14,8 +14,8 @@ use crate::wire::requests::{
     ChangeWorkspaceFolders, Clear, Delete, Exit, Fork, Initialize, Initialized, List, McpAddServer,
     McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer, McpRemoveServer, McpStartServer,
     McpStopServer, McpUpdateServer, Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop,
-    QueryCommands, QueryContext, QueryFiles, RewritePrompt, Rollback, SelectedAgentChanged, SelectedBehaviorChanged,
-    SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
+    QueryCommands, QueryContext, QueryFiles, RewritePrompt, Rollback, SelectedAgentChanged,
+    SelectedBehaviorChanged, SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
 };
 use crate::{from_wire, lifecycle, mcp, prompting, queries, rewriting, sessions, settings, turns};
 
