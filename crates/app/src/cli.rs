@@ -302,9 +302,9 @@ pub(crate) struct ThreadsArguments {
     /// The folder to work in; the current one by default.
     #[arg(long)]
     pub workspace: Option<PathBuf>,
-    /// Tool calls that may run without approval, because the protocol cannot ask.
-    #[arg(long, value_enum, default_value_t = Approve::None)]
-    pub approve: Approve,
+    /// Tool calls that may run without approval, because the protocol cannot ask: `read`, or `edit,network`.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub approve: Vec<Approve>,
     /// A streamed message is complete after this time without a new part.
     #[arg(long, value_name = "MILLISECONDS")]
     pub quiet: Option<u64>,
@@ -324,6 +324,8 @@ pub enum Approve {
     Read,
     /// Also file changes inside the folder.
     Edit,
+    /// Also web pages. Neither `read` nor `edit` includes it.
+    Network,
     /// All calls that no rule denies.
     All,
 }
@@ -331,12 +333,18 @@ pub enum Approve {
 impl From<Approve> for Grants {
     fn from(approve: Approve) -> Self {
         match approve {
-            Approve::None => Self::None,
-            Approve::Read => Self::Read,
-            Approve::Edit => Self::Edit,
-            Approve::All => Self::All,
+            Approve::None => Self::NONE,
+            Approve::Read => Self::READ,
+            Approve::Edit => Self::EDIT,
+            Approve::Network => Self::NETWORK,
+            Approve::All => Self::ALL,
         }
     }
+}
+
+/// What all of them grant together.
+pub(crate) fn join_grants(approved: &[Approve]) -> Grants {
+    approved.iter().fold(Grants::NONE, |grants, approve| grants.or((*approve).into()))
 }
 
 #[derive(Subcommand)]

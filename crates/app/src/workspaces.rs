@@ -169,6 +169,7 @@ impl WorkspaceSource for Workspaces {
             sources,
             files,
             notices,
+            is_trusted: resolved.folders.iter().all(config::trust::Folder::is_trusted),
             texts: Arc::new(texts),
             roots,
             hooks: Some(hooks),
@@ -260,8 +261,10 @@ pub(crate) fn tool_options(environment: &Environment, resolved: &config::Resolve
 /// No child inherits a variable that holds a key, whatever its name is.
 fn withhold_secrets(resolved: &config::Resolved) {
     let (names, redactor) = (resolved.secret_variables.clone(), resolved.redactor.clone());
+    let passed = resolved.passed_variables.clone();
     let is_secret = move |name: &str, value: &str| {
-        names.iter().any(|known| known == name) || redactor.redact(value) != value
+        !passed.iter().any(|passed| passed == name)
+            && (names.iter().any(|known| known == name) || redactor.redact(value) != value)
     };
     process::withhold_environment(Arc::new(is_secret));
 }

@@ -1,8 +1,7 @@
 //! One raw text of settings: JSON with comments → a JSON object, or what is wrong with it and where.
 //! A text is taken as a whole or not at all.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use jsonc_parser::ast::{ObjectPropName, Value as Ast};
@@ -22,23 +21,25 @@ pub(crate) struct SourceError(pub(crate) String);
 
 /// The text of a file, `None` when there is no such file.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, SourceError> {
-    // Opening anything but a file could wait for ever.
-    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(SourceError("it is no regular file".into()));
-    }
-    let file = match File::open(path) {
-        Ok(file) => file,
+    decode(project_files::read_named(path, MAX_FILE_BYTES))
+}
+
+/// The same for a file of a project: a link that leads out of it is refused.
+pub(crate) fn read_beneath(root: &Path, path: &Path) -> Result<Option<String>, SourceError> {
+    decode(project_files::read_beneath(root, path, MAX_FILE_BYTES))
+}
+
+fn decode(read: io::Result<Vec<u8>>) -> Result<Option<String>, SourceError> {
+    let bytes = match read {
+        Ok(bytes) => bytes,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(error) => return Err(SourceError(format!("it cannot be opened ({error})"))),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            return Err(SourceError(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20)));
+        }
+        Err(error) => return Err(SourceError(format!("it cannot be read ({error})"))),
     };
-    let mut bytes = Vec::new();
-    let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| SourceError(format!("it cannot be read ({error})")))?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(SourceError(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20)));
-    }
     let text = String::from_utf8(bytes).map_err(|error| {
         let (line, column) = position(error.as_bytes(), error.utf8_error().valid_up_to());
         SourceError(format!("line {line}, column {column}: this is no UTF-8 text"))

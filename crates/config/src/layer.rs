@@ -50,7 +50,16 @@ impl Layer {
     pub(crate) fn read(origin: Origin) -> Result<Option<Self>, Notice> {
         let Some(path) = origin.file().map(ToOwned::to_owned) else { return Ok(None) };
         let base = path.parent().map(ToOwned::to_owned).unwrap_or_default();
-        match jsonc::read(&path) {
+        let read = match &origin {
+            Origin::ProjectFile { root, .. } => jsonc::read_beneath(root, &path),
+            Origin::Default
+            | Origin::Variable(_)
+            | Origin::InitializationOptions
+            | Origin::GlobalFile(_)
+            | Origin::ExtraFile(_)
+            | Origin::CommandLine => jsonc::read(&path),
+        };
+        match read {
             Ok(None) => Ok(None),
             Ok(Some(text)) => Self::parse(origin, text, base).map(Some),
             Err(broken) => Err(unusable(&origin, &broken)),

@@ -45,6 +45,8 @@ pub struct Resolved {
     pub redactor: Redactor,
     /// Variables that hold secrets. Programs that a model starts do not get them.
     pub secret_variables: Vec<String>,
+    /// Variables that they get although they hold secrets, because the user's own settings name them.
+    pub passed_variables: Vec<String>,
     /// Keys that are set and have no effect.
     pub ignored_keys: Vec<IgnoredKey>,
     pub(crate) tree: Node,
@@ -227,8 +229,10 @@ impl<'a> Resolver<'a> {
 
     fn finish(mut self) -> Resolved {
         let redactor = self.inputs.redactor.clone();
-        let secret_variables = variables::secret_names(self.environment, &self.tree);
+        let mut secret_variables = variables::secret_names(self.environment, &self.tree);
         variables::register_secrets(self.environment, &secret_variables, &redactor);
+        let passed_variables = variables::passed_names(&self.layers);
+        secret_variables.retain(|name| !passed_variables.contains(name));
         let approval = self.approval();
         let mut scope = Scope {
             environment: self.environment,
@@ -252,7 +256,17 @@ impl<'a> Resolver<'a> {
             }
         }
         let (folders, tree, layers, ignored_keys) = (self.folders, self.tree, self.layers, self.ignored_keys);
-        Resolved { settings, notices, folders, redactor, secret_variables, ignored_keys, tree, layers }
+        Resolved {
+            settings,
+            notices,
+            folders,
+            redactor,
+            secret_variables,
+            passed_variables,
+            ignored_keys,
+            tree,
+            layers,
+        }
     }
 
     /// The rules for all behaviors.

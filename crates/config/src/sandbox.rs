@@ -19,7 +19,7 @@ pub struct SandboxSettings {
 
 impl SandboxSettings {
     pub(crate) fn read(root: &Cursor) -> Self {
-        for key in ["sandbox", "sandboxGrants"] {
+        for key in ["sandbox", "sandboxGrants", "shell"] {
             let cursor = root.get(key);
             if matches!(cursor.origin(), Origin::ProjectFile { .. }) {
                 cursor.report(Level::Warning, "cannot be set by a project; it is ignored.");
@@ -45,6 +45,7 @@ impl SandboxSettings {
     }
 }
 
-fn is_the_users(layer: &Layer) -> bool {
+/// A layer that the user wrote, and no project.
+pub(crate) fn is_the_users(layer: &Layer) -> bool {
     layer.authority == Authority::Full && !matches!(layer.origin, Origin::ProjectFile { .. })
 }

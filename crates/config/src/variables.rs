@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::environment::Environment;
 use crate::layer::{Layer, Object};
 use crate::origin::Origin;
+use crate::sandbox::is_the_users;
 use crate::secret::Redactor;
 use crate::tree::Node;
 
@@ -92,6 +93,13 @@ pub(crate) fn secret_names(environment: &Environment, tree: &Node) -> Vec<String
     names.sort();
     names.dedup();
     names
+}
+
+/// `shell.passEnvironment`: variables that programs get although they hold keys. A project cannot name any.
+pub(crate) fn passed_names(layers: &[Layer]) -> Vec<String> {
+    let own = layers.iter().rev().filter(|layer| is_the_users(layer));
+    let named = own.filter_map(|layer| layer.at(&["shell", "passEnvironment"])?.as_array()).next();
+    named.into_iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect()
 }
 
 /// Registers the values of variables that hold secrets.

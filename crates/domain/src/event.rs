@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::ids::{AskId, ItemId, SessionId, TurnId};
 use crate::item::Item;
 use crate::model::Tokens;
+use crate::taint::Taint;
 
 /// What a front-end receives.
 #[derive(Clone, PartialEq, Debug)]
@@ -97,6 +98,10 @@ pub enum Fact {
     },
     Notice {
         notice: Notice,
+    },
+    /// What the chat has read that could misuse it, as it is now.
+    TaintChanged {
+        taint: Taint,
     },
 }
 

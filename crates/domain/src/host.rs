@@ -38,17 +38,35 @@ pub struct Abilities {
 }
 
 /// How far a front-end without a person may go by itself. Deny rules hold all the same.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Grants {
-    /// Only what policy allows.
-    #[default]
-    None,
-    /// Whatever changes nothing.
-    Read,
-    /// File changes inside the workspace too.
-    Edit,
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Grants {
+    /// Whatever changes nothing and stays inside the workspace.
+    pub reads: bool,
+    /// File changes inside the workspace.
+    pub edits: bool,
+    /// Requests of built-in tools to other machines.
+    pub network: bool,
     /// Everything that is not denied.
-    All,
+    pub all: bool,
+}
+
+impl Grants {
+    /// Only what policy allows.
+    pub const NONE: Self = Self { reads: false, edits: false, network: false, all: false };
+    pub const READ: Self = Self { reads: true, ..Self::NONE };
+    pub const EDIT: Self = Self { edits: true, ..Self::READ };
+    pub const NETWORK: Self = Self { network: true, ..Self::NONE };
+    pub const ALL: Self = Self { reads: true, edits: true, network: true, all: true };
+
+    /// What either of the two grants.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            reads: self.reads || other.reads,
+            edits: self.edits || other.edits,
+            network: self.network || other.network,
+            all: self.all || other.all,
+        }
+    }
 }
 
 /// A call on its way to the front-end.

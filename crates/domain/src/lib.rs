@@ -18,6 +18,7 @@ pub mod names;
 pub mod queue;
 pub mod replay;
 pub mod store;
+pub mod taint;
 pub mod text_cursor;
 pub mod tool;
 pub mod tool_call;

@@ -207,7 +207,8 @@ fn fact_weight(recorded: &Recorded) -> usize {
         | Fact::AskRaised { .. }
         | Fact::AskSettled { .. }
         | Fact::UsageChanged { .. }
-        | Fact::Notice { .. } => 128,
+        | Fact::Notice { .. }
+        | Fact::TaintChanged { .. } => 128,
     }
 }
 

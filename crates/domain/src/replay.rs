@@ -105,7 +105,8 @@ fn item_of(fact: &Fact) -> Option<ItemId> {
         | Fact::AskRaised { .. }
         | Fact::AskSettled { .. }
         | Fact::UsageChanged { .. }
-        | Fact::Notice { .. } => None,
+        | Fact::Notice { .. }
+        | Fact::TaintChanged { .. } => None,
     }
 }
 

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::host::{Abilities, HostCall, HostReply};
 use crate::ids::{ItemId, SessionId};
 use crate::item::Part;
+use crate::taint::Taint;
 use crate::tool_call::{Details, Location, Origin};
 use crate::visible::{visible_line, visible_source, visible_text};
 use crate::{BoxFuture, CancellationToken};
@@ -131,6 +132,25 @@ pub struct Review {
     pub read_paths: Vec<[String; 2]>,
     /// A shell line that may read files it does not name, below a folder or by a pattern.
     pub reads_unnamed: bool,
+    /// Files among those it may read that are known to hold keys or passwords, for people.
+    pub secrets: Vec<String>,
+    /// Files it would change that decide what runs or what is allowed: policy, configuration, hooks, CI. For people.
+    pub run_later: Vec<String>,
+    /// How it could send something out. `None`: as the effect of the tool says.
+    pub exposure: Option<Exposure>,
+}
+
+/// How a call could send something to other machines. The worst comes last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Exposure {
+    /// It sends nothing.
+    Local,
+    /// It runs code of the project, which could send something: builds, tests.
+    RunsProject,
+    /// It talks to other machines.
+    Network,
+    /// It runs code that the review does not know, which could read, change and send anything.
+    Unknown,
 }
 
 impl Review {
@@ -140,6 +160,7 @@ impl Review {
         self.must_ask.iter_mut().for_each(|text| make_visible(text, visible_text));
         self.grants.iter_mut().for_each(|text| make_visible(text, visible_text));
         self.keys.iter_mut().for_each(|key| make_visible(key, visible_line));
+        self.secrets.iter_mut().chain(&mut self.run_later).for_each(|file| make_visible(file, visible_line));
         match &mut self.details {
             Some(Details::FileChange(change)) => {
                 make_visible(&mut change.diff, visible_source);
@@ -202,6 +223,8 @@ pub struct ToolResult {
     pub locations: Vec<Location>,
     /// The history should be compacted now (`compact_chat`).
     pub compact: Option<String>,
+    /// What the result brings along beside what its tool says of itself: the taint of another chat.
+    pub taint: Taint,
 }
 
 impl ToolResult {

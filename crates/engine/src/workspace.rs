@@ -32,6 +32,8 @@ pub struct Workspace {
     pub sources: Vec<Arc<dyn ToolSource>>,
     pub files: Arc<dyn Files>,
     pub notices: Vec<Notice>,
+    /// The user trusts all of its folders, so their files do not taint a chat.
+    pub is_trusted: bool,
     pub texts: Arc<dyn Texts>,
     /// `None`: hooks cannot run, so those before tool calls make calls ask.
     pub hooks: Option<Arc<dyn crate::HookRunner>>,

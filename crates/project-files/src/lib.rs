@@ -1,10 +1,14 @@
 //! The one way to open files of a project: beneath a folder, or exactly one resolved path, never through a link that
 //! leads out of it.
 //!
-//! Owns resolving symbolic links and opening without following any. Must not know tools, settings or sessions.
+//! Owns resolving symbolic links and opening without following any, and the names of files that matter for safety. Must not know tools, settings or sessions.
 //! Invariants: a path is resolved first, the result is checked, and the checked path is opened without following a
 //! link, so a link that appears in between makes the open fail. Only regular files are read, pipes and devices never
 //! block, and every read has a limit.
+
+mod sensitive;
+
+pub use sensitive::{is_secret, runs_later};
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

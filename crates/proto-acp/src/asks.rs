@@ -24,9 +24,15 @@ pub(crate) fn question(
     fields: Option<acp::ToolCallUpdateFields>,
 ) -> Result<Question, Failure> {
     match &ask.kind {
-        AskKind::Approval { keys, .. } => {
+        AskKind::Approval { reason, keys } => {
             let id = ask.item.map_or_else(|| ask.id.to_string(), |item| item.to_string());
-            let call = acp::ToolCallUpdate::new(id, fields.unwrap_or_default());
+            let mut fields = fields.unwrap_or_default();
+            if keys.is_empty() {
+                // It is asked each time, and the person should know why.
+                let text = acp::ContentBlock::from(reason.as_str());
+                fields.content.get_or_insert_default().push(acp::ToolCallContent::from(text));
+            }
+            let call = acp::ToolCallUpdate::new(id, fields);
             let request = acp::RequestPermissionRequest::new(session.0.clone(), call, choices(keys));
             Ok(Question::Permission(request))
         }

@@ -163,7 +163,7 @@ impl Projection {
                 let text = "Another window removed earlier messages of this chat.\n".to_owned();
                 out.push(agent_text(format!("fact-{}", recorded.number), text));
             }
-            Fact::SessionOpened(_) | Fact::TurnStarted { .. } => {}
+            Fact::SessionOpened(_) | Fact::TurnStarted { .. } | Fact::TaintChanged { .. } => {}
         }
     }
 

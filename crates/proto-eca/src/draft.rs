@@ -167,7 +167,8 @@ impl DraftProjection {
             | Fact::ItemGrew { .. }
             | Fact::HistoryReplaced { .. }
             | Fact::AskRaised { .. }
-            | Fact::AskSettled { .. } => Vec::new(),
+            | Fact::AskSettled { .. }
+            | Fact::TaintChanged { .. } => Vec::new(),
         }
     }
 

@@ -242,7 +242,8 @@ impl Server {
                 | Fact::HistoryReplaced { .. }
                 | Fact::AskRaised { .. }
                 | Fact::AskSettled { .. }
-                | Fact::Notice { .. } => false,
+                | Fact::Notice { .. }
+                | Fact::TaintChanged { .. } => false,
             };
             if !is_past {
                 self.project(&Event::fact(session.clone(), recorded));

@@ -131,16 +131,16 @@ impl PublishedProjection {
                 self.append_text(*item, *channel, *offset, text, sink);
             }
             Fact::AskRaised { ask } => {
-                if let (Some(item), AskKind::Approval { .. }) = (ask.item, &ask.kind) {
+                if let (Some(item), AskKind::Approval { reason, keys }) = (ask.item, &ask.kind) {
                     self.asks.insert(item, ask.id);
-                    sink.progress(Cow::Borrowed("Waiting for approval"));
+                    sink.progress(Cow::Owned(approval_progress(reason, keys)));
                 }
             }
             Fact::AskSettled { id, .. } => self.asks.retain(|_, ask| ask != id),
             Fact::UsageChanged { usage } => sink.push(Role::System, Content::Usage(usage_content(usage))),
             Fact::Notice { notice } => sink.out.push(Outbound::Message(message(notice))),
             // The server sends the chat again after a replaced history.
-            Fact::HistoryReplaced { .. } | Fact::SessionOpened(_) => {}
+            Fact::HistoryReplaced { .. } | Fact::SessionOpened(_) | Fact::TaintChanged { .. } => {}
         }
     }
 
@@ -366,4 +366,12 @@ fn usage_content(usage: &SessionUsage) -> Usage {
             .context_limit
             .map(|context| TokenLimits { context, output: usage.output_limit.unwrap_or(0) }),
     }
+}
+/// Why a person is asked, and exactly what an answer for the whole chat would cover: the protocol has no other place.
+fn approval_progress(reason: &str, keys: &[String]) -> String {
+    let scope = match keys {
+        [] => String::new(),
+        keys => format!(" Remembering it covers: {}", keys.join(", ")),
+    };
+    format!("Waiting for approval. {reason}{scope}")
 }

@@ -72,7 +72,8 @@ impl Projection {
             | Fact::AskRaised { .. }
             | Fact::AskSettled { .. }
             | Fact::UsageChanged { .. }
-            | Fact::Notice { .. } => Vec::new(),
+            | Fact::Notice { .. }
+            | Fact::TaintChanged { .. } => Vec::new(),
         }
     }
 

@@ -86,7 +86,8 @@ fn index_change(fact: &Fact) -> Result<IndexChange, Failure> {
         | Fact::AskRaised { .. }
         | Fact::AskSettled { .. }
         | Fact::UsageChanged { .. }
-        | Fact::Notice { .. } => IndexChange::None,
+        | Fact::Notice { .. }
+        | Fact::TaintChanged { .. } => IndexChange::None,
     })
 }
 

@@ -67,7 +67,11 @@ impl<T: BuiltInTool> Tool for ToolAdapter<T> {
     }
 
     fn review(&self, input: &Value, scope: &Scope) -> Result<Review, String> {
-        self.tool.review(read::<T>(input)?, scope)
+        let mut review = self.tool.review(read::<T>(input)?, scope)?;
+        let named = review.paths.iter().map(|(_, texts)| texts).chain(&review.read_paths);
+        let secrets = named.filter(|[_, path]| project_files::is_secret(std::path::Path::new(path)));
+        review.secrets = secrets.map(|[shown, _]| shown.clone()).collect();
+        Ok(review)
     }
 
     fn remember(&self, keys: &[String], scope: &Scope) {

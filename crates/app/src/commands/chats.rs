@@ -244,6 +244,14 @@ fn read_export(file: &Path) -> Result<(SessionId, Vec<Fact>), Failure> {
             .map_err(|error| invalid(line, &format!("this is not a fact ({error})")))?;
         facts.push(strip_permissions(recorded.fact));
     }
+    // Whoever wrote the file wrote the chat.
+    let own = facts.iter().rev().find_map(|fact| {
+        let Fact::TaintChanged { taint } = fact else { return None };
+        Some(taint.clone())
+    });
+    let mut taint = own.unwrap_or_default();
+    taint.add_source("a chat that was imported from a file");
+    facts.push(Fact::TaintChanged { taint });
     match facts.first() {
         Some(Fact::SessionOpened(_)) => Ok((id, facts)),
         _ => Err(invalid(2, "a chat begins with its opening")),

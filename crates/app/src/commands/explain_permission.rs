@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use config::{Environment, Inputs};
 use domain::host::Grants;
+use domain::taint::Taint;
 use domain::tool::{Review, Scope, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
 use domain::{Failure, SessionId, Tool, visible_json, visible_line};
@@ -29,25 +30,29 @@ pub(crate) struct ExplainArguments {
     /// Decide as in the plan behavior.
     #[arg(long)]
     plan: bool,
+    /// Decide as in a chat that has read text of strangers and a secret.
+    #[arg(long)]
+    tainted: bool,
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(arguments: &ExplainArguments) -> ExitCode {
-    let ExplainArguments { tool, input, calls, plan, json } = arguments;
+    let ExplainArguments { tool, input, calls, plan, tainted, json } = arguments;
     match calls {
-        Some(calls) => count(calls, *plan, *json),
+        Some(calls) => count(calls, *plan, *tainted, *json),
         None => explain_one(
             tool.as_deref().unwrap_or_default(),
             input.as_deref().unwrap_or_default(),
             *plan,
+            *tainted,
             *json,
         ),
     }
 }
 
-fn explain_one(tool: &str, input: &str, plan: bool, json: bool) -> ExitCode {
-    let explained = read_input(input).and_then(|input| explain(&[(tool.to_owned(), input)], plan));
+fn explain_one(tool: &str, input: &str, plan: bool, tainted: bool, json: bool) -> ExitCode {
+    let explained = read_input(input).and_then(|input| explain(&[(tool.to_owned(), input)], plan, tainted));
     let Some(Explained { decision, reason, .. }) = unwrap(explained).and_then(|mut all| all.pop()) else {
         return ExitCode::from(2);
     };
@@ -59,8 +64,8 @@ fn explain_one(tool: &str, input: &str, plan: bool, json: bool) -> ExitCode {
 }
 
 /// Counts the questions of a recorded chat, where the person allows each call, and each for the session.
-fn count(file: &Path, plan: bool, json: bool) -> ExitCode {
-    let Some(all) = unwrap(read_calls(file).and_then(|calls| explain(&calls, plan))) else {
+fn count(file: &Path, plan: bool, tainted: bool, json: bool) -> ExitCode {
+    let Some(all) = unwrap(read_calls(file).and_then(|calls| explain(&calls, plan, tainted))) else {
         return ExitCode::from(2);
     };
     let of = |decision: &str| all.iter().filter(|one| one.decision == decision).count();
@@ -115,7 +120,7 @@ fn read_calls(file: &Path) -> Result<Vec<(String, Value)>, Failure> {
 }
 
 /// Decides about calls as one chat would make them.
-fn explain(calls: &[(String, Value)], plan: bool) -> Result<Vec<Explained>, Failure> {
+fn explain(calls: &[(String, Value)], plan: bool, tainted: bool) -> Result<Vec<Explained>, Failure> {
     let environment = Environment::from_process();
     let roots = crate::workspaces::current_folder();
     let resolved =
@@ -132,6 +137,11 @@ fn explain(calls: &[(String, Value)], plan: bool) -> Result<Vec<Explained>, Fail
         remembered: Arc::from([]),
         forbidden_paths: approval::forbidden_paths(&rules).into(),
     };
+    let mut taint = Taint::default();
+    if tainted {
+        taint.add_source("text of a stranger");
+        taint.add_secret("a secret");
+    }
     let mut explained = Vec::new();
     let mut remembered = Remembered::default();
     for (name, input) in calls {
@@ -146,8 +156,9 @@ fn explain(calls: &[(String, Value)], plan: bool) -> Result<Vec<Explained>, Fail
                 read_only: plan,
                 trust: false,
                 can_ask: true,
-                granted: Grants::None,
+                granted: Grants::NONE,
                 hook: None,
+                taint: &taint,
             })
         };
         let verdict = decide(&Remembered::default());

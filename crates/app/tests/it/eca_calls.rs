@@ -91,6 +91,7 @@ async fn a_tool_turn_has_the_order_of_the_diagram() {
         .map(|it| {
             let content = &it["content"];
             let text = if content["type"] == "progress" { &content["text"] } else { &Value::Null };
+            let text = Value::from(text.as_str().map(|text| text.split('.').next().unwrap_or_default()));
             let state = content["state"].as_str().filter(|state| *state == "finished").unwrap_or_default();
             let words = [it["role"].as_str(), content["type"].as_str(), text.as_str(), Some(state)];
             words.into_iter().flatten().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

@@ -74,3 +74,41 @@ async fn children_and_proc_show_no_keys() {
     assert!(sent.contains("tpek=SSELMRAH") && sent.contains("done"), "{sent}");
     assert!(!sent.contains("YRANAC"), "a key reached a child: {sent}");
 }
+
+/// A variable that holds a key reaches a child only where the user's own settings name it; a project cannot.
+#[tokio::test]
+async fn the_user_alone_passes_keys_on() {
+    for (own, project, wanted) in
+        [(json!([]), json!(["MY_TOKEN"]), false), (json!(["MY_TOKEN"]), json!([]), true)]
+    {
+        let (home, fake) = (Home::new(), FakeModel::start().await);
+        let mut config = fake_provider(fake.url(), "openai-chat");
+        config["providers"]["fake"]["key"] = json!("${env:MY_TOKEN}");
+        config["shell"] = json!({"passEnvironment": own});
+        home.write("work/.dragoman/config.json", &json!({"shell": {"passEnvironment": project}}).to_string());
+        let mut command: tokio::process::Command = home.command(&["server"]).into();
+        command.env("DRAGOMAN_CONFIG", config.to_string()).env("DRAGOMAN_TRUST", "1");
+        command.env("MY_TOKEN", "CANARY-KEY-123456");
+        let mut client = Client::spawn_with(command);
+        client.initialize(&home, json!({"codeAssistant": {"chat": true}})).await;
+        let call = json!({"command": "printenv MY_TOKEN | rev; echo done"});
+        fake.answer(Answer::tool_call("c1", "eca__shell_command", call)).answer(Answer::text("ok"));
+        client.prompt_with(json!({"chatId": "c", "message": "go", "trust": true})).await;
+        let sent = fake.last_request().body.to_string();
+        assert!(sent.contains("done"), "{sent}");
+        assert_eq!(sent.contains("654321-YEK"), wanted, "{sent}");
+    }
+}
+
+/// The configuration of a project is not read through a link that leads out of it.
+#[tokio::test]
+async fn settings_of_a_project_never_lead_out_of_it() {
+    let home = Home::new();
+    home.write("elsewhere.json", r#"{"defaultModel": "CANARY-OUTSIDE/x"}"#);
+    std::fs::create_dir_all(home.workspace().join(".dragoman")).unwrap();
+    symlink("../../elsewhere.json", home.workspace().join(".dragoman/config.json")).unwrap();
+    let shown = home.command(&["config", "show"]).env("DRAGOMAN_TRUST", "1").output().unwrap();
+    let text = String::from_utf8_lossy(&[shown.stdout, shown.stderr].concat()).into_owned();
+    assert!(!text.contains("CANARY"), "{text}");
+    assert!(text.contains("leads out of its folder"), "{text}");
+}

@@ -230,7 +230,7 @@ impl Client {
                 let options = proto_threads::ServeOptions {
                     driver: Some(proto_threads::Driver::Editor),
                     workspace: "/w".into(),
-                    grants: Grants::Read,
+                    grants: Grants::READ,
                     quiet: Duration::from_secs(3600),
                 };
                 tokio::spawn(proto_threads::serve(engine, transport, options));

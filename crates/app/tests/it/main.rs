@@ -32,6 +32,7 @@ mod eca_today;
 mod embedded;
 mod generate;
 mod hostile_project;
+mod injections;
 mod lifetime;
 mod lines;
 mod logs;

@@ -86,8 +86,9 @@ fn no_spelling_gets_around_a_rule() {
             read_only: false,
             trust,
             can_ask: true,
-            granted: Grants::None,
+            granted: Grants::NONE,
             hook: None,
+            taint: &domain::taint::Taint::default(),
         })
         .decision
     };
@@ -191,6 +192,104 @@ fn no_spelling_gets_around_a_rule() {
     }
 }
 
+/// A deny rule on commands holds for every spelling: a line that hides the command is asked, and refused where nobody
+/// can be asked. A trusted chat and `--approve all` change nothing about that.
+#[test]
+fn a_forbidden_command_runs_in_no_spelling() {
+    let shell = Shell::new();
+    let deny = json!({"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["touch .*"]}}}}}});
+    let rules = shell.rules(&deny, false);
+    let none = Remembered::default();
+    for line in [
+        "x=touch; $x P",
+        "x=touch; ${x} P",
+        "x=tou y=ch; $x$y P",
+        "eval touch P",
+        "eval 'tou''ch P'",
+        "command touch P",
+        "builtin command touch P",
+        "env touch P",
+        "env -i A=1 touch P",
+        "exec touch P",
+        "echo P | xargs touch",
+        "find . -maxdepth 0 -exec touch P ;",
+        "bash -c 'touch P'",
+        "sh -c \"touch P\"",
+        "bash <<< 'touch P'",
+        "bash <<EOF\ntouch P\nEOF",
+        "alias t=touch; t P",
+        "t() { touch P; }; t",
+        "function t { touch P; }; t",
+        "\\touch P",
+        "to''uch P",
+        "t\"ou\"ch P",
+        "{touch,P}",
+        "/bin/t?uch P",
+        "/usr/bin/touch P",
+        "$(echo touch) P",
+        "`echo touch` P",
+        "source ./t.sh",
+        ". ./t.sh",
+        "python3 -c 'open(\"P\",\"w\")'",
+        "perl -e 'open F,\">P\"'",
+        "ruby -e 'File.write(\"P\",\"\")'",
+        "node -e 'require(\"fs\").writeFileSync(\"P\",\"\")'",
+        "awk 'BEGIN{system(\"touch P\")}'",
+        "vim -c '!touch P' -c q",
+        "git -c alias.t='!touch P' t",
+        "sudo touch P",
+        "nohup touch P",
+        "timeout 5 touch P",
+        "nice touch P",
+        "time touch P",
+        "setsid touch P",
+        "ssh localhost touch P",
+        "echo dG91Y2ggUAo= | base64 -d | sh",
+        "printf 'touch P' | sh",
+        "printf 'touch P' | bash -s",
+        "cat <(touch P)",
+        "coproc touch P",
+        "trap 'touch P' EXIT",
+        "PROMPT_COMMAND='touch P' bash -i",
+        "BASH_ENV=t.sh bash -c true",
+        "echo $(touch P)",
+        "echo \"$(touch P)\"",
+        "if touch P; then true; fi",
+        "true && touch P",
+        "true; touch P",
+        "true & touch P",
+        "(touch P)",
+        "! touch P",
+        "watch -n1 touch P",
+        "busybox touch P",
+        "parallel touch ::: P",
+        "script -c 'touch P' /dev/null",
+        "$'\\x74ouch' P",
+        "TOUCH P",
+    ] {
+        let (spec, review) = shell.review(line, false, &none);
+        let input = json!({"command": line});
+        let decide = |trust: bool, can_ask: bool, granted: Grants| {
+            let case = Case {
+                rules: &rules,
+                spec: &spec,
+                input: &input,
+                review: &review,
+                remembered: &none,
+                read_only: false,
+                trust,
+                can_ask,
+                granted,
+                hook: None,
+                taint: &domain::taint::Taint::default(),
+            };
+            approval::decide(&case).decision
+        };
+        assert_ne!(decide(true, true, Grants::NONE), Decision::Allow, "{line}");
+        assert_eq!(decide(true, false, Grants::ALL), Decision::Deny, "{line}");
+    }
+}
+
 struct Shell {
     home: tempfile::TempDir,
     tool: Arc<dyn Tool>,
@@ -251,8 +350,9 @@ impl Shell {
             read_only: plan,
             trust,
             can_ask: true,
-            granted: Grants::None,
+            granted: Grants::NONE,
             hook: None,
+            taint: &domain::taint::Taint::default(),
         });
         match verdict.decision {
             Decision::Allow => 'a',

@@ -210,3 +210,18 @@ async fn models_and_run_and_doctor_agree_on_servers_of_this_machine() {
     });
     assert_eq!(check != Some(json!("missing")), run_has_model, "{report}");
 }
+
+/// Neither reading nor editing includes the network; it is a permission of its own.
+#[tokio::test]
+async fn the_network_is_approved_by_its_own_name() {
+    for (approve, runs) in [("read", false), ("edit", false), ("network", true), ("edit,network", true)] {
+        let mut bench = Fixture::new().await;
+        bench.config["toolCall"] = json!({"fetch": {"allowedHosts": ["127.0.0.1"]}});
+        let url = format!("{}/anything", bench.fake.url());
+        bench.fake.answer(Answer::tool_call("c1", "eca__fetch_url", json!({"url": url})));
+        bench.fake.answer(Answer::text("finished"));
+        bench.run(&["--approve", approve, "go"]).await;
+        let told = bench.fake.last_request().body.to_string();
+        assert_eq!(told.contains("refused"), !runs, "{approve}: {told}");
+    }
+}

@@ -72,6 +72,8 @@ struct SettingsFile {
     sandbox_grants: Vec<String>,
     /// How much of the former contents of files is kept for undo. Only your own files may set it; see docs/undo.md.
     undo: UndoSection,
+    /// What commands, hooks and MCP servers inherit.
+    shell: ShellEnvironmentSection,
     /// The file that `${netrc:…}` reads; without it `~/.netrc` and `~/_netrc`.
     #[schemars(extend("examples" = ["~/.config/netrc"]))]
     netrc_file: String,
@@ -182,6 +184,14 @@ struct UndoSection {
     /// All kept contents together, in MiB; the last ten turns stay whatever they take.
     #[schemars(extend("default" = 2048), range(min = 1, max = 1_000_000), extend("examples" = [8192]))]
     total_megabytes: u64,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct ShellEnvironmentSection {
+    /// Variables that programs get although they hold keys. Only your own files may set it.
+    #[schemars(extend("examples" = [["GITHUB_TOKEN"]]))]
+    pass_environment: Vec<String>,
 }
 
 #[derive(JsonSchema)]

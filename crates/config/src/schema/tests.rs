@@ -17,6 +17,7 @@ const READ_FROM_LAYERS: &[(&str, &str)] = &[
     ("sandboxGrants", include_str!("../sandbox.rs")),
     ("undo.fileMegabytes", include_str!("../undo.rs")),
     ("undo.totalMegabytes", include_str!("../undo.rs")),
+    ("shell.passEnvironment", include_str!("../variables.rs")),
     ("agent.*.inherit", include_str!("../settings.rs")),
     ("toolCall.approval.byDefault", include_str!("../approval.rs")),
     ("toolCall.approval.allow", include_str!("../approval.rs")),

@@ -47,7 +47,7 @@ fn a_broken_variable_is_named_too() {
 fn what_is_no_readable_file_is_said_so() {
     let world = World::new();
     std::fs::create_dir_all(world.path(OUR_GLOBAL)).unwrap();
-    assert!(notices(&world, &world.resolve()).contains("config.json cannot be used: it is no regular file."));
+    assert!(notices(&world, &world.resolve()).contains("it is not a regular file"));
 
     let world = World::new();
     world.put(OUR_GLOBAL, "");

@@ -3,6 +3,7 @@
 //! Invariant: only whole items are taken over; the other chat is not touched, whichever process writes it.
 
 use domain::event::{Fact, Outcome};
+use domain::taint::Taint;
 use domain::{Failure, Item, ItemId, SessionId, Store};
 
 use super::actor::Create;
@@ -27,14 +28,19 @@ pub(crate) async fn fork(
     }
     let mut settings = state.settings().clone();
     settings.title = settings.title.map(|title| format!("{title} (fork)"));
-    let facts = items.iter().map(|item| Fact::ItemEnded { item: item.clone() }).collect();
+    let mut facts: Vec<Fact> = items.iter().map(|item| Fact::ItemEnded { item: item.clone() }).collect();
+    // Also where the fork ends before the text that brought it: what came before may depend on it.
+    if !state.taint().is_empty() {
+        facts.push(Fact::TaintChanged { taint: state.taint().clone() });
+    }
     let workspace = state.workspace().to_vec();
     Ok(Create { workspace, settings, parent: Some(session.clone()), client, facts })
 }
 
-/// The items of another chat.
-pub(crate) async fn items_of(store: &dyn Store, session: &SessionId) -> Result<Vec<Item>, Failure> {
-    Ok(closed_state(store, session).await?.items().to_vec())
+/// The items of another chat, and what it has read.
+pub(crate) async fn items_of(store: &dyn Store, session: &SessionId) -> Result<(Vec<Item>, Taint), Failure> {
+    let state = closed_state(store, session).await?;
+    Ok((state.items().to_vec(), state.taint().clone()))
 }
 
 /// The stored state of a chat, with what is open in it ended.

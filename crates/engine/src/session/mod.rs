@@ -13,12 +13,14 @@ pub(crate) mod steering;
 pub(crate) mod title;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::event::{EventBody, Fact};
 use domain::item::{Item, ItemKind};
+use domain::taint::Taint;
 use domain::tool::{Tool, ToolSource};
+use domain::tool_call::Origin;
 use domain::{CancellationToken, Failure, SessionId, Store, TurnId};
 use tokio::sync::mpsc;
 
@@ -58,6 +60,8 @@ pub(crate) struct Session {
     /// `chatStart` hooks have run in this process.
     pub(crate) hooks_started: AtomicBool,
     remembered: Mutex<Remembered>,
+    /// The descriptions of servers' tools have tainted the chat; a user who cleared that has seen it.
+    has_described_tools: AtomicBool,
 }
 
 /// What a new [`Session`] is made of.
@@ -119,6 +123,7 @@ impl Session {
             inherited,
             hooks_started: AtomicBool::new(false),
             remembered: Mutex::default(),
+            has_described_tools: AtomicBool::new(false),
         }
     }
 
@@ -149,6 +154,42 @@ impl Session {
         match &self.inherited {
             Some(inherited) => inherited.parent.is_trusted(),
             None => self.state().settings().trust.unwrap_or(false),
+        }
+    }
+
+    /// Marks the chat with what it reads.
+    pub(crate) fn add_taint(&self, taint: &Taint) {
+        if taint.is_empty() {
+            return;
+        }
+        self.commit_with(|state| {
+            let mut merged = state.taint().clone();
+            merged.merge(taint);
+            let is_new = merged != *state.taint();
+            is_new.then_some(Fact::TaintChanged { taint: merged }).into_iter().collect()
+        });
+        // What a subagent reads comes back to its parent in the answer.
+        if let Some(inherited) = &self.inherited {
+            inherited.parent.add_taint(taint);
+        }
+    }
+
+    /// What this chat has read, and for a subagent also its parent, which wrote the task.
+    pub(crate) fn taint(&self) -> Taint {
+        let mut taint = self.state().taint().clone();
+        if let Some(inherited) = &self.inherited {
+            taint.merge(&inherited.parent.taint());
+        }
+        taint
+    }
+
+    /// The model reads the descriptions of the tools that it is offered; those of servers are text of strangers.
+    pub(crate) fn add_description_taint(&self, tools: &[Arc<dyn Tool>]) {
+        let Some(tool) = tools.iter().find(|tool| tool.spec().origin == Origin::Mcp) else { return };
+        if !self.has_described_tools.swap(true, Ordering::Relaxed) {
+            let mut taint = Taint::default();
+            taint.add_source(format!("tool descriptions of the MCP server {}", tool.spec().server));
+            self.add_taint(&taint);
         }
     }
 

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use domain::command::SessionSettings;
 use domain::event::{Channel, Fact, SessionUsage};
 use domain::item::{Item, ItemKind};
+use domain::taint::Taint;
 use domain::tool_call::{ToolInput, next};
 use domain::{Answer, Ask, AskId, ItemId, Outcome, SessionId, TurnId};
 
@@ -22,6 +23,7 @@ pub struct State {
     parent: Option<SessionId>,
     settings: SessionSettings,
     usage: SessionUsage,
+    taint: Taint,
     /// Questions without an answer.
     asks: BTreeMap<AskId, Ask>,
     /// A turn without an end: it runs, or its process died.
@@ -53,6 +55,11 @@ impl State {
 
     pub fn usage(&self) -> &SessionUsage {
         &self.usage
+    }
+
+    /// What the chat has read that could misuse it.
+    pub fn taint(&self) -> &Taint {
+        &self.taint
     }
 
     pub fn open_turn(&self) -> Option<TurnId> {
@@ -121,6 +128,7 @@ impl State {
                 self.asks.remove(id);
             }
             Fact::UsageChanged { usage } => self.usage = usage.clone(),
+            Fact::TaintChanged { taint } => self.taint = taint.clone(),
             Fact::Notice { .. } => {}
         }
     }
@@ -146,7 +154,11 @@ impl State {
     /// Drops the items after `keep`.
     fn cut(&mut self, keep: Option<ItemId>) {
         let length = match keep {
-            None => 0,
+            // Nothing is left that could have misled the model.
+            None => {
+                self.taint = Taint::default();
+                0
+            }
             Some(keep) => self.position(keep).map_or_else(|at| at, |at| at + 1),
         };
         self.items.truncate(length);

@@ -10,6 +10,7 @@ mod output;
 use domain::command::{Accepted, AcceptedStatus, SlashArgument, SlashCommand, SlashOrigin, TurnLimits};
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
+use domain::taint::Taint;
 use domain::{CancellationToken, Failure, Model, Reply, TurnId};
 use serde_json::Value;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ enum Native {
     Undo,
     Redo,
     Login,
+    Taint,
     PromptShow,
     RepoMapShow,
     Hooks,
@@ -44,7 +46,7 @@ enum Native {
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 15] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 16] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
@@ -65,6 +67,7 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 15] = [
     ),
     (Native::Redo, "redo", "Take the last undo back", Some("preview")),
     (Native::Login, "login", "How to sign in to a provider", Some("provider")),
+    (Native::Taint, "taint", "Text of strangers and secrets that this chat has read", Some("clear")),
     (Native::PromptShow, "prompt-show", "The instructions the model is given", None),
     (Native::RepoMapShow, "repo-map-show", "The tree of the workspace", None),
     (Native::Hooks, "hooks", "The hooks by event", None),
@@ -171,6 +174,9 @@ pub(crate) fn run(
         CommandKind::Custom(filled) => launch.with_message(actor, text, vec![Part::text(filled)]),
         CommandKind::McpPrompt => {
             let session = actor.session.clone();
+            let mut taint = Taint::default();
+            taint.add_source(format!("the prompt {} of an MCP server", command.name));
+            session.add_taint(&taint);
             launch.after(actor, text, async move { mcp_prompt(&session, &command).await });
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use domain::command::SessionSettings;
 use domain::event::Fact;
 use domain::store::{ListFilter, SearchQuery, SessionSummary};
+use domain::taint::Taint;
 use domain::{Failure, TurnId};
 
 use super::{CommandKind, Native, ParsedCommand, costs, lists};
@@ -36,6 +37,7 @@ pub(super) async fn of(
         },
         Native::Undo => crate::undo::undo(session, &command.arguments).await?,
         Native::Redo => crate::undo::redo(session, &command.arguments).await?,
+        Native::Taint => show_or_clear_taint(session, argument).await?,
         Native::PromptShow => system_prompt.join("\n\n"),
         Native::RepoMapShow => session.workspace.files.repo_map(&session.roots).await,
         Native::Hooks => lists::hooks(session),
@@ -44,6 +46,39 @@ pub(super) async fn of(
         // These ask the model.
         Native::Init | Native::Compact => String::new(),
     })
+}
+
+/// `/taint`: what the chat has read that could misuse it; `/taint clear` is the user's word that nothing of it did.
+async fn show_or_clear_taint(session: &Session, argument: Option<&str>) -> Result<String, Failure> {
+    let taint = session.state().taint().clone();
+    match argument {
+        Some("clear") => {
+            let taint = Taint::default();
+            session.commit(vec![Fact::TaintChanged { taint }]).on_disk().await?;
+            Ok("This chat no longer counts as tainted. What it reads from now on marks it again.".into())
+        }
+        Some(_) => Err(Failure::user("`/taint` shows the marks of this chat, `/taint clear` removes them.")),
+        None if taint.is_empty() => Ok("This chat is not tainted, and it has read no secrets.".into()),
+        None => Ok(describe_taint(&taint)),
+    }
+}
+
+fn describe_taint(taint: &Taint) -> String {
+    let list = |entries: &[String]| entries.iter().map(|entry| format!("- {entry}\n")).collect::<String>();
+    let mut text = String::new();
+    if taint.is_tainted() {
+        text.push_str("This chat is tainted: it has read text that strangers may have written.\n");
+        text.push_str(&list(taint.sources()));
+    }
+    if !taint.secrets().is_empty() {
+        text.push_str("It has read secrets:\n");
+        text.push_str(&list(taint.secrets()));
+    }
+    text.push_str(
+        "A tainted chat asks each time before it changes what runs later (configuration, hooks, CI), and, once it has \
+         read secrets, before it uses the network. `/taint clear` removes the marks.",
+    );
+    text
 }
 
 async fn switch_model(session: &Session, name: Option<&str>) -> Result<String, Failure> {
@@ -86,13 +121,14 @@ async fn resume(session: &Session, turn: TurnId, wanted: &str) -> Result<String,
         Some(chat) => chat,
         None => return find_chats(session, wanted).await,
     };
-    let items = fork::items_of(session.store.as_ref(), &chat.id).await?;
+    let (items, taint) = fork::items_of(session.store.as_ref(), &chat.id).await?;
     let facts = items.into_iter().map(|mut item| {
         item.id = session.log.next_item();
         item.turn = turn;
         Fact::ItemEnded { item }
     });
     session.commit(facts.collect());
+    session.add_taint(&taint);
     let title = chat.title.clone().unwrap_or_else(|| "untitled".into());
     Ok(format!("This chat goes on where {title} was. The other one stays as it is."))
 }

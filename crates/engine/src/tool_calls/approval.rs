@@ -1,16 +1,21 @@
 //! The one place that decides whether a tool call runs. Pure: rules, call and review in, verdict out.
 //!
-//! Order: deny · plan · broken policy · hooks that cannot run · files without undo · sandbox grants · outside the workspace · ask by argument · remembered ·
-//! allow by argument · ask · allow · default · contained by a sandbox. Invariants: a deny rule is absolute, whichever layer it stands in; broken policy asks, trust or not;
-//! a path is what it leads to, however it is written; what cannot be asked is refused.
+//! Order: deny · plan · taint · broken policy · hooks that cannot run · files without undo · sandbox grants · outside the workspace ·
+//! ask by argument · remembered · allow by argument · ask · allow · default ·
+//! contained by a sandbox. Invariants: a deny rule is absolute, whichever layer it
+//! stands in; broken policy asks, trust or not; a path is what it leads to, however it is written; what cannot be asked is refused;
+//! neither rules nor hooks nor trust nor what is remembered let a tainted chat send secrets or change what runs later.
 
 use config::{Approval, ApprovalRules, BlockingHook, HookMatcher, Rule, Settings};
 use domain::host::Grants;
 use domain::names::is_same_name;
+use domain::taint::Taint;
 use domain::tool::{Review, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
+
+use super::taint;
 
 /// The server of the built-in tools.
 const BUILT_IN: &str = "eca";
@@ -32,6 +37,8 @@ pub struct Case<'a> {
     pub granted: Grants,
     /// What hooks say about the call.
     pub hook: Option<HookVerdict>,
+    /// What the chat has read.
+    pub taint: &'a Taint,
 }
 
 /// What hooks say about a call, the strictest of them. An allow never goes before a rule.
@@ -59,6 +66,8 @@ pub struct ApprovalDecision {
     pub unasked: bool,
     /// It is allowed because its sandbox contains it, and for no other reason.
     pub contained: bool,
+    /// An approval covers this call alone and is not remembered.
+    pub once: bool,
 }
 
 /// What a person allowed or refused for the rest of a session.
@@ -126,7 +135,13 @@ impl Remembered {
 
 impl ApprovalDecision {
     fn new(decision: Decision, reason: impl Into<String>) -> Self {
-        Self { decision, reason: reason.into(), unasked: false, contained: false }
+        Self { decision, reason: reason.into(), unasked: false, contained: false, once: false }
+    }
+
+    /// Where nobody can be asked, the answer is no.
+    fn refuse_unasked(self) -> Self {
+        let reason = format!("{} Nobody can be asked here.", self.reason);
+        Self { unasked: true, ..Self::new(Decision::Deny, reason) }
     }
 
     /// The text that the model gets for a refused call.
@@ -139,8 +154,15 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
     let by_rules = by_rules(case);
     let asked_by_default = by_rules.is_none();
     let mut verdict = by_rules.unwrap_or_else(|| by_default(case));
-    let doubt = find_doubt(case);
-    if let Some(reason) = doubt.filter(|_| verdict.decision == Decision::Allow) {
+    if verdict.decision == Decision::Deny {
+        return verdict;
+    }
+    if let Some(reason) = taint::find_danger(case) {
+        let ask = ApprovalDecision { once: true, ..ApprovalDecision::new(Decision::Ask, reason) };
+        return if case.can_ask { ask } else { ask.refuse_unasked() };
+    }
+    let doubt = find_doubt(case).map(str::to_owned).or_else(|| find_unknown_code(case));
+    if let Some(reason) = doubt.clone().filter(|_| verdict.decision == Decision::Allow) {
         verdict = ApprovalDecision::new(Decision::Ask, reason);
     }
     if verdict.decision != Decision::Ask {
@@ -161,8 +183,7 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
         return ApprovalDecision::new(Decision::Allow, "Allowed by --approve.");
     }
     if !case.can_ask {
-        let reason = format!("{} Nobody can be asked here.", verdict.reason);
-        return ApprovalDecision { unasked: true, ..ApprovalDecision::new(Decision::Deny, reason) };
+        return verdict.refuse_unasked();
     }
     // A program could read what a rule forbids.
     let is_limited = doubt.is_none() && forbidden_paths(case.rules).is_empty();
@@ -294,16 +315,14 @@ fn by_default(case: &Case<'_>) -> ApprovalDecision {
 
 /// How far a front-end without a person may go by itself. Using the network is a permission of its own.
 fn grants(case: &Case<'_>) -> bool {
+    let Grants { reads, edits, network, all } = case.granted;
     let stays_inside = case.review.outside.is_empty();
-    match (case.granted, case.spec.effect) {
-        (Grants::None, _) => false,
-        (Grants::All, _) => true,
-        (Grants::Read | Grants::Edit, ToolEffect::Reads | ToolEffect::Previews) => stays_inside,
-        (Grants::Edit, ToolEffect::WritesFiles) => stays_inside && case.spec.origin == Origin::Native,
-        (
-            Grants::Read | Grants::Edit,
-            ToolEffect::WritesFiles | ToolEffect::UsesNetwork | ToolEffect::RunsCommands | ToolEffect::Other,
-        ) => false,
+    let is_native = case.spec.origin == Origin::Native;
+    all || match case.spec.effect {
+        ToolEffect::Reads | ToolEffect::Previews => reads && stays_inside,
+        ToolEffect::WritesFiles => edits && stays_inside && is_native,
+        ToolEffect::UsesNetwork => network && is_native,
+        ToolEffect::RunsCommands | ToolEffect::Other => false,
     }
 }
 
@@ -324,6 +343,14 @@ fn find_doubt(case: &Case<'_>) -> Option<&'static str> {
         return None;
     }
     Some("The line could read a file that a rule forbids. The tools read_file and grep leave such files out.")
+}
+
+/// Why a command that nobody approved by itself is asked about in a tainted chat.
+fn find_unknown_code(case: &Case<'_>) -> Option<String> {
+    let reason = taint::find_unknown_code(case)?;
+    let is_approved = case.remembered.allows(case.spec, case.review)
+        || matching_rule(case, &case.rules.allow, true, Reach::All).is_some();
+    (!is_approved).then_some(reason)
 }
 
 /// The patterns of paths that no tool may read: those of the deny rules for `read_file`.

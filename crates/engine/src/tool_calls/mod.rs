@@ -6,12 +6,14 @@
 pub mod approval;
 pub(crate) mod asks;
 pub(crate) mod context;
+pub(crate) mod taint;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
+use domain::taint::Taint;
 use domain::tool::{Invocation, Review, Scope, Tool, ToolResult};
 use domain::tool_call::{Details, RejectedBy, ToolCall, ToolInput, next};
 use domain::{Answer, Ask, AskKind, Failure};
@@ -47,6 +49,8 @@ struct ReadyCall {
     tool: Arc<dyn Tool>,
     review: Review,
     ask: Option<PendingAsk>,
+    /// An approval covers this call alone.
+    once: bool,
 }
 
 enum Prepared {
@@ -77,14 +81,19 @@ pub(crate) async fn run(
 ) -> CallsEnd {
     let mut ready = Vec::new();
     let mut repetition = Repetition::None;
+    // What the chat will have read when the calls before have run.
+    let mut taint = turn.session.taint();
     for mut item in calls {
         if turn.hooks.stopped().is_some() {
             advance(&mut item, ToolInput::Stop);
             end(turn, item, loops);
             continue;
         }
-        match prepare(turn, item, tools).await {
-            Ok(Prepared::Ready(call)) => ready.push(*call),
+        match prepare(turn, item, tools, &taint).await {
+            Ok(Prepared::Ready(call)) => {
+                taint.merge(&taint_of(turn, &call));
+                ready.push(*call);
+            }
             Ok(Prepared::Ended(item)) => repetition = repetition.max(end(turn, item, loops)),
             Err(failure) => return CallsEnd::Stop(Outcome::Failed { failure }),
         }
@@ -115,7 +124,12 @@ pub(crate) async fn run(
 }
 
 /// `Preparing`: reads the arguments, lets the tool review them and asks policy.
-async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result<Prepared, Failure> {
+async fn prepare(
+    turn: &Turn,
+    mut item: Item,
+    tools: &[Arc<dyn Tool>],
+    taint: &Taint,
+) -> Result<Prepared, Failure> {
     let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
     let mut input = match parse_input(&call.input_text) {
         Ok(input) => input,
@@ -131,7 +145,7 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
         Ok(review) => review,
         Err(problem) => return Ok(end_with_problem(item, problem)),
     };
-    let mut approval = decide(turn, tool.as_ref(), &input, &review, None);
+    let mut approval = decide(turn, tool.as_ref(), &input, &review, None, taint);
     // Where nobody can be asked, a hook may still allow it.
     if approval.decision != Decision::Deny || approval.unasked {
         let said = hooks::before_call(turn, &item, tool.as_ref(), &input, &review, &approval).await;
@@ -142,7 +156,7 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
                 Err(problem) => return Ok(end_with_problem(item, problem)),
             };
         }
-        approval = decide(turn, tool.as_ref(), &input, &review, said.verdict);
+        approval = decide(turn, tool.as_ref(), &input, &review, said.verdict, taint);
     }
     let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
     call.input = Some(input);
@@ -152,7 +166,9 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &[Arc<dyn Tool>]) -> Result
     call.locations = review.locations.clone();
     review.contained = approval.contained;
     match approval.decision {
-        Decision::Allow => Ok(Prepared::Ready(Box::new(ReadyCall { item, tool, review, ask: None }))),
+        Decision::Allow => {
+            Ok(Prepared::Ready(Box::new(ReadyCall { item, tool, review, ask: None, once: false })))
+        }
         Decision::Deny => Ok(Prepared::Ended(deny(turn, item, &approval, &review))),
         Decision::Ask => Ok(Prepared::Ready(Box::new(ask(turn, item, tool, review, approval).await?))),
     }
@@ -199,17 +215,22 @@ async fn ask(
         call.manual_approval = true;
     }
     advance(&mut item, ToolInput::MustAsk { ask: id });
-    let kind = AskKind::Approval { reason: approval.reason, keys: rememberable(tool.spec(), &review) };
+    let once = approval.once;
+    let keys = if once { Vec::new() } else { rememberable(tool.spec(), &review) };
+    let kind = AskKind::Approval { reason: approval.reason, keys };
     let ask = Ask { id, turn: turn.id, item: Some(item.id), kind };
     pending.raise(&turn.session, ask, vec![Fact::ItemChanged { item: item.clone() }]).await?;
-    Ok(ReadyCall { item, tool, review, ask: Some(pending) })
+    Ok(ReadyCall { item, tool, review, ask: Some(pending), once })
 }
 
 /// Waits for the answer where a person is asked, and runs the tool where it may.
 async fn decide_and_run(turn: &Turn, ready: ReadyCall) -> EndedCall {
-    let ReadyCall { mut item, tool, review, ask } = ready;
+    let ReadyCall { mut item, tool, review, ask, once } = ready;
     if let Some(ask) = ask {
-        let answer = ask.answer(&turn.session, &turn.cancel).await;
+        let mut answer = ask.answer(&turn.session, &turn.cancel).await;
+        if let Answer::Allow { remember } = &mut answer {
+            *remember &= !once;
+        }
         if !apply_answer(turn, &mut item, tool.as_ref(), &review, answer) {
             return (item, None);
         }
@@ -257,6 +278,8 @@ fn apply_answer(turn: &Turn, item: &mut Item, tool: &dyn Tool, review: &Review, 
 /// `Running`: the intent is on disk, then the tool runs.
 async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Review) -> EndedCall {
     advance(&mut item, ToolInput::Allowed);
+    // On disk before the tool runs: the chat is marked even where the process dies before the result is there.
+    turn.session.add_taint(&taint::of_review(tool.spec(), &review, turn.session.workspace.is_trusted));
     if turn.session.commit(vec![Fact::ItemChanged { item: item.clone() }]).on_disk().await.is_err() {
         advance(&mut item, ToolInput::Stop);
         return (item, None);
@@ -293,6 +316,7 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     if let Some(recording) = recording {
         recording.end(&turn.session).await;
     }
+    turn.session.add_taint(&taint::of_result(result.as_ref()));
     let stopped = turn.cancel.is_cancelled();
     let summary = set_result(&mut item, result, context.take_output(), millis, stopped);
     advance(&mut item, if stopped { ToolInput::Stop } else { ToolInput::Finished });
@@ -327,7 +351,7 @@ fn set_result(
     let ItemKind::ToolCall(call) = &mut item.kind else { return None };
     call.millis = millis;
     call.live_output = live_output;
-    let Some(ToolResult { parts, error, details, locations, compact }) = result else {
+    let Some(ToolResult { parts, error, details, locations, compact, taint: _ }) = result else {
         call.error = true;
         return None;
     };
@@ -367,18 +391,24 @@ fn end_with_problem(mut item: Item, problem: String) -> Prepared {
     Prepared::Ended(item)
 }
 
+fn taint_of(turn: &Turn, call: &ReadyCall) -> Taint {
+    taint::of_review(call.tool.spec(), &call.review, turn.session.workspace.is_trusted)
+}
+
 fn decide(
     turn: &Turn,
     tool: &dyn Tool,
     input: &Value,
     review: &Review,
     hook: Option<HookVerdict>,
+    taint: &Taint,
 ) -> ApprovalDecision {
-    let own = with_case(turn, tool, input, review, hook, approval::decide);
+    let own =
+        with_case_of(turn, &turn.session.behavior(), tool, input, review, (hook, taint), approval::decide);
     let Some(inherited) = &turn.session.inherited else { return own };
     // A subagent never does what its parent could not.
     let parent = inherited.parent.behavior();
-    let of_parent = with_case_of(turn, &parent, tool, input, review, None, approval::decide);
+    let of_parent = with_case_of(turn, &parent, tool, input, review, (None, taint), approval::decide);
     if of_parent.decision > own.decision { of_parent } else { own }
 }
 
@@ -391,7 +421,8 @@ pub(crate) fn with_case<R>(
     hook: Option<HookVerdict>,
     decide: impl FnOnce(&approval::Case<'_>) -> R,
 ) -> R {
-    with_case_of(turn, &turn.session.behavior(), tool, input, review, hook, decide)
+    let taint = turn.session.taint();
+    with_case_of(turn, &turn.session.behavior(), tool, input, review, (hook, &taint), decide)
 }
 
 /// The same in another behavior.
@@ -401,7 +432,7 @@ fn with_case_of<R>(
     tool: &dyn Tool,
     input: &Value,
     review: &Review,
-    hook: Option<HookVerdict>,
+    (hook, taint): (Option<HookVerdict>, &Taint),
     decide: impl FnOnce(&approval::Case<'_>) -> R,
 ) -> R {
     let remembered = turn.session.remembered().clone();
@@ -419,6 +450,7 @@ fn with_case_of<R>(
         can_ask: abilities.approvals,
         granted: abilities.grants,
         hook,
+        taint,
     })
 }
 

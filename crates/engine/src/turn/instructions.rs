@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::model::ModelInfo;
+use domain::taint::Taint;
 use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
 
@@ -65,7 +66,14 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
     for rule in session.workspace.texts.rules() {
         text.push_str(&format!("\n\n<rule name=\"{}\">\n{}\n</rule>", rule.name, rule.text.trim()));
     }
-    for (path, content) in agents_files(session) {
+    let files = agents_files(session);
+    let is_own = |path: &Path| session.roots.iter().all(|root| !path.starts_with(root));
+    if !session.workspace.is_trusted && files.iter().any(|(path, _)| !is_own(path)) {
+        let mut taint = Taint::default();
+        taint.add_source(format!("{AGENTS_FILE} of a folder that you have not trusted"));
+        session.add_taint(&taint);
+    }
+    for (path, content) in files {
         text.push_str(&format!(
             "\n\n<instructions file=\"{}\">\n{}\n</instructions>",
             path.display(),

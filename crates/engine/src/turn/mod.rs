@@ -95,6 +95,7 @@ impl Turn {
     async fn run_step(&mut self, step: u32, loops: &mut LoopDetector) -> Next {
         self.session.show_progress("Waiting model");
         let tools = self.tools();
+        self.session.add_description_taint(&tools);
         let prompt = self.prompt(&tools);
         let info = self.model.info();
         spending::note_call(&self.session, &info.id, &prompt);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use domain::command::{Accepted, AcceptedStatus, Context, TurnLimits, UserPrompt};
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
+use domain::taint::Taint;
 use domain::tool::{Resource, Scope};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 
@@ -19,6 +20,7 @@ use crate::session::{Session, title};
 use crate::slash;
 use crate::spending;
 use crate::tool_calls::context::EngineToolContext;
+use crate::tool_calls::taint;
 use crate::undo;
 
 pub(crate) async fn begin(
@@ -52,6 +54,7 @@ pub(crate) async fn begin(
     let _ = reply.send(Ok(accepted));
     let is_first = !actor.session.state().has_user_message();
     let cancel = CancellationToken::new();
+    actor.session.add_taint(&taint::of_contexts(&contexts, actor.session.workspace.is_trusted));
     let expanding = (!contexts.is_empty()).then(|| expand(actor, id, frontend.as_ref(), contexts, &cancel));
     let message = [undo_note(&actor.session), parts, vec![Part::text(text.clone())]].concat();
     let launch = Launch { id, model, frontend, cancel, limits };
@@ -242,7 +245,12 @@ fn expand(
                 }
             };
             match expanded {
-                Ok(expanded) => parts.extend(expanded),
+                Ok(expanded) => {
+                    let mut taint = Taint::default();
+                    taint::add_visible_secrets(&expanded, &mut taint);
+                    session.add_taint(&taint);
+                    parts.extend(expanded);
+                }
                 Err(failure) => parts.push(Part::text(format!("(A context could not be added: {failure})"))),
             }
         }

@@ -168,6 +168,7 @@ impl WorkspaceSource for TestWorkspaces {
             sources: vec![tools],
             files: Arc::new(TestFiles),
             notices: Vec::new(),
+            is_trusted: true,
             texts: Arc::new(TestTexts),
             hooks: Some(self.hooks.clone()),
             undo: None,
@@ -265,6 +266,9 @@ impl Tool for TestTool {
             keys: if self.spec.name == "run" { vec![text("command")] } else { Vec::new() },
             harmless: self.spec.effect.is_read_only(),
             changes: !self.spec.effect.is_read_only(),
+            outside: input.get("outside").map(|_| text("outside").into()).into_iter().collect(),
+            secrets: input.get("secret").map(|_| text("secret")).into_iter().collect(),
+            run_later: input.get("runLater").map(|_| text("runLater")).into_iter().collect(),
             ..Review::default()
         })
     }

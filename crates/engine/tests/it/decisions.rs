@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use config::{Approval, ApprovalRules, Origin as RuleOrigin, Rule};
 use domain::host::Grants;
+use domain::taint::Taint;
 use domain::tool::{Review, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
 use engine::approval::{self, ApprovalDecision, Case, Decision, Remembered};
@@ -49,7 +50,7 @@ impl Call {
             read_only: false,
             trust: false,
             can_ask: true,
-            granted: Grants::None,
+            granted: Grants::NONE,
         }
     }
 
@@ -81,6 +82,7 @@ impl Call {
             can_ask: self.can_ask,
             granted: self.granted,
             hook: None,
+            taint: &Taint::default(),
         })
     }
 
@@ -353,19 +355,21 @@ fn trust_and_approve_answer_only_what_a_person_would_be_asked() {
     };
     use ToolEffect::{Other, Previews, Reads, RunsCommands, UsesNetwork, WritesFiles};
     for effect in [Reads, Previews, WritesFiles, UsesNetwork, RunsCommands, Other] {
-        assert_eq!(granted(Grants::None, effect, "eca", false), Deny, "{effect:?}");
-        assert_eq!(granted(Grants::All, effect, "eca", true), Allow, "{effect:?}");
+        assert_eq!(granted(Grants::NONE, effect, "eca", false), Deny, "{effect:?}");
+        assert_eq!(granted(Grants::ALL, effect, "eca", true), Allow, "{effect:?}");
         let reads = matches!(effect, Reads | Previews);
         let expected = |allowed: bool| if allowed { Allow } else { Deny };
-        assert_eq!(granted(Grants::Read, effect, "eca", false), expected(reads), "{effect:?}");
-        assert_eq!(granted(Grants::Read, effect, "eca", true), Deny, "{effect:?}");
+        assert_eq!(granted(Grants::READ, effect, "eca", false), expected(reads), "{effect:?}");
+        assert_eq!(granted(Grants::READ, effect, "eca", true), Deny, "{effect:?}");
         assert_eq!(
-            granted(Grants::Edit, effect, "eca", false),
+            granted(Grants::EDIT, effect, "eca", false),
             expected(reads || effect == WritesFiles),
             "{effect:?}"
         );
-        assert_eq!(granted(Grants::Edit, effect, "eca", true), Deny, "{effect:?}");
-        assert_eq!(granted(Grants::Edit, effect, "server", false), expected(reads), "{effect:?}");
+        let network = granted(Grants::NETWORK, effect, "eca", false);
+        assert_eq!(network, expected(effect == UsesNetwork), "{effect:?}");
+        assert_eq!(granted(Grants::EDIT, effect, "eca", true), Deny, "{effect:?}");
+        assert_eq!(granted(Grants::EDIT, effect, "server", false), expected(reads), "{effect:?}");
     }
 }
 

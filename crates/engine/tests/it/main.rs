@@ -21,4 +21,5 @@ mod leases;
 mod limits;
 mod slash_commands;
 mod subagents;
+mod taint;
 mod workspaces;

@@ -99,7 +99,7 @@ async fn a_shell_line_names_its_commands() {
 async fn a_pending_approval_is_the_status_until_it_is_settled() {
     let (mut client, engine, session, turn) = Client::in_turn().await;
     engine.event(Some(&session), EventBody::Progress { text: "Generating".into() });
-    let kind = AskKind::Approval { reason: "r".into(), keys: Vec::new() };
+    let kind = AskKind::Approval { reason: "r".into(), keys: vec!["git push x".into()] };
     let ask = Ask { id: AskId(1), turn, item: Some(ItemId(2)), kind };
     engine.fact(&session, Fact::AskRaised { ask });
     let mut waiting = tool_call("write_file", ToolState::Waiting { ask: AskId(1) });
@@ -107,7 +107,10 @@ async fn a_pending_approval_is_the_status_until_it_is_settled() {
     engine.fact(&session, Fact::ItemChanged { item: item(2, turn, call(waiting)) });
     let messages = client.until(|it| it["params"]["content"]["type"] == "toolCallRun").await;
     let progress = messages.iter().rfind(|it| it["params"]["content"]["type"] == "progress").unwrap();
-    assert_eq!(progress["params"]["content"]["text"], "Waiting for approval");
+    assert_eq!(
+        progress["params"]["content"]["text"],
+        "Waiting for approval. r Remembering it covers: git push x"
+    );
     engine.fact(&session, Fact::AskSettled { id: AskId(1), answer: Answer::Allow { remember: false } });
     engine.event(Some(&session), EventBody::Progress { text: "Calling tool".into() });
     client.until(|it| it["params"]["content"]["text"] == "Calling tool").await;

@@ -35,7 +35,7 @@ impl DerefMut for Client {
 impl Client {
     pub(crate) fn start(driver: Option<Driver>, quiet: Duration) -> (Self, FakeEngine) {
         let engine = FakeEngine::start(Catalog::default());
-        let options = ServeOptions { driver, workspace: "/w".into(), grants: Grants::Read, quiet };
+        let options = ServeOptions { driver, workspace: "/w".into(), grants: Grants::READ, quiet };
         let (lines, input, output) = Lines::piped(1 << 16, false, crate::shape::check_message);
         let transport = rpc::Transport::stream(input, output);
         let serving = tokio::spawn(proto_threads::serve(engine.engine(), transport, options));

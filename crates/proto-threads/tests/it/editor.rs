@@ -37,7 +37,7 @@ async fn threads_are_listed_made_opened_and_read() {
     assert_eq!(client.refused("getThreadEntries", json!({"threadId": "none"})).await, -32602);
     assert_eq!(client.refused("getThreadEntries", Value::Null).await, -32602);
     assert_eq!(client.refused("deleteThread", Value::Null).await, -32601);
-    assert_eq!(engine.abilities().grants, Grants::Read);
+    assert_eq!(engine.abilities().grants, Grants::READ);
     assert!(!engine.abilities().approvals);
 }
 

@@ -10,6 +10,7 @@ use domain::command::SessionSettings;
 use domain::event::{Fact, Notice, Outcome, PrefixBreak, SessionOpened, SessionUsage, Spent};
 use domain::item::{HookRun, Item, ItemKind, Part, PlanEntry, ProviderBlock};
 use domain::model::Tokens;
+use domain::taint::Taint;
 use domain::{AskId, Failure, ItemId, SessionId, TurnId};
 use serde::Deserialize;
 
@@ -75,6 +76,12 @@ impl From<RecordV1<'_>> for Fact {
             RecordV1::AskSettled { id, answer } => Self::AskSettled { id: AskId(id), answer: answer.into() },
             RecordV1::UsageChanged { usage } => Self::UsageChanged { usage: usage.into() },
             RecordV1::Notice { notice } => Self::Notice { notice: notice.into() },
+            RecordV1::TaintChanged { sources, secrets } => {
+                let mut taint = Taint::default();
+                sources.iter().for_each(|source| taint.add_source(source));
+                secrets.iter().for_each(|secret| taint.add_secret(secret));
+                Self::TaintChanged { taint }
+            }
         }
     }
 }

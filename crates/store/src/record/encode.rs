@@ -47,6 +47,7 @@ impl RecordV1<'_> {
             Self::AskSettled { .. } => "askSettled",
             Self::UsageChanged { .. } => "usageChanged",
             Self::Notice { .. } => "notice",
+            Self::TaintChanged { .. } => "taintChanged",
         }
     }
 }
@@ -72,6 +73,9 @@ impl<'a> From<&'a Fact> for RecordV1<'a> {
             Fact::AskSettled { id, answer } => Self::AskSettled { id: id.0, answer: answer.into() },
             Fact::UsageChanged { usage } => Self::UsageChanged { usage: usage.into() },
             Fact::Notice { notice } => Self::Notice { notice: notice.into() },
+            Fact::TaintChanged { taint } => {
+                Self::TaintChanged { sources: taint.sources().into(), secrets: taint.secrets().into() }
+            }
         }
     }
 }

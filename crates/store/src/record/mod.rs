@@ -75,6 +75,12 @@ pub(crate) enum RecordV1<'a> {
         #[serde(borrow)]
         notice: NoticeV1<'a>,
     },
+    TaintChanged {
+        #[serde(default)]
+        sources: Cow<'a, [String]>,
+        #[serde(default)]
+        secrets: Cow<'a, [String]>,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -163,6 +163,8 @@ impl Screen {
             pair("Model", self.model().unwrap_or("none").to_owned()),
             pair("Behavior", self.behavior().to_owned()),
             pair("Chat", self.session.as_ref().map_or("not started".to_owned(), ToString::to_string)),
+            pair("Text of strangers", list_or_none(self.taint.sources())),
+            pair("Secrets read", list_or_none(self.taint.secrets())),
             pair("Instructions", list_or_none(&self.intro.instructions)),
         ];
         lines.extend(self.servers.iter().map(|server| pair("MCP server", server_line(server))));

@@ -67,6 +67,15 @@ impl Page {
     }
 }
 
+/// The changes of the working tree.
+pub(super) fn diff_page(diff: &str) -> Page {
+    let lines = match diff.trim() {
+        "" => vec![PageLine::Text("The working tree has no changes.".to_owned())],
+        diff => diff.lines().map(|line| PageLine::Diff(line.to_owned())).collect(),
+    };
+    Page::new("Changes", lines)
+}
+
 fn line_rows(line: &PageLine, widest: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     match line {
         PageLine::Heading(text) => {

@@ -11,6 +11,7 @@ use domain::command::{Catalog, Context, SessionInfo, SessionSettings, SlashComma
 use domain::event::{CatalogKind, EventBody, Fact, Level, SessionUsage};
 use domain::item::ItemKind;
 use domain::store::SessionSummary;
+use domain::taint::Taint;
 use domain::tool::{ServerAction, ToolServer};
 use domain::{Answer, AskId, AskKind, Event, Failure, ItemId, Outcome, SessionId};
 
@@ -18,7 +19,7 @@ use super::Intro;
 use super::asks::Asks;
 use super::completion::{self, Completion, CompletionKind, Suggestion, Word};
 use super::input::Input;
-use super::page::{Page, PageLine};
+use super::page::{self, Page};
 use super::picker::Picker;
 use super::theme::Theme;
 use super::transcript::Transcript;
@@ -126,6 +127,8 @@ pub struct Screen {
     pub session: Option<SessionId>,
     pub settings: SessionSettings,
     pub usage: SessionUsage,
+    /// What the chat has read that could misuse it.
+    pub taint: Taint,
     pub held_by: Option<String>,
     pub transcript: Transcript,
     pub input: Input,
@@ -169,6 +172,7 @@ impl Screen {
             session: None,
             settings,
             usage: SessionUsage::default(),
+            taint: Taint::default(),
             held_by: None,
             transcript: Transcript::default(),
             input: Input::default(),
@@ -276,7 +280,12 @@ impl Screen {
             Fact::ItemGrew { item, channel, offset, text } => {
                 self.transcript.grow(*item, *channel, *offset, text);
             }
-            Fact::HistoryReplaced { keep } => self.transcript.truncate_after(*keep),
+            Fact::HistoryReplaced { keep } => {
+                if keep.is_none() {
+                    self.taint = Taint::default();
+                }
+                self.transcript.truncate_after(*keep);
+            }
             Fact::AskRaised { ask } => {
                 let typing = self.is_typing();
                 self.asks.raise(ask.clone(), typing, self.now);
@@ -286,6 +295,7 @@ impl Screen {
                 self.asks.settle(*id, typing, self.now);
             }
             Fact::UsageChanged { usage } => self.usage = usage.clone(),
+            Fact::TaintChanged { taint } => self.taint = taint.clone(),
             Fact::Notice { notice } => self.transcript.add_notice(notice.level, &notice.text),
         }
     }
@@ -352,7 +362,7 @@ impl Screen {
             }
             Update::Servers(servers) => self.update_servers(servers),
             Update::ShellOutput { command, output } => self.add_shell_output(&command, output),
-            Update::Diff(diff) => self.overlay = Some(Overlay::Page(diff_page(&diff))),
+            Update::Diff(diff) => self.overlay = Some(Overlay::Page(page::diff_page(&diff))),
             Update::Info(text) => self.add_info(text),
             Update::Edited(Ok(text)) => self.input.set(text.trim_end()),
             Update::Edited(Err(failure)) | Update::Failed(failure) => {
@@ -375,6 +385,7 @@ impl Screen {
             self.transcript.clear();
             self.asks.clear();
             self.steering = None;
+            self.taint = Taint::default();
         }
         self.session = Some(info.id);
         self.settings = info.settings;
@@ -460,19 +471,12 @@ impl Screen {
         self.session = None;
         self.settings.title = None;
         self.usage = SessionUsage::default();
+        self.taint = Taint::default();
         self.held_by = None;
         self.transcript.clear();
         self.asks.clear();
         self.busy = None;
     }
-}
-
-fn diff_page(diff: &str) -> Page {
-    let lines = match diff.trim() {
-        "" => vec![PageLine::Text("The working tree has no changes.".to_owned())],
-        diff => diff.lines().map(|line| PageLine::Diff(line.to_owned())).collect(),
-    };
-    Page::new("Changes", lines)
 }
 
 fn outcome_notice(outcome: &Outcome) -> Option<(Level, String)> {

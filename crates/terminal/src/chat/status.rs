@@ -54,6 +54,7 @@ fn pieces(screen: &Screen) -> Vec<Piece> {
     let model = screen.model().map_or_else(|| "no model".to_owned(), clean_line);
     push(6, model, theme.text);
     push(5, clean_line(screen.behavior()), theme.dim);
+    push(7, if screen.taint.is_tainted() { "tainted".to_owned() } else { String::new() }, theme.dim);
     push(7, context(&screen.usage), theme.dim);
     push(4, tokens(&screen.usage), theme.dim);
     push(8, screen.usage.session_cost.map(money).unwrap_or_default(), theme.dim);

@@ -3,7 +3,7 @@
 use super::parse::RawCommand;
 use super::word::Word;
 use super::wrappers::{self, Runs};
-use super::{Command, ShellLine, analyze_into, git, keys, read_only, risky};
+use super::{Command, Exposure, ShellLine, analyze_into, exposure, git, keys, read_only, risky};
 
 /// Notes the command, and what it runs itself.
 pub(super) fn inspect(raw: &RawCommand, depth: usize, out: &mut ShellLine) {
@@ -54,13 +54,21 @@ fn inspect_words(words: &[Word], complete: bool, depth: usize, out: &mut ShellLi
         key,
         words: words.to_vec(),
         read_only,
+        exposure: match runs {
+            // What it runs is looked at by itself.
+            Some(Runs::Unchanged(_) | Runs::Command(_) | Runs::Line(_)) => Exposure::Local,
+            Some(Runs::Unknown) => Exposure::Unknown,
+            None if reads => Exposure::Local,
+            None => exposure::of(name, arguments),
+        },
     });
     if risky::has_option_before_subcommand(name, arguments) {
         // Which word is the subcommand is not known, and a rule may forbid any of them.
         for at in possible_starts(arguments, 0).into_iter().skip(1) {
             let texts = [&[*written], &arguments[at..]].concat();
             let (name, key) = (keys::name_with_subcommand(&texts), keys::remembered_key(&texts));
-            out.commands.push(Command { name, key, words: Vec::new(), read_only: false });
+            let exposure = Exposure::Local;
+            out.commands.push(Command { name, key, words: Vec::new(), read_only: false, exposure });
         }
     }
     if let Some(runs) = runs {

@@ -126,8 +126,8 @@ impl PathFinder<'_> {
         }
         self.check_path(text, folders);
         for (at, char) in text.char_indices() {
-            // `--file=PATH`, `HEAD:PATH`, but not `https://`
-            if matches!(char, '=' | ':') && !text[at..].starts_with("://") {
+            // `--file=PATH`, `HEAD:PATH`, `-d @PATH`, but not `https://`
+            if matches!(char, '=' | ':' | '@') && !text[at..].starts_with("://") {
                 self.check_path(&text[at + 1..], folders);
             }
         }

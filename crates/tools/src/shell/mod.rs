@@ -6,6 +6,7 @@
 //! blank space that was recognized.
 
 mod command;
+mod exposure;
 mod git;
 mod keys;
 mod line_paths;
@@ -16,6 +17,7 @@ mod risky;
 mod word;
 mod wrappers;
 
+use domain::tool::Exposure;
 pub use line_paths::{LinePaths, find_line_paths};
 pub use word::Word;
 
@@ -43,6 +45,8 @@ pub struct Command {
     pub words: Vec<Word>,
     /// On the list of commands that change nothing, with options that are on the list too.
     pub read_only: bool,
+    /// How it could send something out by itself.
+    pub exposure: Exposure,
 }
 
 impl Command {
@@ -62,6 +66,30 @@ impl Command {
 impl ShellLine {
     pub fn read_only(&self) -> bool {
         self.reasons.is_empty() && self.commands.iter().all(|command| command.read_only)
+    }
+
+    /// How the line could send something out.
+    pub fn exposure(&self) -> Exposure {
+        if self.unclear {
+            return Exposure::Unknown;
+        }
+        self.commands.iter().map(|command| command.exposure).max().unwrap_or(Exposure::Unknown)
+    }
+
+    /// The line may change files that it names.
+    pub fn may_change_files(&self) -> bool {
+        let only_records = |command: &Command| ["git add", "git commit"].contains(&command.name.as_str());
+        !self.redirected.is_empty()
+            || self.commands.iter().any(|command| !command.read_only && !only_records(command))
+    }
+
+    /// A command of the line changes what Dragoman itself allows.
+    pub fn changes_policy(&self) -> bool {
+        let is_own = |command: &Command| {
+            let program = command.words.first().map(|word| keys::name(word.as_str())).unwrap_or_default();
+            ["dragoman", "eca"].contains(&program.rsplit('/').next().unwrap_or_default())
+        };
+        self.commands.iter().any(is_own)
     }
 
     /// Each program with its subcommand once, in order.

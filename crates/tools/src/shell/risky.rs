@@ -174,6 +174,13 @@ pub(super) fn reasons(name: &str, arguments: &[&str]) -> Vec<String> {
         "awk" | "gawk" | "mawk" | "nawk" if !plain_awk(arguments) => {
             reasons.push(format!("`{name}` has a script that can run or write something"));
         }
+        "printf" if arguments.first().is_some_and(|word| word.starts_with("-v")) => {
+            reasons.push("`printf -v` evaluates the name that it sets".to_owned());
+        }
+        // Numbers and names of variables are evaluated, and a subscript may hold a command.
+        "test" | "[" if arguments.iter().any(|word| word.contains('[') && word.contains(['$', '`'])) => {
+            reasons.push(format!("`{name}` evaluates a subscript"));
+        }
         "tar" if arguments.iter().any(|word| word.starts_with("-I") || word.starts_with("-F")) => {
             reasons.push("`tar` has an option that runs a program".to_owned());
         }

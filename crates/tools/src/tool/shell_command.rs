@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::host::Terminal;
-use domain::tool::{Invocation, Scope, ToolContext, ToolEffect, ToolResult};
+use domain::tool::{Exposure, Invocation, Scope, ToolContext, ToolEffect, ToolResult};
 use domain::tool_call::{Details, ShellPart};
 use domain::{Part, Review, SessionId};
 use process::sandbox::{Allowance, Grant, Support};
@@ -39,6 +39,8 @@ pub struct ShellCommand {
 const MAX_REVIEWED: usize = 256;
 /// What a remembered grant begins with.
 const GRANT_KEY: &str = "sandbox ";
+/// Folders that hold folders whose files run later: to copy one is to write into those.
+const FOLDERS_ABOVE: &[&str] = &[".cargo", ".config", ".forgejo", ".gitea", ".github", ".local"];
 
 /// Variables for a command, by name.
 type Environment = Vec<(String, String)>;
@@ -67,6 +69,11 @@ pub struct Input {
     /// registries, run-later, git-config, git-credentials, ssh, signing, cloud, containers. The user is asked
     #[serde(default)]
     grants: Vec<String>,
+}
+
+/// This machine builds the whole wall: namespaces, not Landlock alone.
+fn is_wall_whole() -> bool {
+    process::known_sandbox_support() == Some(&Support::Namespaces)
 }
 
 /// A label, or just `true`.
@@ -113,9 +120,9 @@ impl BuiltInTool for ShellCommand {
         let folder =
             self.files.paths.review("working_directory", &input.working_directory, scope, &mut review)?;
         let (line, paths) = self.analyze(&input.command, &folder, scope);
-        for path in paths.outside {
-            if !review.outside.contains(&path) {
-                review.outside.push(path);
+        for path in &paths.outside {
+            if !review.outside.contains(path) {
+                review.outside.push(path.clone());
             }
         }
         self.files.paths.record_line_paths(&input.command, scope, &review.outside);
@@ -126,6 +133,7 @@ impl BuiltInTool for ShellCommand {
         review.read_paths = paths.named.iter().map(|path| path_texts(path, scope)).collect();
         review.reads_unnamed = paths.reads_unnamed;
         let needs = needs_of(&line, folder.path());
+        self.review_exposure(&line, &paths, &input, &needs, scope, &mut review);
         self.review_grants(&input, &needs, scope, &mut review)?;
         let is_remembered = |key: &String| scope.remembered.contains(key);
         let parts =
@@ -218,6 +226,42 @@ impl ShellCommand {
         Ok((line.hardened().unwrap_or(command), environment))
     }
 
+    /// What the line could send out, and which files it could change that run later.
+    fn review_exposure(
+        &self,
+        line: &ShellLine,
+        paths: &LinePaths,
+        input: &Input,
+        needs: &Needs,
+        scope: &Scope,
+        review: &mut Review,
+    ) {
+        // A whole wall without grants reaches no other machine but package registries.
+        let has_no_grants = |confine: &Confine| confine.grants.is_empty() && confine.given_to(scope).is_empty();
+        let is_confined = input.grants.is_empty()
+            && needs.grants.is_empty()
+            && self.runner.sandbox.as_ref().is_some_and(has_no_grants)
+            && is_wall_whole();
+        let is_own_shell = self.runner.shell.is_some();
+        review.exposure = Some(match line.exposure() {
+            _ if is_confined => Exposure::Local,
+            _ if is_own_shell => Exposure::Unknown,
+            exposure => exposure,
+        });
+        if line.changes_policy() {
+            review.run_later.push("Dragoman's own settings".to_owned());
+        }
+        if line.may_change_files() {
+            let runs_later = |path: &&std::path::PathBuf| {
+                let name = path.file_name().unwrap_or_default();
+                project_files::runs_later(path)
+                    || FOLDERS_ABOVE.iter().chain(&["package.json"]).any(|above| name == *above)
+            };
+            let files = paths.named.iter().filter(runs_later).map(|path| path.display().to_string());
+            review.run_later.extend(files);
+        }
+    }
+
     /// Each grant can be remembered, for the session and for the project; one that is not must be given by a person.
     fn review_grants(
         &self,
@@ -259,8 +303,7 @@ impl ShellCommand {
 
     /// Commands run behind the whole wall, and the user did not ask to be asked about them.
     fn contains_commands(&self) -> bool {
-        let is_whole = || process::known_sandbox_support() == Some(&Support::Namespaces);
-        self.runner.sandbox.as_ref().is_some_and(|confine| !confine.asks) && is_whole()
+        self.runner.sandbox.as_ref().is_some_and(|confine| !confine.asks) && is_wall_whole()
     }
 
     /// What the command may have: what it asked for and needs, as it was approved.

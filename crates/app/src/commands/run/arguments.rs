@@ -44,9 +44,9 @@ pub(crate) struct RunArguments {
     /// A file or image for the prompt; may be given several times.
     #[arg(short = 'f', long = "image", visible_alias = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Tool calls that may run without approval. Deny rules still apply.
-    #[arg(long, value_enum, default_value_t = Approve::None)]
-    pub approve: Approve,
+    /// Tool calls that may run without approval: `read`, or `edit,network`. Deny rules still apply.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub approve: Vec<Approve>,
     /// Allow a tool, or only calls whose main argument matches the regular expression.
     #[arg(long, value_name = "TOOL[=PATTERN]")]
     pub allow: Vec<String>,

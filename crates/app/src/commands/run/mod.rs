@@ -98,7 +98,7 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
         failover: arguments.failover,
         session: arguments.session.map(SessionId::new),
         newest: arguments.newest,
-        grants: arguments.approve.into(),
+        grants: crate::cli::join_grants(&arguments.approve),
         max_cost: arguments.max_cost,
         max_steps: arguments.max_steps,
         timeout,

@@ -1,0 +1,204 @@
+//! Which calls taint a chat, and what a tainted chat may not do without a fresh approval. Pure.
+//!
+//! A model cannot tell instructions of its user from instructions in a text that it reads. A chat that has read text of
+//! strangers is tainted; from then on the calls that would do the worst such a text can ask for need a person each time.
+//! Must not know tools by name, rules or sessions. Invariant: a text taints before the model gets it.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use domain::command::Context;
+use domain::item::Part;
+use domain::taint::Taint;
+use domain::tool::{Exposure, Review, ToolEffect, ToolResult, ToolSpec};
+use domain::tool_call::Origin;
+use project_files::{is_secret, runs_later};
+use regex::RegexSet;
+use serde_json::Value;
+
+use super::approval::Case;
+
+/// What the result of a call may bring into the chat, as far as it is known before the call runs.
+pub(crate) fn of_review(spec: &ToolSpec, review: &Review, is_trusted: bool) -> Taint {
+    let mut taint = Taint::default();
+    review.secrets.iter().for_each(|secret| taint.add_secret(secret));
+    if review.unclear {
+        taint.add_secret("whatever a command that is not fully understood has read");
+    }
+    if spec.origin == Origin::Mcp {
+        taint.add_source(format!("results of the MCP server {}", spec.server));
+    }
+    match spec.effect {
+        ToolEffect::UsesNetwork => taint.add_source(&review.summary),
+        ToolEffect::Reads | ToolEffect::Previews | ToolEffect::RunsCommands => {
+            for path in &review.outside {
+                taint.add_source(format!("{}, which is outside the workspace", path.display()));
+            }
+            if !is_trusted {
+                taint.add_source("files of a folder that you have not trusted");
+            }
+        }
+        ToolEffect::WritesFiles | ToolEffect::Other => {}
+    }
+    // What such a command prints may come from anywhere.
+    if spec.effect == ToolEffect::RunsCommands && exposure_of(spec, review) >= Exposure::Network {
+        taint.add_source(format!("output of {}", review.summary));
+    }
+    taint
+}
+
+/// What the result itself shows.
+pub(crate) fn of_result(result: Option<&ToolResult>) -> Taint {
+    let Some(result) = result else { return Taint::default() };
+    let mut taint = result.taint.clone();
+    add_visible_secrets(&result.parts, &mut taint);
+    taint
+}
+
+/// What the user attached to a prompt.
+pub(crate) fn of_contexts(contexts: &[Context], is_trusted: bool) -> Taint {
+    let mut taint = Taint::default();
+    for context in contexts {
+        if let Context::File { path, .. } | Context::Directory { path } | Context::Cursor { path, .. } =
+            context
+            && project_files::is_secret(path)
+        {
+            taint.add_secret(path.display().to_string());
+        }
+        match context {
+            Context::Web { url } => taint.add_source(format!("the web page {url}")),
+            Context::McpResource(resource) => {
+                taint.add_source(format!("a resource of the MCP server {}", resource.server));
+            }
+            Context::File { .. } | Context::Directory { .. } | Context::RepoMap if !is_trusted => {
+                taint.add_source("files of a folder that you have not trusted");
+            }
+            Context::File { .. }
+            | Context::Directory { .. }
+            | Context::RepoMap
+            | Context::Cursor { .. }
+            | Context::Code { .. }
+            | Context::Text { .. }
+            | Context::Image { .. } => {}
+        }
+    }
+    taint
+}
+
+/// Marks texts that look like keys or passwords, wherever they were read.
+pub(crate) fn add_visible_secrets(parts: &[Part], taint: &mut Taint) {
+    let shows = |part: &Part| match part {
+        Part::Text { text } => SECRETS.as_ref().is_none_or(|secrets| secrets.is_match(text)),
+        Part::Image { .. } => false,
+    };
+    if parts.iter().any(shows) {
+        taint.add_secret("text that looks like a key or a password");
+    }
+}
+
+/// `None` cannot happen for patterns that a test compiles; it would count every text as a secret.
+static SECRETS: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
+    RegexSet::new([
+        r"-----BEGIN [A-Z ]*PRIVATE KEY",
+        r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+        r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{20,}",
+        r"\b(?:gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AIza|npm_|hf_)[A-Za-z0-9_-]{16,}",
+        r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.",
+        r#"(?m)^\s*(?:export )?[A-Z0-9_]*(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY)[A-Z0-9_]*\s*[=:]\s*["']?[^\s"'()\[\]<>${}]{8,}["']?\s*$"#,
+    ])
+    .ok()
+});
+
+/// Why the call needs a fresh approval, whatever is allowed, remembered or trusted.
+pub(super) fn find_danger(case: &Case<'_>) -> Option<String> {
+    let source = case.taint.sources().first()?;
+    let named = named_by_server_call(case);
+    let file = case.review.run_later.first().cloned();
+    if let Some(file) = file.or_else(|| named.iter().find(|text| runs_later(Path::new(text))).cloned()) {
+        return Some(format!(
+            "This chat is tainted (it has read {source}), and {file} decides what runs or what is allowed. This needs \
+             your approval each time."
+        ));
+    }
+    let named = named.iter().find(|text| is_secret(Path::new(text)));
+    let secret = case.taint.secrets().first().or(case.review.secrets.first()).or(named)?;
+    if exposure_of(case.spec, case.review) == Exposure::Local {
+        return None;
+    }
+    Some(format!(
+        "This chat is tainted (it has read {source}) and has read a secret ({secret}), and this call could send it \
+         to another machine. This needs your approval each time."
+    ))
+}
+
+/// The texts in the arguments for a server's tool: any of them may be a path that the server uses.
+fn named_by_server_call(case: &Case<'_>) -> Vec<String> {
+    let mut texts = Vec::new();
+    if case.spec.origin == Origin::Mcp {
+        add_texts(case.input, &mut texts);
+    }
+    texts
+}
+
+fn add_texts(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.trim_start_matches("file://").to_owned()),
+        Value::Array(values) => values.iter().for_each(|value| add_texts(value, texts)),
+        Value::Object(values) => values.values().for_each(|value| add_texts(value, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Why neither trust nor `--approve` is enough for a command in a tainted chat.
+pub(super) fn find_unknown_code(case: &Case<'_>) -> Option<String> {
+    let source = case.taint.sources().first()?;
+    (exposure_of(case.spec, case.review) == Exposure::Unknown).then(|| {
+        format!(
+            "This chat is tainted (it has read {source}), and this command runs code that could read secrets, send \
+             them, or change what runs later. A sandbox, `dragoman trust` for your own folder, or a rule that allows \
+             exactly this command avoids the question."
+        )
+    })
+}
+
+fn exposure_of(spec: &ToolSpec, review: &Review) -> Exposure {
+    review.exposure.unwrap_or(match spec.effect {
+        ToolEffect::Reads | ToolEffect::Previews | ToolEffect::WritesFiles => Exposure::Local,
+        ToolEffect::UsesNetwork | ToolEffect::Other => Exposure::Network,
+        ToolEffect::RunsCommands => Exposure::Unknown,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_seen_and_code_is_not_taken_for_keys() {
+        let shows = |text: &str| {
+            let mut taint = Taint::default();
+            add_visible_secrets(&[Part::text(text)], &mut taint);
+            !taint.secrets().is_empty()
+        };
+        assert!(SECRETS.is_some());
+        for text in [
+            "-----BEGIN OPENSSH PRIVATE KEY-----",
+            "key: AKIAIOSFODNN7EXAMPLE",
+            "x\nDB_PASSWORD=hunter2hunter2\ny",
+            "export API_TOKEN='abcdefgh1234'",
+            "sk-ant-REDACTED-0000000000",
+        ] {
+            assert!(shows(text), "{text}");
+        }
+        for text in [
+            "API_KEY = os.environ['API_KEY']",
+            "API_KEY=$(pass show x)",
+            "API_KEY=",
+            "fn token() -> Token {",
+            "let password = read();",
+            "A text about sk- and tokens.",
+        ] {
+            assert!(!shows(text), "{text}");
+        }
+    }
+}

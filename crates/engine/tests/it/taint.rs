@@ -1,0 +1,98 @@
+//! A chat that has read text of strangers: what it asks about, and how long.
+
+use domain::command::SessionSettings;
+use domain::{Abilities, Answer, AskKind, Command, Fact, Outcome};
+use serde_json::{Value, json};
+use testkit::ScriptedAnswer;
+
+use crate::bench::Bench;
+use crate::client::{Client, calls, person};
+
+fn trusted() -> SessionSettings {
+    SessionSettings { trust: Some(true), ..SessionSettings::default() }
+}
+
+/// Runs a turn in which the model makes one call.
+async fn call(bench: &Bench, client: &mut Client, tool: &str, input: Value) -> Outcome {
+    bench.models.answer(ScriptedAnswer::call(tool, input));
+    client.run("go").await
+}
+
+/// Lets the model change a file that runs later, and tells whether a person had to approve it.
+async fn asks_about_hooks(bench: &Bench, client: &mut Client) -> bool {
+    bench.models.answer(ScriptedAnswer::call("eca__write", json!({"runLater": ".git/hooks/x"})));
+    client.prompt("go").await.unwrap();
+    let asked = client.until_fact(|fact| match fact {
+        Fact::AskRaised { ask } => Some(Some(ask.clone())),
+        Fact::TurnEnded { .. } => Some(None),
+        _ => None,
+    });
+    let asked = asked.await;
+    if let Some(ask) = &asked {
+        let AskKind::Approval { reason, keys } = &ask.kind else { panic!("{ask:?}") };
+        assert!(reason.contains("tainted") && reason.contains(".git/hooks/x"), "{reason}");
+        assert!(keys.is_empty(), "an approval covers this call alone: {keys:?}");
+        client.answer(ask.id, Answer::Allow { remember: true }).await;
+        assert_eq!(client.turn_end().await, Outcome::Done);
+    }
+    asked.is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tainted_chat_asks_each_time_though_it_is_trusted() {
+    let bench = Bench::new();
+    let mut client = bench.client_with(person()).await;
+    client.configure(trusted()).await.unwrap();
+    assert!(!asks_about_hooks(&bench, &mut client).await, "nothing was read yet");
+    call(&bench, &mut client, "eca__read", json!({"outside": "/elsewhere/notes"})).await;
+    assert!(asks_about_hooks(&bench, &mut client).await);
+    assert!(asks_about_hooks(&bench, &mut client).await, "an approval is not remembered");
+    // A summary of tainted text is tainted too.
+    call(&bench, &mut client, "eca__compact", json!({"text": "a summary"})).await;
+    assert!(asks_about_hooks(&bench, &mut client).await);
+    let fork = client.call(|session, reply| Command::Fork { session, until: None, reply }).await.unwrap();
+    let fork = bench.join(&fork.id).await;
+    fork.configure(trusted()).await.unwrap();
+    assert!(bench.stored_state(&fork.session).taint().is_tainted());
+    client.run("/taint").await;
+    let shown = client.system_texts().join("\n");
+    assert!(shown.contains("/elsewhere/notes"), "{shown}");
+    client.run("/taint clear").await;
+    assert!(!asks_about_hooks(&bench, &mut client).await);
+    assert!(!bench.check_state(&client.session).await.taint().is_tainted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_mark_survives_a_kill() {
+    let bench = Bench::new();
+    let mut client = bench.client_with(person()).await;
+    client.configure(trusted()).await.unwrap();
+    call(&bench, &mut client, "eca__read", json!({"outside": "/elsewhere/notes"})).await;
+    let session = client.session.clone();
+    bench.kill();
+    let other = bench.other_process();
+    let mut client = other.join(&session).await;
+    assert!(other.stored_state(&session).taint().is_tainted());
+    client.prompt("hello").await.unwrap();
+    client.turn_end().await;
+    assert!(other.check_state(&session).await.taint().is_tainted());
+}
+
+/// `eca__run` says nothing of what it reaches, so it counts as code that could do anything.
+#[tokio::test(start_paused = true)]
+async fn secrets_do_not_leave_a_tainted_chat_where_nobody_can_be_asked() {
+    let bench = Bench::new();
+    let mut client = bench.client_with(Abilities::default()).await;
+    client.configure(trusted()).await.unwrap();
+    let results =
+        |state: &engine::State| -> Vec<bool> { calls(state).iter().map(|call| call.error).collect() };
+    call(&bench, &mut client, "eca__read", json!({"secret": ".env"})).await;
+    call(&bench, &mut client, "eca__run", json!({"command": "send"})).await;
+    assert_eq!(results(&bench.check_state(&client.session).await), [false, false], "secrets alone");
+    call(&bench, &mut client, "eca__read", json!({"outside": "/elsewhere/notes"})).await;
+    call(&bench, &mut client, "eca__run", json!({"command": "send"})).await;
+    let state = bench.check_state(&client.session).await;
+    assert_eq!(results(&state), [false, false, false, true]);
+    let told = format!("{:?}", calls(&state)[3].result);
+    assert!(told.contains("has read a secret (.env)") && told.contains("Nobody can be asked"), "{told}");
+}
