@@ -53,7 +53,7 @@ async fn a_tainted_chat_asks_each_time_though_it_is_trusted() {
     let fork = client.call(|session, reply| Command::Fork { session, until: None, reply }).await.unwrap();
     let fork = bench.join(&fork.id).await;
     fork.configure(trusted()).await.unwrap();
-    assert!(bench.stored_state(&fork.session).taint().is_tainted());
+    assert!(bench.check_state(&fork.session).await.taint().is_tainted());
     client.run("/taint").await;
     let shown = client.system_texts().join("\n");
     assert!(shown.contains("/elsewhere/notes"), "{shown}");
