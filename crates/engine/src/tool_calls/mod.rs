@@ -279,7 +279,7 @@ fn apply_answer(turn: &Turn, item: &mut Item, tool: &dyn Tool, review: &Review, 
 async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Review) -> EndedCall {
     advance(&mut item, ToolInput::Allowed);
     // On disk before the tool runs: the chat is marked even where the process dies before the result is there.
-    turn.session.add_taint(&taint::of_review(tool.spec(), &review, turn.session.workspace.is_trusted));
+    turn.session.add_taint(&taint::of_review(tool.spec(), review, turn.session.workspace.is_trusted));
     if turn.session.commit(vec![Fact::ItemChanged { item: item.clone() }]).on_disk().await.is_err() {
         advance(&mut item, ToolInput::Stop);
         return (item, None);

@@ -243,10 +243,12 @@ impl ShellCommand {
             && self.runner.sandbox.as_ref().is_some_and(has_no_grants)
             && is_wall_whole();
         let is_own_shell = self.runner.shell.is_some();
-        review.exposure = Some(match line.exposure() {
-            _ if is_confined => Exposure::Local,
-            _ if is_own_shell => Exposure::Unknown,
-            exposure => exposure,
+        review.exposure = Some(if is_confined {
+            Exposure::Local
+        } else if is_own_shell {
+            Exposure::Unknown
+        } else {
+            line.exposure()
         });
         if line.changes_policy() {
             review.run_later.push("Dragoman's own settings".to_owned());
