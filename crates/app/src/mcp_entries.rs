@@ -95,12 +95,12 @@ fn check_entry(name: &str, entry: &Value) -> Result<(), Failure> {
     }
 }
 
+/// The servers of a file by name; one that cannot be used has the reason instead of an entry.
+type FoundServers = Vec<(String, Result<Value, String>)>;
+
 /// The servers of another program's file, as our entries: Claude and Cursor (`mcpServers`), VS Code (`servers`), codex
-/// (`mcp_servers` in TOML). Entries that cannot be used come with a reason.
-pub(crate) fn from_other_program(
-    text: &str,
-    is_toml: bool,
-) -> Result<Vec<(String, Result<Value, String>)>, Failure> {
+/// (`mcp_servers` in TOML).
+pub(crate) fn from_other_program(text: &str, is_toml: bool) -> Result<FoundServers, Failure> {
     let unreadable = |reason: String| Failure::user(format!("The file cannot be read: {reason}."));
     let servers = if is_toml {
         codex_servers(text).map_err(unreadable)?

@@ -67,7 +67,9 @@ fn describe(name: &str, field: &Value) -> String {
     let default = match &field["default"] {
         Value::Null => String::new(),
         Value::String(text) => format!(" (default: {text})"),
-        other => format!(" (default: {other})"),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            format!(" (default: {other})")
+        }
     };
     let several = if field["type"] == "array" { " (several, separated by commas)" } else { "" };
     format!("{title}{description}{several}{default}")

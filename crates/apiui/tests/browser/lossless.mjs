@@ -77,10 +77,15 @@ async function edit(page, number) {
   const before = record(random, kind, id);
   const etag = kind === "put" && random.chance(0.5) ? `"v${number}"` : undefined;
   records.set(name, { text: before, etag });
+  const form = page.locator("form.dragoman-form");
+  // The form before is gone, so that nothing of it is taken for this one.
+  await page.evaluate(() => {
+    location.hash = "/";
+  });
+  await form.waitFor({ state: "detached" });
   await page.evaluate((route) => {
     location.hash = route;
   }, `/${resource}/form/${edits(resource)}?${key}=${id}`);
-  const form = page.locator("form.dragoman-form");
   await form.waitFor();
   let expected = exactTree(before);
   const touched = [];
@@ -97,6 +102,8 @@ async function edit(page, number) {
     return;
   }
   await until(() => written.has(name), `the request of ${name}; the page says ${await page.locator(".dragoman-problem, [data-testid=failure]").allTextContents().catch(() => "")}`);
+  // The page leaves the form when it has the answer; before that it would leave the next one.
+  await form.waitFor({ state: "detached" });
   const sent = written.get(name);
   if (etag !== undefined && sent.match !== etag) throw new Error(`If-Match was ${sent.match}, wanted ${etag}`);
   if (kind === "put" && etag === undefined && reads.get(name) < 2) throw new Error("the record was not read again before it was replaced");

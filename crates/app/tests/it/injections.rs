@@ -181,7 +181,7 @@ async fn prepare(carrier: &str, phrase: &str, order: Vec<(&'static str, Value)>)
     git(&home.workspace(), &["commit", "-q", "-m", &of("commit message")]);
     let mut config = fake_provider(fake.url(), "openai-chat");
     config["sandbox"] = json!("off");
-    config["toolCall"] = json!({"fetch": {"allowedHosts": ["127.0.0.1"]}});
+    config["toolCall"] = json!({"fetchUrl": {"allowedHosts": ["127.0.0.1"]}});
     let server = home.path().join("server.py");
     let has_server = carrier.starts_with("mcp");
     if has_server {

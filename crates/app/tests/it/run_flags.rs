@@ -216,7 +216,7 @@ async fn models_and_run_and_doctor_agree_on_servers_of_this_machine() {
 async fn the_network_is_approved_by_its_own_name() {
     for (approve, runs) in [("read", false), ("edit", false), ("network", true), ("edit,network", true)] {
         let mut bench = Fixture::new().await;
-        bench.config["toolCall"] = json!({"fetch": {"allowedHosts": ["127.0.0.1"]}});
+        bench.config["toolCall"] = json!({"fetchUrl": {"allowedHosts": ["127.0.0.1"]}});
         let url = format!("{}/anything", bench.fake.url());
         bench.fake.answer(Answer::tool_call("c1", "eca__fetch_url", json!({"url": url})));
         bench.fake.answer(Answer::text("finished"));

@@ -82,7 +82,7 @@ async fn the_doctor_says_what_is_wrong_and_how_to_fix_it() {
     let report: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(check(&report, "default model")["state"], "missing");
     assert!(check(&report, "default model")["fix"].as_str().expect("a fix").contains("ANTHROPIC_API_KEY"));
-    assert_eq!(check(&report, "MCP server gone")["state"], "missing");
+    assert_eq!(check(&report, "MCP server gone")["state"], "broken");
 }
 
 #[tokio::test]

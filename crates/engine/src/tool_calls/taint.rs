@@ -164,6 +164,8 @@ pub(super) fn find_unknown_code(case: &Case<'_>) -> Option<String> {
 fn exposure_of(spec: &ToolSpec, review: &Review) -> Exposure {
     review.exposure.unwrap_or(match spec.effect {
         ToolEffect::Reads | ToolEffect::Previews | ToolEffect::WritesFiles => Exposure::Local,
+        // Built-in tools that reach other machines declare it; those of servers declare nothing.
+        ToolEffect::Other if spec.origin == Origin::Native => Exposure::Local,
         ToolEffect::UsesNetwork | ToolEffect::Other => Exposure::Network,
         ToolEffect::RunsCommands => Exposure::Unknown,
     })

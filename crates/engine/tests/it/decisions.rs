@@ -450,7 +450,7 @@ fn a_contained_call_is_allowed_where_a_person_would_be_asked_by_default() {
     assert_eq!(contained(&|call| call.can_ask = false), (Deny, false));
     // Whoever allowed it by another way did not mean the stricter sandbox.
     assert_eq!(contained(&|call| call.trust = true), (Allow, false));
-    assert_eq!(contained(&|call| call.granted = Grants::All), (Allow, false));
+    assert_eq!(contained(&|call| call.granted = Grants::ALL), (Allow, false));
     assert_eq!(contained(&|call| call.rules.allow.push(rule("shell_command", &[]))), (Allow, false));
     assert_eq!(contained(&|call| call.rules.by_default = Some(Approval::Allow)), (Allow, false));
     for change in [

@@ -174,7 +174,7 @@ pub(super) fn reasons(name: &str, arguments: &[&str]) -> Vec<String> {
         "awk" | "gawk" | "mawk" | "nawk" if !plain_awk(arguments) => {
             reasons.push(format!("`{name}` has a script that can run or write something"));
         }
-        "printf" if arguments.first().is_some_and(|word| word.starts_with("-v")) => {
+        "printf" if sets_a_subscript(arguments) => {
             reasons.push("`printf -v` evaluates the name that it sets".to_owned());
         }
         // Numbers and names of variables are evaluated, and a subscript may hold a command.

@@ -237,7 +237,8 @@ impl ShellCommand {
         review: &mut Review,
     ) {
         // A whole wall without grants reaches no other machine but package registries.
-        let has_no_grants = |confine: &Confine| confine.grants.is_empty() && confine.given_to(scope).is_empty();
+        let has_no_grants =
+            |confine: &Confine| confine.grants.is_empty() && confine.given_to(scope).is_empty();
         let is_confined = input.grants.is_empty()
             && needs.grants.is_empty()
             && self.runner.sandbox.as_ref().is_some_and(has_no_grants)
