@@ -8,6 +8,9 @@ use config::{Environment, McpFile, SavedFile};
 use domain::Failure;
 use serde_json::{Map, Value, json};
 
+/// The name of a server of another program, and our entry for it or why there is none.
+pub(crate) type ImportedServer = (String, Result<Value, String>);
+
 /// Adds a server to the user's file, or to the one of a folder.
 pub(crate) fn add(
     environment: &Environment,
@@ -95,12 +98,9 @@ fn check_entry(name: &str, entry: &Value) -> Result<(), Failure> {
     }
 }
 
-/// The servers of a file by name; one that cannot be used has the reason instead of an entry.
-type FoundServers = Vec<(String, Result<Value, String>)>;
-
 /// The servers of another program's file, as our entries: Claude and Cursor (`mcpServers`), VS Code (`servers`), codex
-/// (`mcp_servers` in TOML).
-pub(crate) fn from_other_program(text: &str, is_toml: bool) -> Result<FoundServers, Failure> {
+/// (`mcp_servers` in TOML). Entries that cannot be used come with a reason.
+pub(crate) fn from_other_program(text: &str, is_toml: bool) -> Result<Vec<ImportedServer>, Failure> {
     let unreadable = |reason: String| Failure::user(format!("The file cannot be read: {reason}."));
     let servers = if is_toml {
         codex_servers(text).map_err(unreadable)?
@@ -232,7 +232,7 @@ fn toml_value(text: &str) -> Option<Value> {
 mod tests {
     use super::*;
 
-    fn imported(text: &str, is_toml: bool) -> Vec<(String, Result<Value, String>)> {
+    fn imported(text: &str, is_toml: bool) -> Vec<ImportedServer> {
         from_other_program(text, is_toml).unwrap()
     }
 

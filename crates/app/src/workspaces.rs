@@ -152,15 +152,7 @@ impl WorkspaceSource for Workspaces {
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
         let confined = sandbox.as_ref();
-        sources.push(servers::workspace_servers(
-            &self.environment,
-            &resolved,
-            &roots,
-            &self.changes,
-            confined,
-            self.can_show_forms(),
-            &mut notices,
-        ));
+        sources.push(self.servers(&resolved, &roots, confined, &mut notices));
         let hooks = WorkspaceHooks::new(&resolved, confined);
         let texts = self.texts(resolved.clone(), roots.clone(), models.clone(), problems);
         Arc::new(Workspace {
@@ -190,6 +182,17 @@ impl Workspaces {
     fn undo_log(&self, resolved: &config::Resolved) -> Arc<engine::UndoLog> {
         let open = || Arc::new(engine::UndoLog::new(undo_store(&self.environment, resolved.settings.undo)));
         self.undo.get_or_init(open).clone()
+    }
+
+    fn servers(
+        &self,
+        resolved: &config::Resolved,
+        roots: &[PathBuf],
+        sandbox: Option<&WorkspaceSandbox>,
+        notices: &mut Vec<Notice>,
+    ) -> Arc<dyn ToolSource> {
+        let (environment, forms) = (&self.environment, self.can_show_forms());
+        servers::workspace_servers(environment, resolved, roots, &self.changes, sandbox, forms, notices)
     }
 
     fn can_show_forms(&self) -> bool {

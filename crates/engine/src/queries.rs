@@ -53,17 +53,21 @@ pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>,
             let _ = reply.send(completed);
         }
         Command::ServerAction { name, action, reply } => {
-            let is_new = matches!(action, ServerAction::Add { .. });
-            let source = workspace.sources.iter().find(|source| {
-                is_new && source.takes_servers() || source.servers().iter().any(|s| s.name == name)
-            });
-            let acted = match source {
-                Some(source) => source.act(&name, action).await,
-                None => Err(Failure::user(format!("There is no server {name}."))),
-            };
-            let _ = reply.send(acted);
+            let _ = reply.send(act_on_server(&workspace, &name, action).await);
         }
         other => refuse(other, Failure::internal("The engine does not take this command.")),
+    }
+}
+
+/// A new server goes to the source that takes servers, every other action to the source that has it.
+async fn act_on_server(workspace: &Workspace, name: &str, action: ServerAction) -> Result<(), Failure> {
+    let is_new = matches!(action, ServerAction::Add { .. });
+    let source = workspace.sources.iter().find(|source| {
+        is_new && source.takes_servers() || source.servers().iter().any(|server| server.name == name)
+    });
+    match source {
+        Some(source) => source.act(name, action).await,
+        None => Err(Failure::user(format!("There is no server {name}."))),
     }
 }
 

@@ -45,7 +45,6 @@ async fn installed(registry: &str, package: &str, folder: &Path) -> Option<PathB
 }
 
 #[tokio::test]
-#[allow(clippy::print_stdout, reason = "a skipped server is named")]
 async fn popular_servers_run() {
     if !std::env::var("DRAGOMAN_TEST_SCALE").is_ok_and(|scale| scale == "10") {
         println!("skipped: `make test-full` runs them");
