@@ -137,11 +137,7 @@ fn explain(calls: &[(String, Value)], plan: bool, tainted: bool) -> Result<Vec<E
         remembered: Arc::from([]),
         forbidden_paths: approval::forbidden_paths(&rules).into(),
     };
-    let mut taint = Taint::default();
-    if tainted {
-        taint.add_source("text of a stranger");
-        taint.add_secret("a secret");
-    }
+    let taint = sample_taint(tainted);
     let mut explained = Vec::new();
     let mut remembered = Remembered::default();
     for (name, input) in calls {
@@ -166,14 +162,28 @@ fn explain(calls: &[(String, Value)], plan: bool, tainted: bool) -> Result<Vec<E
         if verdict.decision == Decision::Ask {
             remembered.allow(&spec, &review);
         }
-        let decision = match verdict.decision {
-            Decision::Allow => "allow",
-            Decision::Ask => "ask",
-            Decision::Deny => "deny",
-        };
+        let decision = name_of(verdict.decision);
         explained.push(Explained { decision, reason: verdict.reason, remembered: is_remembered });
     }
     Ok(explained)
+}
+
+fn name_of(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Allow => "allow",
+        Decision::Ask => "ask",
+        Decision::Deny => "deny",
+    }
+}
+
+/// The taint of a chat that has read text of strangers and a secret.
+fn sample_taint(tainted: bool) -> Taint {
+    let mut taint = Taint::default();
+    if tainted {
+        taint.add_source("text of a stranger");
+        taint.add_secret("a secret");
+    }
+    taint
 }
 
 /// A built-in tool, or any tool of an MCP server by name alone.

@@ -17,6 +17,8 @@ use serde_json::Value;
 
 use super::taint;
 
+pub use super::remembered::Remembered;
+
 /// The server of the built-in tools.
 const BUILT_IN: &str = "eca";
 /// How rules name the tool that reads files, or all built-in tools.
@@ -70,14 +72,6 @@ pub struct ApprovalDecision {
     pub once: bool,
 }
 
-/// What a person allowed or refused for the rest of a session.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Remembered {
-    commands: Vec<String>,
-    tools: Vec<String>,
-    denied: Vec<String>,
-}
-
 /// The rules for all behaviors with those of one beside them.
 pub fn rules_for(settings: &Settings, behavior: &str) -> ApprovalRules {
     let mut rules = settings.tools.approval.clone();
@@ -101,36 +95,6 @@ pub fn rememberable(spec: &ToolSpec, review: &Review) -> Vec<String> {
         return vec![spec.offered_name()];
     }
     review.keys.clone()
-}
-
-impl Remembered {
-    pub fn allow(&mut self, spec: &ToolSpec, review: &Review) {
-        if review.keys.is_empty() {
-            if spec.effect != ToolEffect::RunsCommands {
-                self.tools.push(spec.offered_name());
-            }
-        } else if review.must_ask.is_none() {
-            self.commands.extend(review.keys.iter().cloned());
-        }
-    }
-
-    pub fn deny(&mut self, spec: &ToolSpec) {
-        self.denied.push(spec.offered_name());
-    }
-
-    pub fn commands(&self) -> Vec<String> {
-        self.commands.clone()
-    }
-
-    fn allows(&self, spec: &ToolSpec, review: &Review) -> bool {
-        if review.must_ask.is_some() {
-            return false;
-        }
-        if review.keys.is_empty() {
-            return self.tools.contains(&spec.offered_name());
-        }
-        review.keys.iter().all(|key| self.commands.contains(key))
-    }
 }
 
 impl ApprovalDecision {
@@ -235,7 +199,7 @@ fn forbid(case: &Case<'_>) -> Option<ApprovalDecision> {
         reason.clone()
     } else if case.read_only && case.review.changes {
         "This behavior changes nothing; switch to agent to do it.".to_owned()
-    } else if case.remembered.denied.contains(&case.spec.offered_name()) {
+    } else if case.remembered.is_denied(case.spec) {
         "The user refused this tool for the rest of the session.".to_owned()
     } else {
         return None;

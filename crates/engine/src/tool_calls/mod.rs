@@ -6,6 +6,8 @@
 pub mod approval;
 pub(crate) mod asks;
 pub(crate) mod context;
+mod input;
+mod remembered;
 pub(crate) mod taint;
 
 use std::sync::Arc;
@@ -66,7 +68,7 @@ type EndedCall = (Item, Option<String>);
 pub(crate) fn drop_unrun(session: &Session, calls: Vec<Item>) {
     for mut item in calls {
         if let ItemKind::ToolCall(call) = &mut item.kind {
-            call.input.get_or_insert_with(empty_input);
+            call.input.get_or_insert_with(input::empty);
         }
         advance(&mut item, ToolInput::Stop);
         session.commit(vec![Fact::ItemEnded { item }]);
@@ -131,7 +133,7 @@ async fn prepare(
     taint: &Taint,
 ) -> Result<Prepared, Failure> {
     let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
-    let mut input = match parse_input(&call.input_text) {
+    let mut input = match input::parse(&call.input_text) {
         Ok(input) => input,
         Err(problem) => return Ok(end_with_problem(item, problem)),
     };
@@ -384,7 +386,7 @@ fn end_with_problem(mut item: Item, problem: String) -> Prepared {
     if let ItemKind::ToolCall(call) = &mut item.kind {
         call.result = vec![Part::text(problem)];
         call.error = true;
-        call.input.get_or_insert_with(empty_input);
+        call.input.get_or_insert_with(input::empty);
     }
     advance(&mut item, ToolInput::Allowed);
     advance(&mut item, ToolInput::Finished);
@@ -474,22 +476,6 @@ fn forbidden_paths(turn: &Turn) -> Vec<String> {
 
 fn is_tool_of(tool: &dyn Tool, call: &ToolCall) -> bool {
     tool.spec().name == call.name && tool.spec().server == call.server
-}
-
-/// Arguments are a JSON object; an empty text means an empty object.
-fn parse_input(text: &str) -> Result<Value, String> {
-    if text.trim().is_empty() {
-        return Ok(empty_input());
-    }
-    match serde_json::from_str::<Value>(text) {
-        Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(_) => Err("The arguments must be a JSON object.".into()),
-        Err(error) => Err(format!("The arguments are not valid JSON: {error}.")),
-    }
-}
-
-fn empty_input() -> Value {
-    Value::Object(serde_json::Map::new())
 }
 
 /// Moves a call to its next state.

@@ -65,13 +65,16 @@ pub(crate) async fn begin(
         }),
     }
     if is_first {
-        if !actor.session.is_subagent() {
-            title::start(&actor.session, &text, &info.id);
-        }
-        let budget = &actor.session.workspace.settings.budget;
-        if let Some(notice) = spending::budget_warning(budget, &info) {
-            actor.session.commit(vec![Fact::Notice { notice }]);
-        }
+        start_title_and_warn(&actor.session, &text, &info);
+    }
+}
+
+fn start_title_and_warn(session: &Arc<Session>, text: &str, info: &domain::model::ModelInfo) {
+    if !session.is_subagent() {
+        title::start(session, text, &info.id);
+    }
+    if let Some(notice) = spending::budget_warning(&session.workspace.settings.budget, info) {
+        session.commit(vec![Fact::Notice { notice }]);
     }
 }
 

@@ -13,7 +13,7 @@ use domain::item::ItemKind;
 use domain::store::SessionSummary;
 use domain::taint::Taint;
 use domain::tool::{ServerAction, ToolServer};
-use domain::{Answer, AskId, AskKind, Event, Failure, ItemId, Outcome, SessionId};
+use domain::{Answer, AskId, AskKind, Event, Failure, ItemId, SessionId};
 
 use super::Intro;
 use super::asks::Asks;
@@ -21,6 +21,7 @@ use super::completion::{self, Completion, CompletionKind, Suggestion, Word};
 use super::input::Input;
 use super::page::{self, Page};
 use super::picker::Picker;
+use super::status;
 use super::theme::Theme;
 use super::transcript::Transcript;
 
@@ -260,7 +261,7 @@ impl Screen {
                 self.progress.clear();
             }
             Fact::TurnEnded { outcome, .. } => {
-                if let Some((level, text)) = outcome_notice(outcome) {
+                if let Some((level, text)) = status::outcome_notice(outcome) {
                     self.transcript.add_notice(level, text);
                 }
                 self.end_turn();
@@ -476,28 +477,5 @@ impl Screen {
         self.transcript.clear();
         self.asks.clear();
         self.busy = None;
-    }
-}
-
-fn outcome_notice(outcome: &Outcome) -> Option<(Level, String)> {
-    match outcome {
-        Outcome::Done => None,
-        Outcome::Stopped => Some((Level::Warning, "Stopped.".to_owned())),
-        Outcome::MaxTokens => {
-            Some((Level::Warning, "The model reached its output limit. Say “go on” for the rest.".to_owned()))
-        }
-        Outcome::MaxSteps => {
-            Some((Level::Warning, "The step limit was reached. Say “go on” to continue.".to_owned()))
-        }
-        Outcome::Repeating => Some((
-            Level::Warning,
-            "The model repeated the same call, so the turn was stopped. Say what to do instead.".to_owned(),
-        )),
-        Outcome::Refused { reason } => Some((Level::Error, format!("The model refused: {reason}"))),
-        Outcome::Failed { failure } => Some((Level::Error, failure.to_string())),
-        Outcome::Interrupted => Some((
-            Level::Warning,
-            "Dragoman ended in the middle of this; say “go on” to continue.".to_owned(),
-        )),
     }
 }

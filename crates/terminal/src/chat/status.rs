@@ -1,6 +1,7 @@
 //! The status line: activity, model, usage. A narrow line drops the pieces with the smallest weight.
 
-use domain::event::SessionUsage;
+use domain::Outcome;
+use domain::event::{Level, SessionUsage};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -106,6 +107,30 @@ pub(crate) fn short(number: u64) -> String {
     };
     let text = if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") };
     format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// How a turn ended, where that is not as expected.
+pub(super) fn outcome_notice(outcome: &Outcome) -> Option<(Level, String)> {
+    match outcome {
+        Outcome::Done => None,
+        Outcome::Stopped => Some((Level::Warning, "Stopped.".to_owned())),
+        Outcome::MaxTokens => {
+            Some((Level::Warning, "The model reached its output limit. Say “go on” for the rest.".to_owned()))
+        }
+        Outcome::MaxSteps => {
+            Some((Level::Warning, "The step limit was reached. Say “go on” to continue.".to_owned()))
+        }
+        Outcome::Repeating => Some((
+            Level::Warning,
+            "The model repeated the same call, so the turn was stopped. Say what to do instead.".to_owned(),
+        )),
+        Outcome::Refused { reason } => Some((Level::Error, format!("The model refused: {reason}"))),
+        Outcome::Failed { failure } => Some((Level::Error, failure.to_string())),
+        Outcome::Interrupted => Some((
+            Level::Warning,
+            "Dragoman ended in the middle of this; say “go on” to continue.".to_owned(),
+        )),
+    }
 }
 
 #[cfg(test)]

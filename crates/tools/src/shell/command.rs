@@ -54,13 +54,7 @@ fn inspect_words(words: &[Word], complete: bool, depth: usize, out: &mut ShellLi
         key,
         words: words.to_vec(),
         read_only,
-        exposure: match runs {
-            // What it runs is looked at by itself.
-            Some(Runs::Unchanged(_) | Runs::Command(_) | Runs::Line(_)) => Exposure::Local,
-            Some(Runs::Unknown) => Exposure::Unknown,
-            None if reads => Exposure::Local,
-            None => exposure::of(name, arguments),
-        },
+        exposure: exposure_of(runs.as_ref(), reads, name, arguments),
     });
     if risky::has_option_before_subcommand(name, arguments) {
         // Which word is the subcommand is not known, and a rule may forbid any of them.
@@ -73,6 +67,16 @@ fn inspect_words(words: &[Word], complete: bool, depth: usize, out: &mut ShellLi
     }
     if let Some(runs) = runs {
         inspect_nested(runs, name, words, complete, depth, out);
+    }
+}
+
+fn exposure_of(runs: Option<&Runs>, reads: bool, name: &str, arguments: &[&str]) -> Exposure {
+    match runs {
+        // What it runs is looked at by itself.
+        Some(Runs::Unchanged(_) | Runs::Command(_) | Runs::Line(_)) => Exposure::Local,
+        Some(Runs::Unknown) => Exposure::Unknown,
+        None if reads => Exposure::Local,
+        None => exposure::of(name, arguments),
     }
 }
 

@@ -175,7 +175,7 @@ pub(super) fn reasons(name: &str, arguments: &[&str]) -> Vec<String> {
             reasons.push(format!("`{name}` has a script that can run or write something"));
         }
         "printf" if sets_a_subscript(arguments) => {
-            reasons.push("`printf -v` evaluates the name that it sets".to_owned());
+            reasons.push("`printf -v` evaluates a subscript of the name that it sets".to_owned());
         }
         // Numbers and names of variables are evaluated, and a subscript may hold a command.
         "test" | "[" if arguments.iter().any(|word| word.contains('[') && word.contains(['$', '`'])) => {
@@ -224,6 +224,16 @@ fn find(arguments: &[&str]) -> Option<String> {
 
 fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `printf -v` evaluates a subscript of the name that it sets.
+fn sets_a_subscript(arguments: &[&str]) -> bool {
+    let name = match arguments {
+        ["-v", name, ..] => name,
+        [first, ..] => first.strip_prefix("-v").unwrap_or("x"),
+        [] => "x",
+    };
+    !name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
 }
 
 /// A program that neither runs, writes nor reads what it is not given.
