@@ -221,7 +221,7 @@ async fn the_network_is_approved_by_its_own_name() {
         bench.fake.answer(Answer::tool_call("c1", "eca__fetch_url", json!({"url": url})));
         bench.fake.answer(Answer::text("finished"));
         bench.run(&["--approve", approve, "go"]).await;
-        let told = bench.fake.last_request().body.to_string();
-        assert_eq!(told.contains("refused"), !runs, "{approve}: {told}");
+        let result = bench.fake.last_request().tool_results().pop().unwrap_or_default();
+        assert_eq!(result.contains("was refused"), !runs, "{approve}: {result}");
     }
 }

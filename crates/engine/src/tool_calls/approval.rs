@@ -132,6 +132,10 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
     if verdict.decision != Decision::Ask {
         return verdict;
     }
+    // The doubt is why neither trust nor `--approve` answers.
+    if let Some(reason) = doubt.clone().filter(|_| case.trust || grants(case)) {
+        verdict = ApprovalDecision::new(Decision::Ask, reason);
+    }
     // A rule that could not be read, or a hook that cannot run, may be one that forbids; one that forbids may be
     // evaded. A way out of the sandbox is a person's to give.
     let readable = case.rules.closed.is_none()
