@@ -119,7 +119,7 @@ async fn what_only_the_start_needed_is_given_back() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), given_back).await.expect("most of the code is unmapped");
+    tokio::time::timeout(Duration::from_secs(60), given_back).await.expect("most of the code is unmapped");
 
     fake.answer(Answer::new().chunks(["still here"]));
     client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
