@@ -102,7 +102,7 @@ pub(crate) enum Task {
         subcommand,
         after_help = "Example:\n  dragoman chats list        those of this folder\n  dragoman chats show ID     one of them, as Markdown"
     )]
-    Chats(ChatsTask),
+    Chats(commands::chats::ChatsTask),
     /// MCP servers: list, add, remove, log in, try.
     #[command(
         subcommand,
@@ -221,73 +221,6 @@ pub(crate) enum DoctorTask {
         after_help = "Exit code 1: an attempt got out, or there is no sandbox.\n\nExample:\n  dragoman doctor sandbox"
     )]
     Sandbox {
-        /// For scripts.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Subcommand)]
-pub(crate) enum ChatsTask {
-    /// List the chats of this folder, newest first.
-    #[command(
-        after_help = "Example:\n  dragoman chats list\n  dragoman chats list --all --json | jq -r '.chats[].id'"
-    )]
-    List {
-        /// List the chats of all folders.
-        #[arg(long)]
-        all: bool,
-        /// For scripts.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Search what was said in the chats of this folder: messages that have all the words.
-    #[command(
-        after_help = "Example:\n  dragoman chats search race condition\n  dragoman chats search --all postgres"
-    )]
-    Search {
-        /// The last may be the beginning of a word.
-        #[arg(required = true, value_name = "WORD")]
-        words: Vec<String>,
-        /// Search the chats of all folders.
-        #[arg(long)]
-        all: bool,
-        /// How many chats to list at most.
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        limit: usize,
-        /// For scripts.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print a chat as Markdown.
-    #[command(after_help = "Example:\n  dragoman chats show 0198c2d4-… | less")]
-    Show {
-        id: String,
-        /// Its items, for scripts.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Write a chat with everything in it, one JSON object a line.
-    #[command(after_help = "Example:\n  dragoman chats export 0198c2d4-… -o chat.jsonl")]
-    Export {
-        id: String,
-        /// A new file; stdout by default.
-        #[arg(short, long, value_name = "FILE")]
-        output: Option<PathBuf>,
-    },
-    /// Import an exported chat into this folder.
-    #[command(after_help = "Example:\n  dragoman chats import chat.jsonl")]
-    Import {
-        file: PathBuf,
-        /// For scripts.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Delete chats permanently.
-    #[command(after_help = "Example:\n  dragoman chats delete 0198c2d4-…")]
-    Delete {
-        #[arg(required = true, value_name = "ID")]
-        ids: Vec<String>,
         /// For scripts.
         #[arg(long)]
         json: bool,

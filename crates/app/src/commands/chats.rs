@@ -4,7 +4,7 @@
 //! current one, and its trust is dropped).
 
 use std::io::{BufRead, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use config::Environment;
@@ -15,7 +15,6 @@ use store::Journal;
 use terminal::text::{clean, clean_line, shorten};
 
 use super::{chats_json, failed};
-use crate::cli::ChatsTask;
 use crate::lifetime;
 
 /// The first member of an export's first line.
@@ -26,6 +25,73 @@ const VERSION: u64 = 1;
 const PAGE_FACTS: usize = 512;
 /// The maximum length of a line of an import.
 const MAX_LINE_BYTES: u64 = 64 << 20;
+
+#[derive(clap::Subcommand)]
+pub(crate) enum ChatsTask {
+    /// List the chats of this folder, newest first.
+    #[command(
+        after_help = "Example:\n  dragoman chats list\n  dragoman chats list --all --json | jq -r '.chats[].id'"
+    )]
+    List {
+        /// List the chats of all folders.
+        #[arg(long)]
+        all: bool,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Search what was said in the chats of this folder: messages that have all the words.
+    #[command(
+        after_help = "Example:\n  dragoman chats search race condition\n  dragoman chats search --all postgres"
+    )]
+    Search {
+        /// The last may be the beginning of a word.
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
+        /// Search the chats of all folders.
+        #[arg(long)]
+        all: bool,
+        /// How many chats to list at most.
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a chat as Markdown.
+    #[command(after_help = "Example:\n  dragoman chats show 0198c2d4-… | less")]
+    Show {
+        id: String,
+        /// Its items, for scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a chat with everything in it, one JSON object a line.
+    #[command(after_help = "Example:\n  dragoman chats export 0198c2d4-… -o chat.jsonl")]
+    Export {
+        id: String,
+        /// A new file; stdout by default.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Import an exported chat into this folder.
+    #[command(after_help = "Example:\n  dragoman chats import chat.jsonl")]
+    Import {
+        file: PathBuf,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete chats permanently.
+    #[command(after_help = "Example:\n  dragoman chats delete 0198c2d4-…")]
+    Delete {
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
+}
 
 pub(crate) fn run(task: ChatsTask) -> ExitCode {
     let environment = Environment::from_process();
