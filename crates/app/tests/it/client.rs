@@ -332,3 +332,19 @@ pub(crate) fn alive(pid: u32) -> bool {
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
+
+/// Exit code, standard output and standard error of a command.
+pub(crate) async fn run_command(
+    home: &Home,
+    config: &Value,
+    arguments: &[&str],
+) -> (Option<i32>, String, String) {
+    let mut command: tokio::process::Command = home.command(arguments).into();
+    command.env("DRAGOMAN_CONFIG", config.to_string()).kill_on_drop(true);
+    let output = tokio::time::timeout(Duration::from_secs(60), command.output())
+        .await
+        .expect("it ends")
+        .expect("it starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}

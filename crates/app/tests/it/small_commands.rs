@@ -1,24 +1,12 @@
 //! The small commands from outside: doctor, chats, completions, man.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Output;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
-use crate::client::{Home, fake_provider};
-
-async fn run(home: &Home, config: &Value, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let mut command: tokio::process::Command = home.command(arguments).into();
-    command.env("DRAGOMAN_CONFIG", config.to_string()).kill_on_drop(true);
-    let output: Output = tokio::time::timeout(Duration::from_secs(60), command.output())
-        .await
-        .expect("it ends")
-        .expect("it starts");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
+use crate::client::{Home, fake_provider, run_command as run};
 
 fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
     let checks = report["checks"].as_array().expect("checks");

@@ -1,24 +1,16 @@
 //! Undo from outside: a model's tools change files, the user takes it back.
 
-use std::process::Output;
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
 use crate::acp_client::Editor;
-use crate::client::{Home, fake_provider};
+use crate::client::{Home, fake_provider, run_command};
 
+/// What the command prints; it must succeed.
 async fn run(home: &Home, config: &Value, arguments: &[&str]) -> String {
-    let mut command: tokio::process::Command = home.command(arguments).into();
-    command.env("DRAGOMAN_CONFIG", config.to_string()).kill_on_drop(true);
-    let output: Output = tokio::time::timeout(Duration::from_secs(60), command.output())
-        .await
-        .expect("it ends")
-        .expect("it starts");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
-    text(&output.stdout)
+    let (code, out, err) = run_command(home, config, arguments).await;
+    assert_eq!(code, Some(0), "{arguments:?}: {out}{err}");
+    out
 }
 
 #[tokio::test]

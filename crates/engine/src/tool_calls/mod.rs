@@ -287,18 +287,8 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
         return (item, None);
     }
     turn.session.show_progress("Calling tool");
-    let input = match &item.kind {
-        ItemKind::ToolCall(call) => call.input.clone().unwrap_or(Value::Null),
-        ItemKind::UserMessage { .. }
-        | ItemKind::AgentMessage { .. }
-        | ItemKind::Reasoning { .. }
-        | ItemKind::Citation { .. }
-        | ItemKind::Compaction { .. }
-        | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. }
-        | ItemKind::Hook(_)
-        | ItemKind::Flag { .. } => Value::Null,
-    };
+    let ItemKind::ToolCall(call) = &item.kind else { return (item, None) };
+    let input = call.input.clone().unwrap_or(Value::Null);
     let cancel = turn.cancel.child_token();
     let (session, editor) = (turn.session.clone(), turn.editor.clone());
     let context = Arc::new(EngineToolContext::new(session, turn.id, Some(item.id), editor, cancel.clone()));

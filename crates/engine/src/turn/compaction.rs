@@ -103,17 +103,9 @@ fn kept_parts(turn: &Turn, items: &[Item]) -> Vec<Part> {
     let mut parts = last_request(turn, items);
     let mut files: Vec<String> = items
         .iter()
-        .filter_map(|item| match &item.kind {
-            ItemKind::ToolCall(call) => Some(&call.locations),
-            ItemKind::UserMessage { .. }
-            | ItemKind::AgentMessage { .. }
-            | ItemKind::Reasoning { .. }
-            | ItemKind::Citation { .. }
-            | ItemKind::Compaction { .. }
-            | ItemKind::Command { .. }
-            | ItemKind::SystemText { .. }
-            | ItemKind::Hook(_)
-            | ItemKind::Flag { .. } => None,
+        .filter_map(|item| {
+            let ItemKind::ToolCall(call) = &item.kind else { return None };
+            Some(&call.locations)
         })
         .flatten()
         .map(|location| location.path.display().to_string())
@@ -129,17 +121,9 @@ fn kept_parts(turn: &Turn, items: &[Item]) -> Vec<Part> {
 /// The request of this turn with its attachments, which still wait for their answer; of an earlier turn the text alone.
 fn last_request(turn: &Turn, items: &[Item]) -> Vec<Part> {
     const HEADING: &str = "The user's last request, word for word:";
-    let request = items.iter().rev().find_map(|item| match &item.kind {
-        ItemKind::UserMessage { text, parts } => Some((item.turn, text, parts)),
-        ItemKind::AgentMessage { .. }
-        | ItemKind::Reasoning { .. }
-        | ItemKind::ToolCall(_)
-        | ItemKind::Citation { .. }
-        | ItemKind::Compaction { .. }
-        | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. }
-        | ItemKind::Hook(_)
-        | ItemKind::Flag { .. } => None,
+    let request = items.iter().rev().find_map(|item| {
+        let ItemKind::UserMessage { text, parts } = &item.kind else { return None };
+        Some((item.turn, text, parts))
     });
     match request {
         Some((of, _, parts)) if of == turn.id => [vec![Part::text(HEADING)], parts.clone()].concat(),

@@ -65,7 +65,7 @@ impl Call {
 
     fn read(path: &str) -> Self {
         let mut call = Self::new(spec("read_file", "eca", ToolEffect::Reads), json!({"path": path}));
-        call.review.paths = vec![("path".to_owned(), [path.to_owned(), format!("/work/{path}")])];
+        call.review.paths = vec![("path".to_owned(), [path.to_owned(), format!("/project/{path}")])];
         call.review.harmless = true;
         call
     }
@@ -235,13 +235,13 @@ fn a_path_is_what_it_leads_to() {
     let through_link = || {
         let mut call = Call::read("link/key");
         call.review.paths =
-            vec![("path".to_owned(), ["secret/key".to_owned(), "/work/secret/key".to_owned()])];
+            vec![("path".to_owned(), ["secret/key".to_owned(), "/project/secret/key".to_owned()])];
         call
     };
     for (pattern, expected) in [
         ("secret/.*", Deny),
         ("SECRET/.*", Deny),
-        ("/work/secret/.*", Deny),
+        ("/project/secret/.*", Deny),
         ("link/.*", Deny),
         ("src/.*", Allow),
     ] {
@@ -267,7 +267,7 @@ fn a_forbidden_path_is_forbidden_to_every_tool() {
         grep.review.harmless = true;
         grep.rules.deny = vec![rule(target, &[("path", "\\.env")])];
         assert_eq!(grep.decision(), Allow);
-        grep.review.paths = vec![("folder".to_owned(), [".env".to_owned(), "/work/.env".to_owned()])];
+        grep.review.paths = vec![("folder".to_owned(), [".env".to_owned(), "/project/.env".to_owned()])];
         let decided = grep.decide();
         assert_eq!(decided.decision, Deny, "{target}");
         assert!(decided.reason.contains("Forbidden by the argument rule for"), "{}", decided.reason);
@@ -276,7 +276,7 @@ fn a_forbidden_path_is_forbidden_to_every_tool() {
         let mut shell = Call::shell("cat .env");
         shell.rules = grep.rules.clone();
         assert_eq!(shell.decision(), Ask);
-        shell.review.read_paths = vec![[".env".to_owned(), "/work/.env".to_owned()]];
+        shell.review.read_paths = vec![[".env".to_owned(), "/project/.env".to_owned()]];
         assert_eq!(shell.decision(), Deny, "{target}");
     }
     for (target, argument) in [("shell_command", "path"), ("read_file", "offset"), ("other", "path")] {
@@ -287,7 +287,7 @@ fn a_forbidden_path_is_forbidden_to_every_tool() {
     let mut broken = Call::shell("cat a");
     broken.rules.deny = vec![rule("read_file", &[("path", "[")])];
     assert_eq!(broken.decision(), Ask, "the line names no path");
-    broken.review.read_paths = vec![["a".to_owned(), "/work/a".to_owned()]];
+    broken.review.read_paths = vec![["a".to_owned(), "/project/a".to_owned()]];
     assert_eq!(broken.decision(), Deny, "a pattern that cannot be compared forbids everything");
 }
 
