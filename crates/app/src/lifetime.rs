@@ -19,8 +19,8 @@ const ENGINE_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(7);
 /// The last step ends every process tree in less than a second; this bounds a reaper that does not answer.
 const CHILDREN_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The heap is trimmed this long after the start.
-const START_TRIM_DELAY: Duration = Duration::from_millis(20);
+/// Memory is trimmed this long after the start, and again when the chores of the start are done as well.
+const START_TRIM_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(600)];
 /// The heap is trimmed after this long without work: longer than a pause between two prompts.
 const IDLE_TRIM_DELAY: Duration = Duration::from_secs(10);
 
@@ -92,15 +92,18 @@ struct Activity {
 }
 
 async fn trim_while_idle(activity: Arc<Activity>) {
-    tokio::time::sleep(START_TRIM_DELAY).await;
-    loop {
+    for delay in START_TRIM_DELAYS {
+        tokio::time::sleep(delay).await;
         let _ = tokio::task::spawn_blocking(memory::trim).await;
+    }
+    loop {
         while !activity.is_active.load(Ordering::Relaxed) {
             activity.started.notified().await;
         }
         while activity.is_active.swap(false, Ordering::Relaxed) {
             tokio::time::sleep(IDLE_TRIM_DELAY).await;
         }
+        let _ = tokio::task::spawn_blocking(memory::trim).await;
     }
 }
 

@@ -74,7 +74,7 @@ impl Texts for WorkspaceTexts {
 
     fn environment(&self) -> String {
         let mut lines = vec![
-            format!("Date: {}", jiff::Zoned::now().strftime("%Y-%m-%d (%A)")),
+            format!("Date: {}", config::local_now().strftime("%Y-%m-%d (%A)")),
             format!("System: {} {}", std::env::consts::OS, std::env::consts::ARCH),
         ];
         lines.extend(self.environment.var("SHELL").map(|shell| format!("Shell: {shell}")));

@@ -206,7 +206,7 @@ pub(crate) async fn spent_today(session: &Session) -> Result<f64, Failure> {
 }
 
 fn today() -> String {
-    jiff::Zoned::now().date().to_string()
+    config::local_now().date().to_string()
 }
 
 /// Fails where a cap forbids the next call to a model. `before`: what the chat had cost before this turn.

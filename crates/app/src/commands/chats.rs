@@ -161,7 +161,7 @@ fn line(chat: &SessionSummary) -> String {
 /// `2026-11-15 05:33`, in local time.
 fn day(millis: u64) -> String {
     let time = i64::try_from(millis).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
-    let zone = jiff::tz::TimeZone::system();
+    let zone = config::local_zone();
     time.map(|time| time.to_zoned(zone).strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
 }
 

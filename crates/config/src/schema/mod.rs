@@ -9,6 +9,7 @@
 mod agent;
 mod hooks;
 mod keys;
+mod known_keys;
 mod page;
 mod provider;
 #[cfg(test)]

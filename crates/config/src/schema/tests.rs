@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::keys::{self, Key, is_unsupported};
-use super::{configuration_page, json_schema, page};
+use super::{configuration_page, json_schema, known_keys, page};
 use crate::cursor::READS;
 use crate::{Environment, Inputs, defaults};
 
@@ -159,12 +159,40 @@ fn leaves(value: &Value) -> usize {
     }
 }
 
+#[test]
+fn the_short_list_and_the_schema_find_the_same() {
+    let files = [
+        json!({}),
+        json!({"chat": {"title": false}, "providers": {"house": {"url": "http://x", "models": {"m": {"anything": 1}}}}}),
+        json!({"hooks": {"a": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "true"}]}}}),
+        json!({"unknown": 1}),
+        json!({"chat.title": 1}),
+        json!({"agent": {"*": {"a.b": 1}}}),
+        json!({"toolCall": {"aproval": {}}}),
+        json!({"hooks": {"a": {"actions": [{"shell": "true"}, {"shel": "true"}]}}}),
+        json!({"mcpServers": {"one": {"commnd": "x"}}}),
+        json!({"agent": {"mine": {"inherits": "plan"}}}),
+        json!({"providers": {"house": {"key": {"object": 1}, "urls": 1}}}),
+    ];
+    for file in files.into_iter().map(|file| file.as_object().unwrap().clone()) {
+        let findings = keys::find_by_schema(&file);
+        assert_eq!(known_keys::KNOWN.holds_all(&file), findings.is_empty(), "{file:?}: {findings:?}");
+    }
+    for key in keys::all().iter().filter(|key| !key.path.contains(['*', '['])) {
+        let file = key.path.split('.').rev().fold(json!(1), |value, name| json!({name: value}));
+        let file = file.as_object().unwrap();
+        assert_eq!(known_keys::KNOWN.holds_all(file), !is_unsupported(&key.schema), "{}", key.path);
+    }
+}
+
 const UPDATE: &str = "run `cargo test -p dragoman-config --lib -- --ignored write_the_committed_files`";
 
 #[test]
 fn the_committed_files_are_up_to_date() {
     let schema = include_str!("../../../../docs/config.schema.json");
     assert!(schema == format!("{:#}\n", json_schema()), "docs/config.schema.json is old: {UPDATE}");
+    let known = include_str!("known_keys.txt");
+    assert!(known == known_keys::list(&json_schema()), "known_keys.txt is old: {UPDATE}");
     let page = include_str!("../../../../docs/configuration.md");
     assert!(page == configuration_page(), "docs/configuration.md is old: {UPDATE}");
 }
@@ -175,4 +203,6 @@ fn write_the_committed_files() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     std::fs::write(docs.join("config.schema.json"), format!("{:#}\n", json_schema())).unwrap();
     std::fs::write(docs.join("configuration.md"), configuration_page()).unwrap();
+    let known = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schema/known_keys.txt");
+    std::fs::write(known, known_keys::list(&json_schema())).unwrap();
 }
