@@ -117,13 +117,14 @@ struct Script {
     answers: VecDeque<ScriptedAnswer>,
     prompts: Vec<(String, Prompt)>,
     info: ModelInfo,
+    small: Option<(String, ScriptedAnswer)>,
 }
 
 impl Default for ScriptedModels {
     fn default() -> Self {
         let price = Price { input: 1.0, output: 1.0, cache_read: None, cache_write: None };
         let info = ModelInfo { tools: true, price: Some(price), ..ModelInfo::default() };
-        let script = Script { answers: VecDeque::new(), prompts: Vec::new(), info };
+        let script = Script { answers: VecDeque::new(), prompts: Vec::new(), info, small: None };
         Self { state: Arc::new(Mutex::new(script)) }
     }
 }
@@ -148,6 +149,11 @@ impl ScriptedModels {
         change(&mut self.lock().info);
     }
 
+    /// A cheaper model for titles and the like, which always answers the same.
+    pub fn set_small_model(&self, name: &str, answer: ScriptedAnswer) {
+        self.lock().small = Some((name.to_owned(), answer));
+    }
+
     fn lock(&self) -> MutexGuard<'_, Script> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -170,7 +176,7 @@ impl Models for ScriptedModels {
     }
 
     fn small_model(&self, _main: &str) -> Option<String> {
-        None
+        self.lock().small.as_ref().map(|(name, _)| name.clone())
     }
 }
 
@@ -183,7 +189,10 @@ impl Model for ScriptedModel {
     fn stream(&self, prompt: Prompt) -> ModelStream {
         let mut script = self.models.lock();
         script.prompts.push((self.id.clone(), prompt));
-        let answer = script.answers.pop_front().unwrap_or_else(|| ScriptedAnswer::text("ok"));
+        let small =
+            script.small.as_ref().filter(|(name, _)| *name == self.id).map(|(_, answer)| answer.clone());
+        let answer =
+            small.or_else(|| script.answers.pop_front()).unwrap_or_else(|| ScriptedAnswer::text("ok"));
         drop(script);
         answer.stream()
     }

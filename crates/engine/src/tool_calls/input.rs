@@ -17,3 +17,19 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
 pub(super) fn empty() -> Value {
     Value::Object(serde_json::Map::new())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_an_object() {
+        assert_eq!(parse(" \n"), Ok(json!({})));
+        assert_eq!(parse(r#"{"a": 1}"#), Ok(json!({"a": 1})));
+        assert!(parse("[1]").is_err());
+        assert!(parse("null").is_err());
+        assert!(parse("{").is_err());
+    }
+}

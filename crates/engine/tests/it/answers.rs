@@ -235,3 +235,15 @@ async fn facts_come_in_order_and_text_follows_the_item() {
     assert_eq!(text, "some words");
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_instructions_speak_only_of_tools_that_are_offered() {
+    for (config, writes) in [(json!({}), true), (json!({"disabledTools": ["write"]}), false)] {
+        let bench = Bench::with_config(config);
+        bench.client().await.run("hello").await;
+        let system = bench.models.prompts()[0].1.system.concat();
+        assert_eq!(system.contains("Make small edits"), writes, "{system}");
+        assert!(system.contains("run the project's own checks"), "{system}");
+        assert!(!system.contains("{writes files}"), "{system}");
+    }
+}

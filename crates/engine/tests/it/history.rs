@@ -1,7 +1,7 @@
 //! Rollback, fork, settings and titles.
 
 use domain::command::SessionSettings;
-use domain::{Command, Outcome};
+use domain::{Command, Fact, Failure, Outcome};
 use testkit::ScriptedAnswer;
 
 use crate::bench::Bench;
@@ -100,4 +100,26 @@ async fn defaults_of_a_front_end_are_those_of_its_new_chats() {
     client.open().await.unwrap();
     client.run("hello").await;
     assert_eq!(bench.models.prompts()[0].0, "test/two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_model_writes_the_title_and_a_rule_does_where_it_cannot() {
+    let unable = Failure::internal("The model is away.");
+    let answers = [
+        (ScriptedAnswer::text("\"A short title\"\n"), "A short title"),
+        (ScriptedAnswer::text(" \n"), "the first words"),
+        (ScriptedAnswer::fails(unable), "the first words"),
+    ];
+    for (answer, title) in answers {
+        let bench = Bench::new();
+        bench.models.set_small_model("test/small", answer);
+        let mut client = bench.client().await;
+        client.prompt("the first words").await.unwrap();
+        let title_is_set = |fact: &Fact| match fact {
+            Fact::SessionChanged { change } => change.title.clone(),
+            _ => None,
+        };
+        assert_eq!(client.until_fact(title_is_set).await, title);
+        assert!(bench.models.prompts().iter().any(|(model, _)| model == "test/small"));
+    }
 }

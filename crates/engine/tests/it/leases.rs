@@ -76,3 +76,14 @@ async fn ids_are_never_used_again_after_a_hand_over() {
         other.check_state(&second.session).await.items().iter().map(|item| item.id.0).collect();
     assert_eq!(ids, [3, 4]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_fact_of_another_process_in_the_journal_ends_the_chat_here() {
+    let bench = Bench::new();
+    let mut holder = bench.client().await;
+    holder.run("one").await;
+    bench.check_state(&holder.session).await;
+    bench.store.intrude(&holder.session, Fact::SessionChanged { change: model("test/two") });
+    let refused = holder.configure(model("test/three")).await.unwrap_err();
+    assert_eq!(refused.message, "Another process wrote to this chat.");
+}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::command::{ServerSpec, ServerTransport, SessionInfo, SessionSettings, WorkspaceSpec};
+use domain::command::{ServerSpec, ServerTransport, SessionInfo, SessionSettings, UserPrompt, WorkspaceSpec};
 use domain::event::EventBody;
 use domain::{Command, Failure};
 
@@ -62,6 +62,27 @@ async fn a_workspace_that_ended_is_resolved_anew() {
         let ended = bench.workspaces.ended();
         assert_eq!(ended.len(), 2 * (round + 1));
         assert_eq!(ended.iter().filter(|ended| !**ended).count(), 1, "only the present one lives: {ended:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_and_its_forks_keep_their_folder() {
+    let bench = Bench::new();
+    let client = bench.attach(person()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let own = vec![folder.path().canonicalize().unwrap()];
+    let chat = open_in(&client, folder.path(), Vec::new()).await.unwrap();
+    let session = chat.id.clone();
+    let prompt = UserPrompt { text: "hello".into(), ..UserPrompt::default() };
+    client.call(|_, reply| Command::Prompt { session, prompt, reply }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let session = chat.id.clone();
+    let fork = client.call(|_, reply| Command::Fork { session, until: None, reply }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for id in [chat.id, fork.id] {
+        let other = bench.other_process();
+        let joined = other.join(&id).await;
+        assert_eq!(other.live.state(&joined.session).unwrap().workspace(), own);
     }
 }
 
