@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use domain::Level;
 use indexmap::IndexMap;
 use serde_json::Value;
 
@@ -308,10 +309,22 @@ fn behaviors(
         let (node, approval) = inherit(root, name, otherwise, 0);
         // The merged node lives only as long as it is read.
         let mut settings = BehaviorSettings::read(&entry.with_node(&node), approval, prompts);
+        report_unknown_ancestor(&cursor, &entry);
         settings.base = base(root, name);
         behaviors.insert(name.to_owned(), settings);
     }
     behaviors
+}
+
+/// A misspelled `plan` would leave its restrictions out.
+fn report_unknown_ancestor(behaviors: &Cursor, entry: &Cursor) {
+    let ancestor = entry.get("inherit");
+    let Some(name) = ancestor.text() else { return };
+    let known: Vec<&str> = behaviors.entries().iter().map(Cursor::name).collect();
+    if !known.contains(&canonical_behavior(&name)) {
+        let what = format!("names no behavior ({} exist); nothing is inherited.", known.join(", "));
+        ancestor.report(Level::Error, &what);
+    }
 }
 
 /// A longer chain of behaviors that inherit from each other is a circle.

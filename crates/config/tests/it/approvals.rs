@@ -189,3 +189,14 @@ fn behaviors_have_rules_of_their_own_and_inherit() {
     assert_eq!(settings.behaviors["plan"].approval.by_default, None);
     assert_eq!(settings.behaviors["ring"].max_steps, Some(9));
 }
+
+#[test]
+fn an_unknown_ancestor_is_reported() {
+    let world = World::new().write(
+        OUR_GLOBAL,
+        json!({"agent": {"one": {"inherit": "plna"}, "two": {"inherit": "code"}, "three": {"inherit": "one"}}}),
+    );
+    let notices = world.resolve().notices;
+    let about: Vec<_> = notices.iter().filter(|notice| notice.text.contains("names no behavior")).collect();
+    assert!(matches!(about.as_slice(), [one] if one.text.contains("agent.one.inherit")), "{notices:?}");
+}
