@@ -64,6 +64,10 @@ impl MemoryStore {
         self.lock().sessions.get(session).cloned().unwrap_or_default()
     }
 
+    pub fn sessions(&self) -> Vec<SessionId> {
+        self.lock().sessions.keys().cloned().collect()
+    }
+
     pub fn holds_lease(&self, session: &SessionId) -> bool {
         self.lock().leases.get(session) == Some(&self.process)
     }

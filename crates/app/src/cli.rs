@@ -103,6 +103,9 @@ pub(crate) enum Task {
         after_help = "Example:\n  dragoman chats list        those of this folder\n  dragoman chats show ID     one of them, as Markdown"
     )]
     Chats(commands::chats::ChatsTask),
+    /// Run the engine again from the journal of a chat, without network and tools, and report the first difference.
+    #[command(after_help = commands::replay::HELP)]
+    Replay(commands::replay::ReplayArguments),
     /// MCP servers: list, add, remove, log in, try.
     #[command(
         subcommand,
@@ -386,6 +389,7 @@ pub(crate) fn run() -> ExitCode {
     match cli.command.unwrap_or_else(default_task) {
         Task::Chat(arguments) => commands::chat::run(arguments, level),
         Task::Chats(task) => commands::chats::run(task),
+        Task::Replay(arguments) => commands::replay::run(&arguments),
         Task::Doctor { task: Some(DoctorTask::Sandbox { json }), .. } => commands::doctor_sandbox::run(json),
         Task::Doctor { json, task: None } => commands::doctor::run(json),
         Task::Setup(arguments) => commands::setup::run(&arguments),

@@ -166,6 +166,7 @@ impl WorkspaceSource for Workspaces {
             roots,
             hooks: Some(hooks),
             undo: Some(self.undo_log(&resolved)),
+            recording: None,
         })
     }
 

@@ -13,6 +13,7 @@ mod destruction;
 mod hooks;
 mod queries;
 mod refusal;
+pub mod replay;
 mod router;
 mod session;
 mod slash;

@@ -5,13 +5,13 @@
 //! nothing of it is in the journal.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::event::{Fact, Level, Notice};
 use domain::item::{Item, ItemKind, Part};
 use domain::tool::{Review, ToolEffect};
-use domain::{Failure, TurnId};
+use domain::{Failure, TurnId, visible_line};
 use undo::{Action, CommandSnapshot, Coverage, Outcome, Plan, TurnKey, UndoError, UndoStore};
 
 use crate::destruction;
@@ -47,9 +47,14 @@ enum Subject {
     Command(Box<CommandSnapshot>),
 }
 
-/// Must run before the tool does. `None`: the tool changes nothing, or nothing can be recorded.
-pub(crate) async fn begin(turn: &Turn, effect: ToolEffect, review: &Review) -> Option<Recording> {
-    let log = turn.session.workspace.undo.clone()?;
+/// Must run before the tool does. `None`: the tool changes nothing, or the turn was stopped. An error says why the
+/// changes of the tool could not be undone.
+pub(crate) async fn begin(
+    turn: &Turn,
+    effect: ToolEffect,
+    review: &Review,
+) -> Result<Option<Recording>, String> {
+    let Some(log) = turn.session.workspace.undo.clone() else { return Ok(None) };
     let (store, key) = (log.store.clone(), key(&turn.session, turn.id));
     let files: Vec<PathBuf> = review.locations.iter().map(|location| location.path.clone()).collect();
     let roots = turn.session.roots.to_vec();
@@ -71,22 +76,19 @@ pub(crate) async fn begin(turn: &Turn, effect: ToolEffect, review: &Review) -> O
         ToolEffect::RunsCommands | ToolEffect::Other => review.changes,
     };
     if !may_change {
-        return None;
+        return Ok(None);
     }
     let begun = tokio::select! {
         begun = tokio::task::spawn_blocking(work) => begun,
-        () = turn.cancel.cancelled() => return None,
+        () = turn.cancel.cancelled() => return Ok(None),
     };
     match begun {
         Ok(Ok((recording, coverage))) => {
             name_uncovered(&turn.session, &log, coverage.uncovered);
-            Some(recording)
+            Ok(Some(recording))
         }
-        Ok(Err(error)) => {
-            warn(&turn.session, format!("The next change cannot be undone. {error}"));
-            None
-        }
-        Err(_) => None,
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("Undo failed inside Dragoman; the log has the reason.".to_owned()),
     }
 }
 
@@ -212,20 +214,24 @@ async fn with_store(
 fn carry_out(store: &UndoStore, plan: &Plan, preview: bool) -> Result<String, UndoError> {
     if preview {
         let lines = plan.steps.iter().map(|step| (describe(step.action), &step.path));
-        let list = list(lines.map(|(action, path)| format!("- {action} {}", path.display())));
+        let list = list(lines.map(|(action, path)| format!("- {action} {}", name(path))));
         return Ok(format!("This would happen:\n{list}"));
     }
     let Outcome { done, left } = store.apply(plan)?;
     let kept =
         plan.steps.iter().filter(|step| matches!(step.action, Action::KeepChanged | Action::KeepUncovered));
     let done = done.iter().chain(kept).map(|step| (describe(step.action), &step.path));
-    let mut lines: Vec<String> =
-        done.map(|(action, path)| format!("- {action} {}", path.display())).collect();
-    lines.extend(left.iter().map(|(path, reason)| format!("- left {}: {reason}", path.display())));
+    let mut lines: Vec<String> = done.map(|(action, path)| format!("- {action} {}", name(path))).collect();
+    lines.extend(left.iter().map(|(path, reason)| format!("- left {}: {reason}", name(path))));
     if lines.is_empty() {
         return Ok("The files already are as they were.".to_owned());
     }
     Ok(list(lines.into_iter()))
+}
+
+/// A path on one line, whatever its bytes are.
+fn name(path: &Path) -> String {
+    visible_line(&path.display().to_string()).into_owned()
 }
 
 fn describe(action: Action) -> &'static str {
@@ -256,7 +262,7 @@ fn name_uncovered(session: &Session, log: &UndoLog, mut uncovered: Vec<PathBuf>)
         uncovered.retain(|path| named.insert(path.clone()));
     }
     if !uncovered.is_empty() {
-        let files = list(uncovered.iter().map(|path| format!("- {}", path.display())));
+        let files = list(uncovered.iter().map(|path| format!("- {}", name(path))));
         warn(
             session,
             format!("Undo does not cover these files; they are too large or cannot be read:\n{files}"),
@@ -268,6 +274,11 @@ fn warn(session: &Session, text: String) {
     session.commit(vec![Fact::Notice { notice: Notice { level: Level::Warning, text } }]);
 }
 
+/// What a subagent changes belongs to the turn of its parent, which the user sees and takes back.
 fn key(session: &Session, turn: TurnId) -> TurnKey {
+    if let Some(inherited) = &session.inherited {
+        let open = inherited.parent.state().open_turn();
+        return key(&inherited.parent, open.unwrap_or(turn));
+    }
     TurnKey { owner: session.id.to_string(), turn: turn.0 }
 }

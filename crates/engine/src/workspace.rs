@@ -39,6 +39,8 @@ pub struct Workspace {
     pub hooks: Option<Arc<dyn crate::HookRunner>>,
     /// `None`: changes of files are not recorded.
     pub undo: Option<Arc<crate::UndoLog>>,
+    /// Set while a chat is replayed: models and tools are those of its journal.
+    pub recording: Option<crate::replay::Recording>,
 }
 
 /// Texts from outside the chat: the user's rules and commands, and what `app` knows of configuration and providers.

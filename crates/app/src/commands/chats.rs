@@ -379,7 +379,7 @@ async fn delete(
 }
 
 /// All facts of a chat.
-async fn read(journal: &Journal, id: &str) -> Result<Vec<Recorded>, Failure> {
+pub(super) async fn read(journal: &Journal, id: &str) -> Result<Vec<Recorded>, Failure> {
     let session = SessionId::new(id);
     let mut all: Vec<Recorded> = Vec::new();
     loop {

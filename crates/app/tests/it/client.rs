@@ -52,6 +52,19 @@ impl Home {
     }
 }
 
+/// Every chat that a test made replays identically.
+impl Drop for Home {
+    fn drop(&mut self) {
+        let data = self.path().join(".local/share/dragoman");
+        if std::thread::panicking() || !data.join("chats.sqlite").exists() {
+            return;
+        }
+        let output = self.command(&["replay", "--all"]).output().expect("the program starts");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 /// The configuration of one fake provider, default model `fake/m1`.
 pub(crate) fn fake_provider(url: &str, api: &str) -> Value {
     json!({

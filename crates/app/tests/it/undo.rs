@@ -105,3 +105,28 @@ async fn a_command_that_deletes_a_file_over_the_limit_asks_in_a_trusted_chat() {
     editor.say("/undo 3").await;
     assert!(small.exists(), "{:?}", editor.updates);
 }
+
+/// What a subagent changed belongs to the turn that the user sees.
+#[tokio::test]
+async fn the_changes_of_a_subagent_are_undone_with_its_parents_turn() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let kept = home.write("work/kept.txt", "mine\n");
+    let made = home.workspace().join("made.txt");
+    fake.answer(Answer::tool_call(
+        "c1",
+        "eca__spawn_agent",
+        json!({"agent": "general", "task": "Write made.txt and empty kept.txt."}),
+    ));
+    fake.answer(Answer::tool_call("c2", "eca__write_file", json!({"path": "made.txt", "content": "made\n"})));
+    fake.answer(Answer::tool_call("c3", "eca__shell_command", json!({"command": ": > kept.txt"})));
+    fake.answer(Answer::text("Both are done."));
+    fake.answer(Answer::text("done"));
+    run(&home, &config, &["run", "--approve", "all", "have it done"]).await;
+    assert!(made.exists() && std::fs::read_to_string(&kept).expect("a file").is_empty());
+    let preview = run(&home, &config, &["run", "--continue", "/undo preview"]).await;
+    assert!(preview.contains("made.txt") && preview.contains("kept.txt"), "{preview}");
+    run(&home, &config, &["run", "--continue", "/undo"]).await;
+    assert!(!made.exists());
+    assert_eq!(std::fs::read_to_string(&kept).expect("a file"), "mine\n");
+}

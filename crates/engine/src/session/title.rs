@@ -17,7 +17,7 @@ const MAX_LENGTH: usize = 60;
 const MODEL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The request for a title, unless the settings have another.
-const REQUEST: &str = "Answer with a title of at most six words for a chat that begins with this message. No quotes, no \
+pub(crate) const REQUEST: &str = "Answer with a title of at most six words for a chat that begins with this message. No quotes, no \
     full stop.";
 
 pub(crate) fn start(session: &Arc<Session>, text: &str, model: &str) {

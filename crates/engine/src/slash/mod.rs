@@ -221,8 +221,14 @@ fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand,
         CommandKind::Native(_) | CommandKind::McpPrompt | CommandKind::Custom(_) => Vec::new(),
     };
     actor.run_turn(turn, cancel.clone(), async move {
+        let output = async {
+            match &session.workspace.recording {
+                Some(recording) => recording.command_output(&session, turn).await,
+                None => output::of(&session, turn, &command, &system_prompt).await,
+            }
+        };
         let output = tokio::select! {
-            output = output::of(&session, turn, &command, &system_prompt) => output,
+            output = output => output,
             () = cancel.cancelled() => return Outcome::Stopped,
         };
         match output {

@@ -24,6 +24,9 @@ const BUILT_IN: &str = "eca";
 /// How rules name the tool that reads files, or all built-in tools.
 const READERS: &[&str] = &["read_file", "eca__read_file", BUILT_IN];
 
+/// What stands around the reason of a refusal.
+const REFUSED: [&str; 2] = ["This call was refused and not run. ", " Go on without it or ask the user."];
+
 /// Everything a decision depends on.
 pub struct Case<'a> {
     pub rules: &'a ApprovalRules,
@@ -110,7 +113,13 @@ impl ApprovalDecision {
 
     /// The text that the model gets for a refused call.
     pub fn message_for_model(&self) -> String {
-        format!("This call was refused and not run. {} Go on without it or ask the user.", self.reason)
+        let [before, after] = REFUSED;
+        format!("{before}{}{after}", self.reason)
+    }
+
+    /// The reason in such a text.
+    pub(crate) fn reason_in(message: &str) -> Option<&str> {
+        message.strip_prefix(REFUSED[0])?.strip_suffix(REFUSED[1])
     }
 }
 

@@ -58,6 +58,8 @@ impl PendingAsk {
     pub(crate) async fn answer(self, session: &Session, cancel: &CancellationToken) -> Answer {
         let Self { id, receiver } = self;
         let answer = tokio::select! {
+            biased;
+            // An answer that came before a stop counts.
             answer = receiver => answer.unwrap_or(Answer::Cancelled),
             () = cancel.cancelled() => Answer::Cancelled,
         };

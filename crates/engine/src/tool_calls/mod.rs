@@ -6,9 +6,10 @@
 pub mod approval;
 pub(crate) mod asks;
 pub(crate) mod context;
-mod input;
+pub(crate) mod input;
 mod remembered;
 pub(crate) mod taint;
+mod unrecorded;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
 use domain::tool::{Invocation, Review, Scope, Tool, ToolResult};
 use domain::tool_call::{Details, RejectedBy, ToolCall, ToolInput, next};
-use domain::{Answer, Ask, AskKind, Failure};
+use domain::{Answer, Ask, AskKind, Failure, ItemId};
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -34,6 +35,9 @@ use approval::{ApprovalDecision, Decision, HookVerdict, rememberable};
 use asks::PendingAsk;
 use context::EngineToolContext;
 
+/// What a model learns that repeats itself.
+pub(crate) const REPEATED: &str =
+    "Note: this call has now given the same result three times. Try something else or finish.";
 /// How long a stopped tool may take to clean up.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -147,7 +151,7 @@ async fn prepare(
         Ok(review) => review,
         Err(problem) => return Ok(end_with_problem(item, problem)),
     };
-    let mut approval = decide(turn, tool.as_ref(), &input, &review, None, taint);
+    let mut approval = decide(turn, item.id, tool.as_ref(), &input, &review, None, taint);
     // Where nobody can be asked, a hook may still allow it.
     if approval.decision != Decision::Deny || approval.unasked {
         let said = hooks::before_call(turn, &item, tool.as_ref(), &input, &review, &approval).await;
@@ -158,7 +162,7 @@ async fn prepare(
                 Err(problem) => return Ok(end_with_problem(item, problem)),
             };
         }
-        approval = decide(turn, tool.as_ref(), &input, &review, said.verdict, taint);
+        approval = decide(turn, item.id, tool.as_ref(), &input, &review, said.verdict, taint);
     }
     let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
     call.input = Some(input);
@@ -301,7 +305,14 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
         cancel,
         context: context.clone(),
     };
-    let recording = undo::begin(turn, tool.spec().effect, review).await;
+    let recording = match undo::begin(turn, tool.spec().effect, review).await {
+        Ok(recording) => recording,
+        Err(problem) if unrecorded::is_allowed(context.as_ref(), &problem).await => None,
+        Err(problem) => return (unrecorded::refuse(turn, item, &problem), None),
+    };
+    if turn.cancel.is_cancelled() {
+        return (unrecorded::stop(item), None);
+    }
     let since = Instant::now();
     let result = run_guarded(turn, tool, invocation).await;
     let millis = since.elapsed().as_millis() as u64;
@@ -362,9 +373,7 @@ fn end(turn: &Turn, mut item: Item, loops: &mut LoopDetector) -> Repetition {
     if let ItemKind::ToolCall(call) = &mut item.kind {
         repetition = loops.observe(call);
         if repetition == Repetition::Warn {
-            call.result.push(Part::text(
-                "Note: this call has now given the same result three times. Try something else or finish.",
-            ));
+            call.result.push(Part::text(REPEATED));
         }
     }
     turn.session.commit(vec![Fact::ItemEnded { item }]);
@@ -389,12 +398,16 @@ fn taint_of(turn: &Turn, call: &ReadyCall) -> Taint {
 
 fn decide(
     turn: &Turn,
+    item: ItemId,
     tool: &dyn Tool,
     input: &Value,
     review: &Review,
     hook: Option<HookVerdict>,
     taint: &Taint,
 ) -> ApprovalDecision {
+    if let Some(recording) = &turn.session.workspace.recording {
+        return recording.decision(item);
+    }
     let own =
         with_case_of(turn, &turn.session.behavior(), tool, input, review, (hook, taint), approval::decide);
     let Some(inherited) = &turn.session.inherited else { return own };

@@ -324,7 +324,7 @@ fn set_provider(item: &mut Item, block: Option<domain::item::ProviderBlock>) {
     }
 }
 
-fn new_call(call_id: String, server: String, name: String, origin: Origin) -> ToolCall {
+pub(crate) fn new_call(call_id: String, server: String, name: String, origin: Origin) -> ToolCall {
     ToolCall {
         call_id,
         name,

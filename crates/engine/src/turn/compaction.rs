@@ -28,6 +28,9 @@ const REQUEST: &str = "Summarize this conversation between a user and a coding a
 
 /// Whether the context window is nearly full.
 pub(crate) fn is_due(session: &Session, model: &ModelInfo) -> bool {
+    if let Some(recording) = &session.workspace.recording {
+        return recording.is_compaction_due();
+    }
     let Some(limit) = model.context_limit.filter(|limit| *limit > 0) else { return false };
     let percentage = session.workspace.settings.auto_compact_percentage(&session.behavior());
     let state = session.state();

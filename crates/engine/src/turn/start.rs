@@ -37,7 +37,10 @@ pub(crate) async fn begin(
         return;
     }
     let id = actor.next_turn();
-    if let Some(command) = slash::parse(&actor.session, &text) {
+    let recorded = actor.session.workspace.recording.as_ref().and_then(|recording| recording.message(id));
+    if recorded.is_none()
+        && let Some(command) = slash::parse(&actor.session, &text)
+    {
         slash::run(actor, id, frontend, text, command, reply);
         return;
     }
@@ -56,7 +59,8 @@ pub(crate) async fn begin(
     let cancel = CancellationToken::new();
     actor.session.add_taint(&taint::of_contexts(&contexts, actor.session.workspace.is_trusted));
     let expanding = (!contexts.is_empty()).then(|| expand(actor, id, frontend.as_ref(), contexts, &cancel));
-    let message = [undo_note(&actor.session), parts, vec![Part::text(text.clone())]].concat();
+    let message = recorded
+        .unwrap_or_else(|| [undo_note(&actor.session), parts, vec![Part::text(text.clone())]].concat());
     let launch = Launch { id, model, frontend, cancel, limits };
     match expanding {
         None => launch.with_message(actor, text.clone(), message),

@@ -1,7 +1,7 @@
 //! An engine with everything around it under a test's control.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -100,6 +100,39 @@ impl Bench {
     }
 }
 
+/// Chats that were replayed in this process.
+pub(crate) static REPLAYED: AtomicUsize = AtomicUsize::new(0);
+
+/// Every chat of every test replays identically.
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let store = self.store.clone();
+        // A thread of its own: the test's runtime may be the current one, and its clock stands still.
+        let replays = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let replay = async {
+                for session in store.sessions() {
+                    let facts = store.facts(&session);
+                    let replayed = engine::replay::replay(&session, &facts).await;
+                    REPLAYED.fetch_add(1, Ordering::Relaxed);
+                    if let Some(difference) = replayed.difference {
+                        let facts: Vec<String> = facts.iter().map(|fact| format!("{fact:?}")).collect();
+                        return Err(format!("{session} differs: {difference:#?}\n{}", facts.join("\n")));
+                    }
+                }
+                Ok(())
+            };
+            runtime.block_on(replay)
+        });
+        if let Err(difference) = replays.join().expect("the replay does not panic") {
+            panic!("{difference}");
+        }
+    }
+}
+
 pub(crate) struct TestWorkspaces {
     settings: Arc<Settings>,
     models: ScriptedModels,
@@ -172,6 +205,7 @@ impl WorkspaceSource for TestWorkspaces {
             texts: Arc::new(TestTexts),
             hooks: Some(self.hooks.clone()),
             undo: None,
+            recording: None,
         })
     }
 
