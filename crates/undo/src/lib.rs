@@ -37,9 +37,6 @@ pub use snapshot::{CommandSnapshot, Coverage};
 pub use state::{FileState, StoredPath};
 pub use turns::TurnSummary;
 
-/// The longest wait for another process that tidies the store.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How much the store may hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -49,11 +46,13 @@ pub struct Limits {
     pub total: u64,
     /// Files and folders of one workspace. A larger one, such as a home folder, is not covered.
     pub entries: usize,
+    /// The longest wait for another process that tidies the store.
+    pub lock_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { file: 64 << 20, total: 2 << 30, entries: 400_000 }
+        Self { file: 64 << 20, total: 2 << 30, entries: 400_000, lock_timeout: Duration::from_secs(10) }
     }
 }
 
@@ -97,7 +96,7 @@ impl UndoStore {
         loop {
             match file.try_lock_shared() {
                 Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_TIMEOUT => {
+                Err(TryLockError::WouldBlock) if start.elapsed() < self.limits.lock_timeout => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 Err(TryLockError::WouldBlock) => {

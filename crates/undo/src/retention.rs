@@ -41,17 +41,25 @@ impl UndoStore {
         Ok(())
     }
 
-    /// Drops the oldest turns, and then the indexes of other workspaces, until `wanted` bytes are free.
-    pub(crate) fn make_room(&self, wanted: u64, roots: &[PathBuf]) -> Result<(), UndoError> {
-        let fits = || self.objects.used().saturating_add(wanted) <= self.limits.total;
-        if fits() {
+    fn fits(&self, wanted: u64) -> bool {
+        self.objects.used().saturating_add(wanted) <= self.limits.total
+    }
+
+    /// Drops the oldest turns where `wanted` bytes are not free.
+    pub(crate) fn drop_old_turns(&self, wanted: u64) -> Result<(), UndoError> {
+        if self.fits(wanted) {
             return Ok(());
         }
         for folder in self.old_turns() {
             let _ = fs::remove_dir_all(folder);
         }
-        self.remove_unused()?;
-        if fits() {
+        self.remove_unused()
+    }
+
+    /// Drops the oldest turns, and then the indexes of other workspaces, until `wanted` bytes are free.
+    pub(crate) fn make_room(&self, wanted: u64, roots: &[PathBuf]) -> Result<(), UndoError> {
+        self.drop_old_turns(wanted)?;
+        if self.fits(wanted) {
             return Ok(());
         }
         let kept: Vec<PathBuf> = roots.iter().map(|root| self.index_path(root)).collect();

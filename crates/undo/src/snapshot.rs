@@ -44,6 +44,10 @@ struct RootSnapshot {
 impl UndoStore {
     /// Must run before a file tool writes, moves or deletes `path`.
     pub fn before_write(&self, key: &TurnKey, path: &Path) -> Result<Coverage, UndoError> {
+        let size = fs::metadata(path).map_or(0, |metadata| metadata.len());
+        if size <= self.limits.file {
+            self.drop_old_turns(size)?;
+        }
         let _lock = self.lock()?;
         let log = self.turn_log(key)?;
         let path = resolve(path);

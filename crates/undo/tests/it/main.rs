@@ -12,7 +12,9 @@ mod accidents;
 mod coverage;
 mod histories;
 mod kills;
+mod odd_files;
 mod restoring;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::fs;
