@@ -1,4 +1,4 @@
-//! The tables of docs/protocols and docs/waits.md name the test behind each line: every named test is there.
+//! The tables of docs/protocols, docs/waits.md and docs/holes.md name the test behind each line: every named test is there.
 //!
 //! A test is written `file::name` (a file of some crate's tests or sources) or `name` alone; `file::*` names all tests
 //! of a file.
@@ -6,6 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+
+/// Pages besides those of docs/protocols.
+const TABLES: [&str; 2] = ["docs/waits.md", "docs/holes.md"];
 
 /// Each test that is named and not there, one line each.
 pub fn problems(root: &Path) -> Vec<String> {
@@ -17,7 +20,7 @@ pub fn problems(root: &Path) -> Vec<String> {
     let Ok(pages) = fs::read_dir(root.join("docs/protocols")) else {
         return vec!["docs/protocols is not there".to_owned()];
     };
-    for page in pages.flatten().map(|page| page.path()).chain([root.join("docs/waits.md")]) {
+    for page in pages.flatten().map(|page| page.path()).chain(TABLES.map(|page| root.join(page))) {
         let name = page.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let text = fs::read_to_string(&page).unwrap_or_default();
         for line in text.lines() {

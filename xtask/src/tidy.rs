@@ -37,7 +37,23 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("proto-copilot", &["domain", "rpc", "apiui"]),
     ("terminal", &["domain"]),
     ("testkit", &["domain", "rpc"]),
-    ("fuzz-targets", &["domain", "apiui", "llm", "rpc", "sse", "tools"]),
+    (
+        "fuzz-targets",
+        &[
+            "domain",
+            "apiui",
+            "config",
+            "llm",
+            "local-model",
+            "proto-acp",
+            "proto-copilot",
+            "proto-eca",
+            "proto-threads",
+            "rpc",
+            "sse",
+            "tools",
+        ],
+    ),
     ("xtask", &["llm"]),
 ];
 

@@ -3,6 +3,11 @@
 //! Must not know which fuzzer calls them. Invariant: a target returns for every input; a panic or an endless loop is a
 //! bug of the parser.
 
+mod protocols;
+
+use std::sync::Arc;
+
+use config::{Environment, Inputs};
 use domain::model::{ModelInfo, Prompt};
 use llm::Api;
 use llm::format::{Dialect, Events, Target, Thinking};
@@ -15,6 +20,13 @@ pub type FuzzTarget = fn(&[u8]);
 pub const TARGETS: &[(&str, FuzzTarget)] = &[
     ("framing_header", |bytes| frames(Framing::Header, bytes)),
     ("framing_newline", |bytes| frames(Framing::Newline, bytes)),
+    ("eca", protocols::eca),
+    ("acp", protocols::acp),
+    ("threads", protocols::threads),
+    ("copilot", protocols::copilot),
+    ("configuration", configuration),
+    ("gguf", gguf),
+    ("zip", zip),
     ("sse", events),
     ("stream_openai_chat", |bytes| stream(Api::OpenAiChat, bytes)),
     ("stream_openai_responses", |bytes| stream(Api::OpenAiResponses, bytes)),
@@ -118,4 +130,30 @@ fn html(bytes: &[u8]) {
 
 fn specification(bytes: &[u8], location: Option<&str>) {
     let _ = apiui::read::read_bytes(bytes, location, None);
+}
+
+/// The settings of a user, as text; the same parser reads the files.
+fn configuration(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let environment = Environment::new("/nonexistent", [("DRAGOMAN_CONFIG", text.clone())]);
+    let options = serde_json::from_str(&text).ok();
+    let _ = config::resolve(&environment, &Inputs { initialization_options: options, ..Inputs::default() });
+}
+
+fn gguf(bytes: &[u8]) {
+    if let Ok(engine) = local_model::Engine::read(Arc::new(bytes.to_vec())) {
+        let tokens = engine.encode("a text", true);
+        let _ = (engine.decode(&tokens), engine.trained_window(), engine.offers_tools());
+    }
+}
+
+/// A package with a model in it.
+fn zip(bytes: &[u8]) {
+    let mut content = Vec::new();
+    if let Ok(mut member) =
+        local_model::package_member(std::io::Cursor::new(bytes.to_vec()), "m/model.gguf", 64)
+    {
+        let _ = std::io::Read::read_to_end(&mut member, &mut content);
+    }
+    assert!(content.len() <= 64, "a member is as long as expected or shorter");
 }

@@ -31,3 +31,4 @@ pub use registry::{Installed, Registry};
 pub use sampler::Sampling;
 pub use session::{AnswerEnd, AnswerReport, Limits, Session};
 pub use template::{Message, RequestedCall, Role};
+pub use wheel::package_member;

@@ -18,7 +18,15 @@ const DIRECTORY_LIMIT: u64 = 1 << 20;
 
 /// The content of member `name`, which must be `size` bytes long, as a stream.
 pub(crate) fn member(wheel: &Path, name: &str, size: u64) -> io::Result<Box<dyn Read>> {
-    let mut file = File::open(wheel)?;
+    package_member(File::open(wheel)?, name, size)
+}
+
+/// The same for a package that is open.
+pub fn package_member(
+    mut file: impl Read + Seek + 'static,
+    name: &str,
+    size: u64,
+) -> io::Result<Box<dyn Read>> {
     let directory = directory(&mut file)?;
     let entry = find(&directory, name, size)?;
     let mut local = [0; LOCAL_LENGTH];
@@ -44,7 +52,7 @@ struct ArchiveEntry {
 }
 
 /// The bytes of the central directory, which the last record of the archive points to.
-fn directory(file: &mut File) -> io::Result<Vec<u8>> {
+fn directory(file: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     let length = file.seek(SeekFrom::End(0))?;
     // A comment of up to 64 KiB may follow the record.
     let tail_length = length.min(END_LENGTH + 0xffff);

@@ -59,7 +59,7 @@ fn change(inputs: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
 fn no_parser_panics_on_the_corpus_or_on_changed_copies_of_it() {
     let scale: usize =
         std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
-    let (mut dice, mut tried) = (Dice(0x2545_f491_4f6c_dd1d), 0);
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
     for (name, target) in TARGETS {
         let inputs = corpus(name);
         assert!(!inputs.is_empty(), "{name} has no corpus");
@@ -67,7 +67,7 @@ fn no_parser_panics_on_the_corpus_or_on_changed_copies_of_it() {
         for _ in 0..COPIES * scale {
             target(&change(&inputs, &mut dice));
         }
-        tried += inputs.len() + COPIES * scale;
+        let count = inputs.len() + COPIES * scale;
+        println!("figure: {name}: {count} bad inputs, 0 panics");
     }
-    println!("figure: {tried} bad inputs to {} parsers, 0 panics", TARGETS.len());
 }
