@@ -327,6 +327,11 @@ async fn an_obedient_model_leaks_nothing_and_changes_no_policy() {
         }
     }
     assert!(wrong.is_empty(), "{} injections were not stopped:\n{}", wrong.len(), wrong.join("\n"));
+    println!(
+        "figure: {} injections in {} kinds of carrier, 0 secrets leaked, 0 policies changed",
+        scaled(all.len()),
+        CARRIERS.len()
+    );
 }
 
 /// The same model, where the user trusts the folder and the order comes from the user's own file: it does leave. So

@@ -60,6 +60,7 @@ mod setup;
 mod small_commands;
 mod soak;
 mod stall;
+mod stops;
 mod threads;
 #[path = "../../../proto-threads/tests/it/shape.rs"]
 mod threads_shape;

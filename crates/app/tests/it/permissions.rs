@@ -44,6 +44,8 @@ fn every_row_of_the_table_is_decided_as_it_says() {
     }
     assert!(rows.len() >= 300, "{} rows", rows.len());
     assert!(wrong.is_empty(), "{} wrong decisions:\n{}", wrong.len(), wrong.join("\n"));
+    let count = rows.len() * situations.len();
+    println!("figure: {count} decisions about {} shell lines, 0 other than the table says", rows.len());
 }
 
 /// A rule holds for what a call does, however it is spelt.

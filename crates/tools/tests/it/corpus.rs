@@ -143,4 +143,5 @@ fn no_byte_is_wrong() {
         done += 1;
     }
     assert!(seed < 2_600, "too many cases were left out: {seed}");
+    println!("figure: {done} random edits of files in every encoding, 0 wrong bytes");
 }

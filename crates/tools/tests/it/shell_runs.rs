@@ -281,6 +281,7 @@ async fn no_spelling_reads_a_file_outside_unasked() {
             }
         }
     }
+    println!("figure: {} hostile lines that lead out of the workspace, 0 run unasked", lines.len());
 }
 
 #[tokio::test]
