@@ -1,6 +1,7 @@
 //! `dragoman spec check`: reports the problems of an API specification, like a linter. Also reads specifications for other commands.
 //!
-//! Invariant: a specification reaches files only by references that are relative to it, and the network only if asked.
+//! Invariants: a specification reaches only files in its own folder, and the network only if asked; a reference reaches
+//! neither this machine nor a private network, unless the specification itself came from that server.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -79,8 +80,9 @@ pub(crate) fn bytes_of(place: &str) -> Result<Vec<u8>, Failure> {
 
 pub(crate) fn read(bytes: &[u8], place: &str, fetch_refs: bool) -> Result<Reading, Unusable> {
     let mut load = |location: &str| match is_address(location) {
-        false => file(location),
-        true if fetch_refs => fetched(location),
+        false if is_address(place) => Err(format!("{location} is not on the server of the specification.")),
+        false => file_beside(place, location),
+        true if fetch_refs => fetched_reference(place, location),
         true => Err(format!("{location} is on the network. Add --fetch-refs to fetch it.")),
     };
     let location = (place != "-").then_some(place);
@@ -101,17 +103,39 @@ fn file(place: &str) -> Result<Vec<u8>, String> {
     limited(std::fs::File::open(place).map_err(read_error)?, place)
 }
 
+/// A file that the specification names: in its folder or below, also when links are followed.
+fn file_beside(place: &str, location: &str) -> Result<Vec<u8>, String> {
+    let read = || {
+        let place = if place == "-" { Path::new("./-") } else { Path::new(place) };
+        let folder = std::path::absolute(place)?.parent().map(Path::to_owned).unwrap_or_default();
+        project_files::read_beneath(&folder, &std::path::absolute(location)?, LIMIT_BYTES as u64)
+    };
+    read().map_err(|error| format!("{location} cannot be read: {error}."))
+}
+
 fn limited(input: impl Read, place: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = input.take(LIMIT_BYTES as u64 + 1).read_to_end(&mut bytes);
     read.map(|_| bytes).map_err(|error| format!("{place} cannot be read: {error}."))
 }
 
+/// The user named the address, so it may be in a private network.
 fn fetched(address: &str) -> Result<Vec<u8>, String> {
+    fetch(address, &Fetcher::anywhere(LIMIT_BYTES + 1, FETCH))
+}
+
+/// The specification named the address.
+fn fetched_reference(place: &str, address: &str) -> Result<Vec<u8>, String> {
+    let origin = |text: &str| reqwest::Url::parse(text).ok().map(|url| url.origin());
+    let is_same = is_address(place) && origin(place).is_some() && origin(place) == origin(address);
+    let host = reqwest::Url::parse(place).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let hosts = host.filter(|_| is_same).into_iter().collect();
+    fetch(address, &Fetcher::new(hosts, LIMIT_BYTES + 1, FETCH))
+}
+
+fn fetch(address: &str, fetcher: &Fetcher) -> Result<Vec<u8>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("No runtime: {error}."))?;
-    // The user named the address, so it may be in a private network.
-    let fetcher = Fetcher::anywhere(LIMIT_BYTES + 1, FETCH);
     let fetched = runtime.block_on(fetcher.fetch(address, &CancellationToken::new()))?;
     Ok(fetched.bytes)
 }

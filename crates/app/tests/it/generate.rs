@@ -230,10 +230,74 @@ fn the_network_is_reached_only_when_asked() {
     home.write("work/api.json", &spec.to_string());
     let told = run(&home, &["spec", "check", "api.json"]);
     assert!(told.out.contains("--fetch-refs"), "{}{}", told.out, told.err);
-    let told = run(&home, &["spec", "check", "api.json", "--fetch-refs"]);
-    assert!(told.code == 0 && !told.out.contains("--fetch-refs"), "{}{}", told.out, told.err);
+    // Not even then does a specification reach this machine or a private network, by itself or by a redirect.
+    for target in [
+        address.as_str(),
+        "http://169.254.169.254/x",
+        "http://10.0.0.1/x",
+        "http://[::1]:9/x",
+        "http://localhost:9/x",
+    ] {
+        spec["components"]["schemas"]["User"] = json!({"$ref": format!("{target}#/components/schemas/User")});
+        home.write("work/api.json", &spec.to_string());
+        let told = run(&home, &["spec", "check", "api.json", "--fetch-refs"]);
+        assert!(told.out.contains("public internet"), "{target}: {}{}", told.out, told.err);
+    }
+    // A server that the person named may refer to itself, and to no other one.
+    let mut own = two_tables();
+    own["components"]["schemas"]["User"] = json!({"$ref": "other.json#/components/schemas/User"});
+    let own = serve(own.to_string());
+    let told = run(&home, &["spec", "check", &own, "--fetch-refs"]);
+    assert!(
+        !told.out.contains("public internet") && !told.out.contains("fetch-refs"),
+        "{}{}",
+        told.out,
+        told.err
+    );
+    let mut other = two_tables();
+    other["components"]["schemas"]["User"] = json!({"$ref": format!("{address}#/components/schemas/User")});
+    let told = run(&home, &["spec", "check", &serve(other.to_string()), "--fetch-refs"]);
+    assert!(told.out.contains("public internet"), "{}{}", told.out, told.err);
     let told = run(&home, &["generate", "http://127.0.0.1:9/none", "--single-file"]);
     assert_eq!((told.code, told.out.as_str()), (1, ""), "{}", told.err);
+}
+
+#[test]
+fn references_do_not_leave_the_folder_of_the_specification() {
+    let home = Home::new();
+    home.write(
+        "outside.json",
+        &json!({"type": "object", "properties": {"CANARY": {"type": "string"}}}).to_string(),
+    );
+    home.write(
+        "work/api/parts/inside.json",
+        &json!({"type": "object", "properties": {"INSIDE": {"type": "string"}}}).to_string(),
+    );
+    std::os::unix::fs::symlink("../../outside.json", home.workspace().join("api/out.json")).expect("a link");
+    std::os::unix::fs::symlink("parts/inside.json", home.workspace().join("api/in.json")).expect("a link");
+    std::os::unix::fs::symlink("../..", home.workspace().join("api/above")).expect("a link");
+    for (reference, reads) in [
+        ("parts/inside.json", true),
+        ("./parts/../parts/inside.json", true),
+        ("in.json", true),
+        ("../../outside.json", false),
+        ("parts/../../../outside.json", false),
+        ("%2e%2e/%2e%2e/outside.json", false),
+        ("out.json", false),
+        ("above/outside.json", false),
+    ] {
+        let mut spec = two_tables();
+        spec["components"]["schemas"]["User"] = json!({"$ref": reference});
+        home.write("work/api/api.json", &spec.to_string());
+        for (folder, file) in [("", "api/api.json"), ("api", "api.json")] {
+            let mut command = home.command(&["generate", file, "--single-file"]);
+            let output = command.current_dir(home.workspace().join(folder)).output().expect("it runs");
+            let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+            assert!(!text.contains("CANARY"), "{reference}");
+            assert_eq!(text.contains("INSIDE"), reads, "{reference}: {text}");
+            assert_eq!(text.contains("leads out of its folder"), !reads, "{reference}: {text}");
+        }
+    }
 }
 
 /// `script` gives the program a terminal.
