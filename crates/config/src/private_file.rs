@@ -29,6 +29,8 @@ pub(crate) fn lock(path: &Path) -> io::Result<File> {
         .truncate(false)
         .write(true)
         .mode(0o600)
+        // Another user may have left a link here, where the folder is shared.
+        .custom_flags(libc::O_NOFOLLOW)
         .open(path.with_extension("lock"))?;
     file.lock()?;
     Ok(file)
@@ -43,4 +45,30 @@ fn directory(path: &Path) -> io::Result<&Path> {
 fn create(path: &Path) -> io::Result<File> {
     let _ = fs::remove_file(path);
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_of_another_user_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        let path = folder.path().join("shared/file.json");
+        fs::create_dir(folder.path().join("shared")).unwrap();
+        symlink(&victim, path.with_extension("lock")).unwrap();
+        symlink(&victim, path.with_extension(format!("{}.new", std::process::id()))).unwrap();
+        symlink(&victim, &path).unwrap();
+        assert!(lock(&path).is_err());
+        write(&path, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+        assert!(!path.is_symlink() && fs::read_to_string(&path).unwrap() == "new");
+        fs::remove_file(path.with_extension("lock")).unwrap();
+        symlink(folder.path().join("not-there"), path.with_extension("lock")).unwrap();
+        assert!(lock(&path).is_err() && !folder.path().join("not-there").exists());
+    }
 }

@@ -61,7 +61,11 @@ fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // Another user may have left a link here, where the folder is shared.
+        options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    }
     options
 }
 
