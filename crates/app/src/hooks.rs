@@ -7,6 +7,7 @@ use std::sync::Arc;
 use config::{HookAction, HookCommand};
 use domain::{BoxFuture, CancellationToken};
 use engine::{HookExit, HookRunner};
+use process::sandbox::Grant;
 use process::{End, Finished, OutputLimit, Spawn};
 
 use crate::sandboxing::WorkspaceSandbox;
@@ -38,7 +39,11 @@ impl WorkspaceHooks {
             None => spawn,
         };
         match &self.sandbox {
-            Some(WorkspaceSandbox { sandbox, grants, .. }) => spawn.confine(sandbox.clone(), grants.clone()),
+            Some(WorkspaceSandbox { sandbox, grants, .. }) => {
+                let network = action.network.then_some(Grant::Network);
+                let grants: Vec<Grant> = grants.iter().cloned().chain(network).collect();
+                spawn.confine(sandbox.clone(), grants)
+            }
             None => spawn,
         }
     }

@@ -35,6 +35,9 @@ pub struct Hook {
 pub struct HookAction {
     pub command: HookCommand,
     pub timeout: Duration,
+    /// A hook of the user's own configuration has the network unless it says `"network": false`; one of a project does
+    /// not.
+    pub network: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,10 +161,20 @@ fn actions(entry: &Cursor) -> Result<Vec<HookAction>, String> {
     let value = entry.get("actions").value();
     let actions = value.as_ref().and_then(Value::as_array).filter(|actions| !actions.is_empty());
     let Some(actions) = actions else { return Err("must be a list of actions.".to_owned()) };
-    actions.iter().map(|action| read_action(entry, action, timeout.unwrap_or(DEFAULT_TIMEOUT))).collect()
+    // A project may have changed one part of a hook of the user's.
+    let is_of_project =
+        entry.entries().iter().any(|part| matches!(part.origin(), Origin::ProjectFile { .. }));
+    let network = entry.get("network").flag().unwrap_or(true) && !is_of_project;
+    let read = |action| read_action(entry, action, timeout.unwrap_or(DEFAULT_TIMEOUT), network);
+    actions.iter().map(read).collect()
 }
 
-fn read_action(entry: &Cursor, action: &Value, otherwise: Duration) -> Result<HookAction, String> {
+fn read_action(
+    entry: &Cursor,
+    action: &Value,
+    otherwise: Duration,
+    network: bool,
+) -> Result<HookAction, String> {
     let text = |name| action.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     if text("type").is_some_and(|kind| kind != "shell") {
         return Err("must be of type \"shell\".".to_owned());
@@ -182,7 +195,7 @@ fn read_action(entry: &Cursor, action: &Value, otherwise: Duration) -> Result<Ho
             Duration::from_millis(millis)
         }
     };
-    Ok(HookAction { command, timeout })
+    Ok(HookAction { command, timeout, network })
 }
 
 /// A matcher that cannot be read matches everything.

@@ -33,6 +33,10 @@ pub(super) struct Hook {
     /// Milliseconds that each action may take.
     #[schemars(extend("default" = 30_000), range(min = 1, max = 600_000), extend("examples" = [5000]))]
     timeout: u64,
+    /// Whether the program has the network inside of its sandbox. A hook of a project has package registries alone,
+    /// whatever it says.
+    #[schemars(extend("default" = true), extend("examples" = [false]))]
+    network: bool,
 }
 
 #[derive(JsonSchema)]
