@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -121,8 +121,7 @@ impl Proxy {
     async fn connect(&self, request: &Request) -> io::Result<TcpStream> {
         let slow = || io::Error::from(io::ErrorKind::TimedOut);
         let Some(upstream) = &self.upstream else {
-            let address = (request.host.as_str(), request.port);
-            return timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await.map_err(|_| slow())?;
+            return timeout(CONNECT_TIMEOUT, connect_to(request)).await.map_err(|_| slow())?;
         };
         let through = async {
             let mut stream = BufReader::new(TcpStream::connect(&upstream.address).await?);
@@ -139,6 +138,33 @@ impl Proxy {
                 .ok_or_else(|| io::Error::other("the proxy beyond refuses it"))
         };
         timeout(CONNECT_TIMEOUT, through).await.map_err(|_| slow())?
+    }
+}
+
+/// A name of the internet does not lead to this machine or its neighbors, whatever its owner lets it stand for.
+async fn connect_to(request: &Request) -> io::Result<TcpStream> {
+    let host = request.host.as_str();
+    let names_itself = host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok();
+    let mut last = io::Error::other("it leads to this machine; the grant port:NUMBER opens one of its ports");
+    for address in tokio::net::lookup_host((host, request.port)).await? {
+        let ip = address.ip().to_canonical();
+        let is_here = ip.is_loopback() || ip.is_unspecified();
+        if (is_here || is_link_local(ip)) && !names_itself {
+            continue;
+        }
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Addresses of one wire, among them those that tell cloud machines their credentials.
+fn is_link_local(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
     }
 }
 
