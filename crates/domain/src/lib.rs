@@ -38,7 +38,7 @@ pub use store::Store;
 pub use text_cursor::TextCursor;
 pub use tool::{Review, Tool, ToolSpec};
 pub use tool_call::{ToolCall, ToolState};
-pub use visible::{visible_json, visible_line, visible_text};
+pub use visible::{visible_json, visible_line, visible_source, visible_text, visible_value};
 
 /// A boxed future, so that the traits here can be used as trait objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

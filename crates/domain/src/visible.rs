@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use serde_json::Value;
+
 /// Text of several lines: each newline stays.
 pub fn visible_text(text: &str) -> Cow<'_, str> {
     escape(text, |character| character != '\n' && is_hidden(character))
@@ -41,6 +43,34 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// The arguments of a call: each name and each text in them as [`visible_source`] shows it.
+pub fn visible_value(value: &Value) -> Cow<'_, Value> {
+    if hides_something(value) { Cow::Owned(escape_value(value)) } else { Cow::Borrowed(value) }
+}
+
+fn hides_something(value: &Value) -> bool {
+    let hides = |text: &str| matches!(visible_source(text), Cow::Owned(_));
+    match value {
+        Value::String(text) => hides(text),
+        Value::Array(values) => values.iter().any(hides_something),
+        Value::Object(members) => members.iter().any(|(name, value)| hides(name) || hides_something(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn escape_value(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(visible_source(text).into_owned()),
+        Value::Array(values) => Value::Array(values.iter().map(escape_value).collect()),
+        Value::Object(members) => {
+            let visible =
+                |(name, value): (&String, &Value)| (visible_source(name).into_owned(), escape_value(value));
+            Value::Object(members.iter().map(visible).collect())
+        }
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other.clone(),
+    }
 }
 
 fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
@@ -95,5 +125,9 @@ mod tests {
         let json = "{\n\"a\": \"\u{9b}2J\u{e0041}\"}";
         assert_eq!(visible_json(json), "{\n\"a\": \"\\u009b2J\\udb40\\udc41\"}");
         assert!(matches!(visible_line("plain"), Cow::Borrowed("plain")));
+        let arguments = serde_json::json!({"a\u{200b}": ["x\ry\t\n", 1], "b": {"c": true}});
+        let visible = serde_json::json!({"a\\u{200b}": ["x\\ry\t\n", 1], "b": {"c": true}});
+        assert_eq!(*visible_value(&arguments), visible);
+        assert!(matches!(visible_value(&visible), Cow::Borrowed(_)));
     }
 }

@@ -14,8 +14,8 @@ const REJECT_ALWAYS: &str = "reject_always";
 /// Fields of the form that a question becomes.
 const CHOICE: &str = "choice";
 const ANSWER: &str = "answer";
-/// Longest name of an option, in characters.
-const NAME: usize = 80;
+/// Longest name of an option, in characters. What a longer one would say stands in the content of the call.
+const NAME: usize = 160;
 
 /// `fields`: the fields of the waiting tool call that the client shows.
 pub(crate) fn question(
@@ -27,13 +27,19 @@ pub(crate) fn question(
         AskKind::Approval { reason, keys } => {
             let id = ask.item.map_or_else(|| ask.id.to_string(), |item| item.to_string());
             let mut fields = fields.unwrap_or_default();
-            if keys.is_empty() {
-                // It is asked each time, and the person should know why.
-                let text = acp::ContentBlock::from(reason.as_str());
+            let remembered = remembered_name(keys);
+            // The person should know why it is asked each time, and what a long list of commands is.
+            let note = match &remembered {
+                None => Some(reason.clone()),
+                Some((_, list)) => list.clone(),
+            };
+            if let Some(note) = note {
+                let text = acp::ContentBlock::from(note.as_str());
                 fields.content.get_or_insert_default().push(acp::ToolCallContent::from(text));
             }
             let call = acp::ToolCallUpdate::new(id, fields);
-            let request = acp::RequestPermissionRequest::new(session.0.clone(), call, choices(keys));
+            let choices = choices(remembered.map(|(name, _)| name));
+            let request = acp::RequestPermissionRequest::new(session.0.clone(), call, choices);
             Ok(Question::Permission(request))
         }
         AskKind::Question { text, options, freeform } => {
@@ -52,19 +58,29 @@ pub(crate) fn question(
     }
 }
 
-/// `keys`: what the engine would remember. Without any, "for this session" would be a promise that it cannot keep.
-fn choices(keys: &[String]) -> Vec<acp::PermissionOption> {
+/// How the option is named that remembers these keys, and the list of them where the name cannot hold it. `None`: the
+/// engine would remember nothing, so "for this session" would be a promise that it cannot keep.
+fn remembered_name(keys: &[String]) -> Option<(String, Option<String>)> {
+    if keys.is_empty() {
+        return None;
+    }
+    let whole = format!("Allow {} for this session", keys.join(", "));
+    if whole.chars().count() <= NAME {
+        return Some((whole, None));
+    }
+    let list: Vec<String> = keys.iter().map(|key| format!("    {key}")).collect();
+    let list = format!("“For this session” would remember exactly this:\n\n{}", list.join("\n"));
+    Some((format!("Allow the {} listed above for this session", keys.len()), Some(list)))
+}
+
+/// `remembered`: the name of the option that remembers.
+fn choices(remembered: Option<String>) -> Vec<acp::PermissionOption> {
     use acp::PermissionOptionKind as Kind;
     let mut choices = vec![acp::PermissionOption::new(ALLOW_ONCE, "Allow once", Kind::AllowOnce)];
-    if !keys.is_empty() {
-        let names: Vec<&str> = keys.iter().map(|key| key.strip_prefix("eca__").unwrap_or(key)).collect();
-        let whole = format!("Allow {} for this session", names.join(", "));
-        let name =
-            if whole.chars().count() <= NAME { whole } else { "Allow these for this session".to_owned() };
-        choices.push(acp::PermissionOption::new(ALLOW_ALWAYS, name, Kind::AllowAlways));
-    }
+    choices.extend(remembered.map(|name| acp::PermissionOption::new(ALLOW_ALWAYS, name, Kind::AllowAlways)));
     choices.push(acp::PermissionOption::new(REJECT_ONCE, "Reject", Kind::RejectOnce));
-    choices.push(acp::PermissionOption::new(REJECT_ALWAYS, "Reject for this session", Kind::RejectAlways));
+    let every = "Reject every call of this tool for this session";
+    choices.push(acp::PermissionOption::new(REJECT_ALWAYS, every, Kind::RejectAlways));
     choices
 }
 
@@ -149,6 +165,7 @@ mod tests {
         };
         let names: Vec<&str> = request.options.iter().map(|option| option.name.as_str()).collect();
         assert_eq!(names[1], "Allow git push for this session");
+        assert_eq!(request.tool_call.fields.content, None);
         let answers: Vec<Answer> = request
             .options
             .iter()
@@ -167,6 +184,19 @@ mod tests {
         assert!(matches!(permission(None), Answer::Deny { remember: false, reason: Some(_) }));
         let odd = json!({"outcome": {"outcome": "selected", "optionId": "sure"}});
         assert_eq!(permission(Some(serde_json::from_value(odd).unwrap())), deny(false));
+    }
+
+    #[test]
+    fn a_long_list_of_what_is_remembered_stands_in_the_content() {
+        let keys: Vec<String> = (0..3).map(|at| format!("cp {} {at}", "a".repeat(80))).collect();
+        let Question::Permission(request) =
+            asked(AskKind::Approval { reason: "r".into(), keys: keys.clone() })
+        else {
+            panic!("an approval is a permission request")
+        };
+        assert_eq!(request.options[1].name, "Allow the 3 listed above for this session");
+        let content = serde_json::to_string(&request.tool_call.fields.content).unwrap();
+        assert!(keys.iter().all(|key| content.contains(key.as_str())), "{content}");
     }
 
     #[test]

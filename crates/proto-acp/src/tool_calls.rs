@@ -1,10 +1,14 @@
 //! A tool call as a client shows it: kind, status, title, content, places. Pure.
 //!
-//! Invariant: an update carries each field whole; [`changed`] omits the fields that the client has.
+//! Invariants: an update carries each field whole; [`changed`] omits the fields that the client has; nothing that a
+//! person approves hides a character.
 
-use domain::ItemId;
+use std::borrow::Cow;
+use std::path::Path;
+
 use domain::item::{Part, PlanEntry, PlanStatus};
 use domain::tool_call::{Details, FileChange, Origin, ToolCall, ToolState};
+use domain::{ItemId, visible_line, visible_value};
 use serde_json::Value;
 
 use crate::wire::acp;
@@ -12,7 +16,10 @@ use crate::wire::acp;
 /// The fields of a call as it is now.
 pub(crate) fn fields(call: &ToolCall, terminal: Option<&acp::TerminalId>) -> acp::ToolCallUpdateFields {
     let title = if call.summary.is_empty() { call.name.clone() } else { call.summary.clone() };
-    let locations = call.locations.iter().map(|it| acp::ToolCallLocation::new(it.path.clone()).line(it.line));
+    // An editor shows these names as they are.
+    let hides = |path: &Path| matches!(visible_line(&path.to_string_lossy()), Cow::Owned(_));
+    let locations = call.locations.iter().filter(|it| !hides(&it.path));
+    let locations = locations.map(|it| acp::ToolCallLocation::new(it.path.clone()).line(it.line));
     let raw_output = call.state.is_over().then(|| text_of(&call.result)).filter(|text| !text.is_empty());
     acp::ToolCallUpdateFields::new()
         .kind(kind(call))
@@ -21,7 +28,7 @@ pub(crate) fn fields(call: &ToolCall, terminal: Option<&acp::TerminalId>) -> acp
         .name(name(call))
         .content(content(call, terminal))
         .locations(locations.collect::<Vec<_>>())
-        .raw_input(call.input.clone())
+        .raw_input(call.input.as_ref().map(|input| visible_value(input).into_owned()))
         .raw_output(raw_output.map(Value::String))
 }
 

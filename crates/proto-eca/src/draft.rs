@@ -249,20 +249,32 @@ fn changed<'a>(chat_id: ChatId<'a>, call: &'a ToolCall) -> Option<Outbound<'a>> 
     if call.state != ToolState::Done || call.error {
         return None;
     }
+    let Some(edit) = change_of(change) else {
+        let what = if call.manual_approval { "was not made" } else { "was made" };
+        let sentence = format!(
+            "{}: this change {what}. It cannot be shown as a proposal, because it is large or holds characters that \
+             hide text:\n\n```diff\n{}\n```\n",
+            call.summary,
+            change.diff.replace("```", "` ` `"),
+        );
+        return Some(text(chat_id, sentence.into(), Vec::new(), None));
+    };
     let content = DraftBody::FileChange {
         description: Cow::Borrowed(&call.summary),
         manual_approval: call.manual_approval,
         file: change.path.display().to_string(),
-        changes: vec![change_of(change)],
+        changes: vec![edit],
     };
     Some(Outbound::Draft(DraftContent { chat_id, content, is_complete: false, metadata: None }))
 }
 
-/// One change: the lines between what both texts begin and end with.
-fn change_of(change: &FileChange) -> FileEdit {
-    let new = change.new_text.as_deref().unwrap_or_default();
+/// One change: the lines between what both texts begin and end with. `None`: its texts are not at hand.
+fn change_of(change: &FileChange) -> Option<FileEdit> {
+    let new = change.new_text.as_deref()?;
     let Some(old) = change.old_text.as_deref() else {
-        return FileEdit::Create { content: new.to_owned() };
+        // A file whose old text was too large to keep is not new.
+        let is_new = change.diff.starts_with("--- /dev/null") || change.diff.is_empty();
+        return is_new.then(|| FileEdit::Create { content: new.to_owned() });
     };
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
@@ -271,7 +283,7 @@ fn change_of(change: &FileChange) -> FileEdit {
         old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(old, new)| old == new).count();
     let content: String = new[head..new.len() - tail].concat();
     let range = ChangedLines { start_line: head + 1, end_line: (old.len() - tail).max(head) };
-    if content.is_empty() { FileEdit::Delete { range } } else { FileEdit::Change { content, range } }
+    Some(if content.is_empty() { FileEdit::Delete { range } } else { FileEdit::Change { content, range } })
 }
 
 /// Fenced blocks of a Markdown text.

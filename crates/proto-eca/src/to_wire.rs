@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use domain::event::{Channel, EventBody, Fact, Level, Notice, SessionUsage};
 use domain::item::{HookRun, Item, ItemKind, Part};
 use domain::tool_call::{ToolCall, ToolState};
-use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor};
+use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor, visible_json};
 
 use crate::dialect::Projection;
 use crate::tool_calls::{self, CallName};
@@ -251,7 +251,8 @@ impl PublishedProjection {
         let text = Cow::Borrowed(rest);
         let content = match (channel, call) {
             (Channel::ToolInput, Some(call)) => {
-                let prepare = Content::ToolCallPrepare { call: call.head(id), arguments_text: text };
+                let prepare =
+                    Content::ToolCallPrepare { call: call.head(id), arguments_text: visible_json(rest) };
                 sent.phase = sent.phase.max(Phase::Started);
                 prepare
             }
@@ -286,7 +287,7 @@ impl PublishedProjection {
         if sent.phase <= Phase::Started && (text.is_some() || (sent.phase == Phase::Unseen && !is_preparing))
         {
             sent.phase = Phase::Started;
-            let arguments_text = Cow::Borrowed(text.unwrap_or_default());
+            let arguments_text = visible_json(text.unwrap_or_default());
             let call = tool_calls::preparing_head(id, call);
             sink.push(Role::Assistant, Content::ToolCallPrepare { call, arguments_text });
         }

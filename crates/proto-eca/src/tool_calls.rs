@@ -1,12 +1,13 @@
 //! A tool call as contents: its head, its details, its end. Pure.
 //!
-//! Invariants: arguments are an object, times are at least 1 ms, every head has a summary.
+//! Invariants: arguments are an object, times are at least 1 ms, every head has a summary, and nothing that a person
+//! approves hides a character.
 
 use std::borrow::Cow;
 
-use domain::ItemId;
 use domain::item::{Part, PlanEntry, PlanStatus};
 use domain::tool_call::{Details, Origin, RejectedBy, ShellPart, ToolCall, ToolState};
+use domain::{ItemId, visible_line, visible_source, visible_value};
 use serde_json::{Value, json};
 
 use crate::wire::contents::{CallDetails, CallHead, CallOutput, Content, ShellCommand, TaskCounts, TaskItem};
@@ -73,7 +74,7 @@ fn origin_name(origin: Origin) -> &'static str {
 
 /// Always an object.
 pub(crate) fn arguments(call: &ToolCall) -> Cow<'_, Value> {
-    call.input.as_ref().map_or_else(|| Cow::Owned(json!({})), Cow::Borrowed)
+    call.input.as_ref().map_or_else(|| Cow::Owned(json!({})), visible_value)
 }
 
 /// The last content of a call.
@@ -121,7 +122,7 @@ fn outputs(call: &ToolCall) -> Vec<CallOutput<'_>> {
 fn details<'a>(call: &'a ToolCall, details: &'a Details) -> CallDetails<'a> {
     match details {
         Details::FileChange(change) => CallDetails::FileChange {
-            path: change.path.to_string_lossy(),
+            path: Cow::Owned(visible_line(&change.path.to_string_lossy()).into_owned()),
             diff: &change.diff,
             lines_added: change.lines_added,
             lines_removed: change.lines_removed,
@@ -129,7 +130,8 @@ fn details<'a>(call: &'a ToolCall, details: &'a Details) -> CallDetails<'a> {
         Details::Shell { commands } => {
             let line =
                 call.input.as_ref().and_then(|input| input.get("command")?.as_str()).unwrap_or_default();
-            let commands = commands.iter().map(|part| shell_command(part, line)).collect();
+            let line = visible_source(line);
+            let commands = commands.iter().map(|part| shell_command(part, &line)).collect();
             CallDetails::ShellCommand { commands, diff: "" }
         }
         Details::Tasks { entries } => tasks(entries),
@@ -146,12 +148,12 @@ fn details<'a>(call: &'a ToolCall, details: &'a Details) -> CallDetails<'a> {
 
 /// A key is the beginning of its command (`git push` of `git push origin`), which is found in the line. This is for
 /// people: approvals go by the key.
-fn shell_command<'a>(part: &'a ShellPart, line: &'a str) -> ShellCommand<'a> {
+fn shell_command<'a>(part: &'a ShellPart, line: &str) -> ShellCommand<'a> {
     let begins = |text: &&str| {
         text.strip_prefix(part.key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     };
     let command = line.split([';', '|', '&', '\n']).map(str::trim).find(begins).unwrap_or(&part.key);
-    let mut words = command.split_whitespace();
+    let mut words = command.split_whitespace().map(str::to_owned);
     ShellCommand {
         command: words.next().unwrap_or_default(),
         args: words.collect(),

@@ -196,7 +196,7 @@ async fn approval(client: &mut Client, engine: &mut FakeEngine, session: &Sessio
     let shown = &asked["params"]["toolCall"];
     assert_eq!(shown["toolCallId"], format!("item-{number}"));
     assert_eq!(shown["title"], "Creating a");
-    assert_eq!(asked["params"]["options"][1]["name"], "Allow write_file for this session");
+    assert_eq!(asked["params"]["options"][1]["name"], "Allow eca__write_file for this session");
     assert_eq!(shown["content"], json!([{"type": "diff", "path": "/w/a", "newText": "b"}]));
     let updates = client.updates(2).await;
     assert_eq!(updates[0]["sessionUpdate"], "tool_call");

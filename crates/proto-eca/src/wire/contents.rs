@@ -164,8 +164,8 @@ pub(crate) enum CallDetails<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ShellCommand<'a> {
-    pub command: &'a str,
-    pub args: Vec<&'a str>,
+    pub command: String,
+    pub args: Vec<String>,
     pub approval_key: &'a str,
     pub remembered: bool,
 }

@@ -7,21 +7,27 @@ use super::theme::Theme;
 use super::wrap::{self, Indent};
 use crate::text::clean;
 
-/// The rows of a diff that are drawn; the rest is shown as a number.
-const MAX_ROWS: usize = 2000;
+/// The rows of a diff that are drawn unless it waits for an answer; the rest is shown as a number.
+pub(crate) const MAX_ROWS: usize = 2000;
 
-pub(crate) fn render(diff: &str, columns: usize, theme: &Theme, indent: &Indent) -> Vec<Line<'static>> {
+pub(crate) fn render(
+    diff: &str,
+    most: usize,
+    columns: usize,
+    theme: &Theme,
+    indent: &Indent,
+) -> Vec<Line<'static>> {
     let diff = clean(diff);
     let all: Vec<&str> =
         diff.lines().filter(|line| !line.starts_with("--- ") && !line.starts_with("+++ ")).collect();
     let mut rows = Vec::new();
     let mut numbers = LineNumbers::default();
-    for line in all.iter().take(MAX_ROWS) {
+    for line in all.iter().take(most) {
         let number = Span::styled(numbers.next(line), theme.dim);
         let text = Span::styled((*line).to_owned(), line_style(line, theme));
         rows.extend(wrap::hard(&[number, text], columns, indent));
     }
-    if let Some(more) = all.len().checked_sub(MAX_ROWS).filter(|more| *more > 0) {
+    if let Some(more) = all.len().checked_sub(most).filter(|more| *more > 0) {
         rows.extend(wrap::words(&[Span::styled(format!("… {more} more lines"), theme.dim)], columns, indent));
     }
     rows
@@ -86,13 +92,16 @@ mod tests {
     #[test]
     fn lines_have_the_numbers_of_their_file() {
         let diff = "--- a\n+++ b\n@@ -7,3 +7,4 @@\n same\n-old\n+new\n+more\n same\n";
-        let rows = render(diff, 40, &Theme::new(Palette::Plain), &Indent::default());
+        let rows = render(diff, MAX_ROWS, 40, &Theme::new(Palette::Plain), &Indent::default());
         let shown: Vec<String> =
             rows.iter().map(|row| row.spans.iter().map(|span| span.content.as_ref()).collect()).collect();
         assert_eq!(
             shown,
             ["@@ -7,3 +7,4 @@", "   7  same", "   8 -old", "   8 +new", "   9 +more", "  10  same"]
         );
-        assert_eq!(render("no hunk\n", 40, &Theme::new(Palette::Plain), &Indent::default()).len(), 1);
+        assert_eq!(
+            render("no hunk\n", MAX_ROWS, 40, &Theme::new(Palette::Plain), &Indent::default()).len(),
+            1
+        );
     }
 }

@@ -283,11 +283,12 @@ fn approval_keys(screen: &Screen, keys: &[String]) -> String {
     if !screen.asks.is_armed(screen.now) {
         return "…".to_owned();
     }
-    let scope = match keys {
+    let session = match keys {
+        // It would be asked again.
         [] => String::new(),
-        keys => format!(" ({})", clean_line(&keys.join(", "))),
+        keys => format!("a this session ({}) · ", clean_line(&keys.join(", "))),
     };
-    format!("y once · a this session{scope} · n no · r no, and say why")
+    format!("y once · {session}n no · r no, and say why")
 }
 
 fn steering_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {

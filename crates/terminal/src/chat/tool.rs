@@ -43,7 +43,7 @@ fn preview(call: &ToolCall, columns: usize, theme: &Theme, rows: &mut Vec<Line<'
     let indent = Indent::same(vec![Span::styled("  │ ", theme.dim)]);
     let (mut all, limit) = match &call.details {
         Some(Details::FileChange(change)) if !call.error => {
-            (diff::render(&change.diff, columns, theme, &indent), PREVIEW_DIFF_ROWS)
+            (diff::render(&change.diff, diff::MAX_ROWS, columns, theme, &indent), PREVIEW_DIFF_ROWS)
         }
         Some(Details::Tasks { entries }) if !call.error => (plan(entries, columns, theme), MAX_ROWS),
         _ if call.error || shows_output(call) => {
@@ -137,7 +137,9 @@ fn body(call: &ToolCall, columns: usize, theme: &Theme, rows: &mut Vec<Line<'sta
     let indent = Indent::same(vec![Span::styled("  │ ", theme.dim)]);
     match &call.details {
         Some(Details::FileChange(change)) => {
-            rows.extend(diff::render(&change.diff, columns, theme, &indent));
+            let most =
+                if matches!(call.state, ToolState::Waiting { .. }) { usize::MAX } else { diff::MAX_ROWS };
+            rows.extend(diff::render(&change.diff, most, columns, theme, &indent));
         }
         Some(Details::Tasks { entries }) => rows.extend(plan(entries, columns, theme)),
         _ => input(call, columns, theme, &indent, rows),
@@ -164,6 +166,14 @@ fn input(call: &ToolCall, columns: usize, theme: &Theme, indent: &Indent, rows: 
         }
         _ => call.input_text.clone(),
     };
+    // What waits for an answer is shown whole, with every character visible.
+    let text = domain::visible_source(&text);
+    if matches!(call.state, ToolState::Waiting { .. }) {
+        for line in clean(&text).trim_end().lines() {
+            rows.extend(wrap::hard(&[Span::styled(line.to_owned(), theme.text)], columns, indent));
+        }
+        return;
+    }
     block(&text, theme.text, columns, indent, rows);
 }
 
@@ -210,4 +220,63 @@ pub(crate) fn plan(entries: &[PlanEntry], columns: usize, theme: &Theme) -> Vec<
         rows.extend(wrap::words(&[text], columns, &indent));
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::AskId;
+    use domain::tool_call::{FileChange, Origin};
+    use serde_json::json;
+
+    use super::*;
+    use crate::chat::theme::Palette;
+
+    fn waiting(input: Value, details: Option<Details>) -> ToolCall {
+        ToolCall {
+            call_id: String::new(),
+            name: "shell_command".to_owned(),
+            server: "eca".to_owned(),
+            origin: Origin::Native,
+            input_text: String::new(),
+            input: Some(input),
+            state: ToolState::Waiting { ask: AskId(1) },
+            summary: String::new(),
+            details,
+            manual_approval: true,
+            live_output: String::new(),
+            result: Vec::new(),
+            error: false,
+            millis: 0,
+            locations: Vec::new(),
+            provider: None,
+        }
+    }
+
+    fn shown(call: &ToolCall) -> String {
+        let rows = render(call, true, 60, &Theme::new(Palette::Plain));
+        let text = |row: &Line<'_>| row.spans.iter().map(|span| span.content.clone()).collect::<String>();
+        rows.iter().skip(1).map(|row| text(row).replace("  │ ", "")).collect()
+    }
+
+    #[test]
+    fn what_waits_for_an_answer_is_shown_whole() {
+        let hidden =
+            format!("echo safe {}; rm -rf ~\recho fine\u{202e}\u{200b}\u{1b}[2K", "x".repeat(60 * 50));
+        let text = shown(&waiting(json!({"command": hidden}), None));
+        assert!(text.contains("; rm -rf ~\\recho fine\\u{202e}\\u{200b}\\u{1b}[2K"), "{text}");
+        let lines: Vec<String> = (0..3000).map(|number| format!("echo {number}")).collect();
+        let text = shown(&waiting(json!({"command": lines.join("\n")}), None));
+        assert!(lines.iter().all(|line| text.contains(line.as_str())));
+        let diff: String = (0..3000).map(|number| format!("+line {number}\n")).collect();
+        let change = FileChange {
+            path: "a".into(),
+            diff,
+            lines_added: 3000,
+            lines_removed: 0,
+            old_text: None,
+            new_text: None,
+        };
+        let text = shown(&waiting(json!({}), Some(Details::FileChange(change))));
+        assert!(text.contains("+line 2999"));
+    }
 }
