@@ -106,7 +106,7 @@ pub struct Review {
     /// Arguments that name paths, each with where it leads: relative to the workspace where it can be, and absolute.
     pub paths: Vec<(String, [String; 2])>,
     /// Exactly what an approval for the rest of the session covers: commands of a shell line, hosts. Where it is empty,
-    /// the approval covers every call of the tool.
+    /// the engine names the tool and its paths.
     pub keys: Vec<String>,
     /// The programs of a shell line, each with its subcommand, for rules: `git push`, `rm`.
     pub subcommands: Vec<String>,
@@ -126,6 +126,9 @@ pub struct Review {
     /// Its sandbox keeps it from everything but the workspace, where changes can be undone. Default policy allows it
     /// where it would ask a person; it then runs with `Invocation::contained`.
     pub contained: bool,
+    /// Its sandbox can keep the files of the workspace that run later as they are, and the call does not ask to change
+    /// them. In a tainted chat it does, unless a person is asked about the call.
+    pub keeps_run_later: bool,
     /// A shell line that is not fully understood: it may do more than its commands say.
     pub unclear: bool,
     /// Paths that a shell line may read, besides `paths`: relative to the workspace where it can be, and absolute.
@@ -165,8 +168,11 @@ impl Review {
             Some(Details::FileChange(change)) => {
                 make_visible(&mut change.diff, visible_source);
                 // Editors draw these texts themselves; where they hide something, the diff is what is shown.
-                let hides = |text: &String| matches!(visible_source(text), Cow::Owned(_));
-                if change.old_text.iter().chain(&change.new_text).any(hides) {
+                // Line ends of Windows hide nothing.
+                let hides =
+                    |text: &String| matches!(visible_source(&text.replace("\r\n", "\n")), Cow::Owned(_));
+                let path = change.path.display().to_string();
+                if change.old_text.iter().chain(&change.new_text).chain([&path]).any(hides) {
                     (change.old_text, change.new_text) = (None, None);
                 }
             }
@@ -176,7 +182,8 @@ impl Review {
             Some(Details::Tasks { entries }) => {
                 entries.iter_mut().for_each(|entry| make_visible(&mut entry.text, visible_text));
             }
-            Some(Details::Json { .. } | Details::Subagent { .. }) | None => {}
+            Some(Details::Subagent { name, .. }) => make_visible(name, visible_line),
+            Some(Details::Json { .. }) | None => {}
         }
         self
     }
@@ -197,6 +204,10 @@ pub struct Invocation {
     pub outside_allowed: bool,
     /// Nobody approved the call: it runs because its sandbox contains it, and must run in the strictest one.
     pub contained: bool,
+    /// Files of the workspace that run later stay as they are.
+    pub keeps_run_later: bool,
+    /// Files and folders of the workspace, at any depth, that other programs run by themselves, as far as they are known.
+    pub run_later: Vec<PathBuf>,
     pub cancel: CancellationToken,
     pub context: Arc<dyn ToolContext>,
 }

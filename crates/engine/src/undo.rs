@@ -139,15 +139,34 @@ pub(crate) fn note_for_model(items: &[Item]) -> Option<Part> {
 }
 
 impl Recording {
-    /// Must run after the tool has ended, however it ended.
-    pub(crate) async fn end(self, session: &Session) {
+    /// What of the workspace runs later, at any depth, before a command.
+    pub(crate) fn run_later(&self) -> Vec<PathBuf> {
+        let Subject::Command(snapshot) = &self.subject else { return Vec::new() };
+        let named = snapshot.find(project_files::may_run_later);
+        let mut found: Vec<PathBuf> =
+            named.iter().flat_map(|path| project_files::run_later_at(path)).collect();
+        found.retain(|path| path.symlink_metadata().is_ok());
+        found.sort();
+        found.dedup_by(|path, before| path.starts_with(before));
+        found
+    }
+
+    /// Must run after the tool has ended, however it ended. Returns the paths that a command changed.
+    pub(crate) async fn end(self, session: &Session) -> Vec<PathBuf> {
         let Self { store, key, subject } = self;
         let work = move || match subject {
-            Subject::Files(files) => files.iter().try_for_each(|file| store.after_write(&key, file)),
-            Subject::Command(snapshot) => store.after_command(*snapshot).map(drop),
+            Subject::Files(files) => {
+                files.iter().try_for_each(|file| store.after_write(&key, file)).map(|()| Vec::new())
+            }
+            Subject::Command(snapshot) => store.after_command(*snapshot),
         };
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(work).await {
-            warn(session, format!("The last change can perhaps not be undone. {error}"));
+        match tokio::task::spawn_blocking(work).await {
+            Ok(Ok(changed)) => changed,
+            Ok(Err(error)) => {
+                warn(session, format!("The last change can perhaps not be undone. {error}"));
+                Vec::new()
+            }
+            Err(_) => Vec::new(),
         }
     }
 }

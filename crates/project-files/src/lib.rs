@@ -8,15 +8,15 @@
 
 mod sensitive;
 
-pub use sensitive::{is_secret, runs_later};
+pub use sensitive::{is_secret, may_run_later, run_later_at, runs_later};
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 
 const MAX_LINKS: usize = 40;
 
@@ -70,6 +70,24 @@ pub fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         }
     }
     open_by_walk(path, flags)
+}
+
+/// Removes a file, a link or a folder with everything in it. A link on the way to it makes this fail, also one that
+/// another process puts there meanwhile.
+pub fn remove_entry(path: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = open(parent, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let kind = FileType::from_raw_mode(rustix::fs::statat(&folder, name, flags)?.st_mode);
+    if kind != FileType::Directory {
+        return Ok(rustix::fs::unlinkat(&folder, name, AtFlags::empty())?);
+    }
+    // The open folder, wherever its path leads by now.
+    let place = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    let place = if cfg!(target_os = "linux") { place } else { parent.to_owned() };
+    std::fs::remove_dir_all(place.join(name))
 }
 
 /// For systems without `openat2`: opens one folder after the other, each without following a link.
@@ -165,6 +183,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         (folder, root)
+    }
+
+    #[test]
+    fn nothing_is_removed_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("other/.git/hooks")).unwrap();
+        std::fs::create_dir_all(root.join("work/real/.git/hooks")).unwrap();
+        std::fs::write(root.join("work/real/.envrc"), "x").unwrap();
+        std::os::unix::fs::symlink("../other", root.join("work/link")).unwrap();
+        std::os::unix::fs::symlink("../../other/.git", root.join("work/real/.vscode")).unwrap();
+        assert!(remove_entry(&root.join("work/link/.git")).is_err());
+        for name in [".git", ".envrc", ".vscode"] {
+            remove_entry(&root.join("work/real").join(name)).unwrap();
+            assert!(root.join("work/real").join(name).symlink_metadata().is_err(), "{name}");
+        }
+        assert!(root.join("other/.git/hooks").is_dir());
     }
 
     #[test]

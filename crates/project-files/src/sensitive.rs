@@ -3,7 +3,8 @@
 //! Knows names alone and opens nothing. Letters in another case count as the same. Ordinary source and build files are
 //! not among those that run later: running them is what is asked about.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 /// Folders whose files run, or decide what runs: git's own, of editors, of hooks, of continuous integration, of
 /// assistants, of the session of a user.
@@ -181,6 +182,28 @@ pub fn runs_later(path: &Path) -> bool {
         || names.windows(2).any(|pair| NESTED_FOLDERS.contains(&(pair[0].as_str(), pair[1].as_str())))
 }
 
+/// Whether an entry of this name may run later or hold something that does. Quick, for walks over many names.
+pub fn may_run_later(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let is_plain_file =
+        |file: &&str| !file.starts_with('.') && file.len() == name.len() && file.eq_ignore_ascii_case(name);
+    name.starts_with('.') || name.ends_with(".code-workspace") || FILES.iter().any(is_plain_file)
+}
+
+/// What of this entry runs later: itself, or folders and files that it holds. They need not exist.
+pub fn run_later_at(path: &Path) -> Vec<PathBuf> {
+    if runs_later(path) {
+        return vec![path.to_owned()];
+    }
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let nested = NESTED_FOLDERS.iter().filter(|(above, _)| above.eq_ignore_ascii_case(name));
+    let mut found: Vec<PathBuf> = nested.map(|(_, below)| path.join(below)).collect();
+    if name.eq_ignore_ascii_case(".cargo") {
+        found.extend(["config", "config.toml"].map(|file| path.join(file)));
+    }
+    found
+}
+
 /// Names the programs that cargo starts in place of others.
 fn is_cargo_configuration(file: &str, folders: &[String]) -> bool {
     matches!(file, "config" | "config.toml") && folders.last().is_some_and(|folder| folder == ".cargo")
@@ -243,6 +266,21 @@ mod tests {
         ] {
             assert!(!runs_later(Path::new(path)), "{path}");
         }
+    }
+
+    #[test]
+    fn a_walk_finds_what_runs_later() {
+        for name in [".vscode", ".github", "Jenkinsfile", "mise.toml", "a.code-workspace", ".git"] {
+            assert!(may_run_later(OsStr::new(name)), "{name}");
+        }
+        for name in ["src", "main.rs", "config.toml", "workflows"] {
+            assert!(!may_run_later(OsStr::new(name)), "{name}");
+        }
+        assert_eq!(run_later_at(Path::new("/w/a/.vscode")), [Path::new("/w/a/.vscode")]);
+        let github = run_later_at(Path::new("/w/.github"));
+        assert_eq!(github, [Path::new("/w/.github/actions"), Path::new("/w/.github/workflows")]);
+        assert!(run_later_at(Path::new("/w/.cargo")).contains(&PathBuf::from("/w/.cargo/config.toml")));
+        assert!(run_later_at(Path::new("/w/.eslintrc")).is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -60,6 +61,10 @@ pub struct Allowance {
     pub strict: bool,
     /// The repository is read-only as well.
     pub keeps_git: bool,
+    /// Files that run later are read-only, though a person approved the rest.
+    pub keeps_run_later: bool,
+    /// What of the workspace runs later, at any depth, where that is known.
+    pub run_later: Vec<PathBuf>,
 }
 
 impl Allowance {
@@ -143,14 +148,17 @@ impl Sandbox {
     pub fn policy(&self, mode: Mode, allowance: &Allowance, directory: &Path) -> io::Result<Policy> {
         let grants = &allowance.grants;
         let temporary = self.temporary()?;
-        let git: Vec<GitPaths> = self.facts.roots.iter().map(|root| git::paths(root)).collect();
+        let mut git: Vec<GitPaths> = self.facts.roots.iter().map(|root| git::paths(root)).collect();
+        git.extend(self.nested_repositories(allowance));
         let hidden = self.hidden(grants);
         let mut protected = self.protected(&git, grants);
-        if allowance.strict {
-            protected.extend(self.run_later().filter(|path| path.symlink_metadata().is_ok()));
+        if allowance.strict || allowance.keeps_run_later {
+            let nested = allowance.run_later.iter().filter(|path| !is_repository(path)).cloned();
+            protected.extend(self.run_later().chain(nested).filter(|path| path.symlink_metadata().is_ok()));
         }
         if allowance.keeps_git {
-            let repositories = self.facts.roots.iter().map(|root| root.join(".git"));
+            let nested = allowance.run_later.iter().filter(|path| is_repository(path)).cloned();
+            let repositories = self.facts.roots.iter().map(|root| root.join(".git")).chain(nested);
             protected.extend(repositories.filter(|path| path.symlink_metadata().is_ok()));
         }
         let (caches, mut environment) = if allowance.strict { self.strict_caches() } else { self.caches() };
@@ -200,9 +208,18 @@ impl Sandbox {
             if let Grant::Write(path) = grant {
                 paths.push(self.grantable(path, protected, hidden)?);
             }
-            if let Grant::Port(port) = grant
-                && own_ports().contains(port)
-            {
+            let is_here = |name: &str| {
+                let is_loopback = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
+                name == "localhost" || name.ends_with(".localhost") || name.parse().is_ok_and(is_loopback)
+            };
+            let port = if let Grant::Port(port) = grant {
+                Some(port)
+            } else if let Grant::Host { name, port: Some(port) } = grant {
+                is_here(name).then_some(port)
+            } else {
+                None
+            };
+            if let Some(port) = port.filter(|port| own_ports().contains(port)) {
                 let text = format!("port {port} is Dragoman's own: no grant opens it");
                 return Err(io::Error::other(text));
             }
@@ -305,6 +322,14 @@ impl Sandbox {
         protected
     }
 
+    /// Repositories below the workspace folders. Only what is inside of these folders is writable anyway.
+    fn nested_repositories(&self, allowance: &Allowance) -> impl Iterator<Item = GitPaths> {
+        let folders =
+            allowance.run_later.iter().filter(|path| is_repository(path)).filter_map(|path| path.parent());
+        let nested = folders.filter(|folder| !self.facts.roots.iter().any(|root| root == folder));
+        nested.map(|folder| GitPaths { writable: Vec::new(), ..git::paths(folder) })
+    }
+
     /// Files and folders of the project that other programs run by themselves.
     fn run_later(&self) -> impl Iterator<Item = PathBuf> {
         let names = |root: &PathBuf| {
@@ -398,6 +423,10 @@ impl Sandbox {
         exposed.retain(|path| path.exists());
         exposed
     }
+}
+
+fn is_repository(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
 }
 
 /// Ports that this process listens on.

@@ -184,6 +184,9 @@ impl Contexts {
         port: &dyn ToolContext,
     ) -> Result<Vec<Part>, String> {
         let path = self.resolve_inside(path, scope)?;
+        if ForbiddenPaths::new(scope)?.contains(path.path()) {
+            return Err(format!("A rule forbids reading {}.", path.shown()));
+        }
         let max = self.files.limits.image_bytes;
         if let Some(image) = self.files.blocking(&path, move |_, path| load_image(&path, max)).await? {
             return Ok(vec![Part::text(format!("The image {}:", path.shown())), image]);

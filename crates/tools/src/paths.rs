@@ -272,3 +272,9 @@ fn locate(path: PathBuf, scope: &Scope) -> ResolvedPath {
     let shown = short.unwrap_or(&path).display().to_string();
     ResolvedPath { inside: root.is_some(), path, shown }
 }
+
+/// A path as rules compare it: relative to the workspace where it is inside, and absolute.
+pub(crate) fn path_texts(path: &Path, scope: &Scope) -> [String; 2] {
+    let inside = scope.roots.first().and_then(|root| path.strip_prefix(root).ok());
+    [inside.unwrap_or(path).display().to_string(), path.display().to_string()]
+}

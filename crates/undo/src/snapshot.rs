@@ -4,9 +4,10 @@
 //! the former bytes of everything that it does not name as uncovered.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +33,24 @@ pub struct CommandSnapshot {
     log: PathBuf,
     roots: Vec<RootSnapshot>,
     pub coverage: Coverage,
+}
+
+impl CommandSnapshot {
+    /// Paths of the workspace as they were before the command, those whose last name is wanted.
+    pub fn find(&self, wanted: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for RootSnapshot { root, index, .. } in &self.roots {
+            let names = index.entries.keys().filter(|path| wanted(last_name(path)));
+            found.extend(names.map(|path| root.join(path)));
+        }
+        found
+    }
+}
+
+fn last_name(path: &OsStr) -> &OsStr {
+    let bytes = path.as_bytes();
+    let start = bytes.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+    OsStr::from_bytes(&bytes[start..])
 }
 
 struct RootSnapshot {

@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use crate::client::Home;
 
 pub(crate) struct LineClient {
-    child: Child,
+    pub child: Child,
     lines: Lines,
 }
 
@@ -33,8 +33,13 @@ impl DerefMut for LineClient {
 impl LineClient {
     pub(crate) fn spawn(home: &Home, config: &Value, arguments: &[&str]) -> Self {
         let mut command: Command = home.command(arguments).into();
+        command.env("DRAGOMAN_CONFIG", config.to_string());
+        Self::start(command, arguments[0])
+    }
+
+    /// The same with a command of the test's own; `protocol`: the command of the program.
+    pub(crate) fn start(mut command: Command, protocol: &str) -> Self {
         let mut child = command
-            .env("DRAGOMAN_CONFIG", config.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -42,7 +47,7 @@ impl LineClient {
             .spawn()
             .expect("the program starts");
         let (stdout, stdin) = (child.stdout.take().expect("stdout"), child.stdin.take().expect("stdin"));
-        let lines = match arguments[0] {
+        let lines = match protocol {
             "threads" => Lines::new(stdout, stdin, false, crate::threads_shape::check_message),
             _ => Lines::new(stdout, stdin, true, crate::schema::check_message),
         };

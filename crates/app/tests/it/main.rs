@@ -12,6 +12,8 @@ mod acp_choices;
 mod acp_client;
 mod acp_editor;
 mod acp_lifetime;
+mod approval_text;
+mod child_environment;
 mod client;
 mod conformance;
 mod copilot;
@@ -19,6 +21,7 @@ mod copilot_host;
 #[path = "../../../proto-copilot/tests/it/talk.rs"]
 mod copilot_talk;
 mod crash;
+mod denied_paths;
 mod eca_agent;
 mod eca_calls;
 mod eca_contexts;

@@ -21,7 +21,7 @@ fn every_row_of_the_table_is_decided_as_it_says() {
     let (none, mut remembered) = (Remembered::default(), Remembered::default());
     for line in ["git status", "cargo test", "ls", "git commit -m x"] {
         let (spec, review) = shell.review(line, false, &none);
-        remembered.allow(&spec, &review);
+        remembered.allow(&spec, &Value::Null, &review);
     }
     let situations = [
         (shell.rules(&json!({}), false), false, &none, false),
@@ -187,7 +187,7 @@ fn no_spelling_gets_around_a_rule() {
     let mut remembered = Remembered::default();
     let shell = Shell::new();
     let (spec, review) = shell.review("git push", false, &none);
-    remembered.allow(&spec, &review);
+    remembered.allow(&spec, &Value::Null, &review);
     for (line, expected) in [("git push", Decision::Allow), ("git push --force", Decision::Ask)] {
         let got = decide(&careful, "shell_command", json!({"command": line}), false, &remembered);
         assert_eq!(got, expected, "{line}");
@@ -320,7 +320,7 @@ impl Shell {
             session: SessionId::new("s"),
             roots: self.roots().into(),
             read_only: plan,
-            remembered: remembered.commands().into(),
+            remembered: remembered.keys().into(),
             forbidden_paths: std::sync::Arc::from([]),
         };
         let review = self.tool.review(&json!({"command": command}), &scope).expect("a review");

@@ -80,6 +80,138 @@ async fn a_command_that_the_sandbox_contains_runs_without_a_question() {
     client.end().await;
 }
 
+/// Files that run later are protected wherever they are in the project, and a new one does not stay.
+#[tokio::test]
+async fn files_that_run_later_are_protected_at_any_depth() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    if !is_whole(&home).await {
+        return;
+    }
+    let old = [
+        "packages/shop/.vscode/tasks.json",
+        "packages/shop/.github/workflows/ci.yml",
+        "packages/shop/.husky/pre-commit",
+        "a/b/c/.envrc",
+        "libs/x/.git/hooks/pre-commit",
+        "libs/x/.git/config",
+    ];
+    for file in old {
+        home.write(&format!("work/{file}"), "old\n");
+    }
+    home.write("work/libs/x/.git/HEAD", "ref: refs/heads/main\n");
+    let new = [
+        "apps/web/.vscode/tasks.json",
+        "apps/.github/workflows/x.yml",
+        "libs/y/.git/hooks/pre-commit",
+        "apps/.envrc",
+    ];
+    let all: Vec<&str> = old.iter().chain(&new).copied().collect();
+    let script = format!(
+        "import os\nfor name in {all:?}:\n    try:\n        os.makedirs(os.path.dirname(name), exist_ok=True)\n        \
+         open(name, 'w').write('evil')\n    except OSError as error:\n        print(name, error.strerror)\n\
+         for a, b in [('packages/shop/.vscode', 'v'), ('packages/shop', 'q'), ('a', 'z'), ('libs/x', 'l')]:\n    try:\n        \
+         os.rename(a, b)\n    except OSError as error:\n        print(a, error.strerror)\nopen('ordinary.txt', 'w')\n",
+    );
+    home.write("work/evil.py", &script);
+    let mut client = Client::start(&home, &sandboxed(&fake)).await;
+    let result = run_unasked(&mut client, &fake, json!({"command": "python3 evil.py"})).await;
+    for file in old {
+        let text = std::fs::read_to_string(home.workspace().join(file)).unwrap_or_default();
+        assert_eq!(text, "old\n", "{file}: {result}");
+    }
+    for file in new {
+        assert!(!home.workspace().join(file).exists(), "{file}: {result}");
+    }
+    assert!(home.workspace().join("ordinary.txt").exists(), "{result}");
+    assert!(result.contains("grants: run-later") && result.contains("apps/.envrc"), "{result}");
+    client.end().await;
+}
+
+/// Hooks of the user's own configuration keep the network, unless they say otherwise.
+#[tokio::test]
+async fn hooks_of_the_user_keep_their_network() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    if !is_whole(&home).await {
+        return;
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let mut config = sandboxed(&fake);
+    for (name, network) in [("with", json!(true)), ("without", json!(false)), ("unsaid", Value::Null)] {
+        let line = format!("(exec 3<>/dev/tcp/127.0.0.1/{port}) && touch {name}.reached; touch {name}.ran");
+        config["hooks"][name] = json!({"type": "preRequest", "actions": [{"type": "shell", "shell": line}]});
+        if !network.is_null() {
+            config["hooks"][name]["network"] = network;
+        }
+    }
+    let mut client = Client::start(&home, &config).await;
+    fake.answer(Answer::text("ok"));
+    client.prompt(Some("c"), "go").await;
+    let has = |file: &str| home.workspace().join(file).exists();
+    assert!(has("with.ran") && has("without.ran") && has("unsaid.ran"));
+    assert!(has("with.reached") && has("unsaid.reached") && !has("without.reached"));
+    client.end().await;
+}
+
+/// What the sandbox refused is named, and one approval of exactly that makes the command work: a port of this machine,
+/// a host, a folder outside, the agent of ssh.
+#[tokio::test]
+async fn a_refusal_names_the_grant_that_makes_the_command_work() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    if !is_whole(&home).await {
+        return;
+    }
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let outside = outside.path().canonicalize().expect("a path");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let agent = home.path().join("agent.sock");
+    let _agent = std::os::unix::net::UnixListener::bind(&agent).expect("a socket");
+    home.write("work/port.sh", &format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached\n"));
+    home.write("work/write.sh", &format!("touch {}/made.txt && echo reached\n", outside.display()));
+    home.write(
+        "work/host.sh",
+        "p=${HTTP_PROXY#http://}; exec 3<>/dev/tcp/${p%:*}/${p#*:}\n\
+         printf 'CONNECT git.example.invalid:8443 HTTP/1.1\\r\\n\\r\\n' >&3\n\
+         read -r line <&3; case $line in *403*) exit 1;; *) echo reached;; esac\n",
+    );
+    // A stand-in for ssh, which says what ssh says without its agent.
+    home.write(
+        "work/agent.sh",
+        "if [ -S \"$SSH_AUTH_SOCK\" ]; then echo reached; else echo 'Permission denied (publickey).'; exit 1; fi\n",
+    );
+    let mut command: tokio::process::Command = home.command(&["server"]).into();
+    command.env("DRAGOMAN_CONFIG", sandboxed(&fake).to_string()).env("SSH_AUTH_SOCK", &agent);
+    let mut client = Client::spawn_with(command);
+    client.initialize(&home, json!({"codeAssistant": {"chat": true}})).await;
+    for (script, grant) in [
+        ("port.sh", format!("port:{port}")),
+        ("write.sh", format!("write:{}", outside.display())),
+        ("host.sh", "network:git.example.invalid:8443".to_owned()),
+        ("agent.sh", "ssh".to_owned()),
+    ] {
+        let line = format!("bash {script}");
+        let result = run_unasked(&mut client, &fake, json!({"command": line})).await;
+        assert!(!result.contains("reached"), "{script}: {result}");
+        assert!(result.contains(&format!("grants: {grant}")), "{script}: {result}");
+        // The model asks for exactly that.
+        let call = json!({"command": line, "grants": [grant]});
+        fake.answer(Answer::tool_call("c", "eca__shell_command", call)).answer(Answer::text("ok"));
+        client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
+        let shown = contents(&client.until(|it| it["params"]["content"]["type"] == "toolCallRun").await);
+        let run = shown.last().expect("a call")["content"].clone();
+        assert_eq!(run["manualApproval"], true, "{script}");
+        client.notify("chat/toolCallApprove", json!({"chatId": "c", "toolCallId": run["id"]})).await;
+        let after = contents(&client.until(is_finished).await);
+        let questions = after.iter().filter(|it| it["content"]["type"] == "toolCallRun").count();
+        assert_eq!(questions, 0, "{script}: one approval is enough");
+        let result = fake.last_request().tool_results().last().cloned().expect("a result");
+        assert!(result.contains("reached"), "{script}: {result}");
+    }
+    assert!(outside.join("made.txt").exists());
+    client.end().await;
+}
+
 #[tokio::test]
 async fn a_grant_is_asked_for_once_in_a_project() {
     let (home, fake) = (Home::new(), FakeModel::start().await);

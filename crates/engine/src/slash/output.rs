@@ -127,8 +127,9 @@ async fn resume(session: &Session, turn: TurnId, wanted: &str) -> Result<String,
         item.turn = turn;
         Fact::ItemEnded { item }
     });
-    session.commit(facts.collect());
+    // First, so that the text is never there without its mark.
     session.add_taint(&taint);
+    session.commit(facts.collect());
     let title = chat.title.clone().unwrap_or_else(|| "untitled".into());
     Ok(format!("This chat goes on where {title} was. The other one stays as it is."))
 }

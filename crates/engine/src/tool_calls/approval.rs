@@ -16,8 +16,10 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::taint;
+use crate::behavior;
+use crate::session::Session;
 
-pub use super::remembered::Remembered;
+pub use super::remembered::{Remembered, rememberable};
 
 /// The server of the built-in tools.
 const BUILT_IN: &str = "eca";
@@ -89,20 +91,11 @@ pub fn rules_for(settings: &Settings, behavior: &str) -> ApprovalRules {
     rules
 }
 
-/// The keys that "allow for this session" would remember; empty where it would ask again.
-pub fn rememberable(spec: &ToolSpec, review: &Review) -> Vec<String> {
-    if review.must_ask.is_some() || !review.unrecoverable.is_empty() {
-        return Vec::new();
-    }
-    if review.keys.is_empty() && spec.effect != ToolEffect::RunsCommands {
-        return vec![spec.offered_name()];
-    }
-    review.keys.clone()
-}
-
 impl ApprovalDecision {
     fn new(decision: Decision, reason: impl Into<String>) -> Self {
-        Self { decision, reason: reason.into(), unasked: false, contained: false, once: false }
+        // Paths and hooks are in it: every character of them is visible.
+        let reason = domain::visible_text(&reason.into()).into_owned();
+        Self { decision, reason, unasked: false, contained: false, once: false }
     }
 
     /// Where nobody can be asked, the answer is no.
@@ -173,14 +166,14 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
 
 /// `None`: no rule is about this call.
 fn by_rules(case: &Case<'_>) -> Option<ApprovalDecision> {
-    let Case { rules, spec, review, remembered, .. } = case;
+    let Case { rules, review, .. } = case;
     if let Some(decided) = forbid(case).or_else(|| ask_whatever_rules_say(case)) {
         return Some(decided);
     }
     if let Some(rule) = matching_rule(case, &rules.ask, true, Reach::Any) {
         return Some(ApprovalDecision::new(Decision::Ask, format!("Asked by {rule}.")));
     }
-    if remembered.allows(spec, review) {
+    if is_remembered(case) {
         return Some(ApprovalDecision::new(Decision::Allow, "Allowed earlier in this session."));
     }
     if let Some(rule) = matching_rule(case, &rules.allow, true, Reach::All) {
@@ -198,6 +191,10 @@ fn by_rules(case: &Case<'_>) -> Option<ApprovalDecision> {
         return Some(ApprovalDecision::new(Decision::Allow, format!("Allowed by {rule}.")));
     }
     None
+}
+
+fn is_remembered(case: &Case<'_>) -> bool {
+    case.remembered.allows(case.spec, case.input, case.review)
 }
 
 /// What nothing can allow.
@@ -235,7 +232,7 @@ fn ask_whatever_rules_say(case: &Case<'_>) -> Option<ApprovalDecision> {
         format!("It may destroy files that undo cannot bring back: {}.", files.join(", "))
     } else if !review.grants.is_empty() {
         format!("It asks for more than its sandbox allows. {}", review.grants.join(" "))
-    } else if let Some(path) = review.outside.first() {
+    } else if let Some(path) = review.outside.first().filter(|_| !is_remembered(case)) {
         let why = review.must_ask.clone().filter(|_| review.keys.is_empty());
         why.unwrap_or_else(|| format!("{} is outside the workspace.", path.display()))
     } else {
@@ -325,14 +322,31 @@ fn find_doubt(case: &Case<'_>) -> Option<&'static str> {
 /// Why a command that nobody approved by itself is asked about in a tainted chat.
 fn find_unknown_code(case: &Case<'_>) -> Option<String> {
     let reason = taint::find_unknown_code(case)?;
-    let is_approved = case.remembered.allows(case.spec, case.review)
-        || matching_rule(case, &case.rules.allow, true, Reach::All).is_some();
+    let is_approved =
+        is_remembered(case) || matching_rule(case, &case.rules.allow, true, Reach::All).is_some();
     (!is_approved).then_some(reason)
 }
 
 /// The patterns of paths that no tool may read: those of the deny rules for `read_file`.
 pub fn forbidden_paths(rules: &ApprovalRules) -> Vec<String> {
     path_rules(rules).flat_map(|(_, patterns)| patterns.iter().cloned()).collect()
+}
+
+/// The same for everything in a session, its parent's behavior included.
+pub(crate) fn forbidden_paths_of(session: &Session) -> Vec<String> {
+    let parent = session.inherited.as_ref().map(|inherited| inherited.parent.behavior());
+    let behaviors = std::iter::once(session.behavior()).chain(parent);
+    let rules = behaviors.map(|name| rules_for(&session.workspace.settings, behavior::canonical(&name)));
+    rules.flat_map(|rules| forbidden_paths(&rules)).collect()
+}
+
+/// Whether one of these paths may not be read in a session. A pattern that cannot be compared forbids everything.
+pub(crate) fn is_forbidden(session: &Session, paths: &[[String; 2]]) -> bool {
+    let matches = |pattern: &String| match compile(pattern, true) {
+        Ok(regex) => paths.iter().flatten().any(|text| regex.is_match(text)),
+        Err(_) => true,
+    };
+    forbidden_paths_of(session).iter().any(matches)
 }
 
 fn path_rules(rules: &ApprovalRules) -> impl Iterator<Item = (&Rule, &Vec<String>)> {

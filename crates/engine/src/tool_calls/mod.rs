@@ -5,9 +5,12 @@
 
 pub mod approval;
 pub(crate) mod asks;
+mod case;
 pub(crate) mod context;
 pub(crate) mod input;
+mod leftovers;
 mod remembered;
+pub(crate) mod server_paths;
 pub(crate) mod taint;
 mod unrecorded;
 
@@ -17,22 +20,23 @@ use std::time::{Duration, Instant};
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
-use domain::tool::{Invocation, Review, Scope, Tool, ToolResult};
-use domain::tool_call::{Details, RejectedBy, ToolCall, ToolInput, next};
-use domain::{Answer, Ask, AskKind, Failure, ItemId};
+use domain::tool::{Invocation, Review, Tool, ToolResult};
+use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolInput, next};
+use domain::{Answer, Ask, AskKind, Failure};
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::behavior;
 use crate::hooks;
 use crate::session::Session;
 use crate::subagents;
 use crate::turn::Turn;
 use crate::turn::loops::{LoopDetector, Repetition};
 use crate::undo;
-use approval::{ApprovalDecision, Decision, HookVerdict, rememberable};
+use approval::{ApprovalDecision, Decision, rememberable};
 use asks::PendingAsk;
+pub(crate) use case::with_case;
+use case::{decide, scope};
 use context::EngineToolContext;
 
 /// What a model learns that repeats itself.
@@ -182,7 +186,11 @@ async fn prepare(
 
 async fn review_call(turn: &Turn, tool: &dyn Tool, input: &Value) -> Result<Review, String> {
     tool.prepare().await;
-    let mut review = tool.review(input, &scope(turn))?.into_visible();
+    let scope = scope(turn);
+    let mut review = tool.review(input, &scope)?.into_visible();
+    if tool.spec().origin == Origin::Mcp && !scope.forbidden_paths.is_empty() {
+        review.read_paths.extend(server_paths::paths_of(input, &scope.roots));
+    }
     review.contained &= turn.session.workspace.undo.is_some();
     review.unrecoverable = undo::endangered(turn, tool.spec().effect, &review).await;
     Ok(review)
@@ -222,16 +230,24 @@ async fn ask(
     }
     advance(&mut item, ToolInput::MustAsk { ask: id });
     let once = approval.once;
-    let keys = if once { Vec::new() } else { rememberable(tool.spec(), &review) };
+    let keys = if once { Vec::new() } else { keys_of(&item, tool.as_ref(), &review) };
     let kind = AskKind::Approval { reason: approval.reason, keys };
     let ask = Ask { id, turn: turn.id, item: Some(item.id), kind };
     pending.raise(&turn.session, ask, vec![Fact::ItemChanged { item: item.clone() }]).await?;
     Ok(ReadyCall { item, tool, review, ask: Some(pending), once })
 }
 
+/// Exactly what an approval for the rest of the session covers.
+fn keys_of(item: &Item, tool: &dyn Tool, review: &Review) -> Vec<String> {
+    let ItemKind::ToolCall(call) = &item.kind else { return Vec::new() };
+    rememberable(tool.spec(), call.input.as_ref().unwrap_or(&Value::Null), review)
+}
+
 /// Waits for the answer where a person is asked, and runs the tool where it may.
 async fn decide_and_run(turn: &Turn, ready: ReadyCall) -> EndedCall {
-    let ReadyCall { mut item, tool, review, ask, once } = ready;
+    let ReadyCall { mut item, tool, mut review, ask, once } = ready;
+    // A person who was asked has seen the call.
+    review.keeps_run_later &= ask.is_none() && !turn.session.taint().sources().is_empty();
     if let Some(ask) = ask {
         let mut answer = ask.answer(&turn.session, &turn.cancel).await;
         if let Answer::Allow { remember } = &mut answer {
@@ -255,8 +271,10 @@ fn apply_answer(turn: &Turn, item: &mut Item, tool: &dyn Tool, review: &Review, 
     match answer {
         Answer::Allow { remember } => {
             if remember {
-                turn.session.remembered().allow(tool.spec(), review);
-                tool.remember(&rememberable(tool.spec(), review), &scope(turn));
+                turn.session.remembered().add(&keys_of(item, tool, review));
+                if review.must_ask.is_none() {
+                    tool.remember(&review.keys, &scope(turn));
+                }
             }
             return true;
         }
@@ -296,15 +314,6 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     let cancel = turn.cancel.child_token();
     let (session, editor) = (turn.session.clone(), turn.editor.clone());
     let context = Arc::new(EngineToolContext::new(session, turn.id, Some(item.id), editor, cancel.clone()));
-    let invocation = Invocation {
-        item: item.id,
-        input,
-        scope: scope(turn),
-        outside_allowed: !review.outside.is_empty(),
-        contained: review.contained,
-        cancel,
-        context: context.clone(),
-    };
     let recording = match undo::begin(turn, tool.spec().effect, review).await {
         Ok(recording) => recording,
         Err(problem) if unrecorded::is_allowed(context.as_ref(), &problem).await => None,
@@ -313,11 +322,28 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     if turn.cancel.is_cancelled() {
         return (unrecorded::stop(item), None);
     }
+    let run_later = recording.as_ref().map(undo::Recording::run_later).unwrap_or_default();
+    let keeps = review.contained || review.keeps_run_later;
+    let invocation = Invocation {
+        item: item.id,
+        input,
+        scope: scope(turn),
+        outside_allowed: !review.outside.is_empty(),
+        contained: review.contained,
+        keeps_run_later: keeps,
+        run_later: run_later.clone(),
+        cancel,
+        context: context.clone(),
+    };
     let since = Instant::now();
-    let result = run_guarded(turn, tool, invocation).await;
+    let mut result = run_guarded(turn, tool, invocation).await;
     let millis = since.elapsed().as_millis() as u64;
     if let Some(recording) = recording {
-        recording.end(&turn.session).await;
+        let changed = recording.end(&turn.session).await;
+        let removed = if keeps { leftovers::remove(&changed, &run_later) } else { None };
+        if let Some(result) = result.as_mut() {
+            result.parts.extend(removed.map(Part::text));
+        }
     }
     turn.session.add_taint(&taint::of_result(result.as_ref()));
     let stopped = turn.cancel.is_cancelled();
@@ -394,87 +420,6 @@ fn end_with_problem(mut item: Item, problem: String) -> Prepared {
 
 fn taint_of(turn: &Turn, call: &ReadyCall) -> Taint {
     taint::of_review(call.tool.spec(), &call.review, turn.session.workspace.is_trusted)
-}
-
-fn decide(
-    turn: &Turn,
-    item: ItemId,
-    tool: &dyn Tool,
-    input: &Value,
-    review: &Review,
-    hook: Option<HookVerdict>,
-    taint: &Taint,
-) -> ApprovalDecision {
-    if let Some(recording) = &turn.session.workspace.recording {
-        return recording.decision(item);
-    }
-    let own =
-        with_case_of(turn, &turn.session.behavior(), tool, input, review, (hook, taint), approval::decide);
-    let Some(inherited) = &turn.session.inherited else { return own };
-    // A subagent never does what its parent could not.
-    let parent = inherited.parent.behavior();
-    let of_parent = with_case_of(turn, &parent, tool, input, review, (None, taint), approval::decide);
-    if of_parent.decision > own.decision { of_parent } else { own }
-}
-
-/// Everything that a decision about a call depends on.
-pub(crate) fn with_case<R>(
-    turn: &Turn,
-    tool: &dyn Tool,
-    input: &Value,
-    review: &Review,
-    hook: Option<HookVerdict>,
-    decide: impl FnOnce(&approval::Case<'_>) -> R,
-) -> R {
-    let taint = turn.session.taint();
-    with_case_of(turn, &turn.session.behavior(), tool, input, review, (hook, &taint), decide)
-}
-
-/// The same in another behavior.
-fn with_case_of<R>(
-    turn: &Turn,
-    behavior: &str,
-    tool: &dyn Tool,
-    input: &Value,
-    review: &Review,
-    (hook, taint): (Option<HookVerdict>, &Taint),
-    decide: impl FnOnce(&approval::Case<'_>) -> R,
-) -> R {
-    let remembered = turn.session.remembered().clone();
-    let abilities = turn.editor.as_ref().map(|editor| editor.abilities.clone()).unwrap_or_default();
-    let behavior = behavior::canonical(behavior);
-    let rules = approval::rules_for(&turn.session.workspace.settings, behavior);
-    decide(&approval::Case {
-        rules: &rules,
-        spec: tool.spec(),
-        input,
-        review,
-        remembered: &remembered,
-        read_only: behavior::is_read_only(behavior, &turn.session.workspace.settings),
-        trust: turn.session.is_trusted(),
-        can_ask: abilities.approvals,
-        granted: abilities.grants,
-        hook,
-        taint,
-    })
-}
-
-fn scope(turn: &Turn) -> Scope {
-    Scope {
-        session: turn.session.id.clone(),
-        roots: turn.session.roots.clone(),
-        read_only: behavior::forbids_changes(&turn.session, &turn.session.behavior()),
-        remembered: turn.session.remembered().commands().into(),
-        forbidden_paths: forbidden_paths(turn).into(),
-    }
-}
-
-fn forbidden_paths(turn: &Turn) -> Vec<String> {
-    let settings = &turn.session.workspace.settings;
-    let parent = turn.session.inherited.as_ref().map(|inherited| inherited.parent.behavior());
-    let behaviors = std::iter::once(turn.session.behavior()).chain(parent);
-    let rules = behaviors.map(|name| approval::rules_for(settings, behavior::canonical(&name)));
-    rules.flat_map(|rules| approval::forbidden_paths(&rules)).collect()
 }
 
 fn is_tool_of(tool: &dyn Tool, call: &ToolCall) -> bool {

@@ -14,9 +14,9 @@ use domain::tool::{Exposure, Review, ToolEffect, ToolResult, ToolSpec};
 use domain::tool_call::Origin;
 use project_files::{is_secret, runs_later};
 use regex::RegexSet;
-use serde_json::Value;
 
 use super::approval::Case;
+use super::server_paths;
 
 /// What the result of a call may bring into the chat, as far as it is known before the call runs.
 pub(crate) fn of_review(spec: &ToolSpec, review: &Review, is_trusted: bool) -> Taint {
@@ -133,20 +133,7 @@ pub(super) fn find_danger(case: &Case<'_>) -> Option<String> {
 
 /// The texts in the arguments for a server's tool: any of them may be a path that the server uses.
 fn named_by_server_call(case: &Case<'_>) -> Vec<String> {
-    let mut texts = Vec::new();
-    if case.spec.origin == Origin::Mcp {
-        add_texts(case.input, &mut texts);
-    }
-    texts
-}
-
-fn add_texts(value: &Value, texts: &mut Vec<String>) {
-    match value {
-        Value::String(text) => texts.push(text.trim_start_matches("file://").to_owned()),
-        Value::Array(values) => values.iter().for_each(|value| add_texts(value, texts)),
-        Value::Object(values) => values.values().for_each(|value| add_texts(value, texts)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
+    if case.spec.origin == Origin::Mcp { server_paths::texts_of(case.input) } else { Vec::new() }
 }
 
 /// Why neither trust nor `--approve` is enough for a command in a tainted chat.

@@ -11,6 +11,7 @@ use domain::item::{ItemKind, Part};
 use domain::taint::Taint;
 use domain::tool::{Resource, Scope};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
+use serde_json::Value;
 
 use super::{Turn, instructions};
 use crate::attached_frontend::AttachedFrontend;
@@ -20,7 +21,7 @@ use crate::session::{Session, title};
 use crate::slash;
 use crate::spending;
 use crate::tool_calls::context::EngineToolContext;
-use crate::tool_calls::taint;
+use crate::tool_calls::{approval, server_paths, taint};
 use crate::undo;
 
 pub(crate) async fn begin(
@@ -231,7 +232,7 @@ fn expand(
         roots: session.roots.clone(),
         read_only: false,
         remembered: Arc::from([]),
-        forbidden_paths: Arc::from([]),
+        forbidden_paths: approval::forbidden_paths_of(&session).into(),
     };
     let editor = frontend.map(AttachedFrontend::editor);
     let context = Arc::new(EngineToolContext::new(session.clone(), turn, None, editor, cancel.clone()));
@@ -267,6 +268,10 @@ fn expand(
 
 async fn read_resource(session: &Session, resource: &Resource) -> Result<Vec<Part>, Failure> {
     let Resource { server, uri, .. } = resource;
+    let named = server_paths::paths_of(&Value::String(uri.clone()), &session.roots);
+    if approval::is_forbidden(session, &named) {
+        return Err(Failure::user(format!("A rule forbids reading {uri}.")));
+    }
     for source in session.sources() {
         if source.servers().iter().any(|known| known.name == *server) {
             let open = Part::text(format!("<resource server=\"{server}\" uri=\"{uri}\">"));

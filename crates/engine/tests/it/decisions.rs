@@ -376,9 +376,9 @@ fn trust_and_approve_answer_only_what_a_person_would_be_asked() {
 #[test]
 fn what_is_remembered_is_exactly_what_was_asked() {
     let mut call = Call::shell("npm test && make");
-    assert_eq!(approval::rememberable(&call.spec, &call.review), ["npm test", "make"]);
-    call.remembered.allow(&call.spec, &call.review);
-    assert_eq!((call.decision(), call.remembered.commands().len()), (Allow, 2));
+    assert_eq!(approval::rememberable(&call.spec, &call.input, &call.review), ["npm test", "make"]);
+    call.remembered.allow(&call.spec, &call.input, &call.review);
+    assert_eq!((call.decision(), call.remembered.keys().len()), (Allow, 2));
     let remembered = call.remembered;
     for (line, expected) in [("make", Allow), ("npm test", Allow), ("npm test && rm x", Ask), ("npm", Ask)] {
         let call = Call { remembered: remembered.clone(), ..Call::shell(line) };
@@ -388,25 +388,81 @@ fn what_is_remembered_is_exactly_what_was_asked() {
     let mut call = Call { remembered, ..Call::shell("make") };
     call.review.must_ask = Some("It redirects.".to_owned());
     assert_eq!(call.decision(), Ask);
-    assert!(approval::rememberable(&call.spec, &call.review).is_empty());
+    assert!(approval::rememberable(&call.spec, &call.input, &call.review).is_empty());
     call.remembered = Remembered::default();
-    call.remembered.allow(&call.spec, &call.review);
+    call.remembered.allow(&call.spec, &call.input, &call.review);
     call.review.must_ask = None;
     assert_eq!(call.decision(), Ask);
-    // A shell line without a key is never remembered; another tool is, as a whole.
+    // A shell line without a key is never remembered; a tool of a server is, with the arguments that decide.
     call.review.keys.clear();
-    call.remembered.allow(&call.spec, &call.review);
+    call.remembered.allow(&call.spec, &call.input, &call.review);
     assert_eq!(call.decision(), Ask);
-    assert!(approval::rememberable(&call.spec, &call.review).is_empty());
+    assert!(approval::rememberable(&call.spec, &call.input, &call.review).is_empty());
     let mut tool = Call::new(spec("query", "db", ToolEffect::Other), json!({}));
-    assert_eq!(approval::rememberable(&tool.spec, &tool.review), ["db__query"]);
-    tool.remembered.allow(&tool.spec, &tool.review);
+    assert_eq!(approval::rememberable(&tool.spec, &tool.input, &tool.review), ["db__query"]);
+    tool.remembered.allow(&tool.spec, &tool.input, &tool.review);
     assert_eq!(tool.decision(), Allow);
     tool.remembered.deny(&tool.spec);
     assert_eq!(tool.decision(), Deny, "a refusal for the session stands");
     let mut other = Call::new(spec("other", "db", ToolEffect::Other), json!({}));
     other.remembered = tool.remembered;
     assert_eq!(other.decision(), Ask);
+}
+
+#[test]
+fn a_remembered_call_of_a_server_covers_its_target_alone() {
+    let write = |path: &str, text: &str| {
+        Call::new(spec("write", "files", ToolEffect::Other), json!({"path": path, "text": text}))
+    };
+    let mut call = write("a.txt", "x");
+    let keys = approval::rememberable(&call.spec, &call.input, &call.review);
+    assert_eq!(keys, ["files__write path=\"a.txt\" …"]);
+    call.remembered.allow(&call.spec, &call.input, &call.review);
+    for (path, text, expected) in [("a.txt", "y", Allow), ("b.txt", "x", Ask), ("../a.txt", "x", Ask)] {
+        let other = Call { remembered: call.remembered.clone(), ..write(path, text) };
+        assert_eq!(other.decision(), expected, "{path}");
+    }
+}
+
+#[test]
+fn a_remembered_path_outside_is_remembered_with_its_call() {
+    let edit = |outside: &[&str]| {
+        let mut call = Call::new(spec("edit_file", "eca", ToolEffect::WritesFiles), json!({}));
+        call.review.outside = outside.iter().map(PathBuf::from).collect();
+        call
+    };
+    let mut call = edit(&["/etc/a"]);
+    assert_eq!(approval::rememberable(&call.spec, &call.input, &call.review), ["edit_file /etc/a"]);
+    call.remembered.allow(&call.spec, &call.input, &call.review);
+    for (outside, expected) in
+        [(&["/etc/a"][..], Allow), (&["/etc/b"], Ask), (&["/etc/a", "/etc/b"], Ask), (&[], Ask)]
+    {
+        let other = Call { remembered: call.remembered.clone(), ..edit(outside) };
+        assert_eq!(other.decision(), expected, "{outside:?}");
+    }
+    let inside = edit(&[]);
+    let keys = approval::rememberable(&inside.spec, &inside.input, &inside.review);
+    assert_eq!(keys, ["edit_file in this workspace"]);
+
+    // A command and a path that were allowed apart are not allowed together.
+    let line = |text: &str, outside: &[&str]| {
+        let mut call = Call::shell(text);
+        call.review.outside = outside.iter().map(PathBuf::from).collect();
+        call
+    };
+    let mut remembered = Remembered::default();
+    for call in [line("make", &[]), line("tar x", &["/other"])] {
+        remembered.allow(&call.spec, &call.input, &call.review);
+    }
+    for (text, outside, expected) in [
+        ("make", &[][..], Allow),
+        ("tar x", &["/other"], Allow),
+        ("make", &["/other"], Ask),
+        ("tar x", &[], Ask),
+    ] {
+        let call = Call { remembered: remembered.clone(), ..line(text, outside) };
+        assert_eq!(call.decision(), expected, "{text} {outside:?}");
+    }
 }
 
 #[test]

@@ -78,6 +78,74 @@ async fn the_mark_survives_a_kill() {
     assert!(other.check_state(&session).await.taint().is_tainted());
 }
 
+/// Removing a part of the history keeps the mark, because what stays may depend on it; an empty history has none.
+#[tokio::test(start_paused = true)]
+async fn the_mark_survives_a_rollback_but_not_an_empty_history() {
+    let bench = Bench::new();
+    let mut client = bench.client_with(person()).await;
+    client.configure(trusted()).await.unwrap();
+    client.run("first").await;
+    call(&bench, &mut client, "eca__read", json!({"outside": "/elsewhere/notes"})).await;
+    let state = bench.check_state(&client.session).await;
+    let second =
+        state.items().iter().filter(|item| matches!(item.kind, domain::ItemKind::UserMessage { .. })).nth(1);
+    client.rollback(second.map(|item| item.id)).await.unwrap();
+    assert!(bench.check_state(&client.session).await.taint().is_tainted());
+    client.rollback(None).await.unwrap();
+    assert!(!bench.check_state(&client.session).await.taint().is_tainted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_mark_goes_with_the_text_into_a_resumed_chat() {
+    let bench = Bench::new();
+    let mut client = bench.client_with(person()).await;
+    client.configure(trusted()).await.unwrap();
+    call(&bench, &mut client, "eca__read", json!({"outside": "/elsewhere/notes"})).await;
+    let mut other = bench.client_with(person()).await;
+    other.configure(trusted()).await.unwrap();
+    other.run(&format!("/resume {}", client.session)).await;
+    assert!(bench.check_state(&other.session).await.taint().is_tainted());
+    assert!(asks_about_hooks(&bench, &mut other).await);
+}
+
+/// A subagent begins with what its parent has read, and brings what it has read itself back.
+#[tokio::test(start_paused = true)]
+async fn the_mark_goes_to_subagents_and_back() {
+    let spawn =
+        |task: &str| ScriptedAnswer::call("eca__spawn_agent", json!({"agent": "general", "task": task}));
+    let child_of = |state: &engine::State| {
+        let calls = calls(state);
+        let details = calls.iter().rev().find_map(|call| call.details.clone());
+        let Some(domain::tool_call::Details::Subagent { session, .. }) = details else {
+            panic!("{details:?}")
+        };
+        session
+    };
+    let bench = Bench::with_config(json!({"chat": {"title": false}}));
+    let mut client = bench.client_with(Abilities::default()).await;
+    client.configure(trusted()).await.unwrap();
+    bench.answers([
+        spawn("read it"),
+        ScriptedAnswer::call("eca__read", json!({"outside": "/elsewhere/notes"})),
+        ScriptedAnswer::text("read"),
+        ScriptedAnswer::text("fine"),
+    ]);
+    assert_eq!(client.run("go").await, Outcome::Done);
+    let state = bench.check_state(&client.session).await;
+    assert!(bench.stored_state(&child_of(&state)).taint().is_tainted());
+    assert!(state.taint().is_tainted(), "the answer of a tainted chat taints");
+    bench.answers([
+        spawn("write it"),
+        ScriptedAnswer::call("eca__write", json!({"runLater": ".git/hooks/x"})),
+        ScriptedAnswer::text("written"),
+        ScriptedAnswer::text("fine"),
+    ]);
+    assert_eq!(client.run("go").await, Outcome::Done);
+    let state = bench.check_state(&client.session).await;
+    let refused = calls(&bench.stored_state(&child_of(&state))).remove(0);
+    assert!(refused.error && format!("{:?}", refused.result).contains("tainted"), "{refused:?}");
+}
+
 /// `eca__run` says nothing of what it reaches, so it counts as code that could do anything.
 #[tokio::test(start_paused = true)]
 async fn secrets_do_not_leave_a_tainted_chat_where_nobody_can_be_asked() {

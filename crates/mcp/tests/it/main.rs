@@ -191,6 +191,8 @@ fn invocation(input: Value, port: Arc<Port>, cancel: CancellationToken) -> Invoc
         scope: scope(),
         outside_allowed: false,
         contained: false,
+        keeps_run_later: false,
+        run_later: Vec::new(),
         cancel,
         context: port,
     }

@@ -17,7 +17,7 @@ use super::plan::{Change, PlannedChange, plan};
 use super::run_later;
 use super::seen::{SeenFiles, SeenVia, TextStamp};
 use crate::options::Limits;
-use crate::paths::{Paths, ResolvedPath};
+use crate::paths::{ForbiddenPaths, Paths, ResolvedPath};
 
 pub struct Files {
     pub paths: Paths,
@@ -45,6 +45,11 @@ impl Files {
         let mut review = Review { changes: true, ..Review::default() };
         let path = self.paths.review("path", text, scope, &mut review)?;
         review.locations.push(Location { path: path.path().to_owned(), line: None });
+        // A refusal could show what is in it. The rule decides about the path.
+        if ForbiddenPaths::new(scope)?.contains(path.path()) {
+            review.summary = format!("Changing {}", path.shown());
+            return Ok(review);
+        }
         let known = self.seen.get(&scope.session, path.path());
         let read = known.filter(|entry| entry.how != SeenVia::Reviewed);
         let in_client = known.is_some_and(|entry| entry.how == SeenVia::Client);

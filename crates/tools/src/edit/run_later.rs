@@ -2,6 +2,8 @@
 //!
 //! Knows the part of `package.json` that package managers run; the names of the other files are in `project_files`.
 
+use std::path::Path;
+
 use domain::Review;
 use project_files::runs_later;
 use serde_json::Value;
@@ -21,9 +23,18 @@ pub(crate) fn require_approval(path: &ResolvedPath, texts: Option<(&str, &str)>,
     } else {
         return;
     };
+    ask_about(path.path(), path.shown().to_owned(), reason, review);
+}
+
+/// The same for a path that will hold such a file.
+pub(crate) fn require_approval_of_path(path: &Path, shown: String, review: &mut Review) {
+    ask_about(path, shown, "Other programs would run a file in this folder.", review);
+}
+
+fn ask_about(path: &Path, shown: String, reason: &str, review: &mut Review) {
     review.must_ask = Some(reason.to_owned());
-    review.run_later.push(path.shown().to_owned());
-    let path = path.path().to_owned();
+    review.run_later.push(shown);
+    let path = path.to_owned();
     if !review.outside.contains(&path) {
         review.outside.push(path);
     }

@@ -13,5 +13,6 @@ pub mod move_file;
 pub mod preview_file_change;
 pub mod read_file;
 pub mod shell_command;
+mod shell_output;
 pub mod task;
 pub mod write_file;

@@ -12,6 +12,7 @@ use crate::edit::disk;
 use crate::edit::files::{Files, blocking};
 use crate::edit::run_later;
 use crate::offered::BuiltInTool;
+use crate::paths::{ForbiddenPaths, ResolvedPath, path_texts};
 
 pub struct MoveFile {
     pub files: Arc<Files>,
@@ -22,6 +23,9 @@ pub struct Input {
     source: String,
     destination: String,
 }
+
+/// Most entries of a folder that are looked at.
+const MOST_ENTRIES: usize = 20_000;
 
 impl BuiltInTool for MoveFile {
     type Input = Input;
@@ -39,6 +43,7 @@ impl BuiltInTool for MoveFile {
             [&from, &to].map(|path| Location { path: path.path().to_owned(), line: None }).into();
         run_later::require_approval(&from, Some(("", "")), &mut review);
         run_later::require_approval(&to, None, &mut review);
+        review_contents(&from, &to, scope, &mut review)?;
         Ok(review)
     }
 
@@ -51,4 +56,36 @@ impl BuiltInTool for MoveFile {
         self.files.seen.rename(&call.scope.session, &old, &new);
         Ok(ToolResult::text(text))
     }
+}
+
+/// A folder takes along what is in it: files that no tool may read, and files that would run later in their new place.
+fn review_contents(
+    from: &ResolvedPath,
+    to: &ResolvedPath,
+    scope: &Scope,
+    review: &mut Review,
+) -> Result<(), String> {
+    let forbidden = ForbiddenPaths::new(scope)?;
+    let mut folders = if from.path().is_symlink() { Vec::new() } else { vec![from.path().to_owned()] };
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > MOST_ENTRIES {
+                return Err("The folder holds too many files to look at. Move smaller ones.".to_owned());
+            }
+            let path = entry.path();
+            if forbidden.contains(&path) {
+                review.read_paths.push(path_texts(&path, scope));
+            }
+            let moved = path.strip_prefix(from.path()).map(|below| to.path().join(below)).unwrap_or_default();
+            if project_files::runs_later(&moved) {
+                run_later::require_approval_of_path(&moved, moved.display().to_string(), review);
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+            }
+        }
+    }
+    Ok(())
 }

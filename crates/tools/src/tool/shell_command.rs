@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::host::Terminal;
-use domain::tool::{Exposure, Invocation, Scope, ToolContext, ToolEffect, ToolResult};
+use domain::tool::{Exposure, Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::{Details, ShellPart};
 use domain::{Part, Review, SessionId};
 use process::sandbox::{Allowance, Grant, Support};
-use process::{End, Finished, OutputLimit, Spawn};
+use process::{Finished, OutputLimit, Spawn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::directory_tree::workspace_folder;
+use super::shell_output::{OutputStream, describe_result, take_back};
 use crate::edit::files::Files;
 use crate::editor;
 use crate::git_guard;
@@ -23,7 +24,7 @@ use crate::lenient;
 use crate::needs::{Needs, needs_of};
 use crate::offered::BuiltInTool;
 use crate::options::Confine;
-use crate::paths::ResolvedPath;
+use crate::paths::{ResolvedPath, path_texts};
 use crate::refused::{self, Refused};
 use crate::shell::{self, LinePaths, ShellLine};
 
@@ -39,6 +40,8 @@ pub struct ShellCommand {
 const MAX_REVIEWED: usize = 256;
 /// What a remembered grant begins with.
 const GRANT_KEY: &str = "sandbox ";
+/// More of what runs later cannot be protected one by one.
+const MOST_RUN_LATER: usize = 250;
 /// Folders that hold folders whose files run later: to copy one is to write into those.
 const FOLDERS_ABOVE: &[&str] = &[".cargo", ".config", ".forgejo", ".gitea", ".github", ".local"];
 
@@ -150,6 +153,13 @@ impl BuiltInTool for ShellCommand {
         let stays = !line.unclear && paths.reasons.is_empty() && review.outside.is_empty() && !needs.more;
         let is_plain = input.background.is_none() && input.grants.is_empty() && self.runner.shell.is_none();
         review.contained = stays && is_plain && self.contains_commands();
+        // What git rewrites comes from the repository, and half of a checkout would be worse than none.
+        let is_git = |command: &shell::Command| command.read_only || command.key.starts_with("git ");
+        let asks = input.grants.iter().any(|grant| grant == "run-later");
+        review.keeps_run_later = is_wall_whole() && !asks && !line.commands.iter().all(is_git);
+        if asks {
+            review.run_later.push("files that other programs run".to_owned());
+        }
         Ok(review)
     }
 
@@ -321,6 +331,14 @@ impl ShellCommand {
         allowance.grants.extend(self.take_reviewed(&input.command, &call.scope));
         allowance.strict = call.contained;
         allowance.keeps_git = call.contained && !needs_of(line, folder.path()).writes_git;
+        allowance.run_later = call.run_later.clone();
+        allowance.keeps_run_later = call.keeps_run_later;
+        if call.keeps_run_later && call.run_later.len() > MOST_RUN_LATER {
+            return Err(format!(
+                "The workspace has more than {MOST_RUN_LATER} files and folders that other programs run, too many to \
+                 protect each. To ask the user instead, repeat the call with grants: run-later."
+            ));
+        }
         Ok(allowance)
     }
 
@@ -410,23 +428,6 @@ impl ShellCommand {
     }
 }
 
-/// Removes what a command made that nobody approved and that other programs would run; names it for the model.
-fn take_back(missing: &[PathBuf]) -> Option<String> {
-    let mut removed = Vec::new();
-    for path in missing {
-        let Ok(kind) = path.symlink_metadata() else { continue };
-        let done = if kind.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-        removed.extend(done.is_ok().then(|| path.display().to_string()));
-    }
-    (!removed.is_empty()).then(|| {
-        format!(
-            "[The sandbox removed {}: other programs would run it. To ask the user for it, repeat the call with \
-             grants: run-later.]",
-            removed.join(", ")
-        )
-    })
-}
-
 fn parse_grants(grants: &[String]) -> Result<Vec<Grant>, String> {
     grants.iter().map(|grant| Grant::parse(grant)).collect()
 }
@@ -434,60 +435,3 @@ fn parse_grants(grants: &[String]) -> Result<Vec<Grant>, String> {
 /// Nobody is there to page, to edit or to type.
 const NON_INTERACTIVE: &[(&str, &str)] =
     &[("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_EDITOR", "true")];
-
-/// Bytes as they come, shown as whole characters.
-struct OutputStream {
-    context: Arc<dyn ToolContext>,
-    rest: Mutex<Vec<u8>>,
-}
-
-impl OutputStream {
-    fn new(context: Arc<dyn ToolContext>) -> Self {
-        Self { context, rest: Mutex::default() }
-    }
-
-    fn push(&self, bytes: &[u8]) {
-        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        rest.extend_from_slice(bytes);
-        let complete = match std::str::from_utf8(&rest) {
-            Ok(_) => rest.len(),
-            // A character that is not there in whole yet waits for the rest of it.
-            Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            Err(_) => rest.len(),
-        };
-        let ready: Vec<u8> = rest.drain(..complete).collect();
-        if !ready.is_empty() {
-            self.context.output(&String::from_utf8_lossy(&ready));
-        }
-    }
-
-    fn finish(&self) {
-        let rest = std::mem::take(&mut *self.rest.lock().unwrap_or_else(PoisonError::into_inner));
-        if !rest.is_empty() {
-            self.context.output(&String::from_utf8_lossy(&rest));
-        }
-    }
-}
-
-/// A path as rules compare it: relative to the workspace where it is inside, and absolute.
-fn path_texts(path: &std::path::Path, scope: &Scope) -> [String; 2] {
-    let inside = scope.roots.first().and_then(|root| path.strip_prefix(root).ok());
-    [inside.unwrap_or(path).display().to_string(), path.display().to_string()]
-}
-
-fn describe_result(finished: &Finished, time: Duration) -> ToolResult {
-    let output = finished.stdout.text();
-    let output = output.trim_end();
-    let output = if output.is_empty() { "(no output)" } else { output };
-    let notice = match finished.end {
-        End::Exited(0) => return ToolResult::text(output),
-        End::Exited(code) => format!("[exit code {code}]"),
-        End::Signalled(signal) => format!("[ended by signal {signal}]"),
-        End::DeadlinePassed => format!(
-            "[ended after {} ms; give a longer timeout or run it in the background]",
-            time.as_millis()
-        ),
-        End::Stopped => "[stopped by the user]".to_owned(),
-    };
-    ToolResult { error: true, ..ToolResult::text(format!("{output}\n{notice}")) }
-}

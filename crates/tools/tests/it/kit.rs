@@ -70,6 +70,8 @@ impl Bench {
             scope: self.scope.clone(),
             outside_allowed: self.outside_allowed,
             contained: false,
+            keeps_run_later: false,
+            run_later: Vec::new(),
             cancel: self.cancel.clone(),
             context: self.port.clone(),
         };

@@ -1,0 +1,85 @@
+//! Gathers everything that a decision about a call depends on, and decides. Must not know rules.
+//!
+//! Invariant: a subagent never does what its parent could not.
+
+use domain::ItemId;
+use domain::taint::Taint;
+use domain::tool::{Review, Scope, Tool};
+use serde_json::Value;
+
+use super::approval::{self, ApprovalDecision, HookVerdict};
+use crate::behavior;
+use crate::turn::Turn;
+
+pub(super) fn decide(
+    turn: &Turn,
+    item: ItemId,
+    tool: &dyn Tool,
+    input: &Value,
+    review: &Review,
+    hook: Option<HookVerdict>,
+    taint: &Taint,
+) -> ApprovalDecision {
+    if let Some(recording) = &turn.session.workspace.recording {
+        return recording.decision(item);
+    }
+    let own =
+        with_case_of(turn, &turn.session.behavior(), tool, input, review, (hook, taint), approval::decide);
+    let Some(inherited) = &turn.session.inherited else { return own };
+    // A subagent never does what its parent could not.
+    let parent = inherited.parent.behavior();
+    let of_parent = with_case_of(turn, &parent, tool, input, review, (None, taint), approval::decide);
+    if of_parent.decision > own.decision { of_parent } else { own }
+}
+
+/// Everything that a decision about a call depends on.
+pub(crate) fn with_case<R>(
+    turn: &Turn,
+    tool: &dyn Tool,
+    input: &Value,
+    review: &Review,
+    hook: Option<HookVerdict>,
+    decide: impl FnOnce(&approval::Case<'_>) -> R,
+) -> R {
+    let taint = turn.session.taint();
+    with_case_of(turn, &turn.session.behavior(), tool, input, review, (hook, &taint), decide)
+}
+
+/// The same in another behavior.
+fn with_case_of<R>(
+    turn: &Turn,
+    behavior: &str,
+    tool: &dyn Tool,
+    input: &Value,
+    review: &Review,
+    (hook, taint): (Option<HookVerdict>, &Taint),
+    decide: impl FnOnce(&approval::Case<'_>) -> R,
+) -> R {
+    let remembered = turn.session.remembered().clone();
+    let abilities = turn.editor.as_ref().map(|editor| editor.abilities.clone()).unwrap_or_default();
+    let behavior = behavior::canonical(behavior);
+    let rules = approval::rules_for(&turn.session.workspace.settings, behavior);
+    decide(&approval::Case {
+        rules: &rules,
+        spec: tool.spec(),
+        input,
+        review,
+        remembered: &remembered,
+        read_only: behavior::is_read_only(behavior, &turn.session.workspace.settings),
+        trust: turn.session.is_trusted(),
+        can_ask: abilities.approvals,
+        granted: abilities.grants,
+        hook,
+        taint,
+    })
+}
+
+pub(super) fn scope(turn: &Turn) -> Scope {
+    Scope {
+        session: turn.session.id.clone(),
+        roots: turn.session.roots.clone(),
+        read_only: behavior::forbids_changes(&turn.session, &turn.session.behavior()),
+        remembered: turn.session.remembered().keys().into(),
+        forbidden_paths: approval::forbidden_paths_of(&turn.session).into(),
+    }
+}

@@ -1,0 +1,71 @@
+//! What a command that nobody approved may not leave behind: new files that other programs run by themselves.
+//!
+//! Those that were there before are read-only for such a command. Invariant: nothing is removed that existed before.
+
+use std::path::{Path, PathBuf};
+
+/// Removes such files among the paths that the command changed, and names them for the model. `known`: those that existed.
+pub(super) fn remove(changed: &[PathBuf], known: &[PathBuf]) -> Option<String> {
+    let is_new = |path: &&PathBuf| !known.iter().any(|known| path.starts_with(known));
+    let mut found: Vec<PathBuf> =
+        changed.iter().filter(is_new).filter_map(|path| run_later_part(path)).collect();
+    found.sort();
+    found.dedup_by(|path, before| path.starts_with(before));
+    let mut removed = Vec::new();
+    for path in found {
+        if project_files::remove_entry(&path).is_ok() {
+            removed.push(path.display().to_string());
+        }
+    }
+    (!removed.is_empty()).then(|| {
+        format!(
+            "[The sandbox removed {}: other programs would run it. To ask the user for it, repeat the call with \
+             grants: run-later.]",
+            removed.join(", ")
+        )
+    })
+}
+
+/// The topmost part of a path that runs later: a repository, a folder of settings, or a file.
+fn run_later_part(path: &Path) -> Option<PathBuf> {
+    let mut parts: Vec<&Path> = path.ancestors().collect();
+    parts.reverse();
+    parts.into_iter().find(|part| project_files::runs_later(part)).map(Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_new_and_runs_later_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let make = |path: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "x").unwrap();
+            path
+        };
+        let known = make("old/.vscode/tasks.json").parent().unwrap().to_owned();
+        let files = [
+            "old/.vscode/tasks.json",
+            "old/.vscode/new.json",
+            "a/.vscode/tasks.json",
+            "a/b/.envrc",
+            "a/b/main.rs",
+        ];
+        let mut changed: Vec<PathBuf> = files.iter().map(|file| make(file)).collect();
+        changed.push(make("lib/.git/hooks/pre-commit"));
+        let text = remove(&changed, &[known]).unwrap();
+        assert!(text.contains("grants: run-later"), "{text}");
+        for (file, is_left) in files.iter().zip([true, true, false, false, true]) {
+            assert_eq!(root.join(file).exists(), is_left, "{file}");
+        }
+        assert!(!root.join("lib/.git").exists() && root.join("lib").exists());
+        assert!(remove(&changed, &[]).is_some());
+        assert_eq!(remove(&[root.join("a/b/main.rs")], &[]), None);
+    }
+}
