@@ -112,3 +112,23 @@ async fn settings_of_a_project_never_lead_out_of_it() {
     assert!(!text.contains("CANARY"), "{text}");
     assert!(text.contains("leads out of its folder"), "{text}");
 }
+
+/// What an export prints obeys nobody: it holds no escape sequence and no control character of the upper range.
+#[tokio::test]
+async fn an_exported_chat_holds_no_control_characters() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let mut client = Client::start(&home, &config).await;
+    fake.answer(Answer::text("one\u{9b}2J\u{85}two\u{1b}]0;x\u{7}\u{202e}three"));
+    client.prompt(Some("c"), "hello\u{9b}2J").await;
+    client.end().await;
+    for arguments in
+        [&["chats", "export", "c"][..], &["chats", "show", "c"], &["chats", "show", "c", "--json"]]
+    {
+        let output = home.command(arguments).env("DRAGOMAN_CONFIG", config.to_string()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("two") && text.contains("three"), "{arguments:?}: {text}");
+        let is_hidden = |char: char| (char.is_control() && char != '\n') || char == '\u{202e}';
+        assert!(!text.contains(is_hidden), "{arguments:?}: {text:?}");
+    }
+}
