@@ -337,6 +337,19 @@ impl Screen {
         self.input.set(&if typed.is_empty() { text.to_owned() } else { format!("{text}\n{typed}") });
     }
 
+    /// The turn had ended before it could read the text, which becomes a prompt of its own.
+    fn send_unsteered(&mut self, text: String) {
+        let is_in_input = self.steering.take().is_none();
+        if is_in_input && self.input.text() != text {
+            // The end of the turn put it back, and the user goes on writing.
+            return;
+        }
+        if is_in_input {
+            self.input.clear();
+        }
+        self.prompt(text);
+    }
+
     pub fn apply_update(&mut self, update: Update) {
         match update {
             Update::Catalog(catalog) => self.catalog = catalog,
@@ -369,10 +382,7 @@ impl Screen {
             Update::Edited(Err(failure)) | Update::Failed(failure) => {
                 self.transcript.add_notice(Level::Error, failure.to_string());
             }
-            Update::NotSteered(text) => {
-                self.steering = None;
-                self.prompt(text);
-            }
+            Update::NotSteered(text) => self.send_unsteered(text),
             Update::Sent => self.held_by = None,
             Update::NotSent(text, failure) => {
                 self.transcript.add_notice(Level::Error, failure.to_string());

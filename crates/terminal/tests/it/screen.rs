@@ -571,6 +571,10 @@ fn what_was_not_said_comes_back() {
     bench.fact(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Stopped });
     assert_eq!(bench.effects(), [Effect::WithdrawSteering]);
     assert_eq!(bench.screen.input.text(), "also this");
+    // The engine says only now that the turn was over: the text is sent, and it is not typed any more.
+    bench.screen.apply_update(Update::NotSteered("also this".into()));
+    assert!(matches!(&bench.effects()[..], [Effect::Prompt(prompt)] if prompt.text == "also this"));
+    assert!(bench.screen.input.is_empty());
 }
 
 #[test]
