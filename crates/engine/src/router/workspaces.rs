@@ -1,0 +1,65 @@
+//! The workspaces of the router: entered by front-ends, shared by the chats of one folder, ended with the last user.
+//!
+//! Must not know what a workspace holds. Invariant: entering one never waits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::HookEvent;
+use domain::command::{Catalog, WorkspaceSpec};
+use domain::{Failure, FrontendId, Reply};
+use futures_util::future::join_all;
+
+use super::shutdown::run_session_hooks;
+use super::{KnownWorkspace, Router};
+use crate::workspace::OpenWorkspace;
+
+/// What the servers of a workspace may take to end when nothing waits for it.
+const SERVERS_END_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Router {
+    pub(super) fn enter(&mut self, front: FrontendId, spec: WorkspaceSpec, reply: Reply<Catalog>) {
+        let workspace = self.workspace(spec);
+        if let Some(frontend) = self.frontends.get_mut(&front) {
+            frontend.workspace = Some(workspace.clone());
+        }
+        workspace.files.warm(&workspace.roots);
+        let _ = reply.send(Ok(workspace.catalog()));
+    }
+
+    pub(super) fn workspace(&mut self, spec: WorkspaceSpec) -> Arc<OpenWorkspace> {
+        let known = self.workspaces.iter().filter(|known| known.spec == spec);
+        if let Some(open) = known.filter_map(|known| known.open.upgrade()).next() {
+            return open;
+        }
+        let workspace = self.source.workspace(&spec);
+        run_session_hooks(&workspace, HookEvent::SessionStart);
+        let open = Arc::new(OpenWorkspace::new(workspace.clone(), self.released.clone()));
+        self.workspaces.push(KnownWorkspace { spec, workspace, open: Arc::downgrade(&open) });
+        open
+    }
+
+    /// Where a front-end works.
+    pub(super) fn workspace_of(&mut self, front: FrontendId) -> Result<Arc<OpenWorkspace>, Failure> {
+        let frontend = self.frontends.get(&front).ok_or_else(Failure::closed)?;
+        if let Some(workspace) = &frontend.workspace {
+            return Ok(workspace.clone());
+        }
+        let workspace = self.workspace(WorkspaceSpec::default());
+        if let Some(frontend) = self.frontends.get_mut(&front) {
+            frontend.workspace = Some(workspace.clone());
+        }
+        Ok(workspace)
+    }
+
+    /// Ends the servers of workspaces that nothing uses any more.
+    pub(super) fn end_unused_workspaces(&mut self) {
+        let unused = self.workspaces.extract_if(.., |known| known.open.strong_count() == 0);
+        for KnownWorkspace { workspace, .. } in unused {
+            tokio::spawn(async move {
+                let ends = join_all(workspace.sources.iter().map(|source| source.shutdown()));
+                let _ = tokio::time::timeout(SERVERS_END_TIMEOUT, ends).await;
+            });
+        }
+    }
+}
