@@ -32,6 +32,9 @@ pub struct Prompts {
     pub chat_title: Option<LazyText>,
     pub compact: Option<LazyText>,
     pub init: Option<LazyText>,
+    pub skill_create: Option<LazyText>,
+    pub completion: Option<LazyText>,
+    pub rewrite: Option<LazyText>,
     /// Descriptions of tools by `tool` or `server__tool`.
     pub tools: Vec<(String, LazyText)>,
 }
@@ -69,14 +72,18 @@ impl Prompts {
             chat_title: cursor.get("chatTitle").prompt(),
             compact: cursor.get("compact").prompt(),
             init: cursor.get("init").prompt(),
+            skill_create: cursor.get("skillCreate").prompt(),
+            completion: cursor.get("completion").prompt(),
+            rewrite: cursor.get("rewrite").prompt(),
             tools: cursor.get("tools").entries().iter().filter_map(entry).collect(),
         }
     }
 
     /// Every text.
     pub fn all(&self) -> impl Iterator<Item = &LazyText> {
-        let Self { chat, chat_title, compact, init, tools } = self;
-        let texts = [chat, chat_title, compact, init].into_iter().flatten();
+        let Self { chat, chat_title, compact, init, skill_create, completion, rewrite, tools } = self;
+        let texts =
+            [chat, chat_title, compact, init, skill_create, completion, rewrite].into_iter().flatten();
         texts.chain(tools.iter().map(|(_, text)| text))
     }
 
@@ -99,6 +106,9 @@ impl Prompts {
             chat_title: self.chat_title.or_else(|| others.chat_title.clone()),
             compact: self.compact.or_else(|| others.compact.clone()),
             init: self.init.or_else(|| others.init.clone()),
+            skill_create: self.skill_create.or_else(|| others.skill_create.clone()),
+            completion: self.completion.or_else(|| others.completion.clone()),
+            rewrite: self.rewrite.or_else(|| others.rewrite.clone()),
             tools: others.tools.iter().cloned().chain(self.tools).collect(),
         }
     }

@@ -15,14 +15,17 @@
 //! - Secrets are looked up at their first use, shown masked, and known to the `Redactor`.
 
 mod address;
+mod agent_files;
 mod approval;
 mod aws;
 mod behavior;
 mod clock;
 mod credentials;
 mod cursor;
+mod custom_tools;
 mod defaults;
 mod environment;
+pub mod front_matter;
 mod hooks;
 mod ignored_keys;
 mod jsonc;
@@ -56,6 +59,7 @@ pub use aws::AwsSettings;
 pub use behavior::{BehaviorSettings, Prompts};
 pub use clock::{local_now, local_zone};
 pub use credentials::{AccessToken, CredentialFile, Credentials, StoredCredential};
+pub use custom_tools::CustomTool;
 pub use environment::Environment;
 pub use hooks::{BlockingHook, Hook, HookAction, HookCommand, HookEvent, HookMatcher};
 pub use ignored_keys::IgnoredKey;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use domain::{Level, Notice};
 use serde_json::{Map, Value};
 
+use crate::agent_files;
 use crate::approval::{self, Approval, ApprovalRules};
 use crate::cursor::{Cursor, Scope};
 use crate::defaults;
@@ -137,6 +138,8 @@ impl<'a> Resolver<'a> {
 
     fn gather_global(&mut self, authority: Authority) {
         for directory in [self.environment.eca_config_dir(), self.environment.config_dir()] {
+            let agents = agent_files::global(&directory).into_iter();
+            self.layers.extend(agents.map(|layer| Layer { authority, ..layer }));
             let layer = Layer::read(Origin::GlobalFile(directory.join("config.json")));
             self.add(layer.map(|layer| layer.map(|layer| Layer { authority, ..layer })));
         }

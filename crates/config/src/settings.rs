@@ -12,6 +12,7 @@ use crate::approval::{self, Approval, ApprovalRules};
 use crate::aws::AwsSettings;
 use crate::behavior::{BehaviorSettings, Prompts};
 use crate::cursor::Cursor;
+use crate::custom_tools::{self, CustomTool};
 use crate::hooks::{self, Hook};
 use crate::legacy_keys::canonical_behavior;
 use crate::mcp::McpServer;
@@ -50,7 +51,11 @@ pub struct Settings {
     /// Files and folders; relative ones start from each workspace folder.
     pub rules: Vec<PathBuf>,
     pub commands: Vec<PathBuf>,
+    pub skills: Vec<PathBuf>,
     pub prompts: Prompts,
+    /// The models of inline completion and of rewriting, where they have their own.
+    pub completion_model: Option<String>,
+    pub rewrite_model: Option<String>,
     pub include_parent_agents_files: bool,
 
     pub chat: ChatSettings,
@@ -95,6 +100,7 @@ pub struct ToolSettings {
     pub editor_timeout: Duration,
     /// Hosts that may be fetched although they are on this machine or in a private network.
     pub fetch_allowed_hosts: Vec<String>,
+    pub custom: Vec<CustomTool>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -147,6 +153,9 @@ impl Settings {
             mcp_client_metadata_url: root.get("mcpClientMetadataUrl").text(),
             rules: paths(&root.get("rules")),
             commands: paths(&root.get("commands")),
+            skills: paths(&root.get("skills")),
+            completion_model: root.get("completion").get("model").text(),
+            rewrite_model: root.get("rewrite").get("model").text(),
             prompts,
             include_parent_agents_files: root.get("includeParentAgentsFiles").flag().unwrap_or_default(),
             chat: ChatSettings::read(root),
@@ -236,6 +245,7 @@ impl ToolSettings {
                 root.get("editorTimeoutSeconds").number(1..=600).unwrap_or_default(),
             ),
             fetch_allowed_hosts: cursor.get("fetchUrl").get("allowedHosts").texts(),
+            custom: custom_tools::read(&root.get("customTools")),
         }
     }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::agent_files;
 use crate::environment::Environment;
 use crate::layer::{Layer, notice};
 use crate::legacy_keys::modernize;
@@ -109,6 +110,11 @@ pub fn list(environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
 pub(crate) fn project_layers(root: &Path) -> (Vec<Layer>, Vec<Notice>) {
     let (mut layers, mut broken) = (Vec::new(), Vec::new());
     for place in PROJECT_FILES {
+        let hidden = place.split('/').next().unwrap_or_default();
+        for mut layer in agent_files::of_project(root, hidden) {
+            modernize(&mut layer.values);
+            layers.push(layer);
+        }
         let origin = Origin::ProjectFile { path: root.join(place), root: root.to_owned() };
         match Layer::read(origin) {
             Ok(None) => {}

@@ -78,13 +78,13 @@ pub(super) struct PromptTexts {
     /// Descriptions of tools in place of the built-in ones, by `tool` or `server__tool`.
     #[schemars(extend("examples" = [{"grep": "Search the files of the project."}]))]
     tools: BTreeMap<String, String>,
-    /// The prompt for making a skill.
-    #[schemars(extend("x-unsupported" = true))]
+    /// What `/skill-create` asks.
+    #[schemars(extend("examples" = ["Write a skill for what the user describes."]))]
     skill_create: String,
-    /// The prompt of inline completion.
-    #[schemars(extend("x-unsupported" = true))]
+    /// The system prompt of inline completion.
+    #[schemars(extend("examples" = ["Continue the text at the cursor."]))]
     completion: String,
-    /// The prompt for rewriting a selection.
-    #[schemars(extend("x-unsupported" = true))]
+    /// The system prompt for rewriting a selection.
+    #[schemars(extend("examples" = ["Rewrite the text as the user asks."]))]
     rewrite: String,
 }

@@ -98,6 +98,18 @@ struct SettingsFile {
     #[schemars(extend("default" = 10), range(min = 1, max = 600), extend("examples" = [30]))]
     editor_timeout_seconds: u64,
 
+    /// Commands of your own that the model may call as tools, by name. They are reviewed and run as the lines of
+    /// `shell_command` are; see docs/extending.md.
+    #[schemars(extend("examples" = [{"find-file": {"description": "Finds files by name.", "command": "find . -name {{pattern}}", "schema": {"properties": {"pattern": {"type": "string"}}, "required": ["pattern"]}}}]))]
+    custom_tools: BTreeMap<String, CustomToolEntry>,
+    /// Folders with skills, beside those in `skills` folders: each a folder with a `SKILL.md`, or a folder of such folders.
+    #[schemars(extend("examples" = [[{"path": "~/skills"}]]))]
+    skills: Vec<PathEntry>,
+    /// Inline completion in editors.
+    completion: CompletionSection,
+    /// Rewriting of a selection in editors.
+    rewrite: RewriteSection,
+
     /// Rule files or folders that every chat is given, beside those in `rules` folders. Relative paths start from each
     /// workspace folder.
     #[schemars(extend("examples" = [[{"path": "~/rules/style.md"}]]))]
@@ -147,18 +159,6 @@ struct SettingsFile {
     /// The file index.
     #[schemars(extend("x-unsupported" = true))]
     index: Map<String, Value>,
-    /// Commands that the model may call as tools.
-    #[schemars(extend("x-unsupported" = true))]
-    custom_tools: Map<String, Value>,
-    /// Files or folders with skills.
-    #[schemars(extend("x-unsupported" = true))]
-    skills: Vec<PathEntry>,
-    /// Inline completion.
-    #[schemars(extend("x-unsupported" = true))]
-    completion: Map<String, Value>,
-    /// Rewriting of a selection.
-    #[schemars(extend("x-unsupported" = true))]
-    rewrite: Map<String, Value>,
     /// Variants of models by a pattern of their names; `providers.*.models.*.variants` is supported.
     #[schemars(extend("x-unsupported" = true))]
     variants_by_model: Map<String, Value>,
@@ -243,6 +243,50 @@ struct NetworkSection {
     client_key_passphrase: String,
 }
 
+/// One tool of your own.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct CustomToolEntry {
+    /// What it does, for the model.
+    #[schemars(extend("examples" = ["Finds files by name."]))]
+    description: String,
+    /// The shell line. `{{name}}` stands for the argument of that name and becomes one word.
+    #[schemars(extend("examples" = ["find . -name {{pattern}}"]))]
+    command: String,
+    /// The arguments.
+    schema: CustomToolArguments,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct CustomToolArguments {
+    /// Each argument with its JSON Schema.
+    #[schemars(extend("examples" = [{"pattern": {"type": "string", "description": "A file name."}}]))]
+    properties: Map<String, Value>,
+    /// The arguments that every call must have.
+    #[schemars(extend("examples" = [["pattern"]]))]
+    required: Vec<String>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct CompletionSection {
+    /// The model that completes, as `provider/model`; without it the default model.
+    #[schemars(extend("examples" = ["openai/gpt-5-nano"]))]
+    model: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct RewriteSection {
+    /// The model that rewrites, as `provider/model`; without it the default model.
+    #[schemars(extend("examples" = ["openai/gpt-5-nano"]))]
+    model: String,
+    /// How long a file may be to be sent as a whole; the selection alone is sent.
+    #[schemars(extend("x-unsupported" = true))]
+    full_file_max_lines: u64,
+}
+
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct PathEntry {
@@ -291,8 +335,13 @@ fn polish(schema: &mut Value) {
                 properties.values_mut().filter_map(Value::as_object_mut).for_each(polish_property);
             }
             for (key, inner) in object.iter_mut() {
-                if !matches!(key.as_str(), "default" | "examples" | "enum" | "const") {
-                    polish(inner);
+                match (key.as_str(), inner) {
+                    ("default" | "examples" | "enum" | "const", _) => {}
+                    // A map of names, which is no schema itself.
+                    ("properties" | "definitions", Value::Object(named)) => {
+                        named.values_mut().for_each(polish)
+                    }
+                    (_, inner) => polish(inner),
                 }
             }
         }

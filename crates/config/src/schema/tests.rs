@@ -33,6 +33,7 @@ const READ_FROM_LAYERS: &[(&str, &str)] = &[
     ("hooks.*.actions[].timeout", include_str!("../hooks.rs")),
     ("rules[].path", include_str!("../settings.rs")),
     ("commands[].path", include_str!("../settings.rs")),
+    ("skills[].path", include_str!("../settings.rs")),
 ];
 
 /// Keys for editors.
@@ -56,7 +57,8 @@ fn full_file(all: &[Key]) -> Map<String, Value> {
     let mut file = Map::new();
     let has_example = |key: &&Key| key.schema.contains_key("examples") && !key.path.contains('[');
     let is_filled = |key: &&Key| {
-        is_leaf(&key.path, all) || ["rules", "commands", "hooks.*.actions"].contains(&key.path.as_str())
+        is_leaf(&key.path, all)
+            || ["rules", "commands", "skills", "hooks.*.actions"].contains(&key.path.as_str())
     };
     for key in all.iter().filter(has_example).filter(is_filled) {
         let names: Vec<&str> =

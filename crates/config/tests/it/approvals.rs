@@ -21,7 +21,7 @@ fn rules(world: &World) -> ApprovalRules {
 fn defaults_allow_what_only_reads() {
     let rules = rules(&World::new());
     assert_eq!((rules.by_default, rules.ask.len(), rules.deny.len()), (Some(Approval::Ask), 0, 0));
-    assert_eq!(rules.allow.len(), 9);
+    assert_eq!(rules.allow.len(), 13);
     assert!(rules.allow.iter().any(|rule| rule.target == "eca__read_file"));
 }
 

@@ -81,14 +81,11 @@ fn each_key_without_effect_is_named() {
         "providers.my-company.requiresAuth",
         "providers.my-company.retryRules",
         "providers.openai.models.fast.reasoningHistory",
-        "skills",
-        "customTools",
         "toolCall.shellCommand.summaryMaxLength",
         "toolCall.outputTruncation.lines",
         "lspTimeoutSeconds",
         "index",
-        "completion",
-        "rewrite",
+        "rewrite.fullFileMaxLines",
         "variantsByModel",
         "otlp",
         "plugins",
@@ -212,7 +209,7 @@ fn hooks_rules_and_tools() {
     );
     assert_eq!(
         (tools.approval.ask.len(), tools.approval.allow.len(), &tools.disabled[..]),
-        (1, 11, &["fetch_url".to_owned()][..])
+        (1, 15, &["fetch_url".to_owned()][..])
     );
 }
 

@@ -62,7 +62,7 @@ const DANGEROUS: &[Row] = &[
     }),
     (r#"{"agent": {"mine": {"disabledTools": ["x"]}}}"#, "agent.mine", |r| r.settings.behaviors.len() > 2),
     (r#"{"toolCall": {"approval": {"allow": {"shell_command": {}}}}}"#, "toolCall.approval.allow", |r| {
-        r.settings.tools.approval.allow.len() > 9
+        r.settings.tools.approval.allow.len() > 13
     }),
     (r#"{"toolCall": {"approval": {"byDefault": "allow"}}}"#, "toolCall.approval.byDefault", |r| {
         r.settings.tools.approval.by_default == Some(Approval::Allow)
@@ -102,6 +102,11 @@ const DANGEROUS: &[Row] = &[
     (r#"{"toolCall": {"readFile": {"maxLines": 90000}}}"#, "toolCall.readFile.maxLines", |r| {
         r.settings.tools.read_file_max_lines > 2000
     }),
+    (r#"{"customTools": {"x": {"description": "d", "command": "id"}}}"#, "customTools.x", |r| {
+        !r.settings.tools.custom.is_empty()
+    }),
+    (r#"{"skills": [{"path": "s"}]}"#, "skills", |r| !r.settings.skills.is_empty()),
+    (r#"{"completion": {"model": "a/b"}}"#, "completion.model", |r| r.settings.completion_model.is_some()),
     (r#"{"logLevel": "trace"}"#, "logLevel", |r| r.settings.log_level == config::LogLevel::Trace),
     (r#"{"variantsByModel": {"x": {}}}"#, "variantsByModel.x", |r| r.origin("variantsByModel.x").is_some()),
     (r#"{"disabledTools": ["${cmd:id}"]}"#, "disabledTools", |r| !r.settings.tools.disabled.is_empty()),
