@@ -1,13 +1,16 @@
 //! Jobs in the background: commands that outlive the call that started them, but not the program.
 //!
-//! Invariant: bounded in number and in output; every process is reaped, and all end with [`Jobs::stop_all`].
+//! Invariant: bounded in number and in output; every process is reaped, and all end with [`Jobs::stop_all`]. Their ids
+//! are unique in the program.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use domain::SessionId;
+use domain::job::{Job, JobOutput, JobStatus};
 use domain::tool::Invocation;
 use process::{Child, Exit, OutputPipe, Spawn};
 use tokio::io::AsyncReadExt;
@@ -18,42 +21,54 @@ const KEPT_ENDED: usize = 20;
 /// How long the first output is waited for.
 const FIRST_OUTPUT_WAIT: Duration = Duration::from_millis(1_500);
 
+/// Lines that a client is shown of a job's output.
+const SHOWN_LINES: usize = 2_000;
+
 pub struct Jobs {
     list: Mutex<JobList>,
     max_running: usize,
+    observer: JobsObserver,
 }
 
 #[derive(Default)]
 struct JobList {
-    jobs: Vec<Arc<Job>>,
-    next: u64,
+    jobs: Vec<Arc<RunningJob>>,
 }
 
-/// What a job is, for those who list it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct JobInfo {
-    pub id: String,
-    pub session: SessionId,
-    pub label: String,
-    pub command: String,
-    /// `running`, `exit 0`, `ended by signal 15`.
-    pub status: String,
-    pub running: bool,
-    pub elapsed: Duration,
+/// Called after every change of the list.
+#[derive(Clone, Default)]
+pub struct JobsObserver(pub Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl std::fmt::Debug for JobsObserver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JobsObserver")
+    }
 }
 
-struct Job {
+impl JobsObserver {
+    fn observe(&self) {
+        if let Some(observe) = &self.0 {
+            observe();
+        }
+    }
+}
+
+struct RunningJob {
     id: String,
     session: SessionId,
     label: String,
     command: String,
     began: Instant,
+    /// Milliseconds since 1970.
+    began_at: u64,
     child: Child,
-    output: Mutex<JobOutput>,
+    /// Somebody ended it.
+    killed: AtomicBool,
+    output: Mutex<KeptOutput>,
 }
 
 #[derive(Default)]
-struct JobOutput {
+struct KeptOutput {
     bytes: VecDeque<u8>,
     /// Bytes that were pushed out at the front.
     dropped: u64,
@@ -62,8 +77,8 @@ struct JobOutput {
 }
 
 impl Jobs {
-    pub fn new(max_running: usize) -> Self {
-        Self { list: Mutex::default(), max_running }
+    pub fn new(max_running: usize, observer: JobsObserver) -> Self {
+        Self { list: Mutex::default(), max_running, observer }
     }
 
     /// Starts a job; tells its id and what it said at once.
@@ -81,22 +96,28 @@ impl Jobs {
         let mut child = spawn.start().await.map_err(|error| error.to_string())?;
         let pipe = child.take_stdout();
         let job = {
+            static NEXT: AtomicU64 = AtomicU64::new(1);
             let mut list = self.lock();
-            list.next += 1;
-            let job = Arc::new(Job {
-                id: format!("job-{}", list.next),
+            let job = Arc::new(RunningJob {
+                id: format!("job-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
                 session: call.scope.session.clone(),
                 label: label.to_owned(),
                 command: command.to_owned(),
                 began: Instant::now(),
+                began_at: SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0)),
                 child,
+                killed: AtomicBool::new(false),
                 output: Mutex::default(),
             });
             list.jobs.push(job.clone());
             list.forget_ended();
             job
         };
+        self.observer.observe();
         tokio::spawn(collect_output(job.clone(), pipe));
+        tokio::spawn(report_end(job.clone(), self.observer.clone()));
         tokio::select! {
             _ = job.child.wait() => tokio::time::sleep(Duration::from_millis(50)).await,
             () = tokio::time::sleep(FIRST_OUTPUT_WAIT) => {}
@@ -105,8 +126,22 @@ impl Jobs {
         Ok(format!("Started {}. Read or end it with background_job.\n{}", job.id, job.new_output()))
     }
 
-    pub fn list(&self) -> Vec<JobInfo> {
+    pub fn list(&self) -> Vec<Job> {
         self.lock().jobs.iter().map(|job| job.info()).collect()
+    }
+
+    /// What a client shows of a job of any session.
+    pub fn output(&self, id: &str) -> Option<JobOutput> {
+        let job = self.lock().jobs.iter().find(|job| job.id == id).cloned()?;
+        Some(JobOutput { lines: job.last_lines(), status: job.job_status(), exit_code: job.exit_code() })
+    }
+
+    /// Ends a job of any session; `None`: there is no such job. Whether it ran.
+    pub async fn kill(&self, id: &str) -> Option<bool> {
+        let job = self.lock().jobs.iter().find(|job| job.id == id).cloned()?;
+        let was_running = job.is_running();
+        job.stop().await;
+        Some(was_running)
     }
 
     /// What a job of the session said since it was last read.
@@ -120,7 +155,7 @@ impl Jobs {
         if !job.is_running() {
             return Ok(format!("{} had ended: {}.", job.id, job.status()));
         }
-        job.child.stop().await;
+        job.stop().await;
         Ok(format!("{} was ended.", job.id))
     }
 
@@ -145,10 +180,10 @@ impl Jobs {
         if out.is_empty() { "No jobs.".to_owned() } else { out.trim_end().to_owned() }
     }
 
-    fn find(&self, session: &SessionId, id: &str) -> Result<Arc<Job>, String> {
+    fn find(&self, session: &SessionId, id: &str) -> Result<Arc<RunningJob>, String> {
         let list = self.lock();
         let job = list.jobs.iter().find(|job| job.id == id && job.session == *session);
-        job.cloned().ok_or_else(|| format!("There is no job {id}. JobList the jobs first."))
+        job.cloned().ok_or_else(|| format!("There is no job {id}. List the jobs first."))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, JobList> {
@@ -167,7 +202,39 @@ impl JobList {
     }
 }
 
-impl Job {
+impl RunningJob {
+    /// Ends it, and remembers that somebody did.
+    async fn stop(&self) {
+        if self.is_running() {
+            self.killed.store(true, Ordering::Relaxed);
+            self.child.stop().await;
+        }
+    }
+
+    fn exit_code(&self) -> Option<i32> {
+        self.child.exit().and_then(|exit| exit.code)
+    }
+
+    fn job_status(&self) -> JobStatus {
+        match self.child.exit() {
+            None => JobStatus::Running,
+            Some(_) if self.killed.load(Ordering::Relaxed) => JobStatus::Killed,
+            Some(Exit { code: Some(0), .. }) => JobStatus::Completed,
+            Some(_) => JobStatus::Failed,
+        }
+    }
+
+    /// The newest output, as whole lines where they are whole.
+    fn last_lines(&self) -> Vec<String> {
+        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = output.bytes.iter().copied().collect();
+        drop(output);
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        let from = lines.len().saturating_sub(SHOWN_LINES);
+        lines[from..].iter().map(|line| (*line).to_owned()).collect()
+    }
+
     fn is_running(&self) -> bool {
         self.child.exit().is_none()
     }
@@ -180,14 +247,16 @@ impl Job {
         }
     }
 
-    fn info(&self) -> JobInfo {
-        JobInfo {
+    fn info(&self) -> Job {
+        Job {
             id: self.id.clone(),
             session: self.session.clone(),
+            chat_title: None,
             label: self.label.clone(),
             command: self.command.clone(),
-            status: self.status(),
-            running: self.is_running(),
+            status: self.job_status(),
+            exit_code: self.exit_code(),
+            started_at: self.began_at,
             elapsed: self.began.elapsed(),
         }
     }
@@ -204,7 +273,13 @@ impl Job {
     }
 }
 
-async fn collect_output(job: Arc<Job>, pipe: Option<OutputPipe>) {
+/// Tells of the end of a job.
+async fn report_end(job: Arc<RunningJob>, observer: JobsObserver) {
+    let _ = job.child.wait().await;
+    observer.observe();
+}
+
+async fn collect_output(job: Arc<RunningJob>, pipe: Option<OutputPipe>) {
     let Some(mut pipe) = pipe else { return };
     let mut buffer = vec![0; 8 * 1024];
     while let Ok(length) = pipe.read(&mut buffer).await {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::Origin;
-use domain::{BoxFuture, Review, Tool, ToolSpec};
+use domain::{Abilities, BoxFuture, Review, Tool, ToolSpec};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;
@@ -23,6 +23,10 @@ pub(crate) trait BuiltInTool: Send + Sync + 'static {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
     const EFFECT: ToolEffect;
+
+    fn is_useful_with(&self, _abilities: &Abilities) -> bool {
+        true
+    }
 
     fn prepare(&self) -> impl Future<Output = ()> + Send {
         async {}
@@ -62,16 +66,16 @@ impl<T: BuiltInTool> Tool for ToolAdapter<T> {
         &self.spec
     }
 
+    fn is_useful_with(&self, abilities: &Abilities) -> bool {
+        self.tool.is_useful_with(abilities)
+    }
+
     fn prepare(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.tool.prepare())
     }
 
     fn review(&self, input: &Value, scope: &Scope) -> Result<Review, String> {
-        let mut review = self.tool.review(read::<T>(input)?, scope)?;
-        let named = review.paths.iter().map(|(_, texts)| texts).chain(&review.read_paths);
-        let secrets = named.filter(|[_, path]| project_files::is_secret(std::path::Path::new(path)));
-        review.secrets = secrets.map(|[shown, _]| shown.clone()).collect();
-        Ok(review)
+        Ok(with_secrets(self.tool.review(read::<T>(input)?, scope)?))
     }
 
     fn remember(&self, keys: &[String], scope: &Scope) {
@@ -87,6 +91,14 @@ impl<T: BuiltInTool> Tool for ToolAdapter<T> {
             outcome.unwrap_or_else(ToolResult::error)
         })
     }
+}
+
+/// Names the files among those of a review that are known to hold secrets.
+pub(crate) fn with_secrets(mut review: Review) -> Review {
+    let named = review.paths.iter().map(|(_, texts)| texts).chain(&review.read_paths);
+    let secrets = named.filter(|[_, path]| project_files::is_secret(std::path::Path::new(path)));
+    review.secrets = secrets.map(|[shown, _]| shown.clone()).collect();
+    review
 }
 
 fn read<T: BuiltInTool>(input: &Value) -> Result<T::Input, String> {

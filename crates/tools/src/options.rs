@@ -8,6 +8,9 @@ use std::time::Duration;
 use domain::tool::Scope;
 use process::sandbox::{Grant, ProjectGrants, Sandbox};
 
+use crate::jobs::JobsObserver;
+use crate::tool::custom::CustomTool;
+
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Bare names of tools that are not offered.
@@ -24,6 +27,10 @@ pub struct Options {
     pub withheld_environment: Vec<String>,
     /// The wall that commands run behind; `None`: the user switched it off.
     pub sandbox: Option<Confine>,
+    /// Tools of the user's own. One with the name of a built-in tool is left out.
+    pub custom_tools: Vec<CustomTool>,
+    /// Called when a job in the background begins or ends.
+    pub jobs_observer: JobsObserver,
 }
 
 /// A sandbox and what every command in it is granted.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use domain::job::{Job, JobOutput};
 use domain::tool::{ServerStatus, ToolServer, ToolSource};
 use domain::tool_call::Origin;
 use domain::{BoxFuture, Tool};
@@ -17,9 +18,11 @@ use crate::paths::Paths;
 use crate::tool::ask_user::AskUser;
 use crate::tool::background_job::BackgroundJob;
 use crate::tool::compact_chat::CompactChat;
+use crate::tool::custom::CustomCommand;
 use crate::tool::directory_tree::DirectoryTree;
 use crate::tool::edit_file::EditFile;
 use crate::tool::editor_diagnostics::EditorDiagnostics;
+use crate::tool::editor_places::{EditorDefinition, EditorReferences};
 use crate::tool::fetch_url::FetchUrl;
 use crate::tool::glob::Glob;
 use crate::tool::grep::Grep;
@@ -52,7 +55,7 @@ impl BuiltInTools {
             seen: SeenFiles::default(),
             limits: options.limits.clone(),
         });
-        let jobs = Arc::new(Jobs::new(options.limits.background_jobs));
+        let jobs = Arc::new(Jobs::new(options.limits.background_jobs, options.jobs_observer.clone()));
         let runner = ShellRunner {
             shell: options.shell.clone(),
             withheld: options.withheld_environment.clone(),
@@ -73,19 +76,22 @@ impl BuiltInTools {
             into_tool(MoveFile { files: files.clone() }),
             into_tool(Grep { files: files.clone() }),
             into_tool(Glob { files: files.clone() }),
-            into_tool(ShellCommand {
-                files: files.clone(),
-                jobs: jobs.clone(),
-                runner,
-                reviewed: Mutex::default(),
-            }),
+            into_tool(shell_command(&files, &jobs, &runner)),
             into_tool(BackgroundJob { jobs: jobs.clone() }),
-            into_tool(EditorDiagnostics { files }),
+            into_tool(EditorDiagnostics { files: files.clone() }),
+            into_tool(EditorDefinition { files: files.clone() }),
+            into_tool(EditorReferences { files: files.clone() }),
             into_tool(FetchUrl { fetcher, output_bytes: limits.output_bytes }),
             into_tool(AskUser),
             into_tool(Task),
             into_tool(CompactChat),
         ];
+        let shell = Arc::new(shell_command(&files, &jobs, &runner));
+        for custom in options.custom_tools {
+            if !tools.iter().any(|tool| tool.spec().name == custom.name) {
+                tools.push(Arc::new(CustomCommand::new(custom, shell.clone())));
+            }
+        }
         tools.retain(|tool| !options.disabled.contains(&tool.spec().name));
         Self { tools, jobs, contexts: Arc::new(contexts) }
     }
@@ -94,10 +100,14 @@ impl BuiltInTools {
     pub fn files(&self) -> Arc<dyn domain::files::Files> {
         self.contexts.clone()
     }
+}
 
-    /// What runs in the background, for clients that show it.
-    pub fn jobs(&self) -> &Arc<Jobs> {
-        &self.jobs
+fn shell_command(files: &Arc<Files>, jobs: &Arc<Jobs>, runner: &ShellRunner) -> ShellCommand {
+    ShellCommand {
+        files: files.clone(),
+        jobs: jobs.clone(),
+        runner: runner.clone(),
+        reviewed: Mutex::default(),
     }
 }
 
@@ -117,6 +127,18 @@ impl ToolSource for BuiltInTools {
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.tools.clone()
+    }
+
+    fn jobs(&self) -> Vec<Job> {
+        self.jobs.list()
+    }
+
+    fn stop_job<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Option<bool>> {
+        Box::pin(self.jobs.kill(id))
+    }
+
+    fn job_output(&self, id: &str) -> Option<JobOutput> {
+        self.jobs.output(id)
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

@@ -3,9 +3,11 @@
 pub mod ask_user;
 pub mod background_job;
 pub mod compact_chat;
+pub mod custom;
 pub mod directory_tree;
 pub mod edit_file;
 pub mod editor_diagnostics;
+pub mod editor_places;
 pub mod fetch_url;
 pub mod glob;
 pub mod grep;

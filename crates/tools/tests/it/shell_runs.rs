@@ -97,7 +97,7 @@ async fn jobs_run_in_the_background() {
         other.bad("background_job", json!({"action": "kill", "job_id": "job-1"})).await.contains("no job")
     );
     other.source.shutdown().await;
-    assert!(other.source.jobs().list().is_empty());
+    assert!(other.source.jobs().is_empty());
 }
 
 #[tokio::test]
