@@ -244,9 +244,9 @@ impl Call {
             return None;
         }
         self.ready.clear();
-        if let Some(notice) = self.downgrade(&fault) {
+        if let Some(event) = self.downgrade(&fault) {
             self.state = CallState::Idle;
-            return Some(Ok(ModelEvent::Waiting { text: notice }));
+            return Some(Ok(event));
         }
         if fault.kind == FaultKind::Auth && self.has_new_key().await {
             self.state = CallState::Idle;
@@ -299,7 +299,7 @@ impl Call {
     }
 
     /// Removes the member that this server does not accept, if its error names one.
-    fn downgrade(&mut self, fault: &Fault) -> Option<String> {
+    fn downgrade(&mut self, fault: &Fault) -> Option<ModelEvent> {
         if fault.kind != FaultKind::Request || self.downgrades >= downgrade::MOST {
             return None;
         }
@@ -307,7 +307,11 @@ impl Call {
         self.downgrades += 1;
         let name = &self.connection.id;
         tracing::warn!(model = name, taken, "sending the request again without what the provider refused");
-        Some(format!("{name} does not accept {taken}; sending the request again without it."))
+        if taken == downgrade::IMAGES {
+            return Some(ModelEvent::ImagesRefused);
+        }
+        let text = format!("{name} does not accept {taken}; sending the request again without it.");
+        Some(ModelEvent::Waiting { text })
     }
 
     /// A key that was renewed meanwhile is worth one more attempt.

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 /// How often one call may be sent again this way.
 pub(crate) const MOST: u32 = 4;
 
+/// What people call the images of a request.
+pub(crate) const IMAGES: &str = "images";
+
 /// Members that a request can do without: the path, and what people call it.
 const OPTIONAL: [(&[&str], &str); 12] = [
     (&["reasoning", "summary"], "reasoning summaries"),
@@ -38,7 +41,7 @@ const THINKING: [&[&str]; 6] = [
 pub(crate) fn without(body: &mut Value, message: &str) -> Option<&'static str> {
     let said = message.to_ascii_lowercase();
     if said.contains("image") && remove_images(body) {
-        return Some("images");
+        return Some(IMAGES);
     }
     if said.contains("max_tokens") && said.contains("max_completion_tokens") {
         return rename(body, "max_tokens", "max_completion_tokens");

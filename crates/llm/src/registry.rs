@@ -5,6 +5,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::model::{Model, ModelInfo, Models, Price};
+use domain::names::is_same_name;
 use domain::{Failure, FailureKind};
 
 use crate::catalog::{self, KnownModel};
@@ -146,7 +147,7 @@ impl Registry {
     }
 
     fn usable(&self, name: &str) -> Result<(), Failure> {
-        let why = self.unusable.iter().find(|(known, _)| known == name);
+        let why = self.unusable.iter().find(|(known, _)| is_same_name(known, name));
         why.map_or(Ok(()), |(_, failure)| Err(failure.clone()))
     }
 
@@ -157,12 +158,15 @@ impl Registry {
     /// A configured provider, one that was found, or one that may be found yet.
     fn provider(&self, name: &str) -> Option<Arc<Provider>> {
         self.usable(name).ok()?;
-        let found = || self.local().into_iter().find(|provider| provider.endpoint.name == name);
+        // The name as it is written goes before its other spelling.
+        let is_it = |known: &str| is_same_name(known, name);
+        let other = || self.providers.iter().find(|provider| is_it(&provider.endpoint.name)).cloned();
+        let found = || self.local().into_iter().find(|provider| is_it(&provider.endpoint.name));
         let possible = || {
             let row = vendors::vendor(name).filter(|row| row.auth == Auth::Optional)?;
             self.unconfigured(row.name, row.url).map(Arc::new)
         };
-        self.configured(name).cloned().or_else(found).or_else(possible)
+        self.configured(name).cloned().or_else(other).or_else(found).or_else(possible)
     }
 }
 

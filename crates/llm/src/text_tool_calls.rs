@@ -85,9 +85,10 @@ impl TextToolCalls {
                     self.end_text(None, out);
                     self.blocks.end(reason, out);
                 }
-                other @ (ModelEvent::Waiting { .. } | ModelEvent::Warning { .. } | ModelEvent::Usage(_)) => {
-                    out.push_back(other)
-                }
+                other @ (ModelEvent::Waiting { .. }
+                | ModelEvent::Warning { .. }
+                | ModelEvent::ImagesRefused
+                | ModelEvent::Usage(_)) => out.push_back(other),
             }
         }
     }

@@ -71,6 +71,7 @@ async fn ask(models: &AllModels) -> Result<Duration, Failure> {
                 ModelEvent::BlockDelta { .. } | ModelEvent::Ended { .. } => return Ok(since.elapsed()),
                 ModelEvent::Waiting { .. }
                 | ModelEvent::Warning { .. }
+                | ModelEvent::ImagesRefused
                 | ModelEvent::BlockStarted { .. }
                 | ModelEvent::BlockEnded { .. }
                 | ModelEvent::Usage(_) => {}

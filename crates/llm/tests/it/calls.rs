@@ -92,6 +92,7 @@ async fn every_format_streams_text_reasoning_calls_and_usage() {
             ModelEvent::Usage(tokens) => Some(*tokens),
             ModelEvent::Waiting { .. }
             | ModelEvent::Warning { .. }
+            | ModelEvent::ImagesRefused
             | ModelEvent::BlockStarted { .. }
             | ModelEvent::BlockDelta { .. }
             | ModelEvent::BlockEnded { .. }

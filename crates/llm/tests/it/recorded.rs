@@ -217,6 +217,7 @@ fn survive(api: Api, bytes: &[u8], text_tool_calls: bool) {
             }
             ModelEvent::Waiting { .. }
             | ModelEvent::Warning { .. }
+            | ModelEvent::ImagesRefused
             | ModelEvent::Usage(_)
             | ModelEvent::Ended { .. } => {}
         }

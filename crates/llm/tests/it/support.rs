@@ -65,6 +65,7 @@ pub(crate) fn line(event: &ModelEvent) -> String {
     match event {
         ModelEvent::Waiting { text } => format!("waiting {text}"),
         ModelEvent::Warning { text } => format!("warning {text}"),
+        ModelEvent::ImagesRefused => "images refused".to_owned(),
         ModelEvent::BlockStarted { block, kind } => match kind {
             BlockKind::Text => format!("start {block} text"),
             BlockKind::Reasoning => format!("start {block} reasoning"),
@@ -102,6 +103,7 @@ pub(crate) fn text_of(events: &[ModelEvent]) -> String {
             ModelEvent::BlockDelta { text, .. } => Some(text.as_str()),
             ModelEvent::Waiting { .. }
             | ModelEvent::Warning { .. }
+            | ModelEvent::ImagesRefused
             | ModelEvent::BlockStarted { .. }
             | ModelEvent::BlockEnded { .. }
             | ModelEvent::Usage(_)
@@ -126,6 +128,7 @@ pub(crate) fn entries(events: &[ModelEvent]) -> Vec<PromptEntry> {
             }
             ModelEvent::Waiting { .. }
             | ModelEvent::Warning { .. }
+            | ModelEvent::ImagesRefused
             | ModelEvent::Usage(_)
             | ModelEvent::Ended { .. } => {}
         }

@@ -35,7 +35,7 @@ async fn read(model: &LocalModel, prompt: Prompt) -> (String, Tokens, StopReason
                 assert!(!started && stream.next().await.is_none());
                 return (text, tokens, reason);
             }
-            ModelEvent::Waiting { .. } | ModelEvent::Warning { .. } => {}
+            ModelEvent::Waiting { .. } | ModelEvent::Warning { .. } | ModelEvent::ImagesRefused => {}
             other @ (ModelEvent::BlockStarted { .. }
             | ModelEvent::BlockDelta { .. }
             | ModelEvent::BlockEnded { .. }) => panic!("{other:?}"),
