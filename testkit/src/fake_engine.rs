@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::command::{
-    Accepted, AcceptedStatus, Catalog, FileContent, FileStat, RollbackScope, ServerSpec, SessionInfo,
-    SessionSettings, SlashCommand, UserPrompt,
+    Accepted, AcceptedStatus, Catalog, FileContent, FileStat, FlagChange, RollbackScope, ServerSpec,
+    SessionInfo, SessionSettings, SlashCommand, UserPrompt,
 };
 use domain::event::{Channel, EventBody, SessionOpened, SessionUsage};
 use domain::host::{HostReply, HostRequest};
@@ -38,6 +38,7 @@ pub enum Seen {
     Configure { session: Option<SessionId>, change: SessionSettings },
     Rollback { session: SessionId, from: Option<ItemId>, scope: RollbackScope },
     Fork { session: SessionId, until: Option<ItemId> },
+    Flag { session: SessionId, change: FlagChange },
     Steer { session: SessionId, text: Option<String> },
     ServerAction { name: String, action: ServerAction },
     Close { session: SessionId },
@@ -400,6 +401,10 @@ impl FakeState {
                 self.chats.insert(fork.clone(), Chat { facts, settings, ..Chat::default() });
                 let _ = reply.send(self.info(&fork));
                 Some(Seen::Fork { session, until })
+            }
+            Command::Flag { session, change, reply } => {
+                let _ = reply.send(Ok(()));
+                Some(Seen::Flag { session, change })
             }
             Command::Steer { session, text, reply } => {
                 let _ = reply.send(Ok(()));

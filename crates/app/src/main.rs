@@ -2,6 +2,7 @@
 //!
 //! Owns exit codes and the order of the start. Invariant: only protocol messages reach the stdout of a server.
 
+mod accounts;
 mod cli;
 mod commands;
 mod doctor;
@@ -20,6 +21,7 @@ mod retention;
 mod sandboxing;
 mod servers;
 mod settings_review;
+mod skills;
 mod texts;
 mod workspaces;
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use config::{Credentials, Environment, Resolved};
 use domain::event::CatalogKind;
 use domain::{BoxFuture, Failure};
-use engine::{NamedText, Texts};
+use engine::{NamedText, Skill, Texts};
+use serde_json::Value;
 
 use crate::github::{self, SignInServer};
-use crate::{network, providers};
+use crate::{network, providers, skills};
 
 /// Larger rule and command files are ignored.
 const MAX_TEXT_BYTES: u64 = 256 << 10;
@@ -59,12 +60,21 @@ impl Texts for WorkspaceTexts {
     fn rules(&self) -> Vec<NamedText> {
         let mut rules = self.texts_of_kind("rules", &self.resolved.settings.rules);
         let appended = self.appended_prompt.iter();
-        rules.extend(appended.map(|text| NamedText { name: "command line".to_owned(), text: text.clone() }));
+        rules.extend(appended.map(|text| NamedText {
+            name: "command line".to_owned(),
+            text: text.clone(),
+            ..NamedText::default()
+        }));
         rules
     }
 
     fn commands(&self) -> Vec<NamedText> {
         self.texts_of_kind("commands", &self.resolved.settings.commands)
+    }
+
+    fn skills(&self) -> Vec<Skill> {
+        let own = [self.environment.eca_config_dir(), self.environment.config_dir()];
+        skills::read(&own, &self.resolved.folders, &self.resolved.settings.skills, &self.roots)
     }
 
     fn global_agents_file(&self) -> Option<PathBuf> {
@@ -185,5 +195,21 @@ fn read_text(place: &TextPlace, file: &Path) -> Option<NamedText> {
         }
     };
     let name = file.file_stem()?.to_str()?.to_owned();
-    Some(NamedText { name, text: String::from_utf8(bytes.ok()?).ok()? })
+    let text = String::from_utf8(bytes.ok()?).ok()?;
+    let (values, body) = config::front_matter::split(&text);
+    let description = values.get("description").and_then(Value::as_str).map(str::to_owned);
+    let paths = ["paths", "globs"].iter().filter_map(|key| values.get(*key)).flat_map(patterns).collect();
+    Some(NamedText { name, text: body.to_owned(), description, paths })
+}
+
+/// One pattern, several with commas, or a list.
+fn patterns(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => {
+            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+            parts.map(str::to_owned).collect()
+        }
+        Value::Array(values) => values.iter().filter_map(|value| Some(value.as_str()?.to_owned())).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+    }
 }

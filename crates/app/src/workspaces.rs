@@ -21,6 +21,7 @@ use engine::{Workspace, WorkspaceSource};
 use llm::{RateLimiter, RetryPolicy, SharedResets};
 use serde_json::{Map, Value};
 
+use crate::accounts::WorkspaceAccounts;
 use crate::hooks::WorkspaceHooks;
 use crate::logging;
 use crate::models::{self, AllModels};
@@ -142,7 +143,8 @@ impl WorkspaceSource for Workspaces {
         self.start_chores(models.clone(), &resolved);
         let mut notices = Vec::new();
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut notices);
-        let built_in = built_in_tools(&self.environment, &resolved, sandbox.as_ref());
+        let observer = self.jobs_observer();
+        let built_in = built_in_tools(&self.environment, &resolved, sandbox.as_ref(), observer);
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         notices.extend(settings_review::notices(&resolved, &specs));
@@ -155,6 +157,7 @@ impl WorkspaceSource for Workspaces {
         sources.push(self.servers(&resolved, &roots, confined, &mut notices));
         let hooks = WorkspaceHooks::new(&resolved, confined);
         let texts = self.texts(resolved.clone(), roots.clone(), models.clone(), problems);
+        let accounts = self.accounts(resolved.clone(), models.clone());
         Arc::new(Workspace {
             settings: Arc::new(resolved.settings.clone()),
             models,
@@ -163,6 +166,7 @@ impl WorkspaceSource for Workspaces {
             notices,
             is_trusted: resolved.folders.iter().all(config::trust::Folder::is_trusted),
             texts: Arc::new(texts),
+            accounts: Some(Arc::new(accounts)),
             roots,
             hooks: Some(hooks),
             undo: Some(self.undo_log(&resolved)),
@@ -194,6 +198,17 @@ impl Workspaces {
     ) -> Arc<dyn ToolSource> {
         let (environment, forms) = (&self.environment, self.can_show_forms());
         servers::workspace_servers(environment, resolved, roots, &self.changes, sandbox, forms, notices)
+    }
+
+    fn accounts(&self, resolved: Arc<config::Resolved>, models: Arc<AllModels>) -> WorkspaceAccounts {
+        let (credentials, changes) = (self.deps.credentials.clone(), self.changes.clone());
+        WorkspaceAccounts { resolved, models, credentials, changes }
+    }
+
+    /// Clients show what runs in the background.
+    fn jobs_observer(&self) -> tools::jobs::JobsObserver {
+        let changes = self.changes.clone();
+        tools::jobs::JobsObserver(Some(Arc::new(move || changes.publish(CatalogKind::Jobs))))
     }
 
     fn can_show_forms(&self) -> bool {
@@ -233,9 +248,11 @@ fn built_in_tools(
     environment: &Environment,
     resolved: &config::Resolved,
     sandbox: Option<&WorkspaceSandbox>,
+    jobs_observer: tools::jobs::JobsObserver,
 ) -> Arc<tools::BuiltInTools> {
     let sandbox = sandbox.cloned().map(WorkspaceSandbox::into_tools);
-    Arc::new(tools::BuiltInTools::new(tools::Options { sandbox, ..tool_options(environment, resolved) }))
+    let options = tools::Options { sandbox, jobs_observer, ..tool_options(environment, resolved) };
+    Arc::new(tools::BuiltInTools::new(options))
 }
 
 /// The options of the built-in tools.
@@ -252,6 +269,7 @@ pub(crate) fn tool_options(environment: &Environment, resolved: &config::Resolve
         shell,
         withheld_environment: resolved.secret_variables.clone(),
         private_hosts: settings.fetch_allowed_hosts.clone(),
+        custom_tools: settings.custom.iter().map(custom_tool).collect(),
         limits: tools::Limits {
             read_lines: number(settings.read_file_max_lines),
             output_bytes: number(settings.output_max_bytes),
@@ -260,6 +278,11 @@ pub(crate) fn tool_options(environment: &Environment, resolved: &config::Resolve
         },
         ..tools::Options::default()
     }
+}
+
+fn custom_tool(tool: &config::CustomTool) -> tools::tool::custom::CustomTool {
+    let config::CustomTool { name, description, command, input_schema } = tool.clone();
+    tools::tool::custom::CustomTool { name, description, command, input_schema }
 }
 
 /// No child inherits a variable that holds a key, whatever its name is.

@@ -16,8 +16,10 @@ use crate::failure::Failure;
 use crate::host::Position;
 use crate::ids::{AskId, ItemId, SessionId, TurnId};
 use crate::item::Part;
+use crate::job::{Job, JobOutput};
 use crate::link::FrontendPort;
 use crate::model::{ModelInfo, Tokens};
+use crate::provider::{LoginStep, ProviderStatus};
 use crate::store::{ListFilter, SessionSummary};
 use crate::tool::{Resource, ServerAction, ToolServer};
 
@@ -90,6 +92,12 @@ pub enum Command {
         scope: RollbackScope,
         reply: Reply<()>,
     },
+    /// Sets or removes a bookmark of the user's. Also while a turn runs.
+    Flag {
+        session: SessionId,
+        change: FlagChange,
+        reply: Reply<()>,
+    },
     /// `session: None`: the default of new chats of this front-end.
     Configure {
         session: Option<SessionId>,
@@ -139,6 +147,39 @@ pub enum Command {
         action: ServerAction,
         reply: Reply<()>,
     },
+    /// The user's accounts with providers.
+    Providers {
+        reply: Reply<Vec<ProviderStatus>>,
+    },
+    /// Begins a login; `method`: one of those that the reply to an earlier call named.
+    Login {
+        provider: String,
+        method: Option<String>,
+        reply: Reply<LoginStep>,
+    },
+    /// What the user typed for a login, by the names of its fields.
+    FinishLogin {
+        provider: String,
+        fields: Vec<(String, String)>,
+        reply: Reply<()>,
+    },
+    Logout {
+        provider: String,
+        reply: Reply<()>,
+    },
+    /// The commands that run in the background of any chat.
+    Jobs {
+        reply: Reply<Vec<Job>>,
+    },
+    /// Ends one; the reply says whether it ran.
+    StopJob {
+        id: String,
+        reply: Reply<bool>,
+    },
+    JobOutput {
+        id: String,
+        reply: Reply<JobOutput>,
+    },
     /// Under the same path policy as the tools; inside the workspace only. Logged in the chat where `session` is given.
     ReadFile {
         session: Option<SessionId>,
@@ -183,6 +224,19 @@ pub enum RollbackScope {
     /// The changes that tools made to files.
     Files,
     Both,
+}
+
+/// What happens to a bookmark.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FlagChange {
+    /// Behind this item.
+    Add {
+        after: ItemId,
+        text: String,
+    },
+    Remove {
+        flag: ItemId,
+    },
 }
 
 /// What can be set for a chat. Only what is set changes.
@@ -328,6 +382,8 @@ pub enum SlashOrigin {
     McpPrompt,
     /// From a file of the user's.
     Custom,
+    /// The instructions of a skill.
+    Skill,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -346,6 +402,8 @@ pub struct Catalog {
     pub default_model: Option<String>,
     pub default_behavior: String,
     pub welcome: String,
+    /// The model that rewrites selections, where it is another than the default.
+    pub rewrite_model: Option<String>,
     /// Sentences a person should read: broken files, what was left out of an untrusted folder.
     pub notices: Vec<crate::event::Notice>,
 }

@@ -166,10 +166,45 @@ pub struct SessionUsage {
     pub session_cost: Option<f64>,
     pub context_limit: Option<u64>,
     pub output_limit: Option<u64>,
+    /// What the tokens of the last call were, estimated by the lengths of the texts.
+    pub context: Option<ContextUse>,
     /// What was spent on what, in the order of first use.
     pub spent: Vec<Spent>,
     /// Where the provider's cache could not be used on, oldest first.
     pub breaks: Vec<PrefixBreak>,
+}
+
+/// Tokens of a context window by what they are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ContextUse {
+    pub system_prompt: u64,
+    pub rules: u64,
+    pub skills: u64,
+    /// AGENTS.md files.
+    pub instructions: u64,
+    pub tool_definitions: u64,
+    /// Calls and their results.
+    pub tool_calls: u64,
+    pub conversation: u64,
+}
+
+impl ContextUse {
+    pub fn total(&self) -> u64 {
+        self.parts().iter().map(|(_, tokens)| tokens).sum()
+    }
+
+    /// Each part with its name for people.
+    pub fn parts(&self) -> [(&'static str, u64); 7] {
+        [
+            ("System prompt", self.system_prompt),
+            ("Rules", self.rules),
+            ("Skills", self.skills),
+            ("AGENTS.md", self.instructions),
+            ("Tool definitions", self.tool_definitions),
+            ("Tool calls", self.tool_calls),
+            ("Conversation", self.conversation),
+        ]
+    }
 }
 
 /// The calls of one model for one purpose.
@@ -210,6 +245,8 @@ pub enum Level {
 pub enum CatalogKind {
     Models,
     ToolServers,
+    /// Commands in the background.
+    Jobs,
 }
 
 impl Event {

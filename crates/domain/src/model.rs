@@ -116,6 +116,8 @@ pub enum ModelEvent {
     Warning {
         text: String,
     },
+    /// The provider refused the images of the prompt; the call goes on without them.
+    ImagesRefused,
     BlockStarted {
         block: u32,
         kind: BlockKind,

@@ -1,6 +1,6 @@
 //! A stored chat as the facts that still count, for front-ends that show it anew.
 //!
-//! Invariant: what a rollback dropped is left out, the order of the rest stays.
+//! Invariant: what a rollback dropped is left out; bookmarks stand behind their items, and the order of the rest stays.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use crate::command::Command;
 use crate::event::{Fact, Recorded};
 use crate::failure::Failure;
 use crate::ids::{AskId, ItemId, SessionId, TurnId};
+use crate::item::{Item, ItemKind};
 use crate::link::Commands;
 
 /// Facts read at a time.
@@ -32,7 +33,37 @@ pub async fn read(commands: &Commands, session: &SessionId) -> Result<Vec<Arc<Re
 /// What is left to show: without the items that `HistoryReplaced` dropped, without how whole items came about and
 /// without questions that were answered.
 pub fn visible_facts(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
-    collapse_ended_items(drop_rolled_back(all))
+    place_flags(collapse_ended_items(drop_rolled_back(all)))
+}
+
+/// Puts each bookmark behind the facts of its item; one that was removed is left out.
+fn place_flags(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
+    let (flags, mut kept): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|recorded| flag_of(&recorded.fact).is_some());
+    for recorded in flags {
+        let Some((item, text)) = flag_of(&recorded.fact) else { continue };
+        if text.is_empty() {
+            continue;
+        }
+        let of_parent = |known: &Arc<Recorded>| {
+            item.parent.is_some()
+                && (item_of(&known.fact) == item.parent || parent_of_flag(known) == item.parent)
+        };
+        let at = kept.iter().rposition(of_parent).map_or(kept.len(), |at| at + 1);
+        kept.insert(at, recorded);
+    }
+    kept
+}
+
+/// The item and the text of a bookmark.
+fn flag_of(fact: &Fact) -> Option<(&Item, &str)> {
+    let Fact::ItemEnded { item } = fact else { return None };
+    let ItemKind::Flag { text } = &item.kind else { return None };
+    Some((item, text))
+}
+
+fn parent_of_flag(recorded: &Recorded) -> Option<ItemId> {
+    flag_of(&recorded.fact).and_then(|(item, _)| item.parent)
 }
 
 /// An item that has ended stands once, as it ended, where it began.
@@ -76,7 +107,9 @@ fn drop_rolled_back(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
                 if let Fact::TurnStarted { turn, .. } | Fact::TurnEnded { turn, .. } = &known.fact {
                     return Some(*turn) <= last_turn;
                 }
-                let position = item_of(&known.fact).and_then(|id| order.get(&id));
+                // A bookmark goes with its item.
+                let id = parent_of_flag(known).or_else(|| item_of(&known.fact));
+                let position = id.and_then(|id| order.get(&id));
                 position.is_none_or(|position| limit.is_some_and(|limit| *position <= limit))
             });
             continue;
@@ -115,7 +148,6 @@ mod tests {
     use super::*;
     use crate::event::{Channel, Outcome};
     use crate::ids::TurnId;
-    use crate::item::{Item, ItemKind};
 
     fn recorded(facts: Vec<Fact>) -> Vec<Arc<Recorded>> {
         (1..).zip(facts).map(|(number, fact)| Arc::new(Recorded { number, at: 0, fact })).collect()
@@ -136,6 +168,23 @@ mod tests {
         let keep_one = Fact::HistoryReplaced { keep: Some(ItemId(1)) };
         assert_eq!(left(vec![shown(1), shown(2), ended, keep_one, shown(3)]), [1, 3]);
         assert!(left(vec![shown(1), shown(2), Fact::HistoryReplaced { keep: None }]).is_empty());
+    }
+
+    #[test]
+    fn a_flag_stands_behind_its_item_and_goes_with_it() {
+        let flag = |id, parent, text: &str| {
+            let kind = ItemKind::Flag { text: text.into() };
+            let parent = Some(ItemId(parent));
+            Fact::ItemEnded { item: Item { id: ItemId(id), turn: TurnId(1), step: 0, parent, kind } }
+        };
+        let keep_two = Fact::HistoryReplaced { keep: Some(ItemId(2)) };
+        assert_eq!(
+            left(vec![shown(1), shown(2), shown(3), flag(4, 1, "a"), flag(5, 1, "b")]),
+            [1, 4, 5, 2, 3]
+        );
+        let rolled_back = vec![shown(1), shown(2), shown(3), flag(4, 1, "a"), flag(5, 3, "b"), keep_two];
+        assert_eq!(left(rolled_back), [1, 4, 2]);
+        assert_eq!(left(vec![shown(1), flag(2, 1, "a"), flag(2, 1, "")]), [1], "it was removed");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::host::{Abilities, HostCall, HostReply};
 use crate::ids::{ItemId, SessionId};
 use crate::item::Part;
+use crate::job::{Job, JobOutput};
 use crate::taint::Taint;
 use crate::tool_call::{Details, Location, Origin};
 use crate::visible::{visible_line, visible_source, visible_text};
@@ -21,6 +22,11 @@ use crate::{BoxFuture, CancellationToken};
 
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
+
+    /// Whether a front-end with these abilities gives it anything to do; where not, the model is not offered it.
+    fn is_useful_with(&self, _abilities: &Abilities) -> bool {
+        true
+    }
 
     /// Finds out, once, what reviews depend on and cannot wait for. The engine calls it before `review`.
     fn prepare(&self) -> BoxFuture<'_, ()> {
@@ -285,6 +291,21 @@ pub trait ToolSource: Send + Sync {
 
     fn resource<'a>(&'a self, _server: &'a str, _uri: &'a str) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
         Box::pin(async { Err(Failure::user("There is no such resource.")) })
+    }
+
+    /// Commands that run in the background.
+    fn jobs(&self) -> Vec<Job> {
+        Vec::new()
+    }
+
+    /// Ends a job; `None`: it is not one of this source's. Whether it ran.
+    fn stop_job<'a>(&'a self, _id: &'a str) -> BoxFuture<'a, Option<bool>> {
+        Box::pin(async { None })
+    }
+
+    /// What a job has printed. Reading it changes nothing for the model, which reads on where it was.
+    fn job_output(&self, _id: &str) -> Option<JobOutput> {
+        None
     }
 
     /// Ends every process it owns.

@@ -119,6 +119,8 @@ pub enum RejectedBy {
     Policy,
     /// Policy would have asked, but nobody can be.
     Unasked,
+    /// A hook of the user's.
+    Hook,
 }
 
 /// What can happen to a call.

@@ -2,12 +2,30 @@
 //!
 //! Invariant: it ends by its deadline, whatever the model does.
 
+use config::Settings;
 use domain::command::{Completed, Completion};
 use domain::item::Part;
 use domain::model::{BlockKind, ModelEvent, Models, Prompt, PromptEntry, StopReason, Tokens};
 use domain::{Failure, FailureKind};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
+
+use crate::turn::instructions;
+
+/// The model and the instructions that the settings have for a purpose, where the caller named none.
+pub(crate) fn apply_settings(settings: &Settings, completion: &mut Completion) {
+    let (model, text) = match completion.purpose.as_str() {
+        "completion" => (&settings.completion_model, &settings.prompts.completion),
+        "rewrite" => (&settings.rewrite_model, &settings.prompts.rewrite),
+        _ => return,
+    };
+    if completion.model.is_none() {
+        completion.model = model.clone();
+    }
+    if let Some(text) = instructions::own_text(text.as_ref()) {
+        completion.system = text;
+    }
+}
 
 pub(crate) async fn run(
     models: &dyn Models,
@@ -64,9 +82,8 @@ async fn stream(
                 reason: StopReason::Refused { reason: why } | StopReason::Cut { message: why },
             } => return Err(Failure::provider(why)),
             ModelEvent::Ended { .. } => break,
-            ModelEvent::Waiting { .. }
-            | ModelEvent::Warning { .. }
-            | ModelEvent::BlockStarted { .. }
+            ModelEvent::Waiting { .. } | ModelEvent::Warning { .. } | ModelEvent::ImagesRefused => {}
+            ModelEvent::BlockStarted { .. }
             | ModelEvent::BlockDelta { .. }
             | ModelEvent::BlockEnded { .. } => {}
         }

@@ -9,13 +9,17 @@
 mod attached_frontend;
 mod behavior;
 mod completion;
+mod context_use;
 mod destruction;
 mod hooks;
+mod jobs;
 mod queries;
+mod recall;
 mod refusal;
 pub mod replay;
 mod router;
 mod session;
+mod skills;
 mod slash;
 mod spending;
 mod subagents;
@@ -38,7 +42,7 @@ pub use hooks::{HookExit, HookRunner};
 use session::Session;
 pub use session::state::State;
 pub use tool_calls::approval;
-pub use workspace::{NamedText, Texts, Workspace, WorkspaceSource};
+pub use workspace::{NamedText, ProviderAccounts, Skill, Texts, Workspace, WorkspaceSource};
 
 /// The longest time that `Shutdown` takes. The program waits a little longer before it ends.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(600);
@@ -98,11 +102,17 @@ impl LiveSessions {
 
     /// A copy of the state of a session.
     pub fn state(&self, session: &SessionId) -> Option<State> {
-        let session = {
-            let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            sessions.get(session).and_then(Weak::upgrade)?
-        };
-        let state = session.state().clone();
+        let state = self.find(session)?.state().clone();
         Some(state)
+    }
+
+    fn title(&self, session: &SessionId) -> Option<String> {
+        let session = self.find(session)?;
+        session.state().settings().title.clone()
+    }
+
+    fn find(&self, session: &SessionId) -> Option<Arc<Session>> {
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.get(session).and_then(Weak::upgrade)
     }
 }

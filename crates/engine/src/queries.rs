@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use domain::command::{Context, ContextQuery};
+use domain::command::{Completed, Completion, Context, ContextQuery};
 use domain::tool::ServerAction;
-use domain::{Command, Failure, Store};
+use domain::{Command, Failure, Reply, Store};
+use tokio::sync::mpsc;
 
 use crate::completion;
 use crate::refusal::refuse;
@@ -46,15 +47,54 @@ pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>,
             let _ = reply.send(files.glob(roots, pattern).await);
         }
         Command::Complete { completion, deltas, reply } => {
-            let completed = completion::run(workspace.models.as_ref(), completion, deltas).await;
-            if let Some(cost) = completed.as_ref().ok().and_then(|completed| completed.cost) {
-                spending::charge_day(store.as_ref(), cost).await;
-            }
-            let _ = reply.send(completed);
+            complete(store.as_ref(), &workspace, completion, deltas, reply).await;
+        }
+        Command::Providers { .. }
+        | Command::Login { .. }
+        | Command::FinishLogin { .. }
+        | Command::Logout { .. } => {
+            answer_account(&workspace, command).await;
         }
         Command::ServerAction { name, action, reply } => {
             let _ = reply.send(act_on_server(&workspace, &name, action).await);
         }
+        other => refuse(other, Failure::internal("The engine does not take this command.")),
+    }
+}
+
+/// A caller that no longer waits ends the call of the model.
+async fn complete(
+    store: &dyn Store,
+    workspace: &Workspace,
+    mut completion: Completion,
+    deltas: Option<mpsc::Sender<String>>,
+    mut reply: Reply<Completed>,
+) {
+    completion::apply_settings(&workspace.settings, &mut completion);
+    let completed = tokio::select! {
+        completed = completion::run(workspace.models.as_ref(), completion, deltas) => completed,
+        () = reply.closed() => return,
+    };
+    if let Some(cost) = completed.as_ref().ok().and_then(|completed| completed.cost) {
+        spending::charge_day(store, cost).await;
+    }
+    let _ = reply.send(completed);
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "the caller sends no other command here")]
+async fn answer_account(workspace: &Workspace, command: Command) {
+    let Some(accounts) = &workspace.accounts else {
+        return refuse(command, Failure::user("Accounts cannot be changed here."));
+    };
+    match command {
+        Command::Providers { reply } => drop(reply.send(Ok(accounts.providers()))),
+        Command::Login { provider, method, reply } => {
+            let _ = reply.send(accounts.login(&provider, method.as_deref()).await);
+        }
+        Command::FinishLogin { provider, fields, reply } => {
+            let _ = reply.send(accounts.finish_login(&provider, &fields));
+        }
+        Command::Logout { provider, reply } => drop(reply.send(accounts.logout(&provider))),
         other => refuse(other, Failure::internal("The engine does not take this command.")),
     }
 }

@@ -27,6 +27,7 @@ pub(crate) fn refuse(command: Command, failure: Failure) {
         Command::Close { reply, .. }
         | Command::Delete { reply, .. }
         | Command::Rollback { reply, .. }
+        | Command::Flag { reply, .. }
         | Command::Steer { reply, .. }
         | Command::ServerAction { reply, .. }
         | Command::Shutdown { reply } => send!(reply),
@@ -38,6 +39,12 @@ pub(crate) fn refuse(command: Command, failure: Failure) {
         Command::Contexts { reply, .. } => send!(reply),
         Command::SlashCommands { reply, .. } => send!(reply),
         Command::Servers { reply } => send!(reply),
+        Command::Providers { reply } => send!(reply),
+        Command::Login { reply, .. } => send!(reply),
+        Command::FinishLogin { reply, .. } | Command::Logout { reply, .. } => send!(reply),
+        Command::Jobs { reply } => send!(reply),
+        Command::StopJob { reply, .. } => send!(reply),
+        Command::JobOutput { reply, .. } => send!(reply),
         Command::ReadFile { reply, .. } => send!(reply),
         Command::Stat { reply, .. } => send!(reply),
         Command::Glob { reply, .. } => send!(reply),

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::LiveSessions;
 use crate::attached_frontend::AttachedFrontend;
+use crate::jobs;
 use crate::queries;
 use crate::refusal::refuse;
 use crate::session::actor::{self, Message, Start};
@@ -101,6 +102,11 @@ impl Router {
                 let _ = reply.send(self.set_defaults(front, change));
             }
             Command::Shutdown { reply } => self.shutdown(reply),
+            Command::Jobs { .. } | Command::StopJob { .. } | Command::JobOutput { .. } => {
+                // A chat may work in a workspace that its front-end has left.
+                let sources = self.workspaces.iter().flat_map(|known| known.workspace.sources.clone());
+                tokio::spawn(jobs::answer(sources.collect(), self.live.clone(), command));
+            }
             Command::Close { session, reply } if !self.is_live(&session) => {
                 let _ = reply.send(Ok(()));
             }
@@ -213,6 +219,7 @@ fn addressee(command: &Command) -> Option<(SessionId, Delivery)> {
         }
         Command::Prompt { session, .. }
         | Command::Rollback { session, .. }
+        | Command::Flag { session, .. }
         | Command::Steer { session, .. }
         | Command::Close { session, .. }
         | Command::Delete { session, .. }
@@ -231,6 +238,13 @@ fn addressee(command: &Command) -> Option<(SessionId, Delivery)> {
         | Command::SlashCommands { .. }
         | Command::Servers { .. }
         | Command::ServerAction { .. }
+        | Command::Providers { .. }
+        | Command::Login { .. }
+        | Command::FinishLogin { .. }
+        | Command::Logout { .. }
+        | Command::Jobs { .. }
+        | Command::StopJob { .. }
+        | Command::JobOutput { .. }
         | Command::ReadFile { .. }
         | Command::Stat { .. }
         | Command::Glob { .. }

@@ -8,11 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use config::Budget;
 use domain::command::TurnLimits;
-use domain::event::{Fact, Level, Notice, PrefixBreak, SessionUsage, Spent};
+use domain::event::{ContextUse, Fact, Level, Notice, PrefixBreak, SessionUsage, Spent};
 use domain::model::{ModelInfo, Price, Prompt, Tokens};
 use domain::{Failure, FailureKind, Store};
 use tokio::task::JoinHandle;
 
+use crate::context_use;
 use crate::session::Session;
 use crate::subagents::Inherited;
 
@@ -28,6 +29,8 @@ pub(crate) struct Account(Mutex<AccountState>);
 #[derive(Default)]
 struct AccountState {
     prefix: Prefix,
+    /// The lengths of what the call under way sends.
+    lengths: ContextUse,
     /// The last cost on its way to the day's sum.
     charging: Option<JoinHandle<()>>,
 }
@@ -110,6 +113,7 @@ fn hash(fill: impl FnOnce(&mut DefaultHasher)) -> u64 {
 /// Compares a call of the conversation with the one before it; a break of the cached prefix is named in the log.
 pub(crate) fn note_call(session: &Session, model: &str, prompt: &Prompt) {
     let mut account = session.account.lock();
+    account.lengths = context_use::lengths(prompt);
     if let Some(reason) = account.prefix.begin_call(model, prompt) {
         tracing::info!(session = %session.id, reason, "the cached prefix ends");
     }
@@ -117,12 +121,16 @@ pub(crate) fn note_call(session: &Session, model: &str, prompt: &Prompt) {
 
 /// Records what a call of the conversation used.
 pub(crate) fn record_answer(session: &Session, info: &ModelInfo, tokens: Tokens) {
-    let broken = session.account.lock().prefix.finish_call(&tokens, info.price.as_ref());
+    let (broken, lengths) = {
+        let mut account = session.account.lock();
+        (account.prefix.finish_call(&tokens, info.price.as_ref()), account.lengths)
+    };
     let cost = info.price.map(|price| price.of(&tokens));
     session.commit_with(|state| {
         let mut usage = state.usage().clone();
         usage.last = tokens;
         usage.last_cost = cost;
+        usage.context = Some(context_use::fit(&lengths, &tokens));
         usage.context_limit = info.context_limit;
         usage.output_limit = info.output_limit;
         if let Some(broken) = broken.filter(|_| usage.breaks.len() < BREAKS) {

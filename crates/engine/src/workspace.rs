@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::Settings;
-use domain::Abilities;
 use domain::command::{Catalog, ServerSpec, WorkspaceSpec};
 use domain::event::Notice;
 use domain::files::Files;
 use domain::model::Models;
+use domain::provider::{LoginStep, ProviderStatus};
 use domain::tool::{ToolServer, ToolSource};
+use domain::{Abilities, BoxFuture, Failure};
 use tokio::sync::mpsc;
 
 /// Resolves a workspace. Called on the way to `initialize`: must not connect, spawn or walk.
@@ -35,6 +36,8 @@ pub struct Workspace {
     /// The user trusts all of its folders, so their files do not taint a chat.
     pub is_trusted: bool,
     pub texts: Arc<dyn Texts>,
+    /// `None`: accounts cannot be changed here.
+    pub accounts: Option<Arc<dyn ProviderAccounts>>,
     /// `None`: hooks cannot run, so those before tool calls make calls ask.
     pub hooks: Option<Arc<dyn crate::HookRunner>>,
     /// `None`: changes of files are not recorded.
@@ -49,6 +52,10 @@ pub trait Texts: Send + Sync {
     fn rules(&self) -> Vec<NamedText>;
     /// Custom commands, read anew.
     fn commands(&self) -> Vec<NamedText>;
+    /// Skills, read anew.
+    fn skills(&self) -> Vec<Skill> {
+        Vec::new()
+    }
     fn global_agents_file(&self) -> Option<PathBuf>;
     /// Facts about the machine and the project for the system prompt: date, system, shell, git branch.
     fn environment(&self) -> String {
@@ -64,9 +71,42 @@ pub trait Texts: Send + Sync {
 }
 
 /// A rule or a command of the user's.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NamedText {
     pub name: String,
     pub text: String,
+    /// What it is for, in a line.
+    pub description: Option<String>,
+    /// A rule is about files of these patterns; empty: about everything.
+    pub paths: Vec<String>,
+}
+
+/// Instructions for one kind of work, which the model is given when it asks for them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Skill {
+    pub name: String,
+    /// When it is of use.
+    pub description: String,
+    pub text: String,
+    /// The folder with its other files.
+    pub folder: PathBuf,
+}
+
+/// The user's accounts with providers, as clients show and change them. A key never leaves by it.
+pub trait ProviderAccounts: Send + Sync {
+    fn providers(&self) -> Vec<ProviderStatus>;
+
+    /// Begins a login, or says what it needs.
+    fn login<'a>(
+        &'a self,
+        provider: &'a str,
+        method: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<LoginStep, Failure>>;
+
+    /// Ends a login with what the user typed, by the names of its fields.
+    fn finish_login(&self, provider: &str, fields: &[(String, String)]) -> Result<(), Failure>;
+
+    fn logout(&self, provider: &str) -> Result<(), Failure>;
 }
 
 /// A workspace that is in use by front-ends and sessions. The router hears of it when the last of them lets it go.
@@ -108,6 +148,7 @@ impl Workspace {
             default_behavior: crate::behavior::default_name(&self.settings),
             welcome: crate::behavior::welcome(&self.settings),
             notices: self.notices.clone(),
+            rewrite_model: self.settings.rewrite_model.clone(),
         }
     }
 }

@@ -228,6 +228,8 @@ impl Server {
                     },
                 );
             }
+            // The protocol has no place for jobs.
+            CatalogKind::Jobs => {}
         }
     }
 

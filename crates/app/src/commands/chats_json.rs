@@ -59,6 +59,7 @@ fn tool_call(call: &ToolCall) -> Value {
         ToolState::Done => ("done", None),
         ToolState::Rejected { by: RejectedBy::User } => ("rejected", Some("user")),
         ToolState::Rejected { by: RejectedBy::Policy } => ("rejected", Some("policy")),
+        ToolState::Rejected { by: RejectedBy::Hook } => ("rejected", Some("hook")),
         ToolState::Rejected { by: RejectedBy::Unasked } => ("rejected", Some("unasked")),
         ToolState::Stopped { .. } => ("stopped", None),
     };

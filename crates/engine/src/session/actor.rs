@@ -156,8 +156,12 @@ impl Actor {
         self.take_lease().await?;
         let Create { workspace, settings, parent, client, facts } = create;
         let opened = Fact::SessionOpened(SessionOpened { workspace, settings, parent, client });
-        // Not awaited: the first prompt shares its commit. A front-end that needs it durable flushes.
-        self.session.commit([vec![opened], facts].concat());
+        let is_fork = !facts.is_empty();
+        let committed = self.session.commit([vec![opened], facts].concat());
+        // A fork is read at once. A new chat is not waited for: its first prompt shares its commit.
+        if is_fork {
+            committed.on_disk().await?;
+        }
         self.created_at = now();
         self.updated_at = self.created_at;
         Ok(())
@@ -190,6 +194,9 @@ impl Actor {
             }
             Command::Rollback { from, scope, reply, .. } => {
                 let _ = reply.send(self.rollback(from, scope).await);
+            }
+            Command::Flag { change, reply, .. } => {
+                let _ = reply.send(self.change_flag(change).await);
             }
             Command::SlashCommands { query, reply, .. } => {
                 let _ = reply.send(Ok(slash::list(Some(&self.session), &self.session.workspace, &query)));

@@ -5,6 +5,7 @@
 
 pub(crate) mod actor;
 
+mod flags;
 pub(crate) mod fork;
 pub(crate) mod lease;
 pub(crate) mod log;

@@ -151,7 +151,7 @@ impl State {
         }
     }
 
-    /// Drops the items after `keep`.
+    /// Drops the items after `keep`. A bookmark stays with its item.
     fn cut(&mut self, keep: Option<ItemId>) {
         let length = match keep {
             // Nothing is left that could have misled the model.
@@ -161,7 +161,11 @@ impl State {
             }
             Some(keep) => self.position(keep).map_or_else(|at| at, |at| at + 1),
         };
-        self.items.truncate(length);
+        let is_kept_flag = |item: &Item| {
+            matches!(item.kind, ItemKind::Flag { .. }) && item.parent.is_some_and(|of| Some(of) <= keep)
+        };
+        let dropped = self.items.split_off(length);
+        self.items.extend(dropped.into_iter().filter(is_kept_flag));
         let left = keep.map_or(0, |keep| keep.0);
         self.open_items.retain(|id| id.0 <= left);
     }

@@ -3,6 +3,7 @@
 use config::{Hook, HookEvent, HookMatcher};
 
 use crate::session::Session;
+use crate::workspace::{NamedText, Skill};
 
 /// `/hooks`: by event.
 pub(super) fn hooks(session: &Session) -> String {
@@ -47,8 +48,12 @@ pub(super) fn rules(session: &Session) -> String {
     if rules.is_empty() {
         return "There are no rules for this chat.".to_owned();
     }
-    let line = |name: &str, text: &str| format!("- {name} ({} characters)", text.chars().count());
-    rules.iter().map(|rule| line(&rule.name, &rule.text)).collect::<Vec<_>>().join("\n")
+    let line = |rule: &NamedText| {
+        let files =
+            if rule.paths.is_empty() { String::new() } else { format!(", for {}", rule.paths.join(", ")) };
+        format!("- {} ({} characters{files})", rule.name, rule.text.chars().count())
+    };
+    rules.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// `/subagents`: the names and what each is for.
@@ -56,4 +61,15 @@ pub(super) fn subagents(session: &Session) -> String {
     let agents = crate::behavior::subagents(&session.workspace.settings);
     let line = |(name, description): &(String, String)| format!("- **{name}**: {description}");
     agents.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// `/skills`: the names, what each is for, and where it is.
+pub(super) fn skills(session: &Session) -> String {
+    let skills = session.workspace.texts.skills();
+    if skills.is_empty() {
+        return "There are no skills. `/skill-create` writes one; see docs/extending.md.".to_owned();
+    }
+    let line =
+        |skill: &Skill| format!("- **{}**: {} ({})", skill.name, skill.description, skill.folder.display());
+    skills.iter().map(line).collect::<Vec<_>>().join("\n")
 }

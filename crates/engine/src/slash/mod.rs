@@ -4,6 +4,7 @@
 //! it at once.
 
 mod costs;
+mod export;
 mod lists;
 mod output;
 
@@ -23,6 +24,7 @@ use crate::turn::{compaction, instructions};
 use crate::workspace::Workspace;
 
 const INIT: &str = include_str!("../texts/init.md");
+const SKILL_CREATE: &str = include_str!("../texts/skill_create.md");
 
 /// The commands of Dragoman itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,10 +45,15 @@ enum Native {
     Hooks,
     Rules,
     Subagents,
+    Skills,
+    SkillCreate,
+    Context,
+    Fork,
+    Export,
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 16] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 21] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
@@ -73,6 +80,11 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 16] = [
     (Native::Hooks, "hooks", "The hooks by event", None),
     (Native::Rules, "rules", "The rules of this chat", None),
     (Native::Subagents, "subagents", "The agents that this one can start for a task", None),
+    (Native::Skills, "skills", "The skills that the model can load", None),
+    (Native::SkillCreate, "skill-create", "Write a new skill", Some("what it should teach")),
+    (Native::Context, "context", "What fills the context window", None),
+    (Native::Fork, "fork", "A new chat with the history of this one", None),
+    (Native::Export, "export", "Write this chat to a Markdown file of the workspace", Some("file")),
 ];
 
 /// A command found in a prompt.
@@ -87,6 +99,8 @@ enum CommandKind {
     McpPrompt,
     /// A text of the user's, with the arguments in their places.
     Custom(String),
+    /// The text of a skill, and what the user adds to it.
+    Skill(String),
 }
 
 /// What can be typed now, filtered by name and description.
@@ -101,9 +115,21 @@ pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str
             .collect(),
     });
     let custom = workspace.texts.commands().into_iter().map(|custom| SlashCommand {
-        description: custom.text.lines().next().unwrap_or_default().chars().take(80).collect(),
+        description: custom
+            .description
+            .as_deref()
+            .unwrap_or_else(|| custom.text.lines().next().unwrap_or_default())
+            .chars()
+            .take(80)
+            .collect(),
         name: custom.name,
         origin: SlashOrigin::Custom,
+        arguments: Vec::new(),
+    });
+    let skills = workspace.texts.skills().into_iter().map(|skill| SlashCommand {
+        description: skill.description.chars().take(80).collect(),
+        name: skill.name,
+        origin: SlashOrigin::Skill,
         arguments: Vec::new(),
     });
     let own = session.map(|session| session.own_sources.as_slice()).unwrap_or_default();
@@ -118,7 +144,7 @@ pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str
     let fits = |command: &SlashCommand| {
         command.name.to_lowercase().contains(&query) || command.description.to_lowercase().contains(&query)
     };
-    native.chain(custom).chain(prompts).filter(fits).collect()
+    native.chain(custom).chain(skills).chain(prompts).filter(fits).collect()
 }
 
 /// `None`: a message, even where it begins with a slash.
@@ -132,6 +158,11 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
         CommandKind::Native(native)
     } else if let Some(command) = custom() {
         CommandKind::Custom(fill(&command.text, rest, &arguments))
+    } else if let Some(skill) = session.workspace.texts.skills().into_iter().find(|skill| skill.name == name)
+    {
+        CommandKind::Skill(
+            format!("{}\n\n{}", crate::skills::text(&skill), rest.trim()).trim_end().to_owned(),
+        )
     } else if session.sources().flat_map(|source| source.prompts()).any(|prompt| prompt.name == name) {
         CommandKind::McpPrompt
     } else {
@@ -154,8 +185,7 @@ pub(crate) fn run(
     command: ParsedCommand,
     reply: Reply<Accepted>,
 ) {
-    let asks_model = !matches!(command.kind, CommandKind::Native(native) if !matches!(native, Native::Init | Native::Compact));
-    if !asks_model {
+    if !asks_model(&command.kind) {
         return answer(actor, turn, text, command, reply);
     }
     let model = match start::choose_model(&actor.session) {
@@ -167,11 +197,19 @@ pub(crate) fn run(
     let launch = Launch { id: turn, model, frontend, cancel, limits };
     match command.kind {
         CommandKind::Native(Native::Compact) => compact(actor, launch, text, &command.arguments),
+        CommandKind::Native(Native::SkillCreate) => {
+            let own = instructions::own_text(actor.session.prompts().skill_create.as_ref());
+            let request = own.unwrap_or_else(|| SKILL_CREATE.to_owned());
+            let request = format!("{}\n\n{}", request.trim(), command.arguments.join(" "));
+            launch.with_message(actor, text, vec![Part::text(request.trim_end())]);
+        }
         CommandKind::Native(_) => {
             let own = instructions::own_text(actor.session.prompts().init.as_ref());
             launch.with_message(actor, text, vec![Part::text(own.unwrap_or_else(|| INIT.to_owned()))]);
         }
-        CommandKind::Custom(filled) => launch.with_message(actor, text, vec![Part::text(filled)]),
+        CommandKind::Custom(filled) | CommandKind::Skill(filled) => {
+            launch.with_message(actor, text, vec![Part::text(filled)])
+        }
         CommandKind::McpPrompt => {
             let session = actor.session.clone();
             let mut taint = Taint::default();
@@ -179,6 +217,16 @@ pub(crate) fn run(
             session.add_taint(&taint);
             launch.after(actor, text, async move { mcp_prompt(&session, &command).await });
         }
+    }
+}
+
+/// Whether a command becomes a message to the model; the others answer by themselves.
+fn asks_model(kind: &CommandKind) -> bool {
+    match kind {
+        CommandKind::Native(native) => {
+            matches!(native, Native::Init | Native::Compact | Native::SkillCreate)
+        }
+        CommandKind::McpPrompt | CommandKind::Custom(_) | CommandKind::Skill(_) => true,
     }
 }
 
@@ -218,7 +266,9 @@ fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand,
             let info = model.map(|model| model.info()).unwrap_or_default();
             instructions::system_prompt(actor, &info)
         }
-        CommandKind::Native(_) | CommandKind::McpPrompt | CommandKind::Custom(_) => Vec::new(),
+        CommandKind::Native(_) | CommandKind::McpPrompt | CommandKind::Custom(_) | CommandKind::Skill(_) => {
+            Vec::new()
+        }
     };
     actor.run_turn(turn, cancel.clone(), async move {
         let output = async {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here is sent to a model.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::command::SessionSettings;
@@ -10,7 +11,7 @@ use domain::store::{ListFilter, SearchQuery, SessionSummary};
 use domain::taint::Taint;
 use domain::{Failure, TurnId};
 
-use super::{CommandKind, Native, ParsedCommand, costs, lists};
+use super::{CommandKind, Native, ParsedCommand, costs, export, lists};
 use crate::session::{SUBAGENT_PREFIX, Session, fork};
 
 /// Chats that `/resume` lists.
@@ -43,8 +44,12 @@ pub(super) async fn of(
         Native::Hooks => lists::hooks(session),
         Native::Rules => lists::rules(session),
         Native::Subagents => lists::subagents(session),
+        Native::Skills => lists::skills(session),
+        Native::Context => crate::context_use::text(session.state().usage()),
+        Native::Fork => export::fork_chat(session).await?,
+        Native::Export => export::write(session, argument)?,
         // These ask the model.
-        Native::Init | Native::Compact => String::new(),
+        Native::Init | Native::Compact | Native::SkillCreate => String::new(),
     })
 }
 
@@ -122,9 +127,12 @@ async fn resume(session: &Session, turn: TurnId, wanted: &str) -> Result<String,
         None => return find_chats(session, wanted).await,
     };
     let (items, taint) = fork::items_of(session.store.as_ref(), &chat.id).await?;
+    let mut new_ids = HashMap::new();
     let facts = items.into_iter().map(|mut item| {
-        item.id = session.log.next_item();
-        item.turn = turn;
+        let id = session.log.next_item();
+        new_ids.insert(item.id, id);
+        item.parent = item.parent.and_then(|parent| new_ids.get(&parent).copied());
+        (item.id, item.turn) = (id, turn);
         Fact::ItemEnded { item }
     });
     // First, so that the text is never there without its mark.

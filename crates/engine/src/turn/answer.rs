@@ -37,6 +37,8 @@ pub(crate) struct Answer {
     /// The model said nothing.
     pub(crate) is_empty: bool,
     pub(crate) tokens: Option<Tokens>,
+    /// The provider would not have the images of the prompt.
+    pub(crate) images_refused: bool,
     pub(crate) end: AnswerEnd,
 }
 
@@ -99,6 +101,7 @@ struct AnswerReader<'a> {
     calls: Vec<Item>,
     is_empty: bool,
     tokens: Option<Tokens>,
+    images_refused: bool,
     generating: bool,
     /// The last commit of grown text; the next one waits for it.
     pending: Option<PendingCommit>,
@@ -126,6 +129,7 @@ impl<'a> AnswerReader<'a> {
             calls: Vec::new(),
             is_empty: true,
             tokens: None,
+            images_refused: false,
             generating: false,
             pending: None,
             flush_at: None,
@@ -154,6 +158,7 @@ impl<'a> AnswerReader<'a> {
                 self.is_empty = false;
                 self.session.commit(vec![Fact::ItemEnded { item }]);
             }
+            ModelEvent::ImagesRefused => self.images_refused = true,
             ModelEvent::Ended { .. } => {}
         }
         Ok(())
@@ -306,7 +311,9 @@ impl<'a> AnswerReader<'a> {
             self.end(open);
         }
         self.calls.sort_by_key(|item| item.id);
-        Answer { calls: self.calls, is_empty: self.is_empty, tokens: self.tokens, end }
+        let (calls, is_empty, tokens, images_refused) =
+            (self.calls, self.is_empty, self.tokens, self.images_refused);
+        Answer { calls, is_empty, tokens, images_refused, end }
     }
 }
 

@@ -97,6 +97,7 @@ fn replace_history(turn: &Turn, summary: String) {
         let item = Item { id, turn: turn.id, step, parent: None, kind };
         let mut usage = state.usage().clone();
         usage.last = Tokens::default();
+        usage.context = None;
         vec![Fact::ItemEnded { item }, Fact::UsageChanged { usage }]
     });
 }

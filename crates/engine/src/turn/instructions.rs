@@ -13,6 +13,7 @@ use domain::tool_call::Origin;
 use crate::behavior::canonical;
 use crate::session::Session;
 use crate::session::actor::Actor;
+use crate::workspace::NamedText;
 
 const SMALL: &str = include_str!("../texts/small.md");
 
@@ -63,9 +64,7 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
     if !environment.is_empty() {
         text.push_str(&format!("\n{}", environment.trim()));
     }
-    for rule in session.workspace.texts.rules() {
-        text.push_str(&format!("\n\n<rule name=\"{}\">\n{}\n</rule>", rule.name, rule.text.trim()));
-    }
+    text.extend(session.workspace.texts.rules().iter().map(rule_text));
     let files = agents_files(session);
     let is_own = |path: &Path| session.roots.iter().all(|root| !path.starts_with(root));
     if !session.workspace.is_trusted && files.iter().any(|(path, _)| !is_own(path)) {
@@ -80,11 +79,25 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
             content.trim()
         ));
     }
+    if model.tools
+        && let Some(skills) = crate::skills::instructions(session)
+    {
+        text.push_str(&format!("\n\n{skills}"));
+    }
     for instructions in session.sources().flat_map(|source| source.instructions()) {
         text.push_str("\n\n");
         text.push_str(instructions.trim());
     }
     vec![text.into()]
+}
+
+fn rule_text(rule: &NamedText) -> String {
+    let paths = if rule.paths.is_empty() {
+        String::new()
+    } else {
+        format!(" for-files=\"{}\"", rule.paths.join(", "))
+    };
+    format!("\n\n<rule name=\"{}\"{paths}>\n{}\n</rule>", rule.name, rule.text.trim())
 }
 
 /// A prompt of the user's. One that cannot be looked up is logged, and the built-in text takes its place.

@@ -6,6 +6,7 @@
 pub(crate) mod answer;
 pub(crate) mod compaction;
 mod failover;
+mod images;
 pub(crate) mod instructions;
 pub(crate) mod loops;
 pub(crate) mod prompt;
@@ -24,7 +25,9 @@ use domain::{CancellationToken, Failure, TurnId};
 use crate::attached_frontend::AttachedFrontend;
 use crate::behavior;
 use crate::hooks::{self, TurnHooks};
+use crate::recall::Recall;
 use crate::session::Session;
+use crate::skills::LoadSkill;
 use crate::spending;
 use crate::subagents::SpawnAgent;
 use crate::tool_calls::context::EditorHandle;
@@ -96,14 +99,20 @@ impl Turn {
         self.session.show_progress("Waiting model");
         let tools = self.tools();
         self.session.add_description_taint(&tools);
-        let prompt = self.prompt(&tools);
         let info = self.model.info();
+        let mut prompt = self.prompt(&tools);
+        if images::are_refused(&self.session, &info.id).await {
+            images::remove(&mut prompt);
+        }
         spending::note_call(&self.session, &info.id, &prompt);
         let stream = self.model.stream(prompt);
         let position = StepPosition { turn: self.id, step };
         let resolve = |name: &str| resolve_name(&tools, name);
         let answered = answer::receive(&self.session, position, &resolve, stream, &self.cancel).await;
-        let Answer { calls, is_empty, tokens, end } = answered;
+        let Answer { calls, is_empty, tokens, images_refused, end } = answered;
+        if images_refused {
+            images::remember_refusal(&self.session, position, &info.id).await;
+        }
         if let Some(tokens) = tokens {
             spending::record_answer(&self.session, &info, tokens);
         }
@@ -167,9 +176,21 @@ impl Turn {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let info = self.model.info();
         let mut tools = behavior::tools(&self.session, Some(&self.session.behavior()), &info);
-        if info.tools && !behavior::is_disabled(&self.session, "spawn_agent") {
-            tools.extend(SpawnAgent::of(self).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        let abilities = self.frontend.as_ref().map(|frontend| frontend.abilities.clone()).unwrap_or_default();
+        tools.retain(|tool| tool.is_useful_with(&abilities));
+        if info.tools {
+            let is_enabled = |tool: &Arc<dyn Tool>| !behavior::is_disabled(&self.session, &tool.spec().name);
+            tools.extend(self.own_tools().into_iter().filter(is_enabled));
         }
+        tools
+    }
+
+    /// The tools of the engine itself.
+    fn own_tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        tools.extend(SpawnAgent::of(self).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        tools.extend(LoadSkill::of(&self.session).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        tools.extend(Recall::of(&self.session).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         tools
     }
 

@@ -14,7 +14,8 @@ pub(crate) fn entries(items: &[Item]) -> Vec<PromptEntry> {
     let mut entries = Vec::with_capacity(items.len() - start);
     let mut results = Vec::new();
     let mut answer = None;
-    for item in &items[start..] {
+    // A bookmark may have been set in the middle of an answer.
+    for item in items[start..].iter().filter(|item| !matches!(item.kind, ItemKind::Flag { .. })) {
         if answer != Some((item.turn, item.step)) {
             entries.append(&mut results);
             answer = Some((item.turn, item.step));
@@ -70,6 +71,9 @@ fn result_of(call: &ToolCall) -> Vec<Part> {
     let text = match &call.state {
         ToolState::Done => "(no output)",
         ToolState::Rejected { by: RejectedBy::User } => "The user rejected this call. It was not run.",
+        ToolState::Rejected { by: RejectedBy::Hook } => {
+            "A hook of the user rejected this call. It was not run."
+        }
         ToolState::Rejected { by: RejectedBy::Policy | RejectedBy::Unasked } => {
             "The user's configuration forbids this call. It was not run."
         }

@@ -203,6 +203,7 @@ impl WorkspaceSource for TestWorkspaces {
             notices: Vec::new(),
             is_trusted: true,
             texts: Arc::new(TestTexts),
+            accounts: None,
             hooks: Some(self.hooks.clone()),
             undo: None,
             recording: None,
@@ -394,11 +395,12 @@ struct TestTexts;
 
 impl Texts for TestTexts {
     fn rules(&self) -> Vec<NamedText> {
-        vec![NamedText { name: "tidy".into(), text: "Be tidy.".into() }]
+        vec![NamedText { name: "tidy".into(), text: "Be tidy.".into(), ..NamedText::default() }]
     }
 
     fn commands(&self) -> Vec<NamedText> {
-        vec![NamedText { name: "greet".into(), text: "Say hello to $ARG1 ($ARGS).".into() }]
+        let text = "Say hello to $ARG1 ($ARGS).".to_owned();
+        vec![NamedText { name: "greet".into(), text, ..NamedText::default() }]
     }
 
     fn global_agents_file(&self) -> Option<PathBuf> {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use domain::ask::{Answer, Ask, AskKind, Choice};
 use domain::command::SessionSettings;
-use domain::event::{Fact, Notice, Outcome, PrefixBreak, SessionOpened, SessionUsage, Spent};
+use domain::event::{ContextUse, Fact, Notice, Outcome, PrefixBreak, SessionOpened, SessionUsage, Spent};
 use domain::item::{HookRun, Item, ItemKind, Part, PlanEntry, ProviderBlock};
 use domain::model::Tokens;
 use domain::taint::Taint;
@@ -15,9 +15,9 @@ use domain::{AskId, Failure, ItemId, SessionId, TurnId};
 use serde::Deserialize;
 
 use super::{
-    AnswerV1, AskKindV1, AskV1, ChoiceV1, FailureV1, ItemGrewV1, ItemKindV1, ItemV1, NoticeV1, OutcomeV1,
-    PartV1, PlanEntryV1, PlanStatusV1, PrefixBreakV1, ProviderBlockV1, RecordV1, SessionOpenedV1, SettingsV1,
-    SpentV1, TokensV1, UsageV1,
+    AnswerV1, AskKindV1, AskV1, ChoiceV1, ContextUseV1, FailureV1, ItemGrewV1, ItemKindV1, ItemV1, NoticeV1,
+    OutcomeV1, PartV1, PlanEntryV1, PlanStatusV1, PrefixBreakV1, ProviderBlockV1, RecordV1, SessionOpenedV1,
+    SettingsV1, SpentV1, TokensV1, UsageV1,
 };
 
 /// Decodes a stored body. The column `kind` names the fact, so serde need not build a tree to find the tag first. For
@@ -287,8 +287,23 @@ impl From<UsageV1<'_>> for SessionUsage {
             session_cost: stored.session_cost,
             context_limit: stored.context_limit,
             output_limit: stored.output_limit,
+            context: stored.context.map(Into::into),
             spent: all(stored.spent),
             breaks: all(stored.breaks),
+        }
+    }
+}
+
+impl From<ContextUseV1> for ContextUse {
+    fn from(stored: ContextUseV1) -> Self {
+        Self {
+            system_prompt: stored.system_prompt,
+            rules: stored.rules,
+            skills: stored.skills,
+            instructions: stored.instructions,
+            tool_definitions: stored.tool_definitions,
+            tool_calls: stored.tool_calls,
+            conversation: stored.conversation,
         }
     }
 }

@@ -6,16 +6,16 @@ use std::borrow::Cow;
 
 use domain::ask::{Answer, Ask, AskKind, Choice};
 use domain::command::SessionSettings;
-use domain::event::{Fact, Notice, Outcome, PrefixBreak, SessionOpened, SessionUsage, Spent};
+use domain::event::{ContextUse, Fact, Notice, Outcome, PrefixBreak, SessionOpened, SessionUsage, Spent};
 use domain::item::{Item, ItemKind, Part, PlanEntry, ProviderBlock};
 use domain::model::Tokens;
 use domain::{Failure, SessionId};
 use serde::Serialize;
 
 use super::{
-    AnswerV1, AskKindV1, AskV1, ChoiceV1, FailureV1, ItemGrewV1, ItemKindV1, ItemV1, NoticeV1, OutcomeV1,
-    PartV1, PlanEntryV1, PrefixBreakV1, ProviderBlockV1, RecordV1, SessionOpenedV1, SettingsV1, SpentV1,
-    TokensV1, UsageV1,
+    AnswerV1, AskKindV1, AskV1, ChoiceV1, ContextUseV1, FailureV1, ItemGrewV1, ItemKindV1, ItemV1, NoticeV1,
+    OutcomeV1, PartV1, PlanEntryV1, PrefixBreakV1, ProviderBlockV1, RecordV1, SessionOpenedV1, SettingsV1,
+    SpentV1, TokensV1, UsageV1,
 };
 
 pub(crate) fn to_json(record: &impl Serialize) -> Result<String, Failure> {
@@ -255,8 +255,23 @@ impl<'a> From<&'a SessionUsage> for UsageV1<'a> {
             session_cost: usage.session_cost,
             context_limit: usage.context_limit,
             output_limit: usage.output_limit,
+            context: usage.context.map(Into::into),
             spent: borrow_all(&usage.spent),
             breaks: borrow_all(&usage.breaks),
+        }
+    }
+}
+
+impl From<ContextUse> for ContextUseV1 {
+    fn from(context: ContextUse) -> Self {
+        Self {
+            system_prompt: context.system_prompt,
+            rules: context.rules,
+            skills: context.skills,
+            instructions: context.instructions,
+            tool_definitions: context.tool_definitions,
+            tool_calls: context.tool_calls,
+            conversation: context.conversation,
         }
     }
 }

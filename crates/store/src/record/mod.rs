@@ -355,10 +355,24 @@ pub(crate) struct UsageV1<'a> {
     context_limit: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<ContextUseV1>,
     #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     spent: Vec<SpentV1<'a>>,
     #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     breaks: Vec<PrefixBreakV1<'a>>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ContextUseV1 {
+    system_prompt: u64,
+    rules: u64,
+    skills: u64,
+    instructions: u64,
+    tool_definitions: u64,
+    tool_calls: u64,
+    conversation: u64,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -435,7 +449,7 @@ words! {
     FailureKindV1 = domain::FailureKind { User, Taken, Config, Auth, Quota, Provider, Tool, Internal }
     PlanStatusV1 = domain::item::PlanStatus { Pending, InProgress, Done }
     OriginV1 = domain::tool_call::Origin { Native, Mcp }
-    RejectedByV1 = domain::tool_call::RejectedBy { User, Policy, Unasked }
+    RejectedByV1 = domain::tool_call::RejectedBy { User, Policy, Unasked, Hook }
 }
 
 /// A fact with its number and time: a line of an exported chat.

@@ -244,6 +244,7 @@ impl Screen {
             EventBody::Progress { text } => self.progress.clone_from(text),
             EventBody::Catalog(CatalogKind::Models) => self.push_effect(Effect::Catalog),
             EventBody::Catalog(CatalogKind::ToolServers) => self.request_servers(),
+            EventBody::Catalog(CatalogKind::Jobs) => {}
             EventBody::Lost { failure } => {
                 self.transcript.add_notice(Level::Error, failure.to_string());
                 self.end_turn();

@@ -127,6 +127,7 @@ fn sign(call: &ToolCall, theme: &Theme) -> (&'static str, Style, &'static str) {
         ToolState::Done => ("✓", theme.good, ""),
         ToolState::Rejected { by: RejectedBy::User } => ("✗", theme.bad, "refused by you"),
         ToolState::Rejected { by: RejectedBy::Policy } => ("✗", theme.bad, "refused by a rule"),
+        ToolState::Rejected { by: RejectedBy::Hook } => ("✗", theme.bad, "refused by a hook"),
         ToolState::Rejected { by: RejectedBy::Unasked } => ("✗", theme.bad, "refused: nobody to ask"),
         ToolState::Stopped { unknown: true } => ("■", theme.warning, "cut off, outcome unknown"),
         ToolState::Stopped { .. } => ("■", theme.warning, "stopped"),

@@ -1,0 +1,40 @@
+//! Commands that run in the background of a chat, as clients list them.
+
+use std::time::Duration;
+
+use crate::ids::SessionId;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Job {
+    pub id: String,
+    pub session: SessionId,
+    /// The title of that chat, where it is known.
+    pub chat_title: Option<String>,
+    /// What it is for, in the words of the model.
+    pub label: String,
+    pub command: String,
+    pub status: JobStatus,
+    pub exit_code: Option<i32>,
+    /// Milliseconds since 1970.
+    pub started_at: u64,
+    pub elapsed: Duration,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobStatus {
+    Running,
+    Completed,
+    /// It ended with another code than 0, or by a signal.
+    Failed,
+    /// Somebody ended it.
+    Killed,
+}
+
+/// What a job has printed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobOutput {
+    /// The newest lines; both streams in one.
+    pub lines: Vec<String>,
+    pub status: JobStatus,
+    pub exit_code: Option<i32>,
+}

@@ -1,0 +1,127 @@
+//! What fills the context window: an estimate by the lengths of the texts, fitted to the tokens that were counted.
+//!
+//! Must not know providers. Invariant: the parts sum to the tokens of the call.
+
+use std::fmt::Write as _;
+
+use domain::event::{ContextUse, SessionUsage};
+use domain::item::Part;
+use domain::model::{Prompt, PromptEntry, Tokens};
+
+/// The lengths of what a call sends, in bytes.
+pub(crate) fn lengths(prompt: &Prompt) -> ContextUse {
+    let mut lengths = ContextUse::default();
+    for text in &prompt.system {
+        add_system(text, &mut lengths);
+    }
+    for tool in prompt.tools.iter() {
+        let schema = tool.input_schema.to_string();
+        lengths.tool_definitions += (tool.name.len() + tool.description.len() + schema.len()) as u64;
+    }
+    for entry in &prompt.entries {
+        match entry {
+            PromptEntry::User { parts } => lengths.conversation += parts_length(parts),
+            PromptEntry::Agent { text, .. } | PromptEntry::Reasoning { text, .. } => {
+                lengths.conversation += text.len() as u64;
+            }
+            PromptEntry::Call { name, input, .. } => {
+                lengths.tool_calls += (name.len() + input.to_string().len()) as u64;
+            }
+            PromptEntry::Result { parts, .. } => lengths.tool_calls += parts_length(parts),
+        }
+    }
+    lengths
+}
+
+/// An image counts like a page of text.
+const IMAGE_LENGTH: u64 = 4_000;
+
+fn parts_length(parts: &[Part]) -> u64 {
+    let length = |part: &Part| match part {
+        Part::Text { text } => text.len() as u64,
+        Part::Image { .. } => IMAGE_LENGTH,
+    };
+    parts.iter().map(length).sum()
+}
+
+/// The system prompt is one text; its parts stand between marks.
+fn add_system(text: &str, lengths: &mut ContextUse) {
+    lengths.rules += between(text, "<rule name=", "</rule>");
+    lengths.instructions += between(text, "<instructions file=", "</instructions>");
+    lengths.skills += between(text, crate::skills::HEADING, "\n\n");
+    let special = lengths.rules + lengths.instructions + lengths.skills;
+    lengths.system_prompt += (text.len() as u64).saturating_sub(special);
+}
+
+fn between(text: &str, open: &str, close: &str) -> u64 {
+    let parts = text.split(open).skip(1);
+    parts.map(|rest| (open.len() + rest.find(close).map_or(rest.len(), |at| at + close.len())) as u64).sum()
+}
+
+/// The tokens of a call, shared out by the lengths of what it sent; its answer is conversation.
+pub(crate) fn fit(lengths: &ContextUse, tokens: &Tokens) -> ContextUse {
+    let sent = tokens.input + tokens.cache_read + tokens.cache_write;
+    let total = lengths.total().max(1);
+    let share = |length: u64| {
+        let tokens = u128::from(length) * u128::from(sent) / u128::from(total);
+        u64::try_from(tokens).unwrap_or(u64::MAX)
+    };
+    let mut fitted = ContextUse {
+        system_prompt: share(lengths.system_prompt),
+        rules: share(lengths.rules),
+        skills: share(lengths.skills),
+        instructions: share(lengths.instructions),
+        tool_definitions: share(lengths.tool_definitions),
+        tool_calls: share(lengths.tool_calls),
+        conversation: share(lengths.conversation),
+    };
+    // What rounding left over, and the answer.
+    fitted.conversation += tokens.all().saturating_sub(fitted.total());
+    fitted
+}
+
+/// `/context`: the parts, as text.
+pub(crate) fn text(usage: &SessionUsage) -> String {
+    let Some(context) = &usage.context else {
+        return "Nothing has been sent to a model in this chat yet.".to_owned();
+    };
+    let used = context.total();
+    let mut text = match usage.context_limit.filter(|limit| *limit > 0) {
+        Some(limit) => format!("{used} of {limit} tokens ({} %)\n\n", used * 100 / limit),
+        None => format!("{used} tokens; the limit of this model is not known\n\n"),
+    };
+    for (name, tokens) in context.parts().into_iter().filter(|(_, tokens)| *tokens > 0) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "- {name}: {tokens}");
+    }
+    if let Some(limit) = usage.context_limit {
+        let _ = writeln!(text, "- Free: {}", limit.saturating_sub(used));
+    }
+    text.push_str(
+        "\nThe sum is what the provider counted; the parts are estimated by the lengths of the texts.",
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_sum_to_the_tokens_of_the_call() {
+        let system =
+            "Base.\n\n<rule name=\"a\">\nx\n</rule>\n\n<instructions file=\"b\">\ny\n</instructions>";
+        let prompt = Prompt {
+            system: vec![system.into()],
+            entries: vec![PromptEntry::User { parts: vec![Part::text("Hello there")] }],
+            ..Prompt::default()
+        };
+        let lengths = lengths(&prompt);
+        assert_eq!(lengths.rules, "<rule name=\"a\">\nx\n</rule>".len() as u64);
+        assert!(lengths.instructions > 20 && lengths.system_prompt > 4 && lengths.skills == 0);
+        let tokens = Tokens { input: 7, cache_read: 90, output: 13, ..Tokens::default() };
+        let fitted = fit(&lengths, &tokens);
+        assert_eq!(fitted.total(), tokens.all());
+        assert!(fitted.conversation >= 13 && fitted.rules > 0);
+    }
+}

@@ -1,0 +1,67 @@
+//! Images that a provider refuses: said once, remembered for the chat and its model, not sent again.
+//!
+//! Must not know providers. Invariant: the history keeps its images; only what the model is sent loses them.
+
+use domain::event::Fact;
+use domain::item::{ItemKind, Part};
+use domain::model::{Prompt, PromptEntry};
+
+use super::answer::StepPosition;
+use crate::session::Session;
+
+/// The kind of the store's records that say so.
+const REFUSALS: &str = "images-refused";
+
+/// Takes the place of an image.
+const REMOVED: &str = "(An image was here; the provider refused it.)";
+
+fn key(session: &Session, model: &str) -> String {
+    format!("{} {model}", session.id)
+}
+
+/// Whether this model has refused images of this chat.
+pub(super) async fn are_refused(session: &Session, model: &str) -> bool {
+    // A chat without images needs no look at the store.
+    if !session.state().items().iter().any(|item| has_image(&item.kind)) {
+        return false;
+    }
+    session.store.get(REFUSALS, &key(session, model)).await.is_ok_and(|known| known.is_some())
+}
+
+/// Says it in the chat and keeps it.
+pub(super) async fn remember_refusal(session: &Session, position: StepPosition, model: &str) {
+    let text =
+        format!("{model} refused the images of this chat. It is sent their places without them from now on.");
+    let item = session.new_item(position.turn, position.step, ItemKind::SystemText { text });
+    session.commit(vec![Fact::ItemEnded { item }]);
+    if let Err(failure) = session.store.put(REFUSALS, &key(session, model), "1".to_owned()).await {
+        tracing::warn!(%failure, "the refusal of images could not be kept");
+    }
+}
+
+fn has_image(kind: &ItemKind) -> bool {
+    let is_image = |part: &Part| matches!(part, Part::Image { .. });
+    match kind {
+        ItemKind::UserMessage { parts, .. } | ItemKind::Compaction { kept: parts, .. } => {
+            parts.iter().any(is_image)
+        }
+        ItemKind::ToolCall(call) => call.result.iter().any(is_image),
+        ItemKind::AgentMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::Citation { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. } => false,
+    }
+}
+
+/// Puts a text in the place of each image.
+pub(super) fn remove(prompt: &mut Prompt) {
+    for entry in &mut prompt.entries {
+        let (PromptEntry::User { parts } | PromptEntry::Result { parts, .. }) = entry else { continue };
+        for part in parts.iter_mut().filter(|part| matches!(part, Part::Image { .. })) {
+            *part = Part::text(REMOVED);
+        }
+    }
+}
