@@ -11,9 +11,12 @@ use domain::tool::{ServerStatus, ToolServer};
 use domain::tool_call::Origin;
 
 use crate::from_wire;
+use crate::jobs;
+use crate::providers;
 use crate::serve::Server;
 use crate::wire::notifications::{
-    BehaviorConfig, ChatConfig, ConfigUpdated, McpDetails, OfferedTool, ServerRemoved, ServerUpdated,
+    BehaviorConfig, ChatConfig, ConfigUpdated, InitProgress, McpDetails, OfferedTool, ServerRemoved,
+    ServerUpdated,
 };
 
 /// What the client has been sent of the lists.
@@ -25,6 +28,16 @@ pub(crate) struct SentCatalog {
     is_stale: bool,
     selected_model: Option<String>,
     servers: HashMap<String, ServerUpdated>,
+    servers_start: ServersStart,
+}
+
+/// Whether the client has been shown that servers start.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum ServersStart {
+    #[default]
+    Unshown,
+    Shown,
+    Finished,
 }
 
 impl SentCatalog {
@@ -57,7 +70,9 @@ pub(crate) async fn announce(server: &mut Server) {
         welcome_message: Some(catalog.welcome),
         ..ChatConfig::default()
     };
+    server.notify(&InitProgress::start("models", "Models"));
     server.notify(&ConfigUpdated { chat_id: None, chat });
+    server.notify(&InitProgress::finish("models", "Models"));
     server.sent.is_announced = true;
     server
         .engine
@@ -85,8 +100,10 @@ pub(crate) fn handle_change(server: &mut Server, kind: CatalogKind) {
                 if let Ok(catalog) = catalog {
                     send_models(server, catalog);
                 }
+                providers::update(server);
             },
         ),
+        CatalogKind::Jobs => jobs::update(server),
         CatalogKind::ToolServers => server.engine.later(
             async move { commands.call(|reply| Command::Servers { reply }).await },
             |server, servers| send_servers(server, servers.unwrap_or_default()),
@@ -133,11 +150,35 @@ fn send_servers(server: &mut Server, servers: Vec<ToolServer>) {
         server.sent.servers.remove(&name);
         server.notify(&ServerRemoved { name });
     }
+    let is_starting = now.iter().any(|update| update.status == "starting");
+    if now.iter().any(|update| update.mcp.is_some()) {
+        begin_servers_start(server);
+    }
     for update in now {
         if server.sent.servers.get(&update.name) != Some(&update) {
             server.notify(&update);
             server.sent.servers.insert(update.name.clone(), update);
         }
+    }
+    if !is_starting {
+        finish_servers_start(server);
+    }
+}
+
+/// The first start of the servers is a task with a beginning and an end. A client waits for the end of each task.
+const SERVERS_TASK: (&str, &str) = ("mcp-servers", "MCP servers");
+
+fn begin_servers_start(server: &mut Server) {
+    if server.sent.servers_start == ServersStart::Unshown {
+        server.sent.servers_start = ServersStart::Shown;
+        server.notify(&InitProgress::start(SERVERS_TASK.0, SERVERS_TASK.1));
+    }
+}
+
+fn finish_servers_start(server: &mut Server) {
+    if server.sent.servers_start == ServersStart::Shown {
+        server.sent.servers_start = ServersStart::Finished;
+        server.notify(&InitProgress::finish(SERVERS_TASK.0, SERVERS_TASK.1));
     }
 }
 

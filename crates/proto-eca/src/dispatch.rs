@@ -11,13 +11,18 @@ use serde_json::Value;
 use crate::reply::Reply;
 use crate::serve::Server;
 use crate::wire::requests::{
-    ChangeWorkspaceFolders, Clear, Delete, Exit, Fork, Initialize, Initialized, List, McpAddServer,
-    McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer, McpRemoveServer, McpStartServer,
-    McpStopServer, McpUpdateServer, Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop,
-    QueryCommands, QueryContext, QueryFiles, RewritePrompt, Rollback, SelectedAgentChanged,
-    SelectedBehaviorChanged, SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
+    AddFlag, ChangeWorkspaceFolders, Clear, CompletionInline, Delete, Exit, Fork, History, Initialize,
+    Initialized, JobsKill, JobsList, JobsReadOutput, List, McpAddServer, McpConnectServer, McpDisableServer,
+    McpEnableServer, McpLogoutServer, McpRemoveServer, McpStartServer, McpStopServer, McpUpdateServer,
+    Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop, ProvidersList, ProvidersLogin,
+    ProvidersLoginInput, ProvidersLogout, QueryCommands, QueryContext, QueryFiles, RemoveFlag, RewritePrompt,
+    Rollback, SelectedAgentChanged, SelectedBehaviorChanged, SelectedModelChanged, Shutdown, ToolCallApprove,
+    ToolCallReject, Update,
 };
-use crate::{from_wire, lifecycle, mcp, prompting, queries, rewriting, sessions, settings, turns};
+use crate::{
+    completing, flags, from_wire, history, jobs, lifecycle, mcp, prompting, providers, queries, rewriting,
+    sessions, settings, turns,
+};
 
 /// ECA has no code of its own for refused requests.
 const REFUSED: i64 = -32000;
@@ -64,7 +69,16 @@ async fn handle_chat_method(method: &str, call: Call<'_>) {
         Rollback::NAME => call.with(sessions::rollback).await,
         List::NAME => call.with(sessions::list).await,
         Open::NAME => call.with(sessions::open).await,
+        History::NAME => call.with(history::page).await,
+        AddFlag::NAME => call.with(flags::add).await,
+        RemoveFlag::NAME => call.with(flags::remove).await,
         Fork::NAME => call.with(sessions::fork).await,
+        other => handle_other_method(other, call).await,
+    }
+}
+
+async fn handle_other_method(method: &str, call: Call<'_>) {
+    match method {
         ChangeWorkspaceFolders::NAME => call.with(lifecycle::change_folders).await,
         RewritePrompt::NAME => call.with(rewriting::rewrite).await,
         McpStartServer::NAME => call.with(mcp::start_server).await,
@@ -76,6 +90,14 @@ async fn handle_chat_method(method: &str, call: Call<'_>) {
         McpUpdateServer::NAME => call.with(mcp::update_server).await,
         McpRemoveServer::NAME => call.with(mcp::remove_server).await,
         McpStopServer::NAME => call.with(mcp::stop_server).await,
+        ProvidersList::NAME => call.with(providers::list).await,
+        ProvidersLogin::NAME => call.with(providers::login).await,
+        ProvidersLoginInput::NAME => call.with(providers::login_input).await,
+        ProvidersLogout::NAME => call.with(providers::logout).await,
+        CompletionInline::NAME => call.with(completing::complete).await,
+        JobsList::NAME => call.with(jobs::list).await,
+        JobsKill::NAME => call.with(jobs::kill).await,
+        JobsReadOutput::NAME => call.with(jobs::read_output).await,
         unknown => match call.responder {
             Some(responder) => responder.method_not_found(unknown),
             None => tracing::debug!(method, "an unknown notification"),

@@ -5,16 +5,21 @@
 //! tool or disk.
 
 mod catalog;
+mod completing;
 mod dialect;
 mod dispatch;
 mod draft;
+mod flags;
 mod forms;
 mod from_wire;
+mod history;
 mod host;
+mod jobs;
 mod lifecycle;
 mod mcp;
 mod pending_logins;
 mod prompting;
+mod providers;
 mod queries;
 mod reply;
 mod rewriting;

@@ -106,6 +106,7 @@ fn command(command: SlashCommand) -> OfferedCommand {
         // The published protocol writes these with a dash; the page of today does not, and no client compares them.
         SlashOrigin::McpPrompt => "mcp-prompt",
         SlashOrigin::Custom => "custom-prompt",
+        SlashOrigin::Skill => "skill",
     };
     let arguments = command.arguments.into_iter().map(|it| CommandArgument {
         name: it.name,

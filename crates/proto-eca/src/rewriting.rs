@@ -31,7 +31,8 @@ struct Rewrite {
 }
 
 pub(crate) async fn rewrite(server: &mut Server, params: RewriteParams, reply: Reply<RewritePrompt>) {
-    let Some(model) = server.catalog.default_model.clone() else {
+    let own = server.catalog.rewrite_model.clone();
+    let Some(model) = own.or_else(|| server.catalog.default_model.clone()) else {
         return server.respond(reply, Err(Failure::auth("No model is configured.")));
     };
     let RewriteParams { id, text, prompt, path } = params;
@@ -93,7 +94,7 @@ fn finish(server: &mut Server, rewrite: Rewrite) {
 }
 
 /// The text inside fences that a model put around all of it.
-fn without_fences(text: &str) -> &str {
+pub(crate) fn without_fences(text: &str) -> &str {
     let inner = || {
         let (opening, rest) = text.trim().split_once('\n')?;
         let (inside, closing) = rest.rsplit_once('\n')?;

@@ -16,17 +16,18 @@ use domain::{
     Abilities, AskId, Command, Event, Fact, Failure, FrontendEvent, FrontendLink, ItemId, Recorded, SessionId,
 };
 use rpc::{Backlog, End, Inbound, Outgoing, PeerOptions, Transport};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::catalog::{self, SentCatalog};
 use crate::dialect::{Dialect, PUBLISHED, Projection};
 use crate::dispatch::fault_of;
 use crate::pending_logins::{self, PendingLogins};
+use crate::providers::SentProviders;
 use crate::reply::Reply;
 use crate::wire::notifications::{Notification, Outbound};
 use crate::wire::requests::{Exit, Method};
 use crate::wire::{ChatId, ChatKey};
-use crate::{host, sessions};
+use crate::{history, host, sessions};
 
 /// How long the last messages may take to be written.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -60,6 +61,8 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
         deferred: VecDeque::new(),
         is_over: false,
         pending_logins: PendingLogins::default(),
+        sent_providers: None,
+        completing: None,
     };
     server.run(inbox, peer.ended()).await;
     // A client that closed its side may still wait for answers.
@@ -75,6 +78,8 @@ struct OpenSession {
     model: Option<String>,
     /// The chat that a subagent works for, as the client knows it.
     parent: Option<String>,
+    /// The oldest item that the client has been sent; `None`: all of them.
+    shown_from: Option<ItemId>,
 }
 
 pub(crate) struct Server {
@@ -97,6 +102,9 @@ pub(crate) struct Server {
     pub is_over: bool,
     /// Responses that wait for a provider's answer about its key.
     pub pending_logins: PendingLogins,
+    pub sent_providers: SentProviders,
+    /// Ends the inline completion that is under way when it is dropped.
+    pub completing: Option<oneshot::Sender<()>>,
 }
 
 impl Server {
@@ -192,6 +200,13 @@ impl Server {
         }
     }
 
+    /// The client has the history from this item on; `None`: all of it.
+    pub(crate) fn show_from(&mut self, session: &SessionId, item: Option<ItemId>) {
+        if let Some(open) = self.sessions.get_mut(session) {
+            open.shown_from = item;
+        }
+    }
+
     /// Shows the session's events after fact `after`.
     pub(crate) fn follow(&mut self, session: SessionId, after: u64) {
         self.add_session(&session);
@@ -204,6 +219,7 @@ impl Server {
             projection: dialect.new_projection(),
             model: None,
             parent: None,
+            shown_from: None,
         });
     }
 
@@ -221,10 +237,19 @@ impl Server {
     /// Shows stored facts, then new ones. Of past turns that went well only the last one's state is shown.
     pub(crate) fn replay(&mut self, session: &SessionId, facts: Vec<Arc<Recorded>>) {
         let newest = facts.last().map_or(0, |last| last.number);
-        let model = self.sessions.remove(session).and_then(|open| open.model);
+        let (model, parent, shown_from) = match self.sessions.remove(session) {
+            Some(open) => (open.model, open.parent, open.shown_from),
+            None => (None, None, None),
+        };
         self.add_session(session);
         self.set_model(session, model.as_deref());
-        let facts = domain::replay::visible_facts(facts);
+        if let Some(open) = self.sessions.get_mut(session) {
+            (open.parent, open.shown_from) = (parent, shown_from);
+        }
+        let mut facts = domain::replay::visible_facts(facts);
+        if let Some(first) = shown_from {
+            facts = history::from_item(facts, first);
+        }
         let last = |is: fn(&Fact) -> bool| facts.iter().rposition(|recorded| is(&recorded.fact));
         let usage = last(|fact| matches!(fact, Fact::UsageChanged { .. }));
         let turn = last(|fact| matches!(fact, Fact::TurnStarted { .. } | Fact::TurnEnded { .. }));
@@ -266,6 +291,9 @@ impl Server {
         }
         if let (Some(session), EventBody::Fact(recorded)) = (&event.session, &event.body) {
             if let Fact::HistoryReplaced { .. } = &recorded.fact {
+                return sessions::show_again(self, session.clone(), |_, _| {});
+            }
+            if is_new_flag(&recorded.fact) {
                 return sessions::show_again(self, session.clone(), |_, _| {});
             }
             if let Fact::AskRaised { ask } = &recorded.fact {
@@ -355,4 +383,10 @@ impl Server {
     pub(crate) fn outgoing(&self) -> &Outgoing {
         self.client.outgoing()
     }
+}
+
+/// A bookmark that another window set: its place is not at the end.
+fn is_new_flag(fact: &Fact) -> bool {
+    let Fact::ItemEnded { item } = fact else { return false };
+    matches!(&item.kind, ItemKind::Flag { text } if !text.is_empty())
 }

@@ -10,14 +10,16 @@ use domain::{Command, Failure, FailureKind, ItemId, Recorded, SessionId};
 use rpc::Fault;
 
 use crate::catalog;
+use crate::history;
 use crate::reply::Reply;
 use crate::serve::Server;
 use crate::settings::respond_or_show;
+use crate::to_wire;
 use crate::wire::Empty;
 use crate::wire::notifications::{Cleared, Deleted, Opened};
 use crate::wire::requests::{
-    ChatParams, ChatSelection, ChatSummary, Clear, ClearParams, Delete, Fork, ForkParams, List, ListParams,
-    ListResult, Method, Open, OpenResult, Rollback, RollbackParams,
+    ChatParams, ChatSelection, ChatSummary, Clear, ClearParams, Delete, Fork, ForkParams, HistoryParams,
+    List, ListParams, ListResult, Method, Open, OpenResult, Rollback, RollbackParams,
 };
 
 pub(crate) async fn list(server: &mut Server, params: ListParams, reply: Reply<List>) {
@@ -47,21 +49,19 @@ fn summary(session: SessionSummary) -> ChatSummary {
     }
 }
 
-pub(crate) async fn open(server: &mut Server, params: ChatParams, reply: Reply<Open>) {
-    let Some(chat_id) = params.chat_id else { return reply.missing("chatId") };
+pub(crate) async fn open(server: &mut Server, params: HistoryParams, reply: Reply<Open>) {
+    let Some(chat_id) = params.chat_id.clone() else { return reply.missing("chatId") };
     let Some(session) = server.session_of(Some(&chat_id)) else {
-        let unknown = OpenResult { found: false, chat_id, title: None, selection: None };
-        return server.respond(reply, Ok(unknown));
+        return server.respond(reply, Ok(OpenResult::unknown(chat_id)));
     };
     server
         .engine
         .call(
             |reply| Command::Load { session, servers: Vec::new(), reply },
             move |server, info| match info {
-                Ok(info) => show_opened(server, info, reply),
+                Ok(info) => show_opened(server, info, params, reply),
                 Err(failure) if failure.kind == FailureKind::User => {
-                    let unknown = OpenResult { found: false, chat_id, title: None, selection: None };
-                    server.respond(reply, Ok(unknown));
+                    server.respond(reply, Ok(OpenResult::unknown(chat_id)));
                 }
                 Err(failure) => server.respond(reply, Err(failure)),
             },
@@ -73,22 +73,36 @@ pub(crate) async fn open(server: &mut Server, params: ChatParams, reply: Reply<O
 pub(crate) async fn fork(server: &mut Server, params: ForkParams, reply: Reply<Fork>) {
     let Some(session) = server.session_of(params.chat_id.as_ref()) else { return reply.missing("chatId") };
     let until = params.content_id.as_deref().and_then(ItemId::parse);
+    let original = session.clone();
     server
         .engine
         .call(
             |reply| Command::Fork { session, until, reply },
             move |server, info| match info {
-                Ok(info) => show_opened(server, info, reply),
+                Ok(info) => {
+                    tell_of_fork(server, &original, &info);
+                    show_opened(server, info, HistoryParams::default(), reply);
+                }
                 Err(failure) => server.respond(reply, Err(failure)),
             },
         )
         .await;
 }
 
+/// Says in the chat that was forked where the fork is.
+fn tell_of_fork(server: &mut Server, original: &SessionId, fork: &SessionInfo) {
+    if server.has_session(original) {
+        let chat = server.chat_key(original);
+        let title = fork.settings.title.clone().unwrap_or_else(|| fork.id.to_string());
+        server.send(to_wire::system_text(chat.as_id(), format!("\nForked into the chat \"{title}\".\n")));
+    }
+}
+
 /// Cleared, opened, the contents, and then the response.
 fn show_opened<M: Method<Result = OpenResult> + 'static>(
     server: &mut Server,
     info: SessionInfo,
+    params: HistoryParams,
     reply: Reply<M>,
 ) {
     let session = info.id.clone();
@@ -98,12 +112,23 @@ fn show_opened<M: Method<Result = OpenResult> + 'static>(
             Err(failure) => return server.respond(reply, Err(failure)),
         };
         let (chat_id, title) = (server.chat_key(&info.id), info.settings.title.clone().unwrap_or_default());
+        let page = match history::cut(&domain::replay::visible_facts(facts.clone()), &params) {
+            Ok(page) => page,
+            Err(error) => {
+                let (selection, meta, error) = (None, None, Some(error));
+                let result = OpenResult { found: true, chat_id, title: Some(title), selection, meta, error };
+                return server.respond(reply, Ok(result));
+            }
+        };
         server.notify(&Cleared { chat_id: chat_id.clone(), messages: true });
         server.notify(&Opened { chat_id: chat_id.clone(), title: title.clone() });
+        server.add_session(&info.id);
+        server.show_from(&info.id, page.items.first().copied().filter(|_| page.meta.before_cursor.is_some()));
         server.replay(&info.id, facts);
         server.set_model(&info.id, info.settings.model.as_deref());
         let selection = Some(selection(server, &info));
-        server.respond(reply, Ok(OpenResult { found: true, chat_id, title: Some(title), selection }));
+        let (title, meta) = (Some(title), Some(page.meta));
+        server.respond(reply, Ok(OpenResult { found: true, chat_id, title, selection, meta, error: None }));
     });
 }
 
@@ -119,7 +144,7 @@ fn selection(server: &Server, info: &SessionInfo) -> ChatSelection {
     }
 }
 
-fn read_facts(
+pub(crate) fn read_facts(
     server: &mut Server,
     session: &SessionId,
     then: impl FnOnce(&mut Server, Result<Vec<Arc<Recorded>>, Failure>) + Send + 'static,

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use domain::event::{Channel, EventBody, Fact, Level, Notice, SessionUsage};
+use domain::event::{Channel, ContextUse, EventBody, Fact, Level, Notice, SessionUsage};
 use domain::item::{HookRun, Item, ItemKind, Part};
 use domain::tool_call::{ToolCall, ToolState};
 use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor, visible_json};
@@ -16,7 +16,9 @@ use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor, visibl
 use crate::dialect::Projection;
 use crate::tool_calls::{self, CallName};
 use crate::wire::ChatId;
-use crate::wire::contents::{Content, ContentReceived, Role, TokenLimits, Usage};
+use crate::wire::contents::{
+    Content, ContentReceived, ContextBreakdown, ContextCategory, Role, TokenLimits, Usage,
+};
 use crate::wire::notifications::{Outbound, ShowMessage, StatusChanged};
 
 /// What the client of one chat has been sent.
@@ -330,6 +332,13 @@ pub(crate) fn failed<'a>(chat: ChatId<'a>, failure: &Failure) -> Vec<Outbound<'a
     sink.out
 }
 
+/// A text of ours in a chat, outside every turn.
+pub(crate) fn system_text(chat: ChatId<'_>, text: String) -> Vec<Outbound<'_>> {
+    let mut sink = Sink { chat, out: Vec::new() };
+    sink.system_text(text);
+    sink.out
+}
+
 pub(crate) fn message(notice: &Notice) -> ShowMessage {
     let kind = match notice.level {
         Level::Info => "info",
@@ -366,8 +375,35 @@ fn usage_content(usage: &SessionUsage) -> Usage {
         limit: usage
             .context_limit
             .map(|context| TokenLimits { context, output: usage.output_limit.unwrap_or(0) }),
+        context_breakdown: usage.context.map(|context| breakdown(&context, usage.context_limit)),
     }
 }
+
+/// The colors of the parts, in the order of [`ContextUse::parts`].
+const COLORS: [(&str, &str); 7] = [
+    ("#61afef", "🟦"),
+    ("#e5c07b", "🟨"),
+    ("#c678dd", "🟪"),
+    ("#d19a66", "🟧"),
+    ("#e06c75", "🟥"),
+    ("#a0522d", "🟫"),
+    ("#98c379", "🟩"),
+];
+
+fn breakdown(context: &ContextUse, limit: Option<u64>) -> ContextBreakdown {
+    let parts = context.parts().into_iter().zip(COLORS).filter(|((_, tokens), _)| *tokens > 0);
+    let category = |((name, tokens), (color, emoji))| ContextCategory { name, tokens, color, emoji };
+    let used_tokens = context.total();
+    ContextBreakdown {
+        categories: parts.map(category).collect(),
+        used_tokens,
+        free_tokens: limit.map(|limit| limit.saturating_sub(used_tokens)),
+        free_color: "#5c6370",
+        free_emoji: "⬜",
+        context_limit: limit,
+    }
+}
+
 /// Why a person is asked, and exactly what an answer for the whole chat would cover: the protocol has no other place.
 fn approval_progress(reason: &str, keys: &[String]) -> String {
     let scope = match keys {

@@ -83,6 +83,7 @@ pub(crate) fn end(id: ItemId, call: &ToolCall, was_running: bool) -> Content<'_>
         |reason| Content::ToolCallRejected { call: head(id, call), arguments: arguments(call), reason };
     match &call.state {
         ToolState::Rejected { by: RejectedBy::User } => rejected("user-choice"),
+        ToolState::Rejected { by: RejectedBy::Hook } => rejected("hookRejected"),
         ToolState::Rejected { .. } => rejected("user-config"),
         ToolState::Stopped { unknown: false } if !was_running => rejected("user-choice"),
         ToolState::Preparing

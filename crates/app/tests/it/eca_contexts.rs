@@ -293,3 +293,26 @@ async fn folders_that_a_client_adds_are_searched() {
     let files = found(&mut client).await;
     assert!(!files.contains(&path), "{files}");
 }
+
+#[tokio::test]
+async fn a_refused_image_is_said_remembered_and_not_sent_again() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let mut client = Client::start(&home, &config).await;
+    let refusal = json!({"error": {"message": "image input is not supported by this model", "code": 400}});
+    fake.answer(Answer::status(400).body(refusal.to_string())).answer(Answer::text("I see nothing."));
+    let image = json!({"type": "image", "mediaType": "image/png", "base64": "iVBORw0KGgo="});
+    let (_, shown) =
+        client.prompt_with(json!({"chatId": "c", "message": "what is this?", "contexts": [image]})).await;
+    assert!(system_text(&shown).contains("refused the images"), "{shown:#?}");
+    assert!(answer(&shown).contains("I see nothing."));
+    client.end().await;
+    // Also another process does not send it again.
+    let mut client = Client::start(&home, &config).await;
+    let before = fake.requests().len();
+    fake.answer(Answer::text("Still nothing."));
+    let (_, shown) = client.prompt(Some("c"), "and now?").await;
+    assert!(answer(&shown).contains("Still nothing."), "{shown:#?}");
+    assert_eq!(fake.requests().len(), before + 1, "one request, without the image");
+    assert!(!fake.last_request().body.to_string().contains("iVBORw0KGgo="));
+}

@@ -48,6 +48,7 @@ async fn hooks_run_as_programs_and_are_shown() {
     assert_eq!(finished[1]["id"], started[1]["id"]);
     assert_eq!(finished[1]["toolCallId"], of("toolCallRejected")[0]["id"]);
     assert_eq!(finished[1]["actionType"], "shell");
+    assert_eq!(of("toolCallRejected")[0]["reason"], "hookRejected");
     let sent = fake.last_request().body.to_string();
     assert!(sent.contains("the port is 81") && sent.contains("not this one"), "{sent}");
     let read = |path: &str| -> Value {

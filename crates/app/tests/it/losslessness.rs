@@ -32,6 +32,7 @@ const TURN: TurnId = TurnId(1);
 const GROWTHS: usize = 5000;
 
 #[derive(Clone)]
+#[allow(clippy::large_enum_variant, reason = "a test makes few of them")]
 enum Step {
     Fact(Fact),
     Delta(ItemDelta),

@@ -210,6 +210,30 @@ pub(crate) struct Usage {
     pub session_cost: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<TokenLimits>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_breakdown: Option<ContextBreakdown>,
+}
+
+/// What fills the context window. Clients draw it with these colors.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ContextBreakdown {
+    pub categories: Vec<ContextCategory>,
+    pub used_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_tokens: Option<u64>,
+    pub free_color: &'static str,
+    pub free_emoji: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_limit: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ContextCategory {
+    pub name: &'static str,
+    pub tokens: u64,
+    pub color: &'static str,
+    pub emoji: &'static str,
 }
 
 #[derive(Debug, Serialize)]

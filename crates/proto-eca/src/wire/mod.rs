@@ -4,8 +4,11 @@
 //! members ignored, `null` and absent alike); costs are strings, statuses numbers, arguments objects, because real
 //! clients break otherwise; what is absent is left out, never null, unless a client reads the null.
 
+pub(crate) mod completion;
 pub(crate) mod contents;
+pub(crate) mod jobs;
 pub(crate) mod notifications;
+pub(crate) mod providers;
 pub(crate) mod requests;
 
 use serde::{Deserialize, Serialize};

@@ -79,6 +79,30 @@ impl Notification for ShowMessage {
     const NAME: &'static str = "$/showMessage";
 }
 
+/// A task of the start. Every start has its finish.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InitProgress {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    task_id: &'static str,
+    title: &'static str,
+}
+
+impl InitProgress {
+    pub(crate) fn start(task_id: &'static str, title: &'static str) -> Self {
+        Self { kind: "start", task_id, title }
+    }
+
+    pub(crate) fn finish(task_id: &'static str, title: &'static str) -> Self {
+        Self { kind: "finish", task_id, title }
+    }
+}
+
+impl Notification for InitProgress {
+    const NAME: &'static str = "$/progress";
+}
+
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Opened {

@@ -6,6 +6,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::completion::{CompletionParams, CompletionResult};
+use super::jobs::{JobList, JobOutputResult, JobParams, KillResult};
+use super::providers::{LoginAction, LoginInputParams, LoginParams, ProviderList};
 use super::{ChatKey, Context, Empty, OfferedContext};
 
 /// A method that clients call, as a request or as a notification.
@@ -55,10 +58,21 @@ methods! {
     Clear = "chat/clear": ClearParams => Empty;
     Rollback = "chat/rollback": RollbackParams => Empty;
     List = "chat/list": ListParams => ListResult;
-    Open = "chat/open": ChatParams => OpenResult;
+    Open = "chat/open": HistoryParams => OpenResult;
+    History = "chat/history": HistoryParams => HistoryResult;
+    AddFlag = "chat/addFlag": FlagParams => Empty;
+    RemoveFlag = "chat/removeFlag": FlagParams => Empty;
     Fork = "chat/fork": ForkParams => OpenResult;
     ChangeWorkspaceFolders = "workspace/didChangeWorkspaceFolders": FoldersParams => Empty;
     RewritePrompt = "rewrite/prompt": RewriteParams => RewriteResult;
+    ProvidersList = "providers/list": Empty => ProviderList;
+    ProvidersLogin = "providers/login": LoginParams => LoginAction;
+    ProvidersLoginInput = "providers/loginInput": LoginInputParams => LoginAction;
+    ProvidersLogout = "providers/logout": LoginParams => Empty;
+    CompletionInline = "completion/inline": CompletionParams => CompletionResult;
+    JobsList = "jobs/list": Empty => JobList;
+    JobsKill = "jobs/kill": JobParams => KillResult;
+    JobsReadOutput = "jobs/readOutput": JobParams => JobOutputResult;
     McpStartServer = "mcp/startServer": ServerParams => Empty;
     McpStopServer = "mcp/stopServer": ServerParams => Empty;
     McpConnectServer = "mcp/connectServer": ServerParams => Empty;
@@ -337,6 +351,58 @@ pub(crate) struct ForkParams {
     pub content_id: Option<String>,
 }
 
+/// A chat and the part of its history that is wanted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct HistoryParams {
+    pub chat_id: Option<ChatKey>,
+    /// Absent or not positive: no limit.
+    pub limit: Option<i64>,
+    /// A cursor, or `lastCompaction`.
+    pub before: Option<String>,
+    pub after: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub(crate) enum HistoryResult {
+    Page {
+        chat_id: ChatKey,
+        contents: Vec<Value>,
+        meta: HistoryMeta,
+    },
+    /// Clients look for problems in the result.
+    Problem {
+        chat_id: ChatKey,
+        error: HistoryProblem,
+    },
+}
+
+/// Where a page stands in the whole history. Clients read a null cursor as the end.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HistoryMeta {
+    pub total: usize,
+    pub returned: usize,
+    pub before_cursor: Option<String>,
+    pub after_cursor: Option<String>,
+    pub compaction_cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct HistoryProblem {
+    pub code: &'static str,
+    pub message: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct FlagParams {
+    pub chat_id: Option<ChatKey>,
+    pub content_id: Option<String>,
+    pub text: Option<String>,
+}
+
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OpenResult {
@@ -346,6 +412,16 @@ pub(crate) struct OpenResult {
     pub title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<ChatSelection>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meta: Option<HistoryMeta>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<HistoryProblem>,
+}
+
+impl OpenResult {
+    pub(crate) fn unknown(chat_id: ChatKey) -> Self {
+        Self { found: false, chat_id, title: None, selection: None, meta: None, error: None }
+    }
 }
 
 /// The settings of an opened chat. Clients read a null variant as "none", so it is written.

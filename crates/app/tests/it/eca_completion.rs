@@ -1,0 +1,80 @@
+//! Inline completion in an ECA client.
+
+use serde_json::{Value, json};
+use testkit::{Answer, FakeModel, Gate};
+
+use crate::client::{Client, Home, fake_provider};
+
+fn request(version: i64) -> Value {
+    json!({
+        "doc-text": "fn add(a: u32, b: u32) -> u32 {\n    \n}\n", "doc-version": version, "path": "/w/sum.rs",
+        "position": {"line": 2, "character": 5},
+    })
+}
+
+#[tokio::test]
+async fn a_completion_has_its_own_model_and_prompt() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["providers"]["fake"]["models"]["quick"] = json!({});
+    config["completion"] = json!({"model": "fake/quick"});
+    config["prompts"] = json!({"completion": "Complete it my way."});
+    let mut client = Client::start(&home, &config).await;
+    fake.answer(Answer::text("```rust\na + b\n```"));
+    let result = client.request("completion/inline", request(7)).await;
+    let place = json!({"line": 2, "character": 5});
+    let item = json!({"text": "a + b", "docVersion": 7, "range": {"start": place, "end": place}});
+    assert_eq!(result, json!({"items": [item]}));
+    let sent = fake.last_request().body;
+    assert_eq!(sent["model"], "quick");
+    let text = sent.to_string();
+    assert!(text.contains("Complete it my way.") && text.contains("/w/sum.rs"), "{text}");
+    assert!(text.contains("{\\n    <CURSOR>\\n}"), "{text}");
+    // A model that has nothing to add, and one that fails.
+    fake.answer(Answer::text("  \n"));
+    assert_eq!(client.request("completion/inline", request(8)).await, json!({"items": []}));
+    fake.answer(Answer::status(400));
+    let failed = client.request("completion/inline", request(9)).await;
+    assert!(failed["error"]["message"].is_string(), "{failed}");
+}
+
+#[tokio::test]
+async fn the_next_key_ends_the_completion_before_it() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    let gate = Gate::new();
+    fake.answer(Answer::new().say("never seen").gate(&gate)).answer(Answer::text("a + b"));
+    let first = client.ask("completion/inline", request(1)).await;
+    while fake.requests().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let second = client.ask("completion/inline", request(2)).await;
+    assert_eq!(
+        client.response_to(first).await["result"],
+        json!({"items": []}),
+        "at once, while the model still writes"
+    );
+    let result = client.response_to(second).await["result"].clone();
+    assert_eq!(
+        (&result["items"][0]["text"], &result["items"][0]["docVersion"]),
+        (&json!("a + b"), &json!(2))
+    );
+    gate.open();
+}
+
+#[tokio::test]
+async fn a_rewrite_has_its_own_model_and_prompt() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["providers"]["fake"]["models"]["quick"] = json!({});
+    config["rewrite"] = json!({"model": "fake/quick"});
+    config["prompts"] = json!({"rewrite": "Rewrite it my way."});
+    let mut client = Client::start(&home, &config).await;
+    fake.answer(Answer::text("fn b() {}"));
+    let params = json!({"id": "r", "text": "fn a() {}", "prompt": "call it b"});
+    let result = client.request("rewrite/prompt", params).await;
+    assert_eq!(result["model"], "fake/quick");
+    client.until(|it| it["params"]["content"]["type"] == "finished").await;
+    let sent = fake.last_request().body;
+    assert!(sent["model"] == "quick" && sent.to_string().contains("Rewrite it my way."), "{sent}");
+}
