@@ -77,6 +77,7 @@ impl WorkspaceSource for RecordedWorkspaces {
             notices: Vec::new(),
             is_trusted: true,
             texts: Arc::new(NoTexts),
+            accounts: None,
             hooks: None,
             undo: None,
             recording: Some(self.recording.clone()),
