@@ -33,7 +33,7 @@ use crate::subagents;
 use crate::turn::Turn;
 use crate::turn::loops::{LoopDetector, Repetition};
 use crate::undo;
-use approval::{ApprovalDecision, Decision, rememberable};
+use approval::{ApprovalDecision, Decision, HookVerdict, rememberable};
 use asks::PendingAsk;
 pub(crate) use case::with_case;
 use case::{decide, scope};
