@@ -247,3 +247,16 @@ async fn the_instructions_speak_only_of_tools_that_are_offered() {
         assert!(!system.contains("{writes files}"), "{system}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_places_of_a_call_are_those_of_its_result_else_of_its_review() {
+    for (input, place) in [(json!({"at": "one"}), "one"), (json!({"at": "one", "found": "two"}), "two")] {
+        let bench = Bench::new();
+        bench.answers([ScriptedAnswer::call("eca__read", input)]);
+        let mut client = bench.client().await;
+        client.run("go").await;
+        let state = bench.check_state(&client.session).await;
+        let places: Vec<_> = calls(&state)[0].locations.iter().map(|place| place.path.clone()).collect();
+        assert_eq!(places, [std::path::PathBuf::from(place)]);
+    }
+}

@@ -14,7 +14,7 @@ use domain::link::Engine;
 use domain::tool::{
     Invocation, Review, Scope, Tool, ToolContext, ToolEffect, ToolResult, ToolServer, ToolSource, ToolSpec,
 };
-use domain::tool_call::{Details, FileChange, Origin};
+use domain::tool_call::{Details, FileChange, Location, Origin};
 use domain::{AskKind, BoxFuture, CancellationToken, Failure, Part, SessionId};
 use engine::{
     CatalogChanges, HookExit, HookRunner, LiveSessions, NamedText, State, Texts, Workspace, WorkspaceSource,
@@ -304,6 +304,7 @@ impl Tool for TestTool {
             outside: input.get("outside").map(|_| text("outside").into()).into_iter().collect(),
             secrets: input.get("secret").map(|_| text("secret")).into_iter().collect(),
             run_later: input.get("runLater").map(|_| text("runLater")).into_iter().collect(),
+            locations: input.get("at").map(|_| location(&text("at"))).into_iter().collect(),
             ..Review::default()
         })
     }
@@ -328,10 +329,17 @@ impl Tool for TestTool {
                     }
                 }
                 "compact" => ToolResult { compact: Some(text), ..ToolResult::text("compacted") },
-                _ => ToolResult::text(text),
+                _ => ToolResult {
+                    locations: call.input["found"].as_str().map(location).into_iter().collect(),
+                    ..ToolResult::text(text)
+                },
             }
         })
     }
+}
+
+fn location(path: &str) -> Location {
+    Location { path: path.into(), line: None }
 }
 
 /// Files whose content is their path; pictures are images.

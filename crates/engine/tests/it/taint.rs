@@ -63,6 +63,28 @@ async fn a_tainted_chat_asks_each_time_though_it_is_trusted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tainted_chat_asks_about_code_that_nobody_approved() {
+    let rule =
+        json!({"toolCall": {"approval": {"allow": {"run": {"argsMatchers": {"command": ["make test"]}}}}}});
+    let bench = Bench::with_config(rule);
+    let mut client = bench.client_with(person()).await;
+    client.configure(trusted()).await.unwrap();
+    call(&bench, &mut client, "eca__run", json!({"command": "make all"})).await;
+    call(&bench, &mut client, "eca__read", json!({"outside": "/elsewhere/notes"})).await;
+    // Named by a rule of the user's.
+    call(&bench, &mut client, "eca__run", json!({"command": "make test"})).await;
+    bench.models.answer(ScriptedAnswer::call("eca__run", json!({"command": "make all"})));
+    client.prompt("go").await.unwrap();
+    let ask = client.next_ask().await;
+    let AskKind::Approval { reason, .. } = &ask.kind else { panic!("{ask:?}") };
+    assert!(reason.contains("tainted") && reason.contains("runs code"), "{reason}");
+    client.answer(ask.id, Answer::Allow { remember: true }).await;
+    assert_eq!(client.turn_end().await, Outcome::Done);
+    // Remembered for this command.
+    call(&bench, &mut client, "eca__run", json!({"command": "make all"})).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_mark_survives_a_kill() {
     let bench = Bench::new();
     let mut client = bench.client_with(person()).await;
