@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::command::{AcceptedStatus, Context, UserPrompt};
+use domain::command::{AcceptedStatus, Context, SessionSettings, UserPrompt};
 use domain::event::EventBody;
 use domain::model::{BlockKind, StopReason};
 use domain::tool_call::ToolState;
@@ -11,7 +11,7 @@ use serde_json::json;
 use testkit::{ModelStep, ScriptedAnswer};
 
 use crate::bench::Bench;
-use crate::client::{calls, lines};
+use crate::client::{calls, lines, person};
 
 fn event(event: ModelEvent) -> ModelStep {
     ModelStep::Event(event)
@@ -259,4 +259,67 @@ async fn the_places_of_a_call_are_those_of_its_result_else_of_its_review() {
         let places: Vec<_> = calls(&state)[0].locations.iter().map(|place| place.path.clone()).collect();
         assert_eq!(places, [std::path::PathBuf::from(place)]);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn grown_text_is_recorded_by_time_and_size_and_never_empty() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let start = |block, kind| event(ModelEvent::BlockStarted { block, kind });
+    let delta = |block, text: &str| event(ModelEvent::BlockDelta { block, text: text.into() });
+    let wait = |millis| ModelStep::Wait(Duration::from_millis(millis));
+    let first = "x".repeat(3000);
+    let steps = [
+        start(1, BlockKind::Reasoning),
+        delta(1, "thought"),
+        start(2, BlockKind::Text),
+        delta(2, &first),
+        wait(10),
+        delta(2, "a"),
+        wait(50),
+        delta(2, "b"),
+        wait(300),
+        delta(2, "c"),
+        wait(300),
+    ];
+    bench.answers([steps.into_iter().fold(ScriptedAnswer::default(), ScriptedAnswer::then)]);
+    client.run("hello").await;
+    let facts = bench.store.facts(&client.session);
+    let grown: Vec<&str> = facts
+        .iter()
+        .filter_map(|recorded| match &recorded.fact {
+            Fact::ItemGrew { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(grown, ["ab", "c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn live_output_is_kept_up_to_a_limit() {
+    let bench = Bench::new();
+    let pieces = ["x".repeat(300 << 10), "ab".into(), "cd".into(), "x".repeat(256 << 10)];
+    bench.answers([ScriptedAnswer::call("eca__read", json!({"live": pieces}))]);
+    let mut client = bench.client().await;
+    client.run("go").await;
+    let state = bench.check_state(&client.session).await;
+    assert_eq!(calls(&state)[0].live_output, "abcd");
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_instruction_files_are_cut() {
+    let bench = Bench::new();
+    let client = bench.attach(person()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("Begin.\n{}End.", "é".repeat(20 << 10));
+    std::fs::write(folder.path().join("AGENTS.md"), text).unwrap();
+    let workspace = Some(vec![folder.path().to_owned()]);
+    let (settings, servers) = (SessionSettings::default(), Vec::new());
+    let open = |_, reply| Command::Open { id: None, workspace, settings, servers, reply };
+    let session = client.call(open).await.unwrap().id;
+    let prompt = UserPrompt { text: "hello".into(), ..UserPrompt::default() };
+    client.call(|_, reply| Command::Prompt { session, prompt, reply }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let system = bench.models.prompts()[0].1.system.concat();
+    assert!(system.contains("Begin.") && system.contains("\n(cut)") && !system.contains("End."));
 }

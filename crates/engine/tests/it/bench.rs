@@ -312,6 +312,9 @@ impl Tool for TestTool {
     fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
             let text = call.input["text"].as_str().unwrap_or("done").to_owned();
+            for piece in call.input["live"].as_array().into_iter().flatten() {
+                call.context.output(piece.as_str().unwrap());
+            }
             match self.spec.name.as_str() {
                 "wait" => {
                     call.context.output("waiting");

@@ -69,8 +69,11 @@ async fn a_tainted_chat_asks_about_code_that_nobody_approved() {
     let bench = Bench::with_config(rule);
     let mut client = bench.client_with(person()).await;
     client.configure(trusted()).await.unwrap();
+    call(&bench, &mut client, "eca__write", json!({"text": "x"})).await;
+    assert!(!bench.check_state(&client.session).await.taint().is_tainted());
     call(&bench, &mut client, "eca__run", json!({"command": "make all"})).await;
-    call(&bench, &mut client, "eca__read", json!({"outside": "/elsewhere/notes"})).await;
+    let taint = bench.check_state(&client.session).await.taint().clone();
+    assert!(taint.sources()[0].starts_with("output of"), "{taint:?}");
     // Named by a rule of the user's.
     call(&bench, &mut client, "eca__run", json!({"command": "make test"})).await;
     bench.models.answer(ScriptedAnswer::call("eca__run", json!({"command": "make all"})));

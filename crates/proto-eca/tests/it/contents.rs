@@ -2,9 +2,9 @@
 
 use domain::command::SessionSettings;
 use domain::event::{Channel, EventBody};
-use domain::item::{ItemKind, Part};
+use domain::item::{HookRun, ItemKind, Part};
 use domain::tool_call::{Details, ShellPart, ToolCall};
-use domain::{Answer, Ask, AskId, AskKind, Fact, ItemId, Outcome, ToolState};
+use domain::{Answer, Ask, AskId, AskKind, Fact, Failure, ItemId, Outcome, ToolState};
 use serde_json::{Value, json};
 use testkit::fake_engine::item;
 
@@ -147,4 +147,60 @@ async fn the_title_never_precedes_the_users_text() {
     let user = place(&|it| it["text"] == "Hello\n");
     assert!(user < place(&|it| it["title"] == "Early"), "{contents:#?}");
     assert!(place(&|it| it["title"] == "Early") < place(&|it| it["title"] == "Late"));
+}
+
+#[tokio::test]
+async fn reasoning_and_hooks_begin_and_end_once() {
+    let (mut client, engine, session, turn) = Client::in_turn().await;
+    let reasoning = |text: &str| ItemKind::Reasoning { text: text.into(), millis: 7, provider: None };
+    engine.fact(&session, Fact::ItemStarted { item: item(2, turn, reasoning("a")) });
+    engine.delta(&session, 2, Channel::Reasoning, 1, "b");
+    engine.fact(&session, Fact::ItemChanged { item: item(2, turn, reasoning("ab")) });
+    engine.fact(&session, Fact::ItemEnded { item: item(2, turn, reasoning("ab")) });
+    engine.fact(&session, Fact::ItemEnded { item: item(2, turn, reasoning("ab")) });
+    let run = HookRun {
+        name: "check".into(),
+        status: None,
+        output: String::new(),
+        error: String::new(),
+        call: None,
+    };
+    engine.fact(&session, Fact::ItemStarted { item: item(3, turn, ItemKind::Hook(Box::new(run.clone()))) });
+    let run = HookRun { status: Some(2), error: "no".into(), ..run };
+    engine.fact(&session, Fact::ItemEnded { item: item(3, turn, ItemKind::Hook(Box::new(run.clone()))) });
+    engine.fact(&session, Fact::ItemEnded { item: item(3, turn, ItemKind::Hook(Box::new(run))) });
+    engine.end(&session, turn, Outcome::Done);
+    let contents = client.contents().await;
+    let of = |id: &str| -> Vec<Value> { contents.iter().filter(|it| it["id"] == id).cloned().collect() };
+    let thought = of("item-2");
+    assert_eq!(kinds(&thought), ["reasonStarted", "reasonText", "reasonText", "reasonFinished"]);
+    let text: String = thought.iter().filter_map(|it| it["text"].as_str()).collect();
+    assert_eq!((text.as_str(), &thought[3]["totalTimeMs"]), ("ab", &json!(7)));
+    let hook = of("item-3");
+    assert_eq!(kinds(&hook), ["hookActionStarted", "hookActionFinished"]);
+    assert_eq!((&hook[1]["status"], &hook[1]["error"]), (&json!(2), &json!("no")));
+}
+
+#[tokio::test]
+async fn an_end_that_is_not_good_is_said() {
+    let ends = [
+        (Outcome::Done, None),
+        (Outcome::Stopped, Some("Stopped.")),
+        (Outcome::MaxTokens, Some("output limit")),
+        (Outcome::MaxSteps, Some("too many steps")),
+        (Outcome::Repeating, Some("the same call")),
+        (Outcome::Refused { reason: "no harm".into() }, Some("no harm")),
+        (Outcome::Failed { failure: Failure::user("It broke.") }, Some("It broke.")),
+        (Outcome::Interrupted, Some("interrupted")),
+    ];
+    for (outcome, said) in ends {
+        let (mut client, engine, session, turn) = Client::in_turn().await;
+        engine.end(&session, turn, outcome.clone());
+        let contents = client.contents().await;
+        let texts: String = contents.iter().filter_map(|it| it["text"].as_str()).collect();
+        match said {
+            Some(said) => assert!(texts.contains(said), "{outcome:?}: {contents:?}"),
+            None => assert_eq!(kinds(&contents), ["progress"]),
+        }
+    }
 }
