@@ -279,6 +279,7 @@ fn decision_of(record: &ItemRecord, call: &ToolCall, asks: &[Ask]) -> ApprovalDe
         unasked: false,
         contained: false,
         once: false,
+        by_hook: false,
     };
     if let Some((reason, keys)) = approval_of(record, asks) {
         return ApprovalDecision { once: keys.is_empty(), ..decision(Decision::Ask, reason) };
@@ -287,6 +288,7 @@ fn decision_of(record: &ItemRecord, call: &ToolCall, asks: &[Ask]) -> ApprovalDe
     match &call.state {
         ToolState::Rejected { by: RejectedBy::Policy } => denied(false),
         ToolState::Rejected { by: RejectedBy::Unasked } => denied(true),
+        ToolState::Rejected { by: RejectedBy::Hook } => ApprovalDecision { by_hook: true, ..denied(false) },
         // A change that the client applies by itself.
         ToolState::Done if record.changes.is_empty() && call.manual_approval => denied(true),
         _ => decision(Decision::Allow, String::new()),

@@ -123,6 +123,7 @@ impl Recording {
             reason: "The record has no such call.".to_owned(),
             unasked: false,
             contained: false,
+            by_hook: false,
             once: false,
         })
     }

@@ -75,6 +75,8 @@ pub struct ApprovalDecision {
     pub contained: bool,
     /// An approval covers this call alone and is not remembered.
     pub once: bool,
+    /// A hook refused it.
+    pub by_hook: bool,
 }
 
 /// The rules for all behaviors with those of one beside them.
@@ -95,7 +97,7 @@ impl ApprovalDecision {
     fn new(decision: Decision, reason: impl Into<String>) -> Self {
         // Paths and hooks are in it: every character of them is visible.
         let reason = domain::visible_text(&reason.into()).into_owned();
-        Self { decision, reason, unasked: false, contained: false, once: false }
+        Self { decision, reason, unasked: false, contained: false, once: false, by_hook: false }
     }
 
     /// Where nobody can be asked, the answer is no.

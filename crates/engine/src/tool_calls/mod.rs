@@ -155,7 +155,6 @@ async fn prepare(
         Ok(review) => review,
         Err(problem) => return Ok(end_with_problem(item, problem)),
     };
-    let mut by_hook = false;
     let mut approval = decide(turn, item.id, tool.as_ref(), &input, &review, None, taint);
     // Where nobody can be asked, a hook may still allow it.
     if approval.decision != Decision::Deny || approval.unasked {
@@ -167,8 +166,9 @@ async fn prepare(
                 Err(problem) => return Ok(end_with_problem(item, problem)),
             };
         }
-        by_hook = matches!(said.verdict, Some(HookVerdict::Deny { .. }));
+        let by_hook = matches!(said.verdict, Some(HookVerdict::Deny { .. }));
         approval = decide(turn, item.id, tool.as_ref(), &input, &review, said.verdict, taint);
+        approval.by_hook |= by_hook;
     }
     let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
     call.input = Some(input);
@@ -181,7 +181,7 @@ async fn prepare(
         Decision::Allow => {
             Ok(Prepared::Ready(Box::new(ReadyCall { item, tool, review, ask: None, once: false })))
         }
-        Decision::Deny => Ok(Prepared::Ended(deny(turn, item, &approval, &review, by_hook))),
+        Decision::Deny => Ok(Prepared::Ended(deny(turn, item, &approval, &review))),
         Decision::Ask => Ok(Prepared::Ready(Box::new(ask(turn, item, tool, review, approval).await?))),
     }
 }
@@ -199,7 +199,7 @@ async fn review_call(turn: &Turn, tool: &dyn Tool, input: &Value) -> Result<Revi
 }
 
 /// `Rejected`, or `Done` for a client that applies changes by itself (the draft protocol).
-fn deny(turn: &Turn, mut item: Item, approval: &ApprovalDecision, review: &Review, by_hook: bool) -> Item {
+fn deny(turn: &Turn, mut item: Item, approval: &ApprovalDecision, review: &Review) -> Item {
     let ItemKind::ToolCall(call) = &mut item.kind else { return item };
     let client_applies = turn.editor.as_ref().is_some_and(|editor| editor.abilities.proposes_changes);
     if client_applies && approval.unasked && matches!(review.details, Some(Details::FileChange(_))) {
@@ -213,7 +213,7 @@ fn deny(turn: &Turn, mut item: Item, approval: &ApprovalDecision, review: &Revie
     call.result = vec![Part::text(approval.message_for_model())];
     call.error = true;
     let by = match approval.unasked {
-        _ if by_hook => RejectedBy::Hook,
+        _ if approval.by_hook => RejectedBy::Hook,
         true => RejectedBy::Unasked,
         false => RejectedBy::Policy,
     };
