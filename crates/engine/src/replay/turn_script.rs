@@ -8,7 +8,7 @@ use domain::command::SessionSettings;
 use domain::event::{Fact, Outcome, SessionUsage};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::Tokens;
-use domain::{Answer, AskId, AskKind, Failure, ItemId, Recorded, TurnId};
+use domain::{Answer, AskId, AskKind, Failure, ItemId, Recorded, ToolState, TurnId};
 
 use super::answer_script::{self, AnswerScript, ItemRecord};
 use super::compare::{FAILOVER, added_calls, is_of_hook, item_of};
@@ -19,6 +19,8 @@ pub(super) struct Unreplayable(pub(super) &'static str);
 
 const PANICKED: &str = "The turn broke off because of a mistake in Dragoman; the journal does not say where.";
 const BY_HOOK: &str = "A hook changed the course of the turn, and hooks do not run in a replay.";
+const STOPPED_AND_KILLED: &str =
+    "The turn was stopped, and the process died before it ended; the journal does not say at which moment.";
 const NO_MESSAGE: &str = "The process ended before the message of the turn was stored.";
 
 pub(super) struct TurnScript {
@@ -84,6 +86,9 @@ impl TurnScript {
         let (body, end) = split(facts, outcome);
         let items = records(body);
         refuse_hooks(outcome, &items)?;
+        if end == TurnEnd::Killed && items.values().any(was_stopped) {
+            return Err(Unreplayable(STOPPED_AND_KILLED));
+        }
         let first =
             items.values().find(|record| !is_of_hook(&record.last)).ok_or(Unreplayable(NO_MESSAGE))?;
         let (text, message) = match &first.last.kind {
@@ -426,4 +431,14 @@ fn questions(body: &[Recorded]) -> HashMap<ItemId, VecDeque<AskKind>> {
         }
     }
     questions
+}
+
+/// Whether the turn itself ended the item because of a stop.
+fn was_stopped(record: &ItemRecord) -> bool {
+    record.ended
+        && match &record.last.kind {
+            ItemKind::ToolCall(call) => matches!(call.state, ToolState::Stopped { .. }),
+            ItemKind::AgentMessage { interrupted, .. } => *interrupted,
+            _ => false,
+        }
 }
