@@ -170,12 +170,7 @@ async fn prepare(
         approval = decide(turn, item.id, tool.as_ref(), &input, &review, said.verdict, taint);
         approval.by_hook |= by_hook;
     }
-    let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
-    call.input = Some(input);
-    call.summary = review.summary.clone();
-    call.details = review.details.clone();
-    subagents::name_session(&turn.session.id, item.id, &mut call.details);
-    call.locations = review.locations.clone();
+    describe(turn, &mut item, input, &review);
     review.contained = approval.contained;
     match approval.decision {
         Decision::Allow => {
@@ -184,6 +179,16 @@ async fn prepare(
         Decision::Deny => Ok(Prepared::Ended(deny(turn, item, &approval, &review))),
         Decision::Ask => Ok(Prepared::Ready(Box::new(ask(turn, item, tool, review, approval).await?))),
     }
+}
+
+/// The call as people see it before it runs.
+fn describe(turn: &Turn, item: &mut Item, input: Value, review: &Review) {
+    let ItemKind::ToolCall(call) = &mut item.kind else { return };
+    call.input = Some(input);
+    call.summary = review.summary.clone();
+    call.details = review.details.clone();
+    subagents::name_session(&turn.session.id, item.id, &mut call.details);
+    call.locations = review.locations.clone();
 }
 
 async fn review_call(turn: &Turn, tool: &dyn Tool, input: &Value) -> Result<Review, String> {
@@ -347,9 +352,7 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     if let Some(recording) = recording {
         let changed = recording.end(&turn.session).await;
         let removed = if keeps { leftovers::remove(&changed, &run_later) } else { None };
-        if let Some(result) = result.as_mut() {
-            result.parts.extend(removed.map(Part::text));
-        }
+        result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
     }
     turn.session.add_taint(&taint::of_result(result.as_ref()));
     let stopped = turn.cancel.is_cancelled();
