@@ -37,7 +37,8 @@ fn unmatched_rules(resolved: &Resolved, tools: &[ToolSpec]) -> Vec<Notice> {
 }
 
 /// The tools that the engine itself offers.
-const ENGINE_TOOLS: &[&str] = &["spawn_agent", "eca__spawn_agent"];
+const ENGINE_TOOLS: &[&str] =
+    &["spawn_agent", "eca__spawn_agent", "skill", "eca__skill", "recall", "eca__recall"];
 
 /// The names that a rule may use.
 struct Names<'a> {
@@ -61,7 +62,10 @@ impl Names<'_> {
     fn check_name(&self, key: &str, name: &str, origin: Option<&Origin>) -> Option<Notice> {
         let servers = &self.resolved.settings.mcp_servers;
         let of_server = |(server, _): (&str, &str)| servers.contains_key(server);
-        if self.tool(name).is_some()
+        // A pattern may be about tools of servers that are not running yet.
+        let is_pattern = key.ends_with("disabledTools") && name.contains(['*', '.', '[', '(', '|', '+', '?']);
+        if is_pattern
+            || self.tool(name).is_some()
             || ENGINE_TOOLS.contains(&name)
             || self.tools.iter().any(|tool| tool.server == name)
             || servers.contains_key(name)

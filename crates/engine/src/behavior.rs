@@ -7,7 +7,10 @@ use config::Settings;
 use domain::Failure;
 use domain::command::{SessionSettings as Change, known_behavior};
 use domain::model::ModelInfo;
-use domain::tool::{Tool, ToolEffect};
+use domain::names::is_same_name;
+use domain::tool::{Tool, ToolEffect, ToolSpec};
+use domain::tool_call::Origin;
+use regex::{Regex, RegexBuilder};
 
 use crate::session::Session;
 
@@ -132,13 +135,38 @@ pub(crate) fn welcome(settings: &Settings) -> String {
     settings.chat.welcome_message.clone()
 }
 
+/// An entry of `disabledTools`: a tool, a server, or a pattern of whole names. Either spelling of a name counts.
+struct DisabledTool<'a> {
+    name: &'a str,
+    pattern: Option<Regex>,
+}
+
+impl<'a> DisabledTool<'a> {
+    fn new(name: &'a str) -> Self {
+        // A name is compared as a name; only other characters make a pattern of it.
+        let is_pattern =
+            name.contains(|character: char| !character.is_alphanumeric() && !"_-:".contains(character));
+        let build = || RegexBuilder::new(&format!("^(?:{name})$")).size_limit(1 << 18).build().ok();
+        Self { name, pattern: is_pattern.then(build).flatten() }
+    }
+
+    fn means(&self, spec: &ToolSpec) -> bool {
+        let (offered, is_own) = (spec.offered_name(), spec.origin == Origin::Native);
+        let fits = |text: &str| self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(text));
+        is_same_name(self.name, &spec.name)
+            || is_same_name(self.name, &offered)
+            || (!is_own && is_same_name(self.name, &spec.server))
+            || fits(&offered)
+            || (is_own && fits(&spec.name))
+    }
+}
+
 /// Whether the settings say that a tool of the engine itself is not offered.
-pub(crate) fn is_disabled(session: &Session, name: &str) -> bool {
+pub(crate) fn is_disabled(session: &Session, spec: &ToolSpec) -> bool {
     let settings = &session.workspace.settings;
     let behavior = session.behavior();
     let own = settings.behaviors.get(canonical(&behavior)).into_iter().flat_map(|own| &own.disabled_tools);
-    let offered = format!("eca__{name}");
-    settings.tools.disabled.iter().chain(own).any(|disabled| *disabled == name || *disabled == offered)
+    settings.tools.disabled.iter().chain(own).any(|name| DisabledTool::new(name).means(spec))
 }
 
 /// The tools a model is offered, in a stable order.
@@ -151,14 +179,49 @@ pub(crate) fn tools(session: &Session, behavior: Option<&str>, model: &ModelInfo
     let of_parent = session.inherited.as_ref().map(|inherited| inherited.parent.behavior());
     let names = behavior.into_iter().chain(of_parent.as_deref());
     let own = names.filter_map(|name| settings.behaviors.get(canonical(name)));
-    let disabled: Vec<&String> =
-        settings.tools.disabled.iter().chain(own.flat_map(|own| &own.disabled_tools)).collect();
+    let disabled = settings.tools.disabled.iter().chain(own.flat_map(|own| &own.disabled_tools));
+    let disabled: Vec<DisabledTool<'_>> = disabled.map(|name| DisabledTool::new(name)).collect();
     let mut tools = session.tools();
     tools.retain(|tool| {
         let spec = tool.spec();
-        let off = disabled.iter().any(|name| **name == spec.name || **name == spec.offered_name());
+        let off = disabled.iter().any(|disabled| disabled.means(spec));
         let misplaced = spec.effect == if read_only { ToolEffect::WritesFiles } else { ToolEffect::Previews };
         !(off || misplaced)
     });
     tools
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disabled_tool_is_named_by_itself_its_server_or_a_pattern() {
+        let spec = |server: &str, name: &str, origin| ToolSpec {
+            name: name.into(),
+            server: server.into(),
+            origin,
+            description: String::new(),
+            input_schema: serde_json::Value::Null,
+            effect: ToolEffect::Other,
+        };
+        let (edit, eval) =
+            (spec("eca", "edit_file", Origin::Native), spec("clojure-mcp", "eval", Origin::Mcp));
+        for (name, own, other) in [
+            ("edit_file", true, false),
+            ("eca__edit_file", true, false),
+            (".*_file", true, false),
+            ("clojure-mcp", false, true),
+            ("clojureMcp", false, true),
+            ("clojure-mcp__ev.*", false, true),
+            ("clojureMcp__eval", false, true),
+            ("edit", false, false),
+            ("eca", false, false),
+            ("(", false, false),
+            (".*", true, true),
+        ] {
+            let disabled = DisabledTool::new(name);
+            assert_eq!((disabled.means(&edit), disabled.means(&eval)), (own, other), "{name}");
+        }
+    }
 }

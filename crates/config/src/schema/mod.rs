@@ -81,7 +81,7 @@ struct SettingsFile {
 
     /// Approval rules and limits of tools.
     tool_call: ToolCallSection,
-    /// Tools that no model is offered, as `tool` or `server__tool`.
+    /// Tools that no model is offered: `tool`, `server__tool`, the name of an MCP server, or a pattern of whole names.
     #[schemars(extend("examples" = [["fetch_url", "memory__delete_all"]]))]
     disabled_tools: Vec<String>,
     /// MCP servers by name: a program to start, or an address.

@@ -179,7 +179,7 @@ impl Turn {
         let abilities = self.frontend.as_ref().map(|frontend| frontend.abilities.clone()).unwrap_or_default();
         tools.retain(|tool| tool.is_useful_with(&abilities));
         if info.tools {
-            let is_enabled = |tool: &Arc<dyn Tool>| !behavior::is_disabled(&self.session, &tool.spec().name);
+            let is_enabled = |tool: &Arc<dyn Tool>| !behavior::is_disabled(&self.session, tool.spec());
             tools.extend(self.own_tools().into_iter().filter(is_enabled));
         }
         tools
