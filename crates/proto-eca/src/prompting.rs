@@ -8,6 +8,7 @@ use crate::from_wire;
 use crate::lifecycle;
 use crate::reply::Reply;
 use crate::serve::Server;
+use crate::sessions;
 use crate::wire::ChatKey;
 use crate::wire::requests::{Prompt, PromptParams};
 
@@ -22,6 +23,9 @@ pub(crate) async fn prompt(server: &mut Server, params: PromptParams, reply: Rep
     if let Err(failure) = check(server, &params, &change) {
         let prompted = Prompted { session, is_new, outcome: Err(failure) };
         return server.dialect.answer_prompt(server, prompted, reply);
+    }
+    if params.message.trim() == "/fork" && server.has_session(&session) {
+        return sessions::fork_by_command(server, session, reply).await;
     }
     let contexts = params.contexts.or(params.context).unwrap_or_default();
     let prompt = UserPrompt {

@@ -16,10 +16,10 @@ use crate::serve::Server;
 use crate::settings::respond_or_show;
 use crate::to_wire;
 use crate::wire::Empty;
-use crate::wire::notifications::{Cleared, Deleted, Opened};
+use crate::wire::notifications::{ChatConfig, Cleared, ConfigUpdated, Deleted, Opened};
 use crate::wire::requests::{
     ChatParams, ChatSelection, ChatSummary, Clear, ClearParams, Delete, Fork, ForkParams, HistoryParams,
-    List, ListParams, ListResult, Method, Open, OpenResult, Rollback, RollbackParams,
+    List, ListParams, ListResult, Method, Open, OpenResult, Prompt, PromptResult, Rollback, RollbackParams,
 };
 
 pub(crate) async fn list(server: &mut Server, params: ListParams, reply: Reply<List>) {
@@ -98,26 +98,35 @@ fn tell_of_fork(server: &mut Server, original: &SessionId, fork: &SessionInfo) {
     }
 }
 
-/// Cleared, opened, the contents, and then the response.
+/// Cleared, opened, the contents, the selection, and then the response.
 fn show_opened<M: Method<Result = OpenResult> + 'static>(
     server: &mut Server,
     info: SessionInfo,
     params: HistoryParams,
     reply: Reply<M>,
 ) {
+    show_chat(server, info, params, |server, opened| server.respond(reply, opened));
+}
+
+fn show_chat(
+    server: &mut Server,
+    info: SessionInfo,
+    params: HistoryParams,
+    then: impl FnOnce(&mut Server, Result<OpenResult, Failure>) + Send + 'static,
+) {
     let session = info.id.clone();
     read_facts(server, &session, move |server, facts| {
         let facts = match facts {
             Ok(facts) => facts,
-            Err(failure) => return server.respond(reply, Err(failure)),
+            Err(failure) => return then(server, Err(failure)),
         };
         let (chat_id, title) = (server.chat_key(&info.id), info.settings.title.clone().unwrap_or_default());
         let page = match history::cut(&domain::replay::visible_facts(facts.clone()), &params) {
             Ok(page) => page,
             Err(error) => {
                 let (selection, meta, error) = (None, None, Some(error));
-                let result = OpenResult { found: true, chat_id, title: Some(title), selection, meta, error };
-                return server.respond(reply, Ok(result));
+                let title = Some(title);
+                return then(server, Ok(OpenResult { found: true, chat_id, title, selection, meta, error }));
             }
         };
         server.notify(&Cleared { chat_id: chat_id.clone(), messages: true });
@@ -126,10 +135,50 @@ fn show_opened<M: Method<Result = OpenResult> + 'static>(
         server.show_from(&info.id, page.items.first().copied().filter(|_| page.meta.before_cursor.is_some()));
         server.replay(&info.id, facts);
         server.set_model(&info.id, info.settings.model.as_deref());
-        let selection = Some(selection(server, &info));
-        let (title, meta) = (Some(title), Some(page.meta));
-        server.respond(reply, Ok(OpenResult { found: true, chat_id, title, selection, meta, error: None }));
+        let selection = selection(server, &info);
+        server.notify(&ConfigUpdated { chat_id: Some(chat_id.clone()), chat: chat_config(&selection) });
+        let (title, meta, selection) = (Some(title), Some(page.meta), Some(selection));
+        then(server, Ok(OpenResult { found: true, chat_id, title, selection, meta, error: None }));
     });
+}
+
+/// The selection of one chat, for clients that read it from `config/updated`.
+fn chat_config(selection: &ChatSelection) -> ChatConfig {
+    ChatConfig {
+        select_model: selection.model.clone(),
+        variants: Some(selection.variants.clone()),
+        select_variant: Some(selection.variant.clone()),
+        select_agent: Some(selection.agent.clone()),
+        select_trust: Some(selection.trust),
+        ..ChatConfig::default()
+    }
+}
+
+/// `/fork`: the fork is opened, and the chat where it was typed says so.
+pub(crate) async fn fork_by_command(server: &mut Server, session: SessionId, reply: Reply<Prompt>) {
+    let original = session.clone();
+    server
+        .engine
+        .call(
+            |reply| Command::Fork { session, until: None, reply },
+            move |server, info| {
+                let (chat_id, model) = (server.chat_key(&original), server.model_of(&original));
+                server.respond(reply, Ok(PromptResult::Published { chat_id, model, status: "prompting" }));
+                match info {
+                    Ok(info) => {
+                        tell_of_fork(server, &original, &info);
+                        show_chat(server, info, HistoryParams::default(), |_, _| {});
+                    }
+                    Err(failure) => {
+                        let chat = server.chat_key(&original);
+                        server.send(to_wire::system_text(chat.as_id(), format!("\n{failure}\n")));
+                    }
+                }
+                let chat = server.chat_key(&original);
+                server.send(to_wire::finished(chat.as_id()));
+            },
+        )
+        .await;
 }
 
 fn selection(server: &Server, info: &SessionInfo) -> ChatSelection {

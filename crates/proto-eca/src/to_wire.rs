@@ -339,6 +339,13 @@ pub(crate) fn system_text(chat: ChatId<'_>, text: String) -> Vec<Outbound<'_>> {
     sink.out
 }
 
+/// The end of a command that has no turn.
+pub(crate) fn finished(chat: ChatId<'_>) -> Vec<Outbound<'_>> {
+    let mut sink = Sink { chat, out: Vec::new() };
+    sink.finished();
+    sink.out
+}
+
 pub(crate) fn message(notice: &Notice) -> ShowMessage {
     let kind = match notice.level {
         Level::Info => "info",

@@ -51,6 +51,10 @@ async fn a_long_chat_is_opened_and_read_page_by_page() {
     let (messages, opened) =
         until_response(&mut client, "chat/open", json!({"chatId": "c", "limit": 3})).await;
     assert_eq!(texts(&contents(&messages)), ["answer 3", "question 4", "answer 4"]);
+    let update = messages.iter().rev().find(|it| it["method"] == "config/updated").expect("the selection");
+    let chat = &update["params"]["chat"];
+    assert_eq!((&update["params"]["chatId"], &chat["selectTrust"]), (&json!("c"), &json!(false)));
+    assert_eq!((&chat["selectModel"], &chat["selectAgent"]), (&json!("fake/m1"), &json!("code")));
     let meta = &opened["meta"];
     assert_eq!(
         (&meta["total"], &meta["returned"], &meta["afterCursor"]),
@@ -156,8 +160,13 @@ async fn slash_commands_fork_export_and_show_the_context() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
     chat_of(&mut client, &fake, 1).await;
-    let (_, shown) = client.prompt(Some("c"), "/fork").await;
-    assert!(crate::client::system_text(&shown).contains("new chat"), "{shown:#?}");
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "/fork"})).await;
+    let messages = client.until(|it| it["method"] == "chat/opened").await;
+    assert!(crate::client::system_text(&contents(&messages)).contains("Forked into"), "{messages:#?}");
+    let fork = messages.last().expect("the fork")["params"]["chatId"].clone();
+    let messages =
+        client.until(|it| it["method"] == "config/updated" && it["params"]["chatId"] == fork).await;
+    assert_eq!(texts(&contents(&messages)), ["question 1", "answer 1"]);
     let listed = client.request("chat/list", json!({})).await;
     assert_eq!(listed["chats"].as_array().map(Vec::len), Some(2), "{listed}");
 

@@ -164,6 +164,11 @@ pub(crate) struct ChatConfig {
     /// `Some(None)` clears the selection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub select_variant: Option<Option<String>>,
+    /// Of one chat; for all of them it is in `behaviors`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub select_agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub select_trust: Option<bool>,
     #[serde(flatten)]
     pub behaviors: Option<BehaviorConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
