@@ -77,10 +77,8 @@ impl TurnScript {
         usage: &SessionUsage,
         title: Option<usize>,
     ) -> Result<Self, Unreplayable> {
-        let Some(Fact::TurnStarted { turn, model }) = facts.first().map(|first| &first.fact) else {
-            return Err(Unreplayable(NO_MESSAGE));
-        };
-        let Some(Fact::TurnEnded { outcome, .. }) = facts.last().map(|last| &last.fact) else {
+        let ends = (facts.first().map(|first| &first.fact), facts.last().map(|last| &last.fact));
+        let (Some(Fact::TurnStarted { turn, model }), Some(Fact::TurnEnded { outcome, .. })) = ends else {
             return Err(Unreplayable(NO_MESSAGE));
         };
         let (body, end) = split(facts, outcome);

@@ -6,7 +6,7 @@
 //! stands in; broken policy asks, trust or not; a path is what it leads to, however it is written; what cannot be asked is refused;
 //! neither rules nor hooks nor trust nor what is remembered let a tainted chat send secrets or change what runs later.
 
-use config::{Approval, ApprovalRules, BlockingHook, HookMatcher, Rule, Settings};
+use config::{Approval, ApprovalRules, BlockingHook, HookMatcher, Rule};
 use domain::host::Grants;
 use domain::names::is_same_name;
 use domain::taint::Taint;
@@ -19,6 +19,7 @@ use super::taint;
 use crate::behavior;
 use crate::session::Session;
 
+pub use super::case::rules_for;
 pub use super::remembered::{Remembered, rememberable};
 
 /// The server of the built-in tools.
@@ -77,20 +78,6 @@ pub struct ApprovalDecision {
     pub once: bool,
     /// A hook refused it.
     pub by_hook: bool,
-}
-
-/// The rules for all behaviors with those of one beside them.
-pub fn rules_for(settings: &Settings, behavior: &str) -> ApprovalRules {
-    let mut rules = settings.tools.approval.clone();
-    if let Some(own) = settings.behaviors.get(behavior) {
-        let own = own.approval.clone();
-        rules.by_default = own.by_default.or(rules.by_default);
-        rules.closed = rules.closed.or(own.closed);
-        rules.allow.extend(own.allow);
-        rules.ask.extend(own.ask);
-        rules.deny.extend(own.deny);
-    }
-    rules
 }
 
 impl ApprovalDecision {

@@ -1,7 +1,8 @@
-//! Gathers everything that a decision about a call depends on, and decides. Must not know rules.
+//! Gathers everything that a decision about a call depends on, and decides. Must not know what rules mean.
 //!
 //! Invariant: a subagent never does what its parent could not.
 
+use config::{ApprovalRules, Settings};
 use domain::ItemId;
 use domain::taint::Taint;
 use domain::tool::{Review, Scope, Tool};
@@ -58,7 +59,7 @@ fn with_case_of<R>(
     let remembered = turn.session.remembered().clone();
     let abilities = turn.editor.as_ref().map(|editor| editor.abilities.clone()).unwrap_or_default();
     let behavior = behavior::canonical(behavior);
-    let rules = approval::rules_for(&turn.session.workspace.settings, behavior);
+    let rules = rules_for(&turn.session.workspace.settings, behavior);
     decide(&approval::Case {
         rules: &rules,
         spec: tool.spec(),
@@ -82,4 +83,18 @@ pub(super) fn scope(turn: &Turn) -> Scope {
         remembered: turn.session.remembered().keys().into(),
         forbidden_paths: approval::forbidden_paths_of(&turn.session).into(),
     }
+}
+
+/// The rules for all behaviors with those of one beside them.
+pub fn rules_for(settings: &Settings, behavior: &str) -> ApprovalRules {
+    let mut rules = settings.tools.approval.clone();
+    if let Some(own) = settings.behaviors.get(behavior) {
+        let own = own.approval.clone();
+        rules.by_default = own.by_default.or(rules.by_default);
+        rules.closed = rules.closed.or(own.closed);
+        rules.allow.extend(own.allow);
+        rules.ask.extend(own.ask);
+        rules.deny.extend(own.deny);
+    }
+    rules
 }
