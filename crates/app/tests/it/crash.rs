@@ -24,6 +24,10 @@ async fn nothing_told_is_lost_when_the_process_is_killed() {
         let chat = format!("chat-{}", round % 20);
         one_kill(&home, &config, &fake, &chat, random.below(700), round).await;
     }
+    println!(
+        "figure: {} kills of the program while an answer streamed, 0 facts lost that a client had seen",
+        scaled(500)
+    );
 }
 
 async fn one_kill(home: &Home, config: &Value, fake: &FakeModel, chat: &str, after: u64, round: usize) {

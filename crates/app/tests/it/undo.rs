@@ -130,3 +130,25 @@ async fn the_changes_of_a_subagent_are_undone_with_its_parents_turn() {
     assert!(!made.exists());
     assert_eq!(std::fs::read_to_string(&kept).expect("a file"), "mine\n");
 }
+
+/// Where the former bytes cannot be stored, nothing is overwritten unless a person says so.
+#[tokio::test]
+async fn a_change_that_could_not_be_undone_is_not_made_unasked() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let kept = home.write("work/kept.txt", "mine\n");
+    home.write(".local/share/dragoman/undo", "a file where the store belongs");
+    let calls = [
+        ("eca__write_file", json!({"path": "kept.txt", "content": "other\n"})),
+        ("eca__shell_command", json!({"command": "rm kept.txt"})),
+    ];
+    for (tool, input) in calls {
+        fake.answer(Answer::tool_call("c1", tool, input));
+        fake.answer(Answer::text("done"));
+        run(&home, &config, &["run", "--approve", "all", "change it"]).await;
+        let results = fake.last_request().tool_results();
+        let result = results.last().expect("a result");
+        assert!(result.contains("could not be undone") && result.contains("share/dragoman/undo"), "{result}");
+        assert_eq!(std::fs::read_to_string(&kept).expect("a file"), "mine\n");
+    }
+}

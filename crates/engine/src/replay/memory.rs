@@ -50,7 +50,11 @@ impl Memory {
     }
 
     pub(super) fn facts(&self) -> Vec<Recorded> {
-        self.lock().facts.clone()
+        self.facts_from(0)
+    }
+
+    pub(super) fn facts_from(&self, start: usize) -> Vec<Recorded> {
+        self.lock().facts.iter().skip(start).cloned().collect()
     }
 
     /// Whether one of the facts from `start` on fits.

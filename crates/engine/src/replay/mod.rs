@@ -295,10 +295,10 @@ impl Replay {
     /// The questions of this turn that wait for an answer.
     fn open_asks(&self, start: usize) -> Vec<(AskId, Option<ItemId>)> {
         let mut open = Vec::new();
-        for recorded in &self.memory.facts()[start..] {
-            match &recorded.fact {
+        for recorded in self.memory.facts_from(start) {
+            match recorded.fact {
                 Fact::AskRaised { ask } => open.push((ask.id, ask.item)),
-                Fact::AskSettled { id, .. } => open.retain(|(known, _)| known != id),
+                Fact::AskSettled { id, .. } => open.retain(|(known, _)| *known != id),
                 _ => {}
             }
         }

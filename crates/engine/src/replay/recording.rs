@@ -133,6 +133,11 @@ impl Recording {
         self.with_turn(|script| script.questions.get_mut(&item)?.pop_front()).flatten()
     }
 
+    /// Whether the chat got a title that the user did not set.
+    pub(crate) fn has_title(&self) -> bool {
+        self.lock().title.is_some()
+    }
+
     pub(crate) fn is_compaction_due(&self) -> bool {
         let due = self.with_turn(|script| matches!(script.pieces.front(), Some(Piece::Summary { .. })));
         due.unwrap_or(false)
@@ -207,12 +212,7 @@ impl Models for Recording {
     }
 
     fn small_model(&self, _main: &str) -> Option<String> {
-        match self.lock().title.clone() {
-            Some(TitleScript { call: None, .. }) => None,
-            Some(TitleScript { call: Some((model, _)), .. }) => Some(model),
-            // Something prevented the title: a call that never ended does so here.
-            None => Some("none".to_owned()),
-        }
+        self.lock().title.clone()?.call.map(|(model, _)| model)
     }
 }
 

@@ -24,6 +24,10 @@ pub(crate) fn start(session: &Arc<Session>, text: &str, model: &str) {
     if session.state().settings().title.is_some() {
         return;
     }
+    // Something prevented the title of a recorded chat.
+    if session.workspace.recording.as_ref().is_some_and(|recording| !recording.has_title()) {
+        return;
+    }
     let by_rule = shorten(text);
     let may_ask = session.workspace.settings.chat.title;
     let Some(small) = session.workspace.models.small_model(model).filter(|_| may_ask) else {

@@ -70,4 +70,5 @@ fn a_kill_at_any_moment_leaves_a_usable_store() {
             }
         }
     }
+    println!("figure: {} kills while undo recorded, 0 bytes of the user lost", 6 * scale());
 }
