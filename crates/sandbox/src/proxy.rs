@@ -253,6 +253,26 @@ mod tests {
         Proxy::new([("example.org".to_owned(), None), ("other.example".to_owned(), Some(8080))].into(), None)
     }
 
+    /// The owner of a name decides what it stands for.
+    #[tokio::test]
+    async fn a_name_that_leads_to_this_machine_is_refused() {
+        let listener = TcpListener::bind("[::]:0").await.or(TcpListener::bind("0.0.0.0:0").await).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let request =
+            |host: &str| Request::parse(&format!("CONNECT {host}:{port} HTTP/1.1\r\n\r\n")).unwrap();
+        let names = ["ip6-localhost", "ip6-loopback", "localhost.localdomain", "localhost4", "localhost6"];
+        for name in names {
+            let Ok(mut found) = tokio::net::lookup_host((name, port)).await else { continue };
+            if found.all(|address| address.ip().is_loopback()) {
+                let error = connect_to(&request(name)).await.unwrap_err().to_string();
+                assert!(error.contains("leads to this machine"), "{name}: {error}");
+            }
+        }
+        assert!(connect_to(&request("localhost")).await.is_ok());
+        assert!(is_link_local("169.254.169.254".parse().unwrap()));
+        assert!(is_link_local("fe80::1".parse().unwrap()) && !is_link_local("10.0.0.1".parse().unwrap()));
+    }
+
     #[test]
     fn only_listed_hosts_at_their_ports() {
         for (head, allowed) in [

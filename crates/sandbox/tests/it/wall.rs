@@ -280,10 +280,14 @@ async fn a_port_of_our_own_is_never_opened() {
     let world = World::new();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let grant = Grant::parse(&format!("port:{port}")).unwrap();
-    let allowance = Allowance::new(vec![grant]);
-    let refused = world.sandbox.policy(process::sandbox::Mode::Namespaces, &allowance, &world.workspace);
-    assert!(refused.unwrap_err().to_string().contains("Dragoman's own"));
+    for spelling in
+        ["port:", "network:localhost:", "network:127.0.0.1:", "network:127.1.2.3:", "network:0.0.0.0:"]
+    {
+        let grant = Grant::parse(&format!("{spelling}{port}")).unwrap();
+        let allowance = Allowance::new(vec![grant]);
+        let refused = world.sandbox.policy(process::sandbox::Mode::Namespaces, &allowance, &world.workspace);
+        assert!(refused.unwrap_err().to_string().contains("Dragoman's own"), "{spelling}");
+    }
 }
 
 /// The wall where user namespaces are forbidden.
