@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::command::{AcceptedStatus, Context, SessionSettings, UserPrompt};
 use domain::event::EventBody;
 use domain::model::{BlockKind, StopReason};
-use domain::tool_call::ToolState;
+use domain::tool_call::{Origin, ToolState};
 use domain::{Command, Fact, Failure, FailureKind, ModelEvent, Outcome};
 use serde_json::json;
 use testkit::{ModelStep, ScriptedAnswer};
@@ -96,6 +96,7 @@ async fn broken_calls_are_explained_to_the_model() {
         .then(event(ModelEvent::BlockDelta { block: 9, text: "{\"a\":".into() }))
         .then(event(ModelEvent::BlockEnded { block: 9, provider: None }))
         .and_call("eca__nothing", json!({}))
+        .and_call("weather__today", json!({}))
         .and_call("eca__read", json!([1]))
         .and_call("eca__read", json!({"invalid": 1}));
     bench.models.answer(broken);
@@ -108,6 +109,12 @@ async fn broken_calls_are_explained_to_the_model() {
     }
     let state = bench.check_state(&client.session).await;
     assert!(calls(&state).iter().all(|call| call.error && call.state == ToolState::Done));
+    let unknown: Vec<_> = calls(&state)[1..3]
+        .iter()
+        .map(|call| (call.server.clone(), call.name.clone(), call.origin))
+        .collect();
+    let named = |server: &str, name: &str, origin| (server.to_owned(), name.to_owned(), origin);
+    assert_eq!(unknown, [named("eca", "nothing", Origin::Native), named("weather", "today", Origin::Mcp)]);
 }
 
 #[tokio::test(start_paused = true)]

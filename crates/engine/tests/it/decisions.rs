@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use config::{Approval, ApprovalRules, Origin as RuleOrigin, Rule};
+use config::{Approval, ApprovalRules, BlockingHook, HookMatcher, Origin as RuleOrigin, Rule};
 use domain::host::Grants;
 use domain::taint::Taint;
 use domain::tool::{Review, ToolEffect, ToolSpec};
@@ -308,6 +308,8 @@ fn a_line_that_may_evade_a_rule_is_asked() {
     for (deny, unclear, reads_unnamed, expected) in [
         (vec![], true, true, Allow),
         (elsewhere(), true, true, Allow),
+        (vec![rule("other", &[("command", "touch.*")])], true, false, Allow),
+        (vec![rule("shell_command", &[("background", "true")])], true, false, Allow),
         (on_commands(), false, false, Allow),
         (on_commands(), false, true, Allow),
         (on_commands(), true, false, Ask),
@@ -326,6 +328,27 @@ fn a_line_that_may_evade_a_rule_is_asked() {
     call.rules.deny = on_paths();
     (call.review.unclear, call.review.reads_unnamed) = (true, true);
     assert_eq!(call.decision(), Allow);
+}
+
+/// A hook that may forbid calls and cannot run makes its calls ask, trusted chat or not.
+#[test]
+fn a_hook_that_cannot_run_is_about_its_own_calls() {
+    let pattern = |pattern: &str| HookMatcher::Pattern(pattern.to_owned());
+    for (matcher, expected) in [
+        (HookMatcher::All, Ask),
+        (pattern("eca__shell.*"), Ask),
+        (pattern("eca__read.*"), Allow),
+        (pattern("["), Ask),
+        (HookMatcher::Rules(vec![rule("shell_command", &[("command", "make.*")])]), Ask),
+        (HookMatcher::Rules(vec![rule("shell_command", &[("command", "rm.*")])]), Allow),
+    ] {
+        let mut call = Call::shell("make");
+        call.trust = true;
+        let row = format!("{matcher:?}");
+        call.rules.blocking_hooks =
+            vec![BlockingHook { name: "check".into(), matcher, origin: RuleOrigin::CommandLine }];
+        assert_eq!(call.decision(), expected, "{row}");
+    }
 }
 
 #[test]

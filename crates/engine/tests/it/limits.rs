@@ -108,6 +108,10 @@ async fn another_model_goes_on_where_one_fails() {
         let outcome = client.run("hello").await;
         let asked: Vec<String> = bench.models.prompts().into_iter().map(|(model, _)| model).collect();
         assert_eq!(asked, models, "{name}");
+        // Only the last one of the list has no other behind it.
+        for (model, prompt) in bench.models.prompts() {
+            assert_eq!(prompt.has_alternative, model != "test/three", "{name}: {model}");
+        }
         assert_eq!(outcome == Outcome::Done, done, "{name}: {outcome:?}");
         let told =
             |fact: &Fact| matches!(fact, Fact::Notice { notice } if notice.text.contains("Going on with"));
