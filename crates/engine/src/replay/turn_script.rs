@@ -414,6 +414,8 @@ fn shows_work(fact: &Fact) -> bool {
         | Fact::AskRaised { .. }
         | Fact::UsageChanged { .. } => true,
         Fact::AskSettled { answer, .. } => *answer != Answer::Cancelled,
+        // Text for the running turn is taken before the next call to the model.
+        Fact::ItemEnded { item } => matches!(item.kind, ItemKind::UserMessage { .. }),
         _ => false,
     }
 }
