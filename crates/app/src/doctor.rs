@@ -147,12 +147,13 @@ async fn sandbox(context: &DoctorContext<'_>, report: &mut Report) {
 
 fn default_model(context: &DoctorContext<'_>, report: &mut Report) {
     match context.models.default_model() {
-        Some(model) if model.starts_with("local/") => report.add(
+        Some(model) if model == crate::models::SMALL_MODEL => report.add(
             "default model",
             CheckState::Note,
-            format!("{model}, the embedded one: small, without tools, for want of another."),
+            format!("{model}, for want of another: it cannot use tools, edit files or calculate, and gets facts wrong."),
             Some(
-                "For real work start Ollama or LM Studio with a model, or run `dragoman login anthropic`."
+                "For real work start Ollama or LM Studio with a model, run `dragoman models pull`, or run \
+                 `dragoman login anthropic`."
                     .to_owned(),
             ),
         ),

@@ -14,13 +14,15 @@ use crate::providers::Configured;
 /// How long the discovery of local model servers may take.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Shown when the embedded model is the default.
-pub(crate) const SMALL_MODEL_NOTICE: &str = "No provider is configured, so the embedded model answers: it is small, has no tools and makes \
-    mistakes. For real work start Ollama or LM Studio with a model, run `dragoman login anthropic`, or set a key such as \
-    ANTHROPIC_API_KEY or OPENAI_API_KEY.";
+/// The embedded model that is the default where there is no other.
+pub(crate) const SMALL_MODEL: &str = "local/smollm2-135m";
+/// Shown when the small embedded model is the default.
+pub(crate) const SMALL_MODEL_NOTICE: &str = "No provider is configured, so the embedded model answers: it is small, cannot use tools, edit files or \
+    calculate, and gets facts wrong. For real work start Ollama or LM Studio with a model, run `dragoman models pull` for a \
+    larger embedded one, run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY.";
 /// Shown where no model can be used.
-pub(crate) const NO_MODEL_HINT: &str = "Start Ollama or LM Studio with a model, run `dragoman models pull smollm2` for a small model \
-    without tools, run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY.";
+pub(crate) const NO_MODEL_HINT: &str = "Start Ollama or LM Studio with a model, run `dragoman models pull` for one that runs inside \
+    Dragoman, run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY.";
 
 /// The file of the fetched list of models.
 pub(crate) fn cached_list(environment: &Environment) -> PathBuf {
@@ -61,7 +63,7 @@ impl AllModels {
 
     /// The default model is an embedded one.
     pub(crate) fn uses_embedded_model(&self) -> bool {
-        self.default_model().is_some_and(|model| model.starts_with("local/"))
+        self.default_model().is_some_and(|model| model == SMALL_MODEL)
     }
 }
 
@@ -145,7 +147,8 @@ mod local {
 
         pub(crate) fn default_model(&self) -> Option<String> {
             let installed = self.registry.list();
-            let default = installed.iter().find(|model| model.id == DEFAULT.id).or_else(|| installed.first());
+            // A model that the user chose is better than the small one, which is there for want of another.
+            let default = installed.iter().find(|model| model.id != DEFAULT.id).or_else(|| installed.first());
             default.map(|model| format!("local/{}", model.id))
         }
     }

@@ -52,6 +52,11 @@ impl Engine {
         Engine::read(map(path)?)
     }
 
+    /// Whether the file at `path` could run here.
+    pub fn check(path: &Path) -> Result<(), ModelError> {
+        Engine::open(path).map(|_| ())
+    }
+
     /// Reads a model from bytes that are already there.
     pub fn read(source: Source) -> Result<Engine, ModelError> {
         let file = Gguf::parse(source)?;

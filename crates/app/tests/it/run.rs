@@ -156,13 +156,8 @@ async fn what_cannot_work_is_refused_before_any_call() {
         command
     });
     let err = nothing.await.err;
-    let ways = [
-        "Ollama",
-        "LM Studio",
-        "`dragoman models pull smollm2`",
-        "`dragoman login anthropic`",
-        "ANTHROPIC_API_KEY",
-    ];
+    let ways =
+        ["Ollama", "LM Studio", "`dragoman models pull`", "`dragoman login anthropic`", "ANTHROPIC_API_KEY"];
     let places: Vec<Option<usize>> = ways.iter().map(|way| err.find(way)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{err}");
     assert!(bench.fake.requests().is_empty());

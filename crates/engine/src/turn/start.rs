@@ -187,7 +187,7 @@ pub(crate) fn choose_model(session: &Session) -> Result<Arc<dyn Model>, Failure>
     let chosen = chosen.or_else(of_behavior);
     let name = chosen.or_else(|| models.default_model()).ok_or_else(|| {
         Failure::auth("No model is configured.").hint(
-            "Start Ollama or LM Studio with a model, or run `dragoman models pull smollm2` for a small model without tools, or \
+            "Start Ollama or LM Studio with a model, or run `dragoman models pull` for one that runs inside Dragoman, or \
              run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY.",
         )
     })?;

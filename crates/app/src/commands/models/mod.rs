@@ -1,0 +1,119 @@
+//! `dragoman models`: the list, and fetching embedded models.
+
+use std::process::ExitCode;
+
+use config::{Environment, Inputs, Resolved};
+use domain::Failure;
+use domain::model::{ModelInfo, Models};
+use serde_json::{Value, json};
+
+use crate::cli::ModelsTask;
+use crate::models::{self, AllModels};
+use crate::providers::{self, ProviderDeps};
+use crate::{lifetime, network};
+
+pub(crate) fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCode {
+    let environment = Environment::from_process();
+    match task {
+        None => lifetime::run(list(&environment, json, refresh)),
+        Some(ModelsTask::Pull { name }) => embedded::pull(&environment, name.as_deref()),
+        Some(ModelsTask::Add { file }) => embedded::add(&environment, &file),
+    }
+}
+
+async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<(), Failure> {
+    let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
+    let resolved = config::resolve(environment, &inputs);
+    if refresh {
+        fetch_list(environment, &resolved).await?;
+    }
+    models::use_cached_list(environment);
+    let configured = providers::configured(&resolved, &ProviderDeps::new(environment));
+    let models = AllModels::new(configured, environment);
+    models.discover_servers().await;
+    let (list, default) = (models.list(), models.default_model());
+    if json {
+        let shown: Vec<Value> = list.iter().map(model_json).collect();
+        super::print_bytes(format!("{:#}\n", json!({"default": default, "models": shown})).as_bytes());
+        return Ok(());
+    }
+    if list.is_empty() {
+        println!("No model can be used yet.");
+        println!("{}", models::NO_MODEL_HINT);
+        return Ok(());
+    }
+    let mut lines =
+        vec![format!("{:<48} {:>10} {:>9}  $ in / out per million", "model", "context", "output")];
+    lines.extend(list.iter().map(|model| line(model, default.as_deref() == Some(model.id.as_str()))));
+    super::print_bytes(format!("{}\n", lines.join("\n")).as_bytes());
+    Ok(())
+}
+
+/// The members here are a promise to scripts.
+fn model_json(model: &ModelInfo) -> Value {
+    json!({
+        "id": model.id,
+        "contextLimit": model.context_limit,
+        "outputLimit": model.output_limit,
+        "price": model.price.map(|price| json!({
+            "input": price.input,
+            "output": price.output,
+            "cacheRead": price.cache_read,
+            "cacheWrite": price.cache_write,
+        })),
+        "tools": model.tools,
+        "images": model.images,
+        "reasoning": model.reasoning,
+        "variants": model.variants,
+    })
+}
+
+/// Fetches the newest public list into the cache.
+async fn fetch_list(environment: &Environment, resolved: &Resolved) -> Result<(), Failure> {
+    let network = network::of(resolved)?;
+    let url = environment.var("DRAGOMAN_CATALOG").unwrap_or(llm::catalog::SOURCE);
+    let text = llm::catalog::fetch(&network, url).await?;
+    let path = models::cached_list(environment);
+    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| {
+        let fresh = path.with_extension("new");
+        std::fs::write(&fresh, text)?;
+        std::fs::rename(fresh, &path)
+    });
+    written.map_err(|error| Failure::user(format!("{} cannot be written: {error}.", path.display())))
+}
+
+fn line(model: &ModelInfo, default: bool) -> String {
+    let number = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), |it| it.to_string());
+    let price = model.price.map_or_else(|| "?".to_owned(), |it| format!("{} / {}", it.input, it.output));
+    let mark = if default { " (default)" } else { "" };
+    let (context, output) = (number(model.context_limit), number(model.output_limit));
+    format!("{:<48} {context:>10} {output:>9}  {price}{mark}", model.id)
+}
+
+#[cfg(feature = "local")]
+mod choices;
+#[cfg(feature = "local")]
+mod embedded;
+#[cfg(feature = "local")]
+mod hub;
+
+#[cfg(not(feature = "local"))]
+mod embedded {
+    //! Built without the embedded model.
+
+    use std::path::Path;
+    use std::process::ExitCode;
+
+    use config::Environment;
+    use domain::Failure;
+
+    use super::super::failed;
+
+    pub fn pull(_: &Environment, _: Option<&str>) -> ExitCode {
+        failed(&Failure::user("This Dragoman was built without embedded models."))
+    }
+
+    pub fn add(_: &Environment, _: &Path) -> ExitCode {
+        failed(&Failure::user("This Dragoman was built without embedded models."))
+    }
+}
