@@ -1,0 +1,59 @@
+//! `dragoman stats`: what was used, by day, model, project, chat and tool, read from the stored chats.
+//!
+//! Invariants: nothing is sent anywhere and no model is asked; usage counts once, in the chat that caused it (a fork's
+//! copied history counts for the chat it was copied from).
+
+mod collect;
+mod page;
+mod text;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use config::Environment;
+use domain::Failure;
+use store::Journal;
+
+use super::{failed, print_bytes};
+use crate::cli::StatsArguments;
+use crate::lifetime;
+
+pub(crate) fn run(arguments: StatsArguments) -> ExitCode {
+    let environment = Environment::from_process();
+    let journal = match Journal::open(&environment.data_dir()) {
+        Ok(journal) => journal,
+        Err(failure) => return failed(&failure),
+    };
+    lifetime::run(async {
+        let workspace = arguments.here.then(crate::workspaces::current_folder);
+        let stats = collect::collect(&journal, workspace, arguments.days).await?;
+        if arguments.json {
+            print_bytes(format!("{:#}\n", stats.json()).as_bytes());
+        } else if let Some(path) = &arguments.html {
+            write(path, &page::render(&stats))?;
+            print_bytes(format!("Written to {}.\n", path.display()).as_bytes());
+        } else {
+            print_bytes(text::render(&stats, columns(&environment)).as_bytes());
+        }
+        Ok(())
+    })
+}
+
+/// The width of the terminal, as the shell tells it.
+fn columns(environment: &Environment) -> usize {
+    let told = environment.var("COLUMNS").and_then(|columns| columns.parse().ok());
+    let asked = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    told.or(asked.filter(|columns| *columns > 0)).unwrap_or(80).clamp(40, 200)
+}
+
+/// Replaces the page as a whole.
+fn write(path: &Path, page: &str) -> Result<(), Failure> {
+    let unwritable =
+        |error: std::io::Error| Failure::user(format!("{} cannot be written: {error}.", path.display()));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(unwritable)?;
+    file.write_all(page.as_bytes()).map_err(unwritable)?;
+    file.persist(path).map_err(|error| unwritable(error.error))?;
+    Ok(())
+}
