@@ -28,7 +28,10 @@ const MARKS: [(&str, ToolEffect); 3] = [
 const FILE_LIMIT: usize = 32 << 10;
 /// Larger files are left out.
 const FILE_LIMIT_BYTES: u64 = 4 * FILE_LIMIT as u64;
-const AGENTS_FILE: &str = "AGENTS.md";
+/// More files of rules than this are left out.
+const MAX_RULE_FILES: usize = 50;
+/// Files with instructions for a folder; the first that is there counts. The others are those of other assistants.
+const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
 /// The system prompt of this chat in its present behavior.
 pub(crate) fn system_prompt(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
@@ -69,7 +72,7 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
     let is_own = |path: &Path| session.roots.iter().all(|root| !path.starts_with(root));
     if !session.workspace.is_trusted && files.iter().any(|(path, _)| !is_own(path)) {
         let mut taint = Taint::default();
-        taint.add_source(format!("{AGENTS_FILE} of a folder that you have not trusted"));
+        taint.add_source("instructions of a folder that you have not trusted");
         session.add_taint(&taint);
     }
     for (path, content) in files {
@@ -127,7 +130,7 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
     template.lines().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// AGENTS.md of the user and of each workspace folder, outermost first.
+/// The file with instructions of the user and of each workspace folder, outermost first.
 fn agents_files(session: &Session) -> Vec<(PathBuf, String)> {
     let parents = session.workspace.settings.include_parent_agents_files;
     let global = session.workspace.texts.global_agents_file().into_iter().filter_map(|path| {
@@ -138,11 +141,38 @@ fn agents_files(session: &Session) -> Vec<(PathBuf, String)> {
         let mut folders: Vec<&Path> = root.ancestors().take(if parents { usize::MAX } else { 1 }).collect();
         folders.reverse();
         folders.into_iter().filter_map(|folder| {
-            let content = project_files::read_beneath(folder, Path::new(AGENTS_FILE), FILE_LIMIT_BYTES);
-            Some((folder.join(AGENTS_FILE), instructions_text(content)?))
+            let file = INSTRUCTION_FILES.iter().find_map(|name| {
+                let content = project_files::read_beneath(folder, Path::new(name), FILE_LIMIT_BYTES);
+                Some((folder.join(name), instructions_text(content)?))
+            });
+            file.or_else(|| cursor_rules(folder))
         })
     });
     global.chain(local).collect()
+}
+
+/// The rules of Cursor that hold for every chat: those that say so, and those without a head.
+fn cursor_rules(folder: &Path) -> Option<(PathBuf, String)> {
+    let inner = Path::new(".cursor/rules");
+    let entries = std::fs::read_dir(folder.join(inner)).ok()?.flatten();
+    let mut names: Vec<PathBuf> = entries.map(|entry| inner.join(entry.file_name())).collect();
+    names.retain(|name| name.extension().is_some_and(|it| it == "mdc" || it == "md"));
+    names.sort();
+    let mut all = String::new();
+    for name in names.iter().take(MAX_RULE_FILES) {
+        let read = project_files::read_beneath(folder, name, FILE_LIMIT_BYTES).ok();
+        let Some(text) = read.and_then(|bytes| String::from_utf8(bytes).ok()) else { continue };
+        let head = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---"));
+        let (applies, body) = match head {
+            Some((head, body)) => (head.lines().any(|line| line.trim() == "alwaysApply: true"), body),
+            None => (true, text.as_str()),
+        };
+        if applies && all.len() < FILE_LIMIT {
+            all.push_str(body.trim());
+            all.push_str("\n\n");
+        }
+    }
+    Some((folder.join(inner), instructions_text(Ok(all.into_bytes()))?))
 }
 
 fn instructions_text(content: std::io::Result<Vec<u8>>) -> Option<String> {
