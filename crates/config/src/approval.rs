@@ -210,6 +210,9 @@ impl RuleCollector<'_> {
             self.report(&["allow"].into_iter().chain(target.as_deref()).collect::<Vec<_>>(), &what);
             self.rules.allow.retain(|rule| Some(&rule.target) != target.as_ref());
         }
+        if self.layer.adds_rules {
+            return self.rules.allow.extend(rules);
+        }
         rules.into_iter().for_each(|rule| replace(&mut self.rules.allow, rule));
     }
 

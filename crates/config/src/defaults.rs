@@ -51,7 +51,7 @@ fn defaults() -> Value {
             "readFile": {"maxLines": 2000},
             "outputTruncation": {"sizeKb": 50},
         },
-        "chat": {"title": true, "defaultTrust": false},
+        "chat": {"title": true, "defaultTrust": false, "theme": "auto", "viMode": false},
         "autoCompactPercentage": 85,
         "maxSteps": 200,
         "streamSilenceSeconds": 120,

@@ -33,11 +33,13 @@ pub(crate) struct Layer {
     pub(crate) base: PathBuf,
     /// The source, for the line and column of a wrong value.
     pub(crate) text: Option<String>,
+    /// Its allow rules stand beside those of lower layers instead of replacing them.
+    pub(crate) adds_rules: bool,
 }
 
 impl Layer {
     pub(crate) fn new(origin: Origin, values: Object, base: PathBuf) -> Self {
-        Self { origin, values, authority: Authority::Full, base, text: None }
+        Self { origin, values, authority: Authority::Full, base, text: None, adds_rules: false }
     }
 
     /// Reads a text of settings; an error is a notice that names the origin.

@@ -45,6 +45,7 @@ mod sandbox;
 mod schema;
 mod secret;
 mod settings;
+mod settings_edit;
 mod show;
 mod tree;
 pub mod trust;
@@ -65,7 +66,7 @@ pub use hooks::{BlockingHook, Hook, HookAction, HookCommand, HookEvent, HookMatc
 pub use ignored_keys::IgnoredKey;
 pub use lazy_text::{LazyText, SecretSource};
 pub use mcp::{McpGrant, McpOauth, McpServer, McpTransport};
-pub use mcp_edit::{McpFile, SavedFile};
+pub use mcp_edit::McpFile;
 pub use mcp_logins::McpLoginFile;
 pub use network::NetworkSettings;
 pub use origin::Origin;
@@ -74,7 +75,8 @@ pub use resolve::{Inputs, Resolved, resolve};
 pub use sandbox::SandboxSettings;
 pub use schema::{configuration_page, json_schema, nearest};
 pub use secret::{Redactor, Secret};
-pub use settings::{Budget, ChatSettings, LogLevel, Settings, ShellSettings, ToolSettings};
+pub use settings::{Budget, ChatSettings, ChatTheme, LogLevel, Settings, ShellSettings, ToolSettings};
+pub use settings_edit::{NewValue, SavedFile, SettingsChange, SettingsFile};
 pub use show::masked_server_entry;
 pub use undo::UndoSettings;
 

@@ -114,6 +114,7 @@ impl<'a> Resolver<'a> {
         if !pure {
             let extra = self.extra_files();
             self.gather_projects();
+            self.gather_own_project_rules();
             extra.into_iter().for_each(|path| self.add_extra(path));
         }
         let mut overrides = self.inputs.overrides.clone();
@@ -159,6 +160,24 @@ impl<'a> Resolver<'a> {
             self.layers.append(&mut layers);
             self.folders.push(folder);
         }
+    }
+
+    /// Allow rules for the present folders in the user's own files: `projects.<folder>.toolCall.approval.allow`.
+    fn gather_own_project_rules(&mut self) {
+        let mut found = Vec::new();
+        for layer in self.layers.iter().filter(|layer| matches!(layer.origin, Origin::GlobalFile(_))) {
+            for folder in &self.folders {
+                let root = folder.root.display().to_string();
+                let Some(allow) = layer.at(&["projects", &root, "toolCall", "approval", "allow"]) else {
+                    continue;
+                };
+                let values = serde_json::json!({"toolCall": {"approval": {"allow": allow}}});
+                let values = values.as_object().cloned().unwrap_or_default();
+                let own = Layer::new(layer.origin.clone(), values, layer.base.clone());
+                found.push(Layer { adds_rules: true, authority: layer.authority, ..own });
+            }
+        }
+        self.layers.append(&mut found);
     }
 
     /// `extraConfigs` of the user's own settings; a project cannot name files.

@@ -79,6 +79,21 @@ pub struct ChatSettings {
     pub max_steps: u64,
     /// Days; `None` keeps chats.
     pub retention_days: Option<u64>,
+    /// The colors of `dragoman chat`.
+    pub theme: ChatTheme,
+    /// The input is edited with vi's keys.
+    pub vi_mode: bool,
+    /// Keys of the user's own: `ctrl-p` and `up`, `f5` and `/review`.
+    pub keys: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ChatTheme {
+    /// As the terminal says.
+    #[default]
+    Auto,
+    Dark,
+    Light,
 }
 
 /// Spending limits in dollars.
@@ -212,6 +227,14 @@ impl ChatSettings {
             auto_compact_percentage: root.get("autoCompactPercentage").number(1..=100).unwrap_or_default(),
             max_steps: root.get("maxSteps").number(1..=100_000).unwrap_or_default(),
             retention_days: retention_days(&root.get("chatRetentionDays")),
+            theme: ChatTheme::read(&chat.get("theme")),
+            vi_mode: chat.get("viMode").flag().unwrap_or_default(),
+            keys: chat
+                .get("keys")
+                .entries()
+                .iter()
+                .filter_map(|key| Some((key.name().to_owned(), key.text()?)))
+                .collect(),
         }
     }
 }
@@ -246,6 +269,20 @@ impl ToolSettings {
             ),
             fetch_allowed_hosts: cursor.get("fetchUrl").get("allowedHosts").texts(),
             custom: custom_tools::read(&root.get("customTools")),
+        }
+    }
+}
+
+impl ChatTheme {
+    fn read(cursor: &Cursor) -> Self {
+        match cursor.text().as_deref() {
+            Some("dark") => Self::Dark,
+            Some("light") => Self::Light,
+            Some("auto") | None => Self::Auto,
+            Some(_) => {
+                cursor.report_invalid("must be auto, dark or light");
+                Self::Auto
+            }
         }
     }
 }

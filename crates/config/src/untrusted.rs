@@ -32,6 +32,7 @@ const ALLOWED_KEYS: &[(&str, UntrustedRule)] = &[
     ("autoCompactPercentage", UntrustedRule::Harmless),
     ("index", UntrustedRule::Harmless),
     ("chat.title", UntrustedRule::Harmless),
+    ("chat.theme", UntrustedRule::Harmless),
     ("chat.defaultTrust", UntrustedRule::OnlyFalse),
     ("defaultAgent", UntrustedRule::OnlyPlan),
     ("disabledTools", UntrustedRule::Adds),

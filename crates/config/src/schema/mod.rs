@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use agent::{Agent, PromptTexts};
 use hooks::Hook;
 use provider::{McpServerEntry, Provider};
-use tool_call::ToolCallSection;
+use tool_call::{ProjectToolCallSection, ToolCallSection};
 
 pub use keys::nearest;
 pub(crate) use keys::{KeyFinding, find_in_object, suggest};
@@ -156,6 +156,10 @@ struct SettingsFile {
     #[schemars(extend("default" = false), extend("examples" = [true]))]
     pure_config: bool,
 
+    /// Rules of yours for single projects, by the folder's path. Only your own files may set it; `p` in an approval of
+    /// `dragoman chat` writes here.
+    #[schemars(extend("examples" = [{"/home/me/shop": {"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["npm test"]}}}}}}}]))]
+    projects: BTreeMap<String, ProjectSection>,
     /// The file index.
     #[schemars(extend("x-unsupported" = true))]
     index: Map<String, Value>,
@@ -174,6 +178,13 @@ struct SettingsFile {
     /// The web server of ECA.
     #[schemars(extend("x-unsupported" = true))]
     remote: Map<String, Value>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct ProjectSection {
+    /// Approval rules; those of `allow` stand beside the others.
+    tool_call: ProjectToolCallSection,
 }
 
 #[derive(JsonSchema)]
@@ -222,6 +233,23 @@ struct ChatSection {
     /// It does not hold where nobody can be asked (`dragoman run`, `dragoman threads`); `--approve` is for those.
     #[schemars(extend("default" = false), extend("examples" = [true]))]
     default_trust: bool,
+    /// The colors of `dragoman chat`: for a dark or a light background, or as the terminal says when it is asked.
+    #[schemars(extend("default" = "auto"), extend("examples" = ["light"]))]
+    theme: ThemeName,
+    /// Whether the input of `dragoman chat` is edited with vi's keys. Esc leaves insert mode first, and stops an answer only then.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    vi_mode: bool,
+    /// Keys of `dragoman chat`, each with the key or the command that it stands for.
+    #[schemars(extend("examples" = [{"ctrl-p": "up", "f5": "/review"}]))]
+    keys: BTreeMap<String, String>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+enum ThemeName {
+    Auto,
+    Dark,
+    Light,
 }
 
 #[derive(JsonSchema)]

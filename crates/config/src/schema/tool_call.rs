@@ -38,6 +38,21 @@ pub(super) struct AgentToolCallSection {
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ProjectToolCallSection {
+    /// Approval rules.
+    approval: ProjectApprovalSection,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct ProjectApprovalSection {
+    /// Calls that run without a question in this project.
+    #[schemars(extend("examples" = [{"eca__shell_command": {"argsMatchers": {"command": ["npm test"]}}}]))]
+    allow: BTreeMap<String, ApprovalRule>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
 struct ApprovalSection {
     /// What happens to a call that no rule is about.
     #[schemars(extend("default" = "ask"), extend("examples" = ["deny"]))]
