@@ -4,6 +4,7 @@
 //! effect on the running servers.
 
 use std::any::Any;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,8 +18,8 @@ use domain::event::{CatalogKind, Notice};
 use domain::tool::{Resource, ServerAction, ServerPrompt, Tool, ToolServer, ToolSource};
 use domain::{BoxFuture, Failure, Part};
 use mcp::{
-    LoginStore, OauthGrant, OauthLookup, OauthSettings, OpenBrowser, Options, ServerConfig, ServerDisplay,
-    Supervisor,
+    ListStore, LoginStore, OauthGrant, OauthLookup, OauthSettings, OpenBrowser, Options, ServerConfig,
+    ServerDisplay, Supervisor,
 };
 use process::Spawn;
 use process::sandbox::Grant;
@@ -81,6 +82,11 @@ impl ConfiguredServers {
 
     pub(crate) fn supervisor(&self) -> &Supervisor {
         &self.supervisor
+    }
+
+    /// Lets a server offer other tools than before.
+    pub(crate) fn forget_list(&self, name: &str) -> Result<(), Failure> {
+        self.supervisor.forget_list(name, &ToolLists::of(&self.environment))
     }
 
     /// Makes the running server what the configuration says now.
@@ -157,8 +163,28 @@ impl ToolSource for ConfiguredServers {
         self.supervisor.resource(server, uri)
     }
 
+    fn first_lists(&self) -> BoxFuture<'_, ()> {
+        self.supervisor.first_lists()
+    }
+
     fn shutdown(&self) -> BoxFuture<'_, ()> {
         self.supervisor.shutdown()
+    }
+}
+
+/// How an engine runs its servers.
+#[derive(Clone, Copy)]
+pub(crate) struct ServerRun {
+    /// The front-end can show forms.
+    pub forms: bool,
+    /// Nothing is written.
+    pub is_ephemeral: bool,
+}
+
+impl ServerRun {
+    /// The tools that servers offered last, one file each.
+    fn kept_lists(self, environment: &Environment) -> Option<Arc<dyn ListStore>> {
+        (!self.is_ephemeral).then(|| -> Arc<dyn ListStore> { Arc::new(ToolLists::of(environment)) })
     }
 }
 
@@ -169,12 +195,13 @@ pub(crate) fn workspace_servers(
     roots: &[PathBuf],
     changes: &engine::CatalogChanges,
     sandbox: Option<&WorkspaceSandbox>,
-    forms: bool,
+    run: ServerRun,
     notices: &mut Vec<Notice>,
 ) -> Arc<dyn ToolSource> {
     let options = Options {
         sandbox: sandbox.map(|sandbox| sandbox.sandbox.clone()),
-        forms,
+        forms: run.forms,
+        kept_lists: run.kept_lists(environment),
         ..options(environment, resolved, roots, catalog_notifier(changes))
     };
     let servers = Arc::new(ConfiguredServers::new(environment, resolved, roots, options, sandbox, notices));
@@ -190,15 +217,16 @@ pub(crate) fn session_servers(
     roots: &[PathBuf],
     changes: &engine::CatalogChanges,
     sandbox: Option<WorkspaceSandbox>,
-    forms: bool,
+    run: ServerRun,
 ) -> Arc<dyn ToolSource> {
     let sandbox = sandbox.map(|sandbox| sandbox.sandbox);
     mcp::session_servers(
         servers,
         Options {
             sandbox,
-            forms,
+            forms: run.forms,
             logins: Some(logins(environment)),
+            kept_lists: run.kept_lists(environment),
             open_browser: browser(environment),
             ..Options::new(roots.to_vec(), catalog_notifier(changes))
         },
@@ -224,6 +252,37 @@ pub(crate) fn options(
 
 pub(crate) fn logins(environment: &Environment) -> Arc<dyn LoginStore> {
     Arc::new(Logins(McpLoginFile::new(environment)))
+}
+
+/// A folder with a file for each server.
+struct ToolLists(PathBuf);
+
+impl ToolLists {
+    fn of(environment: &Environment) -> Self {
+        Self(environment.data_dir().join("mcp-tools"))
+    }
+}
+
+impl ListStore for ToolLists {
+    fn read(&self, key: &str) -> Option<String> {
+        std::fs::read_to_string(self.0.join(key)).ok()
+    }
+
+    fn remove(&self, key: &str) {
+        let _ = std::fs::remove_file(self.0.join(key));
+    }
+
+    fn write(&self, key: &str, text: &str) {
+        let written = std::fs::create_dir_all(&self.0)
+            .and_then(|()| tempfile::NamedTempFile::new_in(&self.0))
+            .and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                file.persist(self.0.join(key)).map_err(|error| error.error)
+            });
+        if let Err(error) = written {
+            tracing::warn!(%error, "the tools of an MCP server could not be kept");
+        }
+    }
 }
 
 /// The file of logins, as the MCP client uses it.

@@ -178,8 +178,8 @@ impl WorkspaceSource for Workspaces {
         let inputs = Inputs { workspace_roots: roots.to_vec(), ..Inputs::default() };
         let resolved = config::resolve(&self.environment, &inputs);
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, roots, &mut Vec::new());
-        let forms = self.can_show_forms();
-        vec![servers::session_servers(&self.environment, servers, roots, &self.changes, sandbox, forms)]
+        let run = self.server_run();
+        vec![servers::session_servers(&self.environment, servers, roots, &self.changes, sandbox, run)]
     }
 }
 
@@ -196,8 +196,8 @@ impl Workspaces {
         sandbox: Option<&WorkspaceSandbox>,
         notices: &mut Vec<Notice>,
     ) -> Arc<dyn ToolSource> {
-        let (environment, forms) = (&self.environment, self.can_show_forms());
-        servers::workspace_servers(environment, resolved, roots, &self.changes, sandbox, forms, notices)
+        let (environment, run) = (&self.environment, self.server_run());
+        servers::workspace_servers(environment, resolved, roots, &self.changes, sandbox, run, notices)
     }
 
     fn accounts(&self, resolved: Arc<config::Resolved>, models: Arc<AllModels>) -> WorkspaceAccounts {
@@ -211,8 +211,9 @@ impl Workspaces {
         tools::jobs::JobsObserver(Some(Arc::new(move || changes.publish(CatalogKind::Jobs))))
     }
 
-    fn can_show_forms(&self) -> bool {
-        self.shows_forms.load(Ordering::Relaxed)
+    fn server_run(&self) -> servers::ServerRun {
+        let forms = self.shows_forms.load(Ordering::Relaxed);
+        servers::ServerRun { forms, is_ephemeral: self.options.is_ephemeral }
     }
 
     fn texts(

@@ -308,6 +308,11 @@ pub trait ToolSource: Send + Sync {
         None
     }
 
+    /// Resolves when servers of which nothing is known have answered or failed, after two seconds in any case.
+    fn first_lists(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
     /// Ends every process it owns.
     fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})

@@ -3,6 +3,7 @@
 //! Must not know providers. Invariants: every call of a chat is in its usage, whatever its purpose; all processes of
 //! the machine share the day's sum through the store; a cap is checked before a call, never after.
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -51,6 +52,8 @@ impl Account {
 struct Prefix {
     /// The model, and what stands before the history.
     head: Option<(String, u64, u64)>,
+    /// The servers whose tools the last call had.
+    servers: BTreeSet<String>,
     /// Tokens of the last call's prompt.
     tokens: u64,
     /// Why the call under way begins otherwise.
@@ -73,13 +76,15 @@ impl Prefix {
             }
         });
         let before = self.head.replace((model.to_owned(), system, tools));
+        let servers: BTreeSet<String> = prompt.tools.iter().map(|tool| tool.server.clone()).collect();
+        let servers_before = std::mem::replace(&mut self.servers, servers);
         if let Some((known, known_system, known_tools)) = before {
             let reason = if known != model {
                 Some(format!("another model ({model})"))
             } else if known_system != system {
                 Some("other instructions".to_owned())
             } else if known_tools != tools {
-                Some("another set of tools".to_owned())
+                Some(changed_tools(&servers_before, &self.servers))
             } else {
                 None
             };
@@ -101,6 +106,19 @@ impl Prefix {
             Some(lost as f64 * saved.max(0.0) / 1_000_000.0)
         });
         Some(PrefixBreak { reason, tokens: lost, cost })
+    }
+}
+
+/// Names the servers that came or went.
+fn changed_tools(before: &BTreeSet<String>, now: &BTreeSet<String>) -> String {
+    let names =
+        |servers: Vec<&String>| servers.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let (come, gone) = (names(now.difference(before).collect()), names(before.difference(now).collect()));
+    match (come.is_empty(), gone.is_empty()) {
+        (true, true) => "another set of tools".to_owned(),
+        (false, true) => format!("another set of tools ({come} came)"),
+        (true, false) => format!("another set of tools ({gone} went)"),
+        (false, false) => format!("another set of tools ({come} came, {gone} went)"),
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct ToolDefinition {
     pub digest: Digest,
     /// Arguments that are repeated as headers over HTTP.
     pub param_headers: Vec<ParamHeader>,
+    /// The definition as JSON: what its digest covers, and nothing else.
+    pub source: String,
 }
 
 pub(crate) struct PromptDefinition {
@@ -126,7 +128,7 @@ fn read<'a, T: Deserialize<'a>>(item: &'a RawValue) -> Option<T> {
     serde_json::from_str(item.get()).ok()
 }
 
-fn read_tools(server: &str, has_headers: bool, items: &[Box<RawValue>]) -> ToolList {
+pub(crate) fn read_tools(server: &str, has_headers: bool, items: &[Box<RawValue>]) -> ToolList {
     let mut list = ToolList::default();
     let mut names = HashSet::new();
     for item in items.iter().take(MAX_TOOLS) {
@@ -179,6 +181,10 @@ fn read_tool(server: &str, has_headers: bool, item: &RawValue) -> Result<Option<
         .text(if read_only_hint { "read-only" } else { "" })
         .value(&input_schema)
         .done();
+    let source = json!({
+        "name": tool.name, "description": description, "inputSchema": input_schema,
+        "annotations": {"readOnlyHint": read_only_hint},
+    });
     let spec = ToolSpec {
         name,
         server: server.to_owned(),
@@ -187,7 +193,8 @@ fn read_tool(server: &str, has_headers: bool, item: &RawValue) -> Result<Option<
         input_schema,
         effect: ToolEffect::Other,
     };
-    Ok(Some(ToolDefinition { wire_name: tool.name, spec, read_only_hint, digest, param_headers }))
+    let source = source.to_string();
+    Ok(Some(ToolDefinition { wire_name: tool.name, spec, read_only_hint, digest, param_headers, source }))
 }
 
 /// A schema that model APIs take: an object that says so.

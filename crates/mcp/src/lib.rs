@@ -3,7 +3,8 @@
 //! It owns the life of each server (a child process or an HTTP address), the handshake, the lists, the calls and the
 //! translation into [`domain::tool`]. It knows no configuration file, no front-end and no model. Invariants:
 //!
-//! * **Nothing waits for a server.** [`Supervisor::start`] returns at once; what is known of a server is a snapshot.
+//! * **Nothing waits for a server.** [`Supervisor::start`] returns at once; what is known of a server is a snapshot, at first
+//!   the tools that it offered in an earlier process (`kept`). Only a call waits, until its server runs.
 //! * **Nothing outlives its purpose.** A stopped, crashed or dropped server takes its whole process tree with it; every
 //!   request has a deadline and is cancelled at the server when its answer is no longer needed.
 //! * **A server is not trusted.** Names, descriptions, schemas, lists and results are bounded and cleaned; a hint of a
@@ -21,6 +22,7 @@ mod era;
 mod form;
 mod handler;
 mod http;
+mod kept;
 mod lifecycle;
 mod options;
 mod pins;
@@ -32,5 +34,6 @@ mod tool;
 mod wire;
 
 pub use auth::{LoginDone, LoginPrompt, LoginStore, OauthGrant, OauthLookup, OauthSettings, client_metadata};
+pub use kept::ListStore;
 pub use options::{Lookup, OpenBrowser, Options, ServerConfig, ServerDisplay};
 pub use supervisor::{Supervisor, session_servers};

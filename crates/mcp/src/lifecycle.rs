@@ -19,6 +19,7 @@ use crate::client::Client;
 use crate::connection::{Connection, ServerError};
 use crate::era::Era;
 use crate::handler::Lists;
+use crate::kept::KeptList;
 use crate::pins::Pins;
 use crate::server_state::{Offer, ServerState};
 use crate::text::sanitize;
@@ -57,7 +58,7 @@ enum RunEnd {
 }
 
 pub(crate) async fn run_server_task(state: Arc<ServerState>, mut commands: mpsc::Receiver<LifecycleCommand>) {
-    let mut pins = Pins::default();
+    let mut pins = Pins::of_kept(&state.kept());
     let mut crashes = 0;
     let mut next = commands.recv().await;
     while let Some(command) = next {
@@ -81,6 +82,7 @@ pub(crate) async fn run_server_task(state: Arc<ServerState>, mut commands: mpsc:
         };
         // A stop by the user accepts changed definitions after the next start.
         pins = Pins::default();
+        state.keep(KeptList::default());
         if state.status() != ServerStatus::Disabled {
             state.set_status(ServerStatus::Stopped, None);
         }
@@ -149,6 +151,9 @@ async fn run_once(
     commands: &mut mpsc::Receiver<LifecycleCommand>,
     pins: &mut Pins,
 ) -> RunEnd {
+    if !state.is_known() {
+        state.keep(KeptList::default());
+    }
     state.set_status(ServerStatus::Starting, None);
     let opened = tokio::select! {
         biased;
@@ -243,8 +248,9 @@ async fn prepare(
     })?;
     let (admitted, withheld) = pins.check_tools(tools.definitions);
     connection.use_param_headers(&admitted);
-    let instructions =
-        pins.check_instructions(instructions).map(|text| sanitize(&text, MAX_INSTRUCTIONS_LENGTH));
+    let instructions = instructions.map(|text| sanitize(&text, MAX_INSTRUCTIONS_LENGTH));
+    let instructions = pins.check_instructions(instructions);
+    state.keep(KeptList { tools: admitted.clone(), instructions: instructions.clone() });
     let offer = Offer { tools: admitted, withheld, notes: tools.notes, prompts, resources, instructions };
     state.set_running(client.clone(), offer);
     Ok(client)
@@ -265,6 +271,8 @@ async fn refresh_lists(
                 Ok(tools) => {
                     let (admitted, withheld) = pins.check_tools(tools.definitions);
                     connection.use_param_headers(&admitted);
+                    let instructions = state.kept().instructions;
+                    state.keep(KeptList { tools: admitted.clone(), instructions });
                     state.update(|offer| {
                         (offer.tools, offer.withheld, offer.notes) = (admitted, withheld, tools.notes);
                     });

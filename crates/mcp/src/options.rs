@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::auth::{LoginStore, OauthLookup, OauthSettings};
+use crate::kept::ListStore;
 use domain::command::{ServerSpec, ServerTransport};
 use domain::{BoxFuture, Failure};
 use process::sandbox::{Grant, Sandbox};
@@ -61,6 +62,8 @@ pub struct Options {
     pub forms: bool,
     /// Where logins of HTTP servers are kept; `None`: there are none.
     pub logins: Option<Arc<dyn LoginStore>>,
+    /// Where the tools of servers are kept between processes; `None`: nowhere.
+    pub kept_lists: Option<Arc<dyn ListStore>>,
     /// Opens an address in the user's browser, where the user set one; must not block.
     pub open_browser: Option<OpenBrowser>,
     /// Called after each change of a status or an offer, without locks held; must not block.
@@ -111,6 +114,7 @@ impl Options {
             restart_wait: RESTART_WAIT,
             forms: true,
             logins: None,
+            kept_lists: None,
             open_browser: None,
             changed,
         }

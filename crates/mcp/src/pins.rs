@@ -1,8 +1,8 @@
-//! Definitions pinned by hash: what a server's tools were when they were first listed in this process.
+//! Definitions pinned by hash: what a server's tools were when they were first listed.
 //!
 //! Chosen: the pin is set by the first listing, not by the first use, because a changed description already speaks to
-//! the model before any call; and it lives in memory only, because nothing is remembered across sessions except by
-//! the user's configuration. A crash and a restart keep the pins; only the user's own *stop* forgets them.
+//! the model before any call. A crash and a restart keep the pins, and so does the kept list for the next process; only the
+//! user's own *stop* forgets them.
 //! Invariant: a definition under a pinned name is offered only while its hash is the pinned one.
 
 use std::collections::HashMap;
@@ -12,6 +12,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::catalog::ToolDefinition;
+use crate::kept::KeptList;
 
 pub(crate) type Digest = [u8; 32];
 
@@ -25,6 +26,18 @@ pub(crate) struct Pins {
 }
 
 impl Pins {
+    /// The pins of an earlier process.
+    pub(crate) fn of_kept(kept: &KeptList) -> Self {
+        let mut pins = Self::default();
+        for tool in kept.tools.iter().take(MAX_PINS) {
+            pins.tools.insert(tool.spec.name.clone(), tool.digest);
+        }
+        if !kept.tools.is_empty() {
+            pins.check_instructions(kept.instructions.clone());
+        }
+        pins
+    }
+
     /// The definitions that may be offered, and the names of those that changed.
     pub(crate) fn check_tools(
         &mut self,

@@ -1,20 +1,27 @@
 //! The current state of one server: its status, its offer, and the client that reaches it. Snapshots come from here.
 //!
-//! Only `lifecycle` writes it; every other module reads it. Invariants: no lock is held while foreign code runs; tools,
-//! prompts and resources are there only while the server runs.
+//! Only `lifecycle` writes it; every other module reads it. Invariants: no lock is held while foreign code runs; prompts and
+//! resources are there only while the server runs, tools also while it starts and an earlier process kept them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use domain::tool::{Resource, ServerStatus, Tool, ToolServer};
 use domain::tool_call::Origin;
-use domain::{Failure, FailureKind};
+use domain::{CancellationToken, Failure, FailureKind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::catalog::{PromptDefinition, ToolDefinition};
 use crate::client::Client;
+use crate::kept::{self, KeptList};
 use crate::options::{Options, ServerConfig};
 use crate::tool::McpTool;
+
+/// A server of which nothing is known is worth this wait, once.
+const FIRST_LIST_WAIT: Duration = Duration::from_secs(2);
 
 pub(crate) struct ServerState {
     pub config: ServerConfig,
@@ -22,6 +29,22 @@ pub(crate) struct ServerState {
     /// Why it is never started.
     pub refused: Option<String>,
     fields: Mutex<ServerFields>,
+    /// What earlier processes know of it.
+    known: Mutex<Known>,
+    /// Counts changes of the status.
+    changes: watch::Sender<u64>,
+    /// The process ends: a stop is no decision of the user's.
+    is_ending: AtomicBool,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The text that is kept; `None`: this server never started before.
+    text: Option<String>,
+    list: KeptList,
+    /// Nothing was kept when it started first.
+    is_new: bool,
+    started: Option<Instant>,
 }
 
 struct ServerFields {
@@ -48,7 +71,70 @@ impl ServerState {
     pub(crate) fn new(config: ServerConfig, options: Arc<Options>, refused: Option<String>) -> Self {
         let status = if config.disabled { ServerStatus::Disabled } else { ServerStatus::Stopped };
         let fields = ServerFields { status, error: None, client: None, offer: Offer::default() };
-        Self { config, options, refused, fields: Mutex::new(fields) }
+        let (known, changes) = (Mutex::default(), watch::Sender::new(0));
+        let is_ending = AtomicBool::new(false);
+        Self { config, options, refused, fields: Mutex::new(fields), known, changes, is_ending }
+    }
+
+    /// What is kept stays as it is from now on.
+    pub(crate) fn begin_end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Called before each start: reads what is kept, the first time.
+    pub(crate) fn begin(&self) {
+        let mut known = self.known();
+        if known.started.is_some() {
+            return;
+        }
+        known.started = Some(Instant::now());
+        if let Some(store) = &self.options.kept_lists {
+            known.text = store.read(&kept::key(&self.config));
+            let list = known.text.as_deref().and_then(|text| KeptList::decode(text, &self.config.name));
+            known.list = list.unwrap_or_default();
+            known.is_new = known.text.is_none();
+        }
+    }
+
+    pub(crate) fn kept(&self) -> KeptList {
+        self.known().list.clone()
+    }
+
+    /// Keeps the list for the next process. Without tools it says that the server started before.
+    pub(crate) fn keep(&self, list: KeptList) {
+        let Some(store) =
+            self.options.kept_lists.as_ref().filter(|_| !self.is_ending.load(Ordering::Relaxed))
+        else {
+            return;
+        };
+        let Some(text) = list.encode() else { return };
+        let mut known = self.known();
+        known.list = list;
+        if known.text.as_deref() != Some(text.as_str()) {
+            known.text = Some(text.clone());
+            drop(known);
+            store.write(&kept::key(&self.config), &text);
+        }
+    }
+
+    /// Whether an earlier process started it, or this one has kept something.
+    pub(crate) fn is_known(&self) -> bool {
+        self.options.kept_lists.is_none() || self.known().text.is_some()
+    }
+
+    /// Resolves when the server has answered or failed; at once where it is known from before; after two seconds in any case.
+    pub(crate) async fn first_list(&self) {
+        let mut changes = self.changes.subscribe();
+        let started = Some(self.known()).filter(|known| known.is_new).and_then(|known| known.started);
+        let Some(left) = started.and_then(|at| FIRST_LIST_WAIT.checked_sub(at.elapsed())) else { return };
+        let answered = async {
+            while self.status() == ServerStatus::Starting {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(left, answered).await;
     }
 
     /// A state in which nothing is offered.
@@ -61,6 +147,7 @@ impl ServerState {
         );
         drop(fields);
         drop(before);
+        self.changes.send_modify(|count| *count += 1);
         if changed {
             (self.options.changed)();
         }
@@ -69,6 +156,7 @@ impl ServerState {
     pub(crate) fn set_running(&self, client: Client, offer: Offer) {
         *self.fields() =
             ServerFields { status: ServerStatus::Running, error: None, client: Some(client), offer };
+        self.changes.send_modify(|count| *count += 1);
         (self.options.changed)();
     }
 
@@ -82,11 +170,19 @@ impl ServerState {
         self.fields().status
     }
 
+    /// What is offered now. While the server starts, it is what an earlier process kept.
     pub(crate) fn offer(&self) -> Offer {
-        self.fields().offer.clone()
+        let fields = self.fields();
+        if fields.status != ServerStatus::Starting {
+            return fields.offer.clone();
+        }
+        drop(fields);
+        let KeptList { tools, instructions } = self.kept();
+        Offer { tools, instructions, ..Offer::default() }
     }
 
     pub(crate) fn server(&self) -> ToolServer {
+        let offer = self.offer();
         let fields = self.fields();
         let display = &self.config.display;
         ToolServer {
@@ -96,8 +192,8 @@ impl ServerState {
             command: display.command.clone(),
             args: display.args.clone(),
             url: display.url.clone(),
-            error: fields.error.clone().or_else(|| fields.offer.notice()),
-            tools: fields.offer.tools.iter().map(|definition| definition.spec.clone()).collect(),
+            error: fields.error.clone().or_else(|| offer.notice()),
+            tools: offer.tools.iter().map(|definition| definition.spec.clone()).collect(),
         }
     }
 
@@ -135,8 +231,30 @@ impl ServerState {
         })
     }
 
+    /// The way to a tool of a server that runs or is about to.
+    pub(crate) async fn ready_client_for(
+        &self,
+        definition: &ToolDefinition,
+        stop: &CancellationToken,
+    ) -> Result<Client, Failure> {
+        let mut changes = self.changes.subscribe();
+        let started = async {
+            while self.status() == ServerStatus::Starting {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return Err(Failure::user("The call was stopped before the server ran.")),
+            _ = tokio::time::timeout(self.options.start_timeout, started) => {}
+        }
+        self.client_for(definition)
+    }
+
     /// The way to a tool, unless its definition is not the one that is offered any more.
-    pub(crate) fn client_for(&self, definition: &ToolDefinition) -> Result<Client, Failure> {
+    fn client_for(&self, definition: &ToolDefinition) -> Result<Client, Failure> {
         let client = self.client()?;
         let offered = |known: &Arc<ToolDefinition>| known.digest == definition.digest;
         if self.fields().offer.tools.iter().any(offered) {
@@ -145,6 +263,10 @@ impl ServerState {
         let (tool, server) = (&definition.spec.name, &self.config.name);
         Err(Failure::user(format!("The MCP server {server} does not offer {tool} as it was any more."))
             .hint("The user can allow changed definitions by stopping and starting the server."))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fields(&self) -> MutexGuard<'_, ServerFields> {
@@ -159,7 +281,7 @@ impl Offer {
         if !self.withheld.is_empty() {
             notice.push(format!(
                 "It changed the definition of {} after it was first listed; what changed is withheld. \
-                 To allow the new definition, stop the server and start it again.",
+                 To allow the new definition, stop the server and start it again, or run `dragoman mcp enable` with its name.",
                 self.withheld.join(", ")
             ));
         }

@@ -1,7 +1,7 @@
 //! All servers of a workspace or of one session, as the engine sees them: a source of tools, prompts and resources.
 //!
-//! Invariants: no method but `act` and `shutdown` waits for a server, and these two not for long; dropping the source
-//! ends every server.
+//! Invariants: no method but `act`, `first_lists` and `shutdown` waits for a server, and these not for long; dropping the
+//! source ends every server.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::auth::{self, Authorization, LoginDone, LoginPrompt};
 use crate::content;
+use crate::kept::{self, ListStore};
 use crate::lifecycle::{LifecycleCommand, run_server_task};
 use crate::options::{Options, ServerConfig};
 use crate::server_state::ServerState;
@@ -83,6 +84,12 @@ impl Supervisor {
         Ok(())
     }
 
+    /// Forgets the tools that a server offered before, so that it may offer others.
+    pub fn forget_list(&self, name: &str, lists: &dyn ListStore) -> Result<(), Failure> {
+        lists.remove(&kept::key(&self.find(name)?.state.config));
+        Ok(())
+    }
+
     /// The revision of the protocol that a running server speaks.
     pub fn revision(&self, name: &str) -> Option<String> {
         let client = self.find(name).ok()?.state.client().ok()?;
@@ -142,6 +149,7 @@ impl Server {
         if matches!(self.state.status(), ServerStatus::Starting | ServerStatus::Running) {
             return;
         }
+        self.state.begin();
         if self.state.status() != ServerStatus::Stopping {
             self.state.set_status(ServerStatus::Starting, None);
         }
@@ -303,8 +311,20 @@ impl ToolSource for Supervisor {
         })
     }
 
+    fn first_lists(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            for server in self.all() {
+                server.state.first_list().await;
+            }
+        })
+    }
+
     fn shutdown(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async { drop(join_all(self.all().iter().map(|server| server.stop())).await) })
+        Box::pin(async {
+            let servers = self.all();
+            servers.iter().for_each(|server| server.state.begin_end());
+            drop(join_all(servers.iter().map(|server| server.stop())).await);
+        })
     }
 }
 

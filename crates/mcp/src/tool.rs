@@ -46,7 +46,7 @@ impl Tool for McpTool {
 impl McpTool {
     async fn call_server(&self, invocation: Invocation) -> ToolResult {
         let Invocation { input, cancel, context, .. } = invocation;
-        let client = match self.state.client_for(&self.definition) {
+        let client = match self.state.ready_client_for(&self.definition, &cancel).await {
             Ok(client) => client,
             Err(failure) => return ToolResult::error(failure.to_string()),
         };

@@ -2,7 +2,7 @@
 //!
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, chunks per second and CPU, idle and peak
 //! memory, rounds of tool calls, the size of the first request, 200 chats at once, load of a 10,000-message chat;
-//! and `dragoman run` for one word.
+//! the first answer with twenty broken MCP servers; and `dragoman run` for one word.
 
 #![allow(
     clippy::disallowed_methods,
@@ -10,6 +10,7 @@
     reason = "a measurement starts programs and prints"
 )]
 
+mod broken_servers;
 mod long_chat;
 mod program;
 mod table;
@@ -35,6 +36,7 @@ fn main() {
 
     start_rows(&mut table, &fake);
     first_chunk_rows(&mut table, &fake);
+    broken_servers::row(&mut table, &fake);
     latency_rows(&mut table, &fake);
     throughput_rows(&mut table, &fake);
     tool_rows(&mut table, &fake);

@@ -64,12 +64,16 @@ pub(crate) fn run(home: &Home, fake: &FakeModel, prompt: &str) -> Vec<u8> {
 
 impl Server {
     pub(crate) fn start(program: &Path, home: &Home, fake: &FakeModel) -> Self {
+        Self::start_with(program, home, fake, &config(fake))
+    }
+
+    pub(crate) fn start_with(program: &Path, home: &Home, fake: &FakeModel, config: &Value) -> Self {
         let mut child = Command::new(program)
             .arg("server")
             .env_clear()
             .env("HOME", home.path())
             .env("MODEL", fake.url().trim_start_matches("http://"))
-            .env("DRAGOMAN_CONFIG", config(fake).to_string())
+            .env("DRAGOMAN_CONFIG", config.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -71,6 +71,7 @@ impl Turn {
     }
 
     async fn run_steps(&mut self) -> Result<Outcome, Failure> {
+        self.wait_for_new_servers().await;
         let mut loops = LoopDetector::default();
         for step in 1..=self.max_steps {
             if compaction::is_due(&self.session, &self.model.info()) && !self.hooks.is_compaction_blocked() {
@@ -92,6 +93,21 @@ impl Turn {
             }
         }
         Ok(Outcome::MaxSteps)
+    }
+
+    /// Servers of which nothing is known get a moment, so that the first request has their tools. One that is later
+    /// changes the set of tools, which `/costs` names.
+    async fn wait_for_new_servers(&self) {
+        let lists = async {
+            for source in self.session.sources() {
+                source.first_lists().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => {}
+            () = lists => {}
+        }
     }
 
     /// One model answer and the calls it asks for.

@@ -8,6 +8,7 @@ mod auth;
 mod bad;
 mod calls;
 mod http;
+mod kept;
 mod lifecycle;
 mod pins;
 mod popular;

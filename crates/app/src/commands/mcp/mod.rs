@@ -56,7 +56,7 @@ pub(crate) fn run(task: McpTask) -> ExitCode {
         McpTask::AddJson { name, entry, project } => context.add_json(&name, &entry, project),
         McpTask::Import(arguments) => context.import(arguments),
         McpTask::Remove { name } => context.remove(&name),
-        McpTask::Enable { name } => context.switch(&name, &json!({"disabled": null}), "on"),
+        McpTask::Enable { name } => context.enable(&name),
         McpTask::Disable { name } => context.switch(&name, &json!({"disabled": true}), "off"),
         McpTask::ClientMetadata { url, port } => context.client_metadata(url, port),
     };
@@ -114,6 +114,13 @@ impl McpContext {
     fn remove(&self, name: &str) -> Result<String, Failure> {
         let saved = mcp_entries::remove(&self.environment, &self.folders, name)?;
         Ok(format!("{name} is removed. {}", saved_text(&saved)))
+    }
+
+    /// The user says yes to the server as it is now, so its tools may differ from those of before.
+    fn enable(&self, name: &str) -> Result<String, Failure> {
+        let switched = self.switch(name, &json!({"disabled": null}), "on")?;
+        let _ = self.servers().forget_list(name);
+        Ok(switched)
     }
 
     fn switch(&self, name: &str, changes: &Value, state: &str) -> Result<String, Failure> {
