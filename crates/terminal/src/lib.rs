@@ -7,5 +7,7 @@ pub mod run;
 pub mod text;
 
 pub use chat::theme::Palette;
-pub use chat::{ChatOptions, Intro, TerminalServices, chat};
+pub use chat::{
+    AllowRule, Bindings, ChatOptions, Intro, ProjectRules, TerminalServices, chat, is_background_light,
+};
 pub use run::{Exit, Finished, OutputFormat, RunOptions, run};

@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use config::Environment;
+use config::{ChatSettings, ChatTheme, Environment, Inputs};
 use domain::{BoxFuture, CancellationToken, Failure, FailureKind, SessionId};
 use futures_util::FutureExt;
 use process::{ShutdownSignal, Spawn};
-use terminal::{ChatOptions, Intro, Palette, TerminalServices};
+use terminal::{Bindings, ChatOptions, Intro, Palette, TerminalServices};
 
 use super::failed;
 use crate::cli::{ChatArguments, Level, ThemeName};
 use crate::lifetime;
 use crate::logging;
+use crate::project_rules::OwnRules;
 use crate::workspaces::{self, Workspaces};
 
 /// A shell command of the user may take this long.
@@ -35,7 +36,7 @@ pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
     let mut wrong_usage = false;
     let ran = lifetime::run(async {
         let log = logging::file(&environment);
-        let services = services(&environment);
+        let services = services(&environment, &options.roots);
         if options.model.is_none() && options.session.is_none() && !options.newest {
             options.model = workspaces::discover_local_model(&environment).await;
         }
@@ -75,10 +76,19 @@ fn options(arguments: ChatArguments, environment: &Environment) -> Result<ChatOp
     }
     workspaces::change_folder(arguments.cwd.as_deref())?;
     let roots = workspaces::roots(&arguments.add_dir)?;
+    let inputs = Inputs { workspace_roots: roots.clone(), ..Inputs::default() };
+    let settings = config::resolve(environment, &inputs).settings.chat;
+    let (keys, wrong) = Bindings::read(&settings.keys);
+    if !wrong.is_empty() {
+        return Err(Failure::user(format!("These keys are not understood: {}.", wrong.join(", ")))
+            .hint("docs/chat.md shows how keys are written."));
+    }
     Ok(ChatOptions {
         intro: intro(environment, &roots),
         roots,
-        palette: palette(arguments.theme, environment),
+        palette: palette(arguments.theme, &settings, environment),
+        keys,
+        vi_mode: settings.vi_mode,
         model: arguments.model,
         behavior: arguments.behavior,
         session: arguments.session.map(SessionId::new),
@@ -104,18 +114,27 @@ async fn until_ended<T>(chat: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// Honors `NO_COLOR`; `COLORFGBG` reveals a light background, if the terminal sets it.
-fn palette(theme: ThemeName, environment: &Environment) -> Palette {
+/// Honors `NO_COLOR`. The command line wins over the setting; without both, the terminal is asked, unless it said so by
+/// `COLORFGBG`.
+fn palette(theme: Option<ThemeName>, settings: &ChatSettings, environment: &Environment) -> Palette {
     if environment.var("NO_COLOR").is_some() {
         return Palette::Plain;
     }
     let background = environment.var("COLORFGBG").and_then(|it| it.rsplit(';').next()?.parse::<u8>().ok());
-    match theme {
-        ThemeName::Dark => Palette::Dark,
-        ThemeName::Light => Palette::Light,
-        ThemeName::Auto if matches!(background, Some(7 | 15)) => Palette::Light,
-        ThemeName::Auto => Palette::Dark,
-    }
+    let theme = theme.unwrap_or(match settings.theme {
+        ChatTheme::Auto => ThemeName::Auto,
+        ChatTheme::Dark => ThemeName::Dark,
+        ChatTheme::Light => ThemeName::Light,
+    });
+    let is_light = match theme {
+        ThemeName::Dark => false,
+        ThemeName::Light => true,
+        ThemeName::Auto => match background {
+            Some(color) => matches!(color, 7 | 15),
+            None => terminal::is_background_light().unwrap_or(false),
+        },
+    };
+    if is_light { Palette::Light } else { Palette::Dark }
 }
 
 /// The first screen: version, folder, branch and the files with instructions.
@@ -126,7 +145,9 @@ fn intro(environment: &Environment, roots: &[PathBuf]) -> Intro {
     };
     let global = [environment.config_dir(), environment.eca_config_dir()];
     let folders = global.iter().map(PathBuf::as_path).chain(roots.iter().map(PathBuf::as_path));
-    let files = folders.map(|folder| folder.join("AGENTS.md")).filter(|file| file.is_file());
+    let names = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
+    let files =
+        folders.filter_map(|folder| names.iter().map(|name| folder.join(name)).find(|file| file.is_file()));
     Intro {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         folders: roots.iter().map(|root| shown(root)).collect(),
@@ -135,7 +156,7 @@ fn intro(environment: &Environment, roots: &[PathBuf]) -> Intro {
     }
 }
 
-fn services(environment: &Environment) -> TerminalServices {
+fn services(environment: &Environment, roots: &[PathBuf]) -> TerminalServices {
     let editor = environment.first(&["VISUAL", "EDITOR"]).map_or("vi", |(_, editor)| editor).to_owned();
     let shell = environment.var("SHELL").unwrap_or("sh").to_owned();
     TerminalServices {
@@ -143,6 +164,8 @@ fn services(environment: &Environment) -> TerminalServices {
         shell: Box::new(move |command| run_shell(shell.clone(), command)),
         add_instruction: Box::new(add_instruction),
         export: Box::new(|path, text| export(&path, &text)),
+        image: Box::new(|path| super::run::image(&path)),
+        rules: Box::new(OwnRules { environment: environment.clone(), roots: roots.to_vec() }),
         suspend: Box::new(|| {
             let _ = process::suspend();
         }),

@@ -451,7 +451,7 @@ async fn chats_are_listed_resumed_and_forked() {
         screen.say("beta");
         screen.until("Answer to beta.");
         screen.until_gone("Esc stops");
-        screen.keys(&["C-r"]);
+        screen.keys(&["F2"]);
         let shown = screen.until("Chats of this folder");
         assert!(shown.contains("alpha") && shown.contains("2 messages"), "{shown}");
         screen.keys(&["Enter"]);

@@ -19,7 +19,8 @@ impl Screen {
     pub(super) fn is_terminal_command(&self, name: &str, rest: &str) -> bool {
         let is_listed = TERMINAL_COMMANDS.iter().any(|(listed, _)| *listed == name);
         let is_hidden = matches!((name, rest), ("resume" | "exit" | "panic", ""));
-        (is_listed && (rest.trim().is_empty() || matches!(name, "model" | "behavior" | "export" | "mcp")))
+        (is_listed
+            && (rest.trim().is_empty() || matches!(name, "model" | "behavior" | "export" | "mcp" | "review")))
             || is_hidden
     }
 
@@ -54,6 +55,8 @@ impl Screen {
             ("export", path) => self.export(path),
             ("mcp", words) if !words.trim().is_empty() => self.act_on_server(words.trim()),
             ("diff", _) => self.push_effect(Effect::Diff),
+            ("permissions", _) => self.push_effect(Effect::Permissions),
+            ("review", since) => self.prompt(review_prompt(since)),
             // A test checks that the terminal is restored after a panic.
             #[cfg(debug_assertions)]
             ("panic", _) => panic!("asked for by /panic"),
@@ -99,7 +102,8 @@ impl Screen {
         let page = match name {
             "help" => help(),
             "status" => self.status_page(),
-            "usage" | "context" => self.usage_page(),
+            "usage" => self.usage_page(),
+            "context" => super::context::page(&self.transcript, &self.usage),
             "mcp" => servers_page(&self.servers),
             _ => return,
         };
@@ -175,10 +179,28 @@ impl Screen {
         Page::new("Usage of this chat", usage_lines(&self.usage))
     }
 
+    pub(super) fn show_permissions(&mut self, lines: Vec<String>) {
+        let lines = lines.into_iter().map(PageLine::Text).collect();
+        self.overlay = Some(Overlay::Page(Page::new("Permissions", lines)));
+    }
+
     /// A notice in the chat.
     pub(super) fn add_info(&mut self, text: impl Into<String>) {
         self.transcript.add_notice(Level::Info, text);
     }
+}
+
+/// The prompt of `/review`, with the point to compare with where one was named.
+fn review_prompt(since: &str) -> String {
+    let subject = match since {
+        "" => "the uncommitted changes of this repository (`git diff HEAD`, and untracked files)".to_owned(),
+        since => format!("the changes since `{since}` (`git diff {since}`)"),
+    };
+    format!(
+        "Review {subject}. Read the surrounding code where it matters. Report only problems that you can show: bugs, lost \
+         error handling, security holes, missing tests. Give each as `file:line`, what goes wrong and how to fix it, the \
+         worst first. Change nothing. If there is no problem, say so in one sentence."
+    )
 }
 
 pub(super) fn help() -> Page {

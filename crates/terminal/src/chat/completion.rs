@@ -11,14 +11,16 @@ use crate::text::clean_line;
 pub(crate) const MAX_ROWS: usize = 8;
 
 /// Commands that the terminal runs itself: name and description.
-pub(crate) const TERMINAL_COMMANDS: [(&str, &str); 17] = [
+pub(crate) const TERMINAL_COMMANDS: [(&str, &str); 19] = [
     ("chats", "List earlier chats and continue one"),
     ("new", "Begin a new chat"),
     ("clear", "Begin a new chat"),
     ("status", "Version, folder, model, instructions and servers"),
     ("usage", "Tokens and cost of this chat"),
-    ("context", "How full the context is"),
+    ("context", "How full the context is, and of what"),
+    ("review", "Let the model review the changes in the working tree, or since a commit or branch"),
     ("mcp", "MCP servers and their tools; /mcp login NAME and others act on one"),
+    ("permissions", "The approval rules in force"),
     ("diff", "Changes in the working tree (git diff)"),
     ("copy", "Copy the last answer"),
     ("export", "Write this chat to a Markdown file"),

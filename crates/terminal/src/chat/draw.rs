@@ -23,8 +23,8 @@ use crate::text::{clean, clean_line, shorten, width};
 
 /// The mark before the input.
 const PROMPT_MARK: &str = "> ";
-pub(crate) const NO_MODEL_HINT: &str = "No model can be used yet. Start Ollama or LM Studio with a model, run `dragoman models pull smollm2` for a \
-    small one without tools, run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY. \
+pub(crate) const NO_MODEL_HINT: &str = "No model can be used yet. Start Ollama or LM Studio with a model, run `dragoman models pull` for one that \
+    runs inside Dragoman, run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY. \
     /doctor shows more.";
 
 /// Draws everything; returns the position of the cursor.
@@ -114,10 +114,7 @@ fn welcome(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
         push(&format!("{name}: {value}"), theme.text);
     }
     push("", theme.dim);
-    push(
-        "Ask something. / shows commands, @ adds files, F1 shows the keys, Ctrl-R earlier chats.",
-        theme.dim,
-    );
+    push("Ask something. / shows commands, @ adds files, F1 shows the keys, F2 earlier chats.", theme.dim);
     if screen.model().is_none() {
         push("", theme.dim);
         push(NO_MODEL_HINT, theme.warning);
@@ -288,7 +285,8 @@ fn approval_keys(screen: &Screen, keys: &[String]) -> String {
         [] => String::new(),
         keys => format!("a this session ({}) · ", clean_line(&keys.join(", "))),
     };
-    format!("y once · {session}n no · r no, and say why")
+    let project = if keys.is_empty() { "" } else { "p always in this project · " };
+    format!("y once · {session}{project}n no · r no, and say why")
 }
 
 fn steering_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
@@ -337,7 +335,7 @@ fn keep_end(text: &str, columns: usize) -> String {
 
 fn overlay_rows(overlay: &mut Overlay, columns: usize, height: usize, theme: &Theme) -> Vec<Line<'static>> {
     match overlay {
-        Overlay::Page(page) => page.rows(columns, height, theme),
+        Overlay::Page(page) | Overlay::Rule { page, .. } => page.rows(columns, height, theme),
         Overlay::Picker(picker) => picker_rows(picker, columns, height, theme),
     }
 }

@@ -58,6 +58,23 @@ impl ChatLoop {
                 self.report(written.map(|path| format!("Written to {path}.")));
             }
             Effect::Copy(text) => self.tty.copy(&text),
+            Effect::Image { path, pasted } => {
+                let image = (self.services.image)(path);
+                self.screen.add_image(&pasted, image);
+            }
+            Effect::PreviewRule { ask, rule } => match self.services.rules.preview(&rule) {
+                Ok(lines) => self.screen.show_rule(ask, rule, lines),
+                Err(failure) => self.screen.flash(failure.to_string()),
+            },
+            Effect::AllowInProject(rule) => {
+                let written = self.services.rules.write(&rule);
+                self.report(written.map(|path| format!("The rule is in {path}.")));
+            }
+            Effect::Permissions => {
+                let lines = self.services.rules.list();
+                self.screen.show_permissions(lines);
+            }
+            Effect::Notify(text) => self.tty.notify(text),
             Effect::Edit(text) => self.edit(text).await,
             Effect::Suspend => self.suspend(),
             Effect::Leave => self.is_over = true,

@@ -188,6 +188,10 @@ impl Highlighter {
         Self { language: LANGUAGES.iter().find(|it| it.names.contains(&word.as_str())), open: None }
     }
 
+    pub(crate) fn knows_language(&self) -> bool {
+        self.language.is_some()
+    }
+
     pub(crate) fn line(&mut self, text: &str, theme: &Theme) -> Vec<Span<'static>> {
         let Some(language) = self.language else { return vec![Span::styled(text.to_owned(), theme.text)] };
         let mut spans: Vec<Span<'static>> = Vec::new();

@@ -80,6 +80,11 @@ impl Input {
         self.recalled = None;
     }
 
+    /// Earlier prompts, the oldest first.
+    pub(crate) fn earlier(&self) -> &[String] {
+        &self.earlier
+    }
+
     pub fn remember(&mut self, text: &str) {
         self.recalled = None;
         if !text.trim().is_empty() && self.earlier.last().is_none_or(|last| last != text) {

@@ -7,11 +7,12 @@ use domain::{Answer, AskKind};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::asks::Asks;
-use super::picker::Choice;
+use super::bindings::Binding;
+use super::picker::{Choice, Picker};
 use super::screen::{Effect, LEAVE_WINDOW, Overlay, Screen};
 
 /// The help page: keys and their meaning.
-pub(crate) const KEY_HELP: [(&str, &str); 21] = [
+pub(crate) const KEY_HELP: [(&str, &str); 22] = [
     ("Enter", "send; while an answer comes: send it at the next step"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
     ("Esc", "close a list or page; stop the answer"),
@@ -29,7 +30,8 @@ pub(crate) const KEY_HELP: [(&str, &str); 21] = [
     ("Ctrl-O", "open or close it (or the last one)"),
     ("Shift-Tab", "the next behavior"),
     ("Ctrl-T", "choose the model"),
-    ("Ctrl-R", "earlier chats"),
+    ("Ctrl-R", "search the prompts of this chat"),
+    ("F2, /chats", "earlier chats"),
     ("Ctrl-N", "a new chat"),
     ("Ctrl-G", "write in your editor"),
     ("Ctrl-D, Ctrl-Z", "leave, suspend"),
@@ -37,6 +39,23 @@ pub(crate) const KEY_HELP: [(&str, &str); 21] = [
 
 impl Screen {
     pub fn handle_key(&mut self, key: KeyEvent) {
+        match self.bindings.find(key).cloned() {
+            Some(Binding::Key(other)) => self.handle_usual_key(other),
+            Some(Binding::Command(command)) => self.run_bound_command(&command),
+            None => self.handle_usual_key(key),
+        }
+    }
+
+    /// What was typed stays in the input.
+    fn run_bound_command(&mut self, command: &str) {
+        let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        if self.is_terminal_command(name, rest) {
+            return self.run_command(name, rest.trim());
+        }
+        self.prompt(format!("/{command}"));
+    }
+
+    fn handle_usual_key(&mut self, key: KeyEvent) {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let is_interrupt = key.code == KeyCode::Esc || (control && key.code == KeyCode::Char('c'));
         self.submits = None;
@@ -46,6 +65,7 @@ impl Screen {
         }
         match key.code {
             KeyCode::Char('c') if control => self.interrupt(true),
+            KeyCode::Esc if self.is_editing() && self.vi.escape(&mut self.input) => {}
             KeyCode::Esc => self.interrupt(false),
             _ if self.overlay.is_some() => self.overlay_key(key),
             _ if self.asks.reason.is_some() => self.reason_key(key),
@@ -54,6 +74,14 @@ impl Screen {
             _ if control => self.control_key(key),
             _ => self.plain_key(key),
         }
+    }
+
+    /// Nothing lies over the input.
+    fn is_editing(&self) -> bool {
+        self.overlay.is_none()
+            && self.completion.is_none()
+            && self.asks.reason.is_none()
+            && self.asks.form.is_none()
     }
 
     /// Terminals send the line ends of a paste as carriage returns.
@@ -65,14 +93,14 @@ impl Screen {
         if let Some(form) = self.asks.open_form(self.now) {
             return form.handle_paste(text);
         }
-        match &mut self.asks.reason {
-            Some(reason) => reason.insert(text),
-            None => {
-                self.input.insert_paste(text);
-                self.asks.focused = false;
-                self.completion = None;
-            }
+        if let Some(reason) = &mut self.asks.reason {
+            return reason.insert(text);
         }
+        if !self.paste_image(text) {
+            self.input.insert_paste(text);
+            self.asks.focused = false;
+        }
+        self.completion = None;
     }
 
     /// Closes an open list, else stops the turn. Ctrl-C twice leaves; Esc never does.
@@ -113,7 +141,13 @@ impl Screen {
     }
 
     fn overlay_key(&mut self, key: KeyEvent) {
-        if let Some(Overlay::Page(page)) = &mut self.overlay {
+        if key.code == KeyCode::Enter
+            && let Some(Overlay::Rule { ask, rule, .. }) =
+                self.overlay.take_if(|it| matches!(it, Overlay::Rule { .. }))
+        {
+            return self.accept_rule(ask, rule);
+        }
+        if let Some(Overlay::Page(page) | Overlay::Rule { page, .. }) = &mut self.overlay {
             match key.code {
                 KeyCode::Up => return page.scroll(-1),
                 KeyCode::Down => return page.scroll(1),
@@ -154,6 +188,7 @@ impl Screen {
             }
             Choice::Chat(session) => self.push_effect(Effect::Load(session)),
             Choice::Fork(until) => self.push_effect(Effect::Fork(until)),
+            Choice::Prompt(text) => self.input.set(&text),
         }
     }
 
@@ -214,7 +249,7 @@ impl Screen {
         true
     }
 
-    fn answer(&mut self, answer: Answer) {
+    pub(super) fn answer(&mut self, answer: Answer) {
         if let Some((ask, answer)) = self.asks.answer(answer, self.now) {
             self.push_effect(Effect::Answer { ask, answer });
             self.transcript.go_to_end();
@@ -240,10 +275,11 @@ impl Screen {
                 }
                 match Asks::approval(character) {
                     Some(answer) => self.answer(answer),
+                    None if character.eq_ignore_ascii_case(&'p') => self.preview_project_rule(),
                     None if character.eq_ignore_ascii_case(&'r') => {
                         self.asks.reason = Some(super::input::Input::default());
                     }
-                    None => self.flash("y, a, n or r; Tab to type something else"),
+                    None => self.flash("y, a, p, n or r; Tab to type something else"),
                 }
                 true
             }
@@ -309,7 +345,10 @@ impl Screen {
             KeyCode::Char('j') => self.input.insert("\n"),
             KeyCode::Char('g') => self.push_effect(Effect::Edit(self.input.expanded())),
             KeyCode::Char('o') => self.transcript.toggle(&self.theme),
-            KeyCode::Char('r') => self.run_command("chats", ""),
+            KeyCode::Char('r') => {
+                self.overlay = Some(Overlay::Picker(Picker::prompts(self.input.earlier())));
+                return;
+            }
             KeyCode::Char('t') => self.run_command("model", ""),
             KeyCode::Char('n') => self.run_command("new", ""),
             KeyCode::Char('a') => self.input.home(),
@@ -333,6 +372,9 @@ impl Screen {
     fn plain_key(&mut self, key: KeyEvent) {
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let shift = key.modifiers.contains(KeyModifiers::SHIFT);
+        if !alt && self.vi.handle_key(key.code, &mut self.input) {
+            return;
+        }
         let selecting = self.transcript.is_selecting() && self.input.is_empty();
         match key.code {
             KeyCode::Enter if alt || shift => self.input.insert("\n"),
@@ -344,6 +386,7 @@ impl Screen {
             KeyCode::Enter => return self.submit(),
             KeyCode::Char('?') if self.input.is_empty() => self.run_command("help", ""),
             KeyCode::F(1) => self.run_command("help", ""),
+            KeyCode::F(2) => self.run_command("chats", ""),
             KeyCode::BackTab => return self.next_behavior(),
             KeyCode::Up if alt => self.transcript.select(true, &self.theme),
             KeyCode::Down if alt => self.transcript.select(false, &self.theme),
@@ -387,6 +430,7 @@ impl Screen {
         if text.is_empty() {
             return self.input.clear();
         }
+        self.vi.is_normal = false;
         self.completion = None;
         if let Some(command) = text.strip_prefix('!') {
             self.input.take();

@@ -5,19 +5,24 @@
 //! terminal is restored however the loop ends.
 
 mod asks;
+mod background;
+mod bindings;
 mod commands;
 mod completion;
+mod context;
 mod diff;
 pub mod draw;
 mod effects;
 mod entry;
 mod form;
 mod highlight;
+mod images;
 mod input;
 mod keys;
 mod markdown;
 mod page;
 mod picker;
+mod rules;
 pub mod screen;
 mod status;
 mod table;
@@ -25,6 +30,8 @@ pub mod theme;
 mod tool;
 mod transcript;
 mod tty;
+mod updates;
+mod vi;
 mod wrap;
 
 use std::path::PathBuf;
@@ -41,6 +48,9 @@ use futures_util::StreamExt;
 use ratatui::crossterm::event::{Event as TerminalEvent, EventStream, KeyEventKind};
 use tokio::sync::mpsc;
 
+pub use background::is_background_light;
+pub use bindings::Bindings;
+pub use rules::{AllowRule, ProjectRules};
 use screen::{Effect, Screen, Update};
 use theme::{Palette, Theme};
 use tty::Tty;
@@ -62,6 +72,9 @@ pub struct ChatOptions {
     /// The first prompt, sent at once.
     pub prompt: Option<String>,
     pub palette: Palette,
+    pub keys: Bindings,
+    /// The input is edited with vi's keys.
+    pub vi_mode: bool,
 }
 
 /// Facts for the first screen that the link does not have.
@@ -84,6 +97,10 @@ pub struct TerminalServices {
     pub add_instruction: Box<dyn Fn(String) -> Result<String, Failure> + Send + Sync>,
     /// Writes a new file; returns its path.
     pub export: Box<dyn Fn(String, String) -> Result<String, Failure> + Send + Sync>,
+    /// Reads an image file.
+    pub image: Box<dyn Fn(PathBuf) -> Result<domain::command::Context, Failure> + Send + Sync>,
+    /// The user's approval rules.
+    pub rules: Box<dyn ProjectRules>,
     /// Stops this process until the shell continues it.
     pub suspend: Box<dyn Fn() + Send + Sync>,
 }
@@ -158,6 +175,8 @@ impl ChatLoop {
         let theme = Theme::new(options.palette);
         let mut screen = Screen::new(theme, roots, settings.clone(), Instant::now(), clock());
         screen.intro = options.intro;
+        screen.bindings = options.keys;
+        screen.vi.is_on = options.vi_mode;
         screen.apply_update(Update::Catalog(catalog));
         screen.request_servers();
         let mut chat_loop = Self {
@@ -260,11 +279,9 @@ impl ChatLoop {
         match event {
             TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => self.screen.handle_key(key),
             TerminalEvent::Paste(text) => self.screen.handle_paste(&text),
-            TerminalEvent::Key(_)
-            | TerminalEvent::Resize(..)
-            | TerminalEvent::FocusGained
-            | TerminalEvent::FocusLost
-            | TerminalEvent::Mouse(_) => {}
+            TerminalEvent::FocusGained => self.screen.focused = Some(true),
+            TerminalEvent::FocusLost => self.screen.focused = Some(false),
+            TerminalEvent::Key(_) | TerminalEvent::Resize(..) | TerminalEvent::Mouse(_) => {}
         }
     }
 

@@ -13,6 +13,8 @@ pub enum Choice {
     Chat(SessionId),
     /// Fork up to and including this item; `None`: the whole chat.
     Fork(Option<ItemId>),
+    /// Put an earlier prompt into the input.
+    Prompt(String),
 }
 
 #[derive(Debug)]
@@ -72,6 +74,18 @@ impl Picker {
             }
         };
         Self::new("Chats of this folder", chats.map(row).collect())
+    }
+
+    /// Earlier prompts, the newest first, each once.
+    pub fn prompts(earlier: &[String]) -> Self {
+        let mut rows: Vec<Row> = Vec::new();
+        for prompt in earlier.iter().rev() {
+            let choice = Choice::Prompt(prompt.clone());
+            if rows.iter().all(|row| row.choice != choice) {
+                rows.push(Row { text: clean_line(prompt), detail: String::new(), choice });
+            }
+        }
+        Self { empty_hint: "There is no earlier prompt in this chat.", ..Self::new("Earlier prompts", rows) }
     }
 
     pub fn forks(transcript: &Transcript) -> Self {

@@ -17,16 +17,21 @@ use domain::{Answer, AskId, AskKind, Event, Failure, ItemId, SessionId};
 
 use super::Intro;
 use super::asks::Asks;
+use super::bindings::Bindings;
 use super::completion::{self, Completion, CompletionKind, Suggestion, Word};
 use super::input::Input;
-use super::page::{self, Page};
+use super::page::Page;
 use super::picker::Picker;
+use super::rules::AllowRule;
 use super::status;
 use super::theme::Theme;
 use super::transcript::Transcript;
+use super::vi::Vi;
 
 /// How long the status line shows a sentence.
 const FLASH_DURATION: Duration = Duration::from_secs(4);
+/// The end of a turn that took this long is worth a notification.
+const LONG_TURN: Duration = Duration::from_secs(10);
 /// A second Ctrl-C within this time leaves.
 pub const LEAVE_WINDOW: Duration = Duration::from_millis(1500);
 
@@ -64,6 +69,20 @@ pub enum Effect {
     AddInstruction(String),
     /// Puts text into the clipboard.
     Copy(String),
+    /// Reads the image whose path was pasted.
+    Image {
+        path: PathBuf,
+        pasted: String,
+    },
+    /// Shows the rule that an approval would become.
+    PreviewRule {
+        ask: AskId,
+        rule: AllowRule,
+    },
+    AllowInProject(AllowRule),
+    Permissions,
+    /// Calls a user who looks elsewhere.
+    Notify(&'static str),
     Export {
         path: String,
         text: String,
@@ -111,6 +130,12 @@ pub enum Update {
 pub enum Overlay {
     Page(Page),
     Picker(Picker),
+    /// An allow rule that Enter writes.
+    Rule {
+        page: Page,
+        ask: AskId,
+        rule: AllowRule,
+    },
 }
 
 pub struct Screen {
@@ -125,6 +150,8 @@ pub struct Screen {
     pub servers: Vec<ToolServer>,
     /// Outputs of shell commands for the next prompt.
     pub(super) next_contexts: Vec<Context>,
+    /// Images that were pasted so far.
+    pub(super) images: usize,
     pub session: Option<SessionId>,
     pub settings: SessionSettings,
     pub usage: SessionUsage,
@@ -151,6 +178,15 @@ pub struct Screen {
     /// Enter was pressed before it was known whether this command exists.
     pub(super) submits: Option<String>,
     effects: Vec<Effect>,
+    /// The terminal has the focus; `None` where it does not tell.
+    pub focused: Option<bool>,
+    /// The user's own keys.
+    pub bindings: Bindings,
+    pub vi: Vi,
+    /// When the progress text appeared, for its countdown.
+    pub(super) progress_since: Instant,
+    /// A question was raised since the last look.
+    asked: bool,
 }
 
 impl Screen {
@@ -170,6 +206,7 @@ impl Screen {
             catalog: Catalog::default(),
             servers: Vec::new(),
             next_contexts: Vec::new(),
+            images: 0,
             session: None,
             settings,
             usage: SessionUsage::default(),
@@ -190,6 +227,11 @@ impl Screen {
             looked_up: None,
             submits: None,
             effects: Vec::new(),
+            focused: None,
+            bindings: Bindings::default(),
+            vi: Vi::default(),
+            progress_since: now,
+            asked: false,
         }
     }
 
@@ -241,7 +283,10 @@ impl Screen {
             EventBody::Delta(delta) => {
                 self.transcript.grow(delta.item, delta.channel, delta.offset, &delta.text);
             }
-            EventBody::Progress { text } => self.progress.clone_from(text),
+            EventBody::Progress { text } => {
+                self.progress.clone_from(text);
+                self.progress_since = self.now;
+            }
             EventBody::Catalog(CatalogKind::Models) => self.push_effect(Effect::Catalog),
             EventBody::Catalog(CatalogKind::ToolServers) => self.request_servers(),
             EventBody::Catalog(CatalogKind::Jobs) => {}
@@ -291,6 +336,7 @@ impl Screen {
             Fact::AskRaised { ask } => {
                 let typing = self.is_typing();
                 self.asks.raise(ask.clone(), typing, self.now);
+                self.asked = true;
             }
             Fact::AskSettled { id, .. } => {
                 let typing = self.is_typing();
@@ -305,8 +351,12 @@ impl Screen {
     /// Called when all recorded facts are applied, so the remaining asks are open. Declines forms that a terminal
     /// cannot show, unless another process writes the chat and answers them.
     pub fn finish_replay(&mut self) {
+        let asked = std::mem::take(&mut self.asked);
         if self.held_by.is_some() {
             return;
+        }
+        if asked && self.asks.first().is_some() {
+            self.notify("Dragoman waits for your answer");
         }
         while let Some(ask) = self.asks.unsupported_form() {
             let id = ask.id;
@@ -321,8 +371,17 @@ impl Screen {
         }
     }
 
+    /// Calls the user, unless the terminal is known to have the focus.
+    fn notify(&mut self, text: &'static str) {
+        if self.focused != Some(true) {
+            self.push_effect(Effect::Notify(text));
+        }
+    }
+
     fn end_turn(&mut self) {
-        self.busy = None;
+        if self.busy.take().is_some_and(|since| self.now.duration_since(since) >= LONG_TURN) {
+            self.notify("Dragoman has finished");
+        }
         self.stopping = false;
         self.progress.clear();
         self.asks.clear();
@@ -333,13 +392,13 @@ impl Screen {
     }
 
     /// Puts text that was not sent back into the input.
-    fn restore_to_input(&mut self, text: &str) {
+    pub(super) fn restore_to_input(&mut self, text: &str) {
         let typed = self.input.text().to_owned();
         self.input.set(&if typed.is_empty() { text.to_owned() } else { format!("{text}\n{typed}") });
     }
 
     /// The turn had ended before it could read the text, which becomes a prompt of its own.
-    fn send_unsteered(&mut self, text: String) {
+    pub(super) fn send_unsteered(&mut self, text: String) {
         let is_in_input = self.steering.take().is_none();
         if is_in_input && self.input.text() != text {
             // The end of the turn put it back, and the user goes on writing.
@@ -349,74 +408,6 @@ impl Screen {
             self.input.clear();
         }
         self.prompt(text);
-    }
-
-    pub fn apply_update(&mut self, update: Update) {
-        match update {
-            Update::Catalog(catalog) => self.catalog = catalog,
-            Update::Opened(info) => self.show_session(*info),
-            Update::Commands { query, found } => {
-                let suggestions = completion::commands(&query, found);
-                self.looked_up = Some((query.clone(), !suggestions.is_empty()));
-                self.set_completion(CompletionKind::Command, &query, suggestions);
-                if self.submits.take_if(|line| *line == query).is_some() {
-                    self.submit();
-                }
-            }
-            Update::Contexts { query, found } => {
-                let suggestions = completion::contexts(found, &self.roots);
-                let typed = format!("@{query}");
-                if let Some(suggestion) = suggestions.iter().find(|suggestion| suggestion.text == typed) {
-                    self.attach(suggestion.clone());
-                }
-                self.set_completion(CompletionKind::File, &query, suggestions);
-            }
-            Update::Chats(chats) => {
-                let picker = Picker::chats(chats, self.session.as_ref(), self.clock);
-                self.overlay = Some(Overlay::Picker(picker));
-            }
-            Update::Servers(servers) => self.update_servers(servers),
-            Update::ShellOutput { command, output } => self.add_shell_output(&command, output),
-            Update::Diff(diff) => self.overlay = Some(Overlay::Page(page::diff_page(&diff))),
-            Update::Info(text) => self.add_info(text),
-            Update::Edited(Ok(text)) => self.input.set(text.trim_end()),
-            Update::Edited(Err(failure)) | Update::Failed(failure) => {
-                self.transcript.add_notice(Level::Error, failure.to_string());
-            }
-            Update::NotSteered(text) => self.send_unsteered(text),
-            Update::Sent => self.held_by = None,
-            Update::NotSent(text, failure) => {
-                self.transcript.add_notice(Level::Error, failure.to_string());
-                self.restore_to_input(&text);
-            }
-        }
-    }
-
-    fn show_session(&mut self, info: SessionInfo) {
-        if self.session.as_ref() != Some(&info.id) {
-            self.transcript.clear();
-            self.asks.clear();
-            self.steering = None;
-            self.taint = Taint::default();
-        }
-        self.session = Some(info.id);
-        self.settings = info.settings;
-        self.usage = info.usage;
-        self.busy = info.busy.then_some(self.now);
-        self.held_by = info.held_by;
-        if let Some(holder) = self.held_by.clone() {
-            let text = format!(
-                "Another Dragoman ({holder}) writes this chat. You can follow it; /fork goes on in a copy."
-            );
-            self.flash(text);
-        }
-    }
-
-    /// Ignores suggestions for a word that is not at the cursor any more.
-    fn set_completion(&mut self, kind: CompletionKind, query: &str, suggestions: Vec<Suggestion>) {
-        let word = completion::word_at(self.input.text(), self.input.cursor());
-        let Some(word) = word.filter(|word| word.kind == kind && word.query == query) else { return };
-        self.completion = (!suggestions.is_empty()).then_some(Completion { word, suggestions, chosen: 0 });
     }
 
     pub fn request_servers(&mut self) {
@@ -448,7 +439,11 @@ impl Screen {
         }
     }
 
-    fn attach(&mut self, suggestion: Suggestion) {
+    pub(super) fn attach_context(&mut self, mark: String, context: Context) {
+        self.attached.insert(mark, context);
+    }
+
+    pub(super) fn attach(&mut self, suggestion: Suggestion) {
         if let Some(context) = suggestion.context {
             self.attached.insert(suggestion.text, context);
         }

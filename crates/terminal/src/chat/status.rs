@@ -58,6 +58,7 @@ fn pieces(screen: &Screen) -> Vec<Piece> {
     push(7, if screen.taint.is_tainted() { "tainted".to_owned() } else { String::new() }, theme.dim);
     push(7, context(&screen.usage), theme.dim);
     push(4, tokens(&screen.usage), theme.dim);
+    push(9, if screen.vi.is_normal { "NORMAL".to_owned() } else { String::new() }, theme.accent);
     push(8, screen.usage.session_cost.map(money).unwrap_or_default(), theme.dim);
     push(2, screen.settings.title.as_deref().map(clean_line).unwrap_or_default(), theme.dim);
     if screen.busy.is_none() && screen.usage.last.all() == 0 {
@@ -72,10 +73,25 @@ fn activity(screen: &Screen, since: std::time::Instant) -> String {
     let activity = match (screen.stopping, screen.asks.count()) {
         (true, _) => "Stopping".to_owned(),
         (false, 0) if screen.progress.is_empty() => "Working".to_owned(),
-        (false, 0) => clean_line(&screen.progress),
+        (false, 0) => {
+            let waited = screen.now.saturating_duration_since(screen.progress_since).as_secs();
+            count_down(&clean_line(&screen.progress), waited)
+        }
         (false, _) => "Waits for you".to_owned(),
     };
     format!("{} {activity} {} s, Esc stops", SPINNER[frame], passed.as_secs())
+}
+
+/// `in 12 s` becomes smaller as the seconds pass.
+fn count_down(text: &str, waited: u64) -> String {
+    let Some((before, rest)) = text.split_once(" in ") else { return text.to_owned() };
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    match rest[..digits].parse::<u64>() {
+        Ok(seconds) if rest[digits..].starts_with(" s") => {
+            format!("{before} in {}{}", seconds.saturating_sub(waited), &rest[digits..])
+        }
+        Ok(_) | Err(_) => text.to_owned(),
+    }
 }
 
 fn context(usage: &SessionUsage) -> String {
@@ -149,6 +165,10 @@ mod tests {
         ] {
             assert_eq!(short(number), text);
         }
+        let text = "The server is busy. Trying again in 12 s, at 10:00:00 UTC (attempt 2 of 8).";
+        assert!(count_down(text, 5).contains("again in 7 s, at"), "{}", count_down(text, 5));
+        assert!(count_down(text, 99).contains("in 0 s"));
+        assert_eq!(count_down("Working in the dark", 3), "Working in the dark");
         assert_eq!(money(0.0123), "$0.0123");
         assert_eq!(money(1.5), "$1.50");
     }

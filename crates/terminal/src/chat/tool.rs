@@ -42,9 +42,10 @@ pub(crate) fn output_rows(title: &str, text: &str, columns: usize, theme: &Theme
 fn preview(call: &ToolCall, columns: usize, theme: &Theme, rows: &mut Vec<Line<'static>>) {
     let indent = Indent::same(vec![Span::styled("  │ ", theme.dim)]);
     let (mut all, limit) = match &call.details {
-        Some(Details::FileChange(change)) if !call.error => {
-            (diff::render(&change.diff, diff::MAX_ROWS, columns, theme, &indent), PREVIEW_DIFF_ROWS)
-        }
+        Some(Details::FileChange(change)) if !call.error => (
+            diff::render(&change.diff, &change.path.to_string_lossy(), diff::MAX_ROWS, columns, theme, &indent),
+            PREVIEW_DIFF_ROWS,
+        ),
         Some(Details::Tasks { entries }) if !call.error => (plan(entries, columns, theme), MAX_ROWS),
         _ if call.error || shows_output(call) => {
             let texts: Vec<&str> = call.result.iter().map(part_text).collect();
@@ -140,7 +141,7 @@ fn body(call: &ToolCall, columns: usize, theme: &Theme, rows: &mut Vec<Line<'sta
         Some(Details::FileChange(change)) => {
             let most =
                 if matches!(call.state, ToolState::Waiting { .. }) { usize::MAX } else { diff::MAX_ROWS };
-            rows.extend(diff::render(&change.diff, most, columns, theme, &indent));
+            rows.extend(diff::render(&change.diff, &change.path.to_string_lossy(), most, columns, theme, &indent));
         }
         Some(Details::Tasks { entries }) => rows.extend(plan(entries, columns, theme)),
         _ => input(call, columns, theme, &indent, rows),

@@ -7,7 +7,9 @@ use std::io::{self, Stdout, Write};
 use base64::Engine;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use ratatui::crossterm::event::{
+    DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange,
+};
 use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
@@ -32,7 +34,13 @@ impl Tty {
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         self.taken = true;
         enable_raw_mode()?;
-        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, Clear(ClearType::All))?;
+        execute!(
+            io::stdout(),
+            EnterAlternateScreen,
+            EnableBracketedPaste,
+            EnableFocusChange,
+            Clear(ClearType::All)
+        )?;
         // The screen is empty now; a new `Terminal` forgets the last frame without a query to the real terminal.
         self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         Ok(())
@@ -42,7 +50,7 @@ impl Tty {
     pub(crate) fn leave(&mut self) {
         if std::mem::take(&mut self.taken) {
             // Separate steps: if one fails, the others still run.
-            let _ = execute!(io::stdout(), DisableBracketedPaste);
+            let _ = execute!(io::stdout(), DisableFocusChange, DisableBracketedPaste);
             let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
             let _ = disable_raw_mode();
             let _ = io::stdout().flush();
@@ -53,6 +61,12 @@ impl Tty {
     pub(crate) fn copy(&mut self, text: &str) {
         let encoded = base64::engine::general_purpose::STANDARD.encode(text);
         let _ = write!(io::stdout(), "\x1b]52;c;{encoded}\x07");
+        let _ = io::stdout().flush();
+    }
+
+    /// Rings the bell and shows a notification (OSC 9), where the terminal does such things.
+    pub(crate) fn notify(&mut self, text: &'static str) {
+        let _ = write!(io::stdout(), "\x1b]9;{text}\x07\x07");
         let _ = io::stdout().flush();
     }
 

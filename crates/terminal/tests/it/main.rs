@@ -1,3 +1,4 @@
 //! The terminal front-end from outside: events, keys and sizes in, what a person would see out.
 
+mod pages;
 mod screen;

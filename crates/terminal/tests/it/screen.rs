@@ -20,20 +20,21 @@ use terminal::chat::draw::draw;
 use terminal::chat::screen::{Effect, Screen, Update};
 use terminal::chat::theme::Theme;
 
-struct Bench {
-    screen: Screen,
+pub(crate) struct Bench {
+    pub(crate) screen: Screen,
     number: u64,
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(Palette::Plain)
     }
 
-    fn with(palette: Palette) -> Self {
+    pub(crate) fn with(palette: Palette) -> Self {
         let theme = Theme::new(palette);
         let mut screen = Screen::new(theme, vec!["/w".into()], SessionSettings::default(), Instant::now(), 0);
         screen.session = Some(SessionId::new("s"));
+        screen.focused = Some(true);
         screen.apply_update(Update::Catalog(Catalog {
             default_model: Some("fake/m1".into()),
             default_behavior: "agent".into(),
@@ -44,42 +45,42 @@ impl Bench {
     }
 
     /// As it happens.
-    fn fact(&mut self, fact: Fact) {
+    pub(crate) fn fact(&mut self, fact: Fact) {
         self.replayed(fact);
         self.screen.finish_replay();
     }
 
     /// Out of the journal, with more to come.
-    fn replayed(&mut self, fact: Fact) {
+    pub(crate) fn replayed(&mut self, fact: Fact) {
         self.number += 1;
         let recorded = Arc::new(Recorded { number: self.number, at: 0, fact });
         self.screen.handle_event(&Event::fact(SessionId::new("s"), recorded));
     }
 
-    fn started(&mut self) {
+    pub(crate) fn started(&mut self) {
         self.fact(Fact::TurnStarted { turn: TurnId(1), model: "fake/m1".into() });
     }
 
-    fn delta(&mut self, item: u64, offset: u64, text: &str) {
+    pub(crate) fn delta(&mut self, item: u64, offset: u64, text: &str) {
         let delta = ItemDelta { item: ItemId(item), channel: Channel::Text, offset, text: text.into() };
         self.screen
             .handle_event(&Event { session: Some(SessionId::new("s")), body: EventBody::Delta(delta) });
     }
 
-    fn key(&mut self, code: KeyCode) {
+    pub(crate) fn key(&mut self, code: KeyCode) {
         self.screen.handle_key(KeyEvent::new(code, KeyModifiers::NONE));
     }
 
-    fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         text.chars().for_each(|character| self.key(KeyCode::Char(character)));
     }
 
-    fn later(&mut self, time: Duration) {
+    pub(crate) fn later(&mut self, time: Duration) {
         self.screen.now += time;
     }
 
     /// What is on a screen of this size.
-    fn seen(&mut self, columns: u16, rows: u16) -> String {
+    pub(crate) fn seen(&mut self, columns: u16, rows: u16) -> String {
         let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
         draw(&mut self.screen, &mut buffer);
         let cells = buffer.content().chunks(columns.max(1).into());
@@ -88,7 +89,7 @@ impl Bench {
     }
 
     /// Effects other than completion requests.
-    fn effects(&mut self) -> Vec<Effect> {
+    pub(crate) fn effects(&mut self) -> Vec<Effect> {
         let mut effects = self.screen.take_effects();
         effects.retain(|effect| !matches!(effect, Effect::Commands { .. } | Effect::Contexts { .. }));
         effects
@@ -491,6 +492,10 @@ fn contrast_on_white(color: Color) -> f64 {
             let level = |part: u8| [0, 95, 135, 175, 215, 255][usize::from(part % 6)];
             let at = at - 16;
             (level(at / 36), level(at / 6), level(at))
+        }
+        Color::Indexed(at @ 232..=255) => {
+            let level = 8 + 10 * (at - 232);
+            (level, level, level)
         }
         Color::Reset | Color::White | Color::Indexed(_) => (255, 255, 255),
     };

@@ -143,3 +143,12 @@ fn schema(path: &Path) -> Result<Value, Failure> {
     serde_json::from_str(&text)
         .map_err(|error| Failure::user(format!("{} is not JSON: {error}.", path.display())))
 }
+
+/// An image file as an attachment of a prompt.
+pub(crate) fn image(path: &PathBuf) -> Result<domain::command::Context, Failure> {
+    let context = input::attachment(path)?;
+    if matches!(context, domain::command::Context::Image { .. }) {
+        return Ok(context);
+    }
+    Err(Failure::user(format!("{} is no image.", path.display())))
+}
