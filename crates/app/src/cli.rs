@@ -77,7 +77,7 @@ pub(crate) enum Task {
     Run(Box<commands::run::RunArguments>),
     /// List the models that can be used now, or fetch an embedded one.
     #[command(
-        after_help = "Example:\n  dragoman models                what can be used, with limits and prices\n  dragoman models pull smollm2   the embedded model, about 98 MB"
+        after_help = "Example:\n  dragoman models                what can be used, with limits and prices\n  dragoman models pull           models that run inside Dragoman, with the one that suits this machine"
     )]
     Models {
         /// For scripts.
@@ -112,6 +112,14 @@ pub(crate) enum Task {
         after_help = "Example:\n  dragoman mcp add memory -- npx -y @modelcontextprotocol/server-memory\n  dragoman mcp add docs --url https://mcp.example.com/mcp\n  dragoman mcp login docs\n  dragoman mcp list"
     )]
     Mcp(commands::mcp::McpTask),
+    /// Settings and chats of Claude Code, codex, opencode, Gemini CLI, goose, Cursor and ECA.
+    #[command(after_help = commands::import::HELP)]
+    Import(commands::import::ImportArguments),
+    /// Tokens, cost, cache hits, time and tool calls by day, model, project, chat and tool.
+    #[command(
+        after_help = "Example:\n  dragoman stats\n  dragoman stats --here --days 7\n  dragoman stats --html usage.html"
+    )]
+    Stats(StatsArguments),
     /// Check what is configured, reachable and missing, and how to fix it. Asks the default model for one word.
     #[command(
         after_help = "Exit code 1: the default model cannot answer.\n\nExample:\n  dragoman doctor\n  dragoman doctor --json | jq '.checks[] | select(.state == \"broken\")'"
@@ -204,8 +212,8 @@ pub(crate) struct ChatArguments {
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
     /// The background of the terminal, which decides the colors.
-    #[arg(long, value_enum, default_value_t = ThemeName::Auto)]
-    pub theme: ThemeName,
+    #[arg(long, value_enum)]
+    pub theme: Option<ThemeName>,
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -215,6 +223,22 @@ pub(crate) enum ThemeName {
     Auto,
     Dark,
     Light,
+}
+
+#[derive(Args)]
+pub(crate) struct StatsArguments {
+    /// Only the chats of this folder.
+    #[arg(long)]
+    pub here: bool,
+    /// How many days to look back, today included.
+    #[arg(long, default_value_t = 30, value_name = "N")]
+    pub days: u16,
+    /// For scripts.
+    #[arg(long)]
+    pub json: bool,
+    /// Write one HTML page that opens offline.
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub html: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -285,9 +309,11 @@ pub(crate) fn join_grants(approved: &[Approve]) -> Grants {
 
 #[derive(Subcommand)]
 pub(crate) enum ModelsTask {
-    /// Fetch an embedded model: `smollm2`, or `hf:OWNER/REPO/FILE`.
-    #[command(after_help = "Example:\n  dragoman models pull smollm2")]
-    Pull { name: String },
+    /// Fetch an embedded model. Without a name: list the choice, with the one that suits this machine.
+    #[command(
+        after_help = "Example:\n  dragoman models pull\n  dragoman models pull qwen2.5-coder-1.5b\n  dragoman models pull hf:OWNER/REPO/FILE.gguf"
+    )]
+    Pull { name: Option<String> },
     /// Add a GGUF file.
     #[command(after_help = "Example:\n  dragoman models add ~/Downloads/model.gguf")]
     Add { file: PathBuf },
@@ -390,6 +416,8 @@ pub(crate) fn run() -> ExitCode {
         Task::Chat(arguments) => commands::chat::run(arguments, level),
         Task::Chats(task) => commands::chats::run(task),
         Task::Replay(arguments) => commands::replay::run(&arguments),
+        Task::Import(arguments) => commands::import::run(&arguments),
+        Task::Stats(arguments) => commands::stats::run(arguments),
         Task::Doctor { task: Some(DoctorTask::Sandbox { json }), .. } => commands::doctor_sandbox::run(json),
         Task::Doctor { json, task: None } => commands::doctor::run(json),
         Task::Setup(arguments) => commands::setup::run(&arguments),

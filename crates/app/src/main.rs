@@ -16,6 +16,7 @@ mod mcp_entries;
 mod memory;
 mod models;
 mod network;
+mod project_rules;
 mod providers;
 mod retention;
 mod sandboxing;

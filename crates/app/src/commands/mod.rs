@@ -16,6 +16,7 @@ pub(crate) mod explain_permission;
 #[cfg(feature = "interfaces")]
 pub(crate) mod generate;
 pub(crate) mod grants;
+pub(crate) mod import;
 pub(crate) mod login;
 pub(crate) mod man;
 pub(crate) mod mcp;
@@ -26,6 +27,7 @@ pub(crate) mod server;
 pub(crate) mod setup;
 #[cfg(feature = "interfaces")]
 pub(crate) mod spec;
+pub(crate) mod stats;
 pub(crate) mod threads;
 pub(crate) mod trust;
 pub(crate) mod update;

@@ -1,0 +1,384 @@
+//! `dragoman import`: settings and chats of other programs, from files in the form that these programs write.
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use serde_json::{Value, json};
+use testkit::{Answer, FakeModel};
+
+use crate::client::{Home, fake_provider};
+
+fn run(home: &Home, arguments: &[&str]) -> Output {
+    home.command(arguments).output().expect("it runs")
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn report(home: &Home, arguments: &[&str]) -> Value {
+    let output = run(home, &[&["import", "--json"], arguments].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn own_settings(home: &Home) -> PathBuf {
+    home.path().join(".config/dragoman/config.json")
+}
+
+fn settings(path: PathBuf) -> Value {
+    let text = std::fs::read_to_string(path).expect("a file");
+    let without_comments: Vec<&str> =
+        text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    serde_json::from_str(&without_comments.join("\n")).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Every file under the home folder with its content, ours excepted.
+fn originals(home: &Home) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut folders = vec![home.path().to_owned()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            let ours = path.to_string_lossy().contains("dragoman");
+            if path.is_dir() && !ours {
+                folders.push(path);
+            } else if path.is_file() && !ours {
+                let content = std::fs::read(&path).expect("a file");
+                files.push((path, content));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The files of a user of Claude Code.
+fn claude(home: &Home) {
+    home.write(
+        ".claude.json",
+        r#"{"numStartups": 9, "mcpServers": {"notes": {"type": "stdio", "command": "npx", "args": ["-y", "notes"],
+            "env": {"NOTES_API_KEY": "very-secret-value", "MODE": "fast"}},
+            "docs": {"type": "http", "url": "https://docs.example/mcp", "headers": {"Authorization": "Bearer very-secret-value"}}}}"#,
+    );
+    home.write(
+        ".claude/settings.json",
+        r#"{"model": "opus", "permissions": {
+            "allow": ["Bash(npm run test:*)", "Bash(git status)", "mcp__notes__search", "Edit(src/**)"],
+            "deny": ["Read(./.env)", "Bash(git push:*)"], "ask": ["WebFetch"]},
+          "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "~/bin/guard.sh"}]}]},
+          "env": {"API_TOKEN": "very-secret-value"}}"#,
+    );
+    home.write(
+        ".claude/commands/fix.md",
+        "---\ndescription: Fix it\nallowed-tools: Bash\n---\nFix issue $ARGUMENTS.\n",
+    );
+    home.write(
+        ".claude/agents/reviewer.md",
+        "---\nname: reviewer\ndescription: Reviews changes\ntools: Read, Grep\n---\nYou review.\n",
+    );
+    home.write(
+        ".claude/skills/pdf/SKILL.md",
+        "---\nname: pdf\ndescription: Read PDFs\n---\nUse pdftotext.\n",
+    );
+    home.write(".claude/CLAUDE.md", "Answer briefly.\n");
+    home.write(
+        "work/.mcp.json",
+        r#"{"mcpServers": {"team": {"command": "team-server", "env": {"A": "${TEAM_A}"}}}}"#,
+    );
+    home.write(
+        "work/.claude/settings.json",
+        r#"{"permissions": {"allow": ["Bash(curl:*)"], "deny": ["Bash(rm -rf:*)"]}}"#,
+    );
+}
+
+#[test]
+fn settings_of_claude_code_are_shown_imported_and_imported_once() {
+    let home = Home::new();
+    claude(&home);
+    home.write(".config/dragoman/config.json", "{\n  // of the user\n  \"logLevel\": \"warn\",\n}\n");
+    let before = originals(&home);
+
+    let shown = run(&home, &["import"]);
+    let text = said(&shown);
+    assert!(shown.status.success() && text.contains("no terminal to ask in"), "{text}");
+    for words in [
+        "MCP server notes, switched off: npx -y notes",
+        "hook PreToolUse: ~/bin/guard.sh",
+        "env API_TOKEN",
+        "model: opus",
+    ] {
+        assert!(text.contains(words), "{words} is missing:\n{text}");
+    }
+    assert!(!text.contains("very-secret-value"), "{text}");
+    let kept = std::fs::read_to_string(own_settings(&home)).expect("settings");
+    assert!(kept.contains("logLevel") && !kept.contains("notes"), "nothing was written: {kept}");
+    assert_eq!(report(&home, &["--dry-run"])["imported"], json!(false));
+
+    let imported = run(&home, &["import", "--yes"]);
+    let text = said(&imported);
+    assert!(imported.status.success() && text.contains("dragoman mcp enable notes"), "{text}");
+    assert!(text.contains("dragoman trust"), "{text}");
+    let written = std::fs::read_to_string(own_settings(&home)).expect("settings");
+    assert!(written.contains("// of the user") && !written.contains("very-secret-value"), "{written}");
+    assert!(home.path().join(".config/dragoman/config.json.bak").exists());
+    let own = settings_without_trailing_commas(&written);
+    let approval = &own["toolCall"]["approval"];
+    let commands = |list: &str| approval[list]["eca__shell_command"]["argsMatchers"]["command"].clone();
+    assert_eq!(commands("allow"), json!(["npm run test( .*)?", "git status"]));
+    assert_eq!(commands("deny"), json!(["git push.*"]));
+    assert_eq!(approval["allow"]["notes__search"], json!({}));
+    assert_eq!(approval["ask"]["eca__fetch_url"], json!({}));
+    assert_eq!(approval["allow"].as_object().expect("rules").len(), 2, "no rule for paths: {approval}");
+    assert_eq!(own["mcpServers"]["notes"]["disabled"], json!(true));
+    assert_eq!(
+        own["mcpServers"]["notes"]["env"],
+        json!({"NOTES_API_KEY": "${env:NOTES_API_KEY}", "MODE": "fast"})
+    );
+    assert_eq!(own["agent"]["reviewer"]["disabledTools"][0], json!("shell_command"));
+    let project = settings(home.workspace().join(".dragoman/config.json"));
+    assert_eq!(project["mcpServers"]["team"]["env"]["A"], json!("${env:TEAM_A}"));
+    assert!(project["toolCall"]["approval"].get("allow").is_none(), "{project}");
+    assert_eq!(
+        std::fs::read_to_string(home.path().join(".config/dragoman/commands/fix.md")).expect("a command"),
+        "Fix issue $ARGUMENTS.\n"
+    );
+    assert_eq!(before, originals(&home), "files of the other program are not changed");
+
+    let again = report(&home, &["--yes"]);
+    assert_eq!((&again["steps"], &again["imported"]), (&json!([]), &json!(false)), "{again:#}");
+    assert_eq!(std::fs::read_to_string(own_settings(&home)).expect("settings"), written);
+    let checked = said(&run(&home, &["config", "check"]));
+    assert!(!checked.contains("unknown") && !checked.contains("error"), "{checked}");
+}
+
+fn settings_without_trailing_commas(text: &str) -> Value {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let text = lines.join("\n");
+    let mut clean = String::new();
+    for (at, character) in text.char_indices() {
+        let next = text[at + character.len_utf8()..].trim_start().chars().next();
+        if !(character == ',' && matches!(next, Some('}' | ']'))) {
+            clean.push(character);
+        }
+    }
+    serde_json::from_str(&clean).unwrap_or_else(|error| panic!("{error}: {clean}"))
+}
+
+#[test]
+fn an_imported_rule_decides_as_it_did_there() {
+    let home = Home::new();
+    claude(&home);
+    assert!(run(&home, &["import", "--yes"]).status.success());
+    for (command, words) in
+        [("npm run test --watch", "allow"), ("npm run test; rm x", "ask"), ("git push origin", "den")]
+    {
+        let input = json!({"command": command}).to_string();
+        let explained = said(&run(&home, &["explain-permission", "shell_command", &input])).to_lowercase();
+        assert!(explained.contains(words), "{command}: {explained}");
+    }
+}
+
+#[test]
+fn settings_of_other_programs_are_imported() {
+    let home = Home::new();
+    home.write(
+        ".codex/config.toml",
+        "model = \"gpt-5\"\napproval_policy = \"on-request\"\n\n[mcp_servers.files]\ncommand = \"files\"\nargs = [\"-x\"]\n",
+    );
+    home.write(".codex/prompts/explain.md", "Explain $1.\n");
+    home.write(
+        ".config/opencode/opencode.json",
+        r#"{"$schema": "x", "mcp": {"local": {"type": "local", "command": ["bun", "x", "tool"], "environment": {"K": "{env:K}"}},
+            "far": {"type": "remote", "url": "https://far.example/mcp", "enabled": true}},
+            "permission": {"bash": {"git log *": "allow", "terraform *": "deny"}, "edit": "ask"}, "theme": "nord"}"#,
+    );
+    home.write(
+        ".config/goose/config.yaml",
+        "GOOSE_MODEL: gpt-4o\nextensions:\n  developer:\n    type: builtin\n    enabled: true\n  fetch:\n    type: stdio\n    cmd: uvx\n    args:\n    - mcp-server-fetch\n    envs: {}\n",
+    );
+    home.write(".gemini/settings.json", r#"{"mcpServers": {"gem": {"httpUrl": "https://gem.example/mcp"}}}"#);
+    home.write("work/.cursor/mcp.json", r#"{"mcpServers": {"cur": {"command": "cur"}}}"#);
+    home.write(".config/eca/config.json", r#"{"logLevel": "warn"}"#);
+    let report = report(&home, &["--yes"]);
+    assert_eq!(report["imported"], json!(true), "{report:#}");
+    let own = settings(own_settings(&home));
+    let servers: Vec<&String> = own["mcpServers"].as_object().expect("servers").keys().collect();
+    assert_eq!(servers, ["files", "local", "far", "gem", "fetch"]);
+    assert_eq!(own["mcpServers"]["local"]["args"], json!(["x", "tool"]));
+    assert_eq!(own["mcpServers"]["local"]["env"]["K"], json!("${env:K}"));
+    assert_eq!(own["mcpServers"]["fetch"]["command"], json!("uvx"));
+    let allow = &own["toolCall"]["approval"]["allow"]["eca__shell_command"]["argsMatchers"]["command"];
+    assert_eq!(allow, &json!(["git log( .*)?"]));
+    let left = report["leftOut"].to_string();
+    for words in ["gpt-5", "chat.theme", "used as it is", "approval_policy"] {
+        assert!(left.contains(words), "{words}: {left}");
+    }
+    assert!(home.path().join(".config/dragoman/commands/explain.md").exists());
+    assert!(home.workspace().join(".dragoman/config.json").exists());
+}
+
+#[test]
+fn nothing_is_imported_inside_a_tool_call() {
+    let home = Home::new();
+    claude(&home);
+    let refused = home.command(&["import", "--yes"]).env("DRAGOMAN_CHILD", "1").output().expect("it runs");
+    assert!(!refused.status.success() && said(&refused).contains("inside a tool call"), "{}", said(&refused));
+    assert!(!own_settings(&home).exists());
+}
+
+/// One chat of each program, in the form that it stores.
+fn write_chats(home: &Home) {
+    let folder = home.workspace().display().to_string();
+    let lines = [
+        json!({"type": "summary", "summary": "The parser", "leafUuid": "x"}),
+        json!({"parentUuid": null, "isSidechain": false, "type": "user", "cwd": folder, "sessionId": "s1", "uuid": "u1",
+            "timestamp": "2026-07-02T12:55:36.397Z", "message": {"role": "user", "content": "fix the parser bug"}}),
+        json!({"type": "user", "isMeta": true, "message": {"role": "user", "content": "meta text"}}),
+        json!({"type": "assistant", "timestamp": "2026-07-02T12:55:40Z", "message": {"role": "assistant", "model": "claude-opus-4-5",
+            "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "src/parser.rs"}}]}}),
+        json!({"type": "user", "message": {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "fn parse() {}"}]}]}}),
+        json!({"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "The bug is fixed."}]}}),
+    ];
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    home.write(".claude/projects/-work/0a1b2c3d.jsonl", &format!("{}\n{{torn", lines.join("\n")));
+    let lines = [
+        json!({"timestamp": "2026-03-04T00:53:03.666Z", "type": "session_meta", "payload": {"id": "019cb655", "cwd": folder}}),
+        json!({"timestamp": "2026-03-04T00:53:03.700Z", "type": "turn_context", "payload": {"model": "gpt-5.3-codex"}}),
+        json!({"type": "response_item", "payload": {"type": "message", "role": "user",
+            "content": [{"type": "input_text", "text": "<environment_context>x</environment_context>"}]}}),
+        json!({"type": "response_item", "payload": {"type": "message", "role": "user",
+            "content": [{"type": "input_text", "text": "run the tests"}]}}),
+        json!({"type": "response_item", "payload": {"type": "function_call", "name": "shell", "call_id": "c1",
+            "arguments": "{\"command\": [\"make\", \"test\"]}"}}),
+        json!({"type": "response_item", "payload": {"type": "function_call_output", "call_id": "c1",
+            "output": "{\"output\": \"2 failed\", \"metadata\": {\"exit_code\": 1}}"}}),
+        json!({"timestamp": "2026-03-04T00:54:00Z", "type": "response_item", "payload": {"type": "message", "role": "assistant",
+            "content": [{"type": "output_text", "text": "Two tests fail."}]}}),
+    ];
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    home.write(".codex/sessions/2026/03/04/rollout-2026-03-04T00-53-03-019cb655.jsonl", &lines.join("\n"));
+    let storage = ".local/share/opencode/storage";
+    let write = |path: &str, value: Value| home.write(&format!("{storage}/{path}"), &value.to_string());
+    write(
+        "session/p1/ses_1.json",
+        json!({"id": "ses_1", "directory": folder, "title": "Greeting", "time": {"updated": 1_780_000_000_000_u64}}),
+    );
+    write("message/ses_1/msg_1.json", json!({"id": "msg_1", "role": "user", "time": {"created": 1}}));
+    write(
+        "message/ses_1/msg_2.json",
+        json!({"id": "msg_2", "role": "assistant", "modelID": "m", "time": {"created": 2}}),
+    );
+    write("part/msg_1/prt_1.json", json!({"type": "text", "text": "hello there"}));
+    write(
+        "part/msg_2/prt_2.json",
+        json!({"type": "tool", "tool": "bash", "callID": "c", "state": {"status": "completed", "input": {"command": "ls"}, "output": "a.txt"}}),
+    );
+    write("part/msg_2/prt_3.json", json!({"type": "text", "text": "There is a.txt."}));
+    write_eca_chat(home);
+}
+
+/// ECA names the folder by a hash of the workspace.
+fn write_eca_chat(home: &Home) {
+    use base64::Engine;
+    use sha2::{Digest, Sha256};
+    let folder = home.workspace().canonicalize().expect("a folder");
+    let digest = Sha256::digest(folder.as_os_str().as_encoded_bytes());
+    let hash: String =
+        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(digest).chars().take(8).collect();
+    let messages = json!([
+        ["^ ", "~:role", "user", "~:content", [["^ ", "~:type", "~:text", "^9", "explain monads"]]],
+        [
+            "^ ",
+            "^6",
+            "tool_call",
+            "^7",
+            ["^ ", "~:id", "e1", "~:full-name", "eca__read_file", "~:arguments", ["^ ", "path", "a"]]
+        ],
+        [
+            "^ ",
+            "^6",
+            "tool_call_output",
+            "^7",
+            ["^ ", "^:", "e1", "~:output", ["^ ", "~:contents", [["^ ", "^8", "^9", "^9", "content of a"]]]]
+        ],
+        ["^ ", "^6", "assistant", "^7", "A monad is a burrito."],
+    ]);
+    let database = json!([
+        "^ ",
+        "~:chats",
+        [
+            "^ ",
+            "chat-1",
+            [
+                "^ ",
+                "~:title",
+                "Monads",
+                "~:model",
+                "x/y",
+                "~:created-at",
+                1_780_000_000_000_u64,
+                "~:messages",
+                messages
+            ]
+        ],
+        "~:version",
+        6
+    ]);
+    home.write(&format!(".cache/eca/work_{hash}/db.transit.json"), &database.to_string());
+}
+
+#[tokio::test]
+async fn chats_are_imported_once_with_their_origin_and_sent_to_nobody() {
+    let home = Home::new();
+    write_chats(&home);
+    let fake = FakeModel::start().await;
+    let config = fake_provider(fake.url(), "openai-chat").to_string();
+    let import = || {
+        let mut command: tokio::process::Command = home.command(&["import", "--yes", "--json"]).into();
+        command.env("DRAGOMAN_CONFIG", &config).output()
+    };
+    let output = import().await.expect("it runs");
+    assert!(output.status.success(), "{}", said(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let ids: Vec<&str> =
+        report["chats"].as_array().expect("chats").iter().filter_map(|it| it["id"].as_str()).collect();
+    assert_eq!(ids.len(), 4, "{report:#}");
+    assert!(fake.requests().is_empty(), "nothing is sent to a model");
+
+    for (id, words) in [
+        (
+            "claude-0a1b2c3d",
+            ["Imported from Claude Code", "fix the parser bug", "The bug is fixed."].as_slice(),
+        ),
+        ("codex-019cb655", &["Imported from codex", "run the tests", "(failed)", "Two tests fail."]),
+        ("opencode-ses_1", &["Imported from opencode", "hello there", "There is a.txt."]),
+        ("eca-chat-1", &["Imported from ECA", "explain monads", "burrito"]),
+    ] {
+        let shown = said(&run(&home, &["chats", "show", id]));
+        for words in words {
+            assert!(shown.contains(words), "{id}: {words} is missing:\n{shown}");
+        }
+        assert!(!shown.contains("meta text") && !shown.contains("environment_context"), "{shown}");
+    }
+    let listed = said(&run(&home, &["chats", "list"]));
+    for title in ["The parser", "run the tests", "Greeting", "Monads"] {
+        assert!(listed.contains(title), "{title}: {listed}");
+    }
+    let found = said(&run(&home, &["chats", "search", "burrito"]));
+    assert!(found.contains("eca-chat-1"), "{found}");
+
+    let again: Value = serde_json::from_slice(&import().await.expect("it runs").stdout).expect("JSON");
+    assert_eq!((&again["chats"], &again["knownChats"]), (&json!([]), &json!(4)));
+
+    fake.answer(Answer::text("Indeed."));
+    let arguments = ["run", "--session", "claude-0a1b2c3d", "why?"];
+    let mut command: tokio::process::Command = home.command(&arguments).into();
+    let went_on = command.env("DRAGOMAN_CONFIG", &config).output().await.expect("it runs");
+    assert!(said(&went_on).contains("Indeed."), "{}", said(&went_on));
+    let request = fake.requests()[0].body.to_string();
+    assert!(request.contains("fix the parser bug") && request.contains("fn parse() {}"), "{request}");
+    assert!(!request.contains("Imported from"), "the origin is for people: {request}");
+}
