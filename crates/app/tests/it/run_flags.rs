@@ -231,7 +231,9 @@ async fn retries_are_counted() {
     let bench = Fixture::new().await;
     for (retries, requests) in [("0", 1), ("1", 2)] {
         let before = bench.fake.requests().len();
-        (0..requests).for_each(|_| drop(bench.fake.answer(Answer::status(503))));
+        for _ in 0..requests {
+            bench.fake.answer(Answer::status(503));
+        }
         let ran = bench.run(&["--retries", retries, "hello"]).await;
         assert_eq!(ran.code, Some(1), "{}", ran.err);
         assert_eq!(bench.fake.requests().len() - before, requests, "--retries {retries}: {}", ran.err);

@@ -274,8 +274,9 @@ async fn a_diff_is_shown_in_colors_before_it_is_approved() {
         let colored = screen.colored();
         let line =
             |text: &str| colored.lines().find(|line| line.contains(text)).unwrap_or_default().to_owned();
-        assert!(line("-old line").contains("38;5;1m"), "{colored}");
-        assert!(line("+new line").contains("38;5;2m"), "{colored}");
+        // The words that changed are marked (7m).
+        assert!(line("old").contains("38;5;1m-") && line("old").contains("[7mold"), "{colored}");
+        assert!(line("new").contains("38;5;2m+") && line("new").contains("[7mnew"), "{colored}");
         screen.keys(&["y"]);
         screen.until("That is all.");
         let text = std::fs::read_to_string(bench.home.workspace().join("a.txt")).expect("the file");
@@ -382,9 +383,9 @@ async fn forty_columns_are_enough() {
         let shown = screen.until("fake/m1");
         assert!(shown.contains("Ask something"), "{shown}");
         screen.say("a table please");
-        let shown = screen.until("columns.");
+        let is_over = |shown: &str| shown.contains("columns.") && shown.contains("$0.00");
+        let shown = screen.until_it("the answer and its cost", is_over);
         assert!(shown.contains("name: alpha"), "a table that does not fit is a list:\n{shown}");
-        assert!(shown.contains("$0.00"), "{shown}");
         screen.say("touch");
         let shown = screen.until("y once");
         assert!(shown.contains("forty-columns.txt"), "all of what is approved is seen:\n{shown}");

@@ -115,7 +115,8 @@ fn every_key_is_read_or_reported_and_every_read_key_is_documented() {
     let reads: BTreeSet<String> =
         READS.with_borrow(|reads| reads.iter().map(|path| path.replace(&format!(".{NAME}"), ".*")).collect());
     for key in all.iter().filter(|key| is_leaf(&key.path, &all)) {
-        let generic = key.path.replace("agent.*.toolCall", "toolCall").replace("projects.*.toolCall", "toolCall");
+        let generic =
+            key.path.replace("agent.*.toolCall", "toolCall").replace("projects.*.toolCall", "toolCall");
         let from_layers = READ_FROM_LAYERS.iter().find(|(path, _)| *path == generic || *path == key.path);
         if let Some((path, source)) = from_layers {
             let name = path.rsplit(['.', ']']).next().unwrap();

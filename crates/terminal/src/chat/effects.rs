@@ -3,10 +3,11 @@
 use domain::command::{ContextQuery, SessionSettings, UserPrompt};
 use domain::store::ListFilter;
 use domain::tool::ServerAction;
-use domain::{Command, Failure, ItemId, SessionId};
+use domain::{AskId, Command, Failure, ItemId, SessionId};
 use ratatui::crossterm::event::EventStream;
 
 use super::ChatLoop;
+use super::rules::AllowRule;
 use super::screen::{Effect, Update};
 
 /// The length of the list of chats.
@@ -62,23 +63,26 @@ impl ChatLoop {
                 let image = (self.services.image)(path);
                 self.screen.add_image(&pasted, image);
             }
-            Effect::PreviewRule { ask, rule } => match self.services.rules.preview(&rule) {
-                Ok(lines) => self.screen.show_rule(ask, rule, lines),
-                Err(failure) => self.screen.flash(failure.to_string()),
-            },
-            Effect::AllowInProject(rule) => {
-                let written = self.services.rules.write(&rule);
-                self.report(written.map(|path| format!("The rule is in {path}.")));
-            }
-            Effect::Permissions => {
-                let lines = self.services.rules.list();
-                self.screen.show_permissions(lines);
-            }
+            Effect::PreviewRule { ask, rule } => self.preview_rule(ask, rule),
+            Effect::AllowInProject(rule) => self.allow_in_project(&rule),
+            Effect::Permissions => self.screen.show_permissions(self.services.rules.list()),
             Effect::Notify(text) => self.tty.notify(text),
             Effect::Edit(text) => self.edit(text).await,
             Effect::Suspend => self.suspend(),
             Effect::Leave => self.is_over = true,
         }
+    }
+
+    fn preview_rule(&mut self, ask: AskId, rule: AllowRule) {
+        match self.services.rules.preview(&rule) {
+            Ok(lines) => self.screen.show_rule(ask, rule, lines),
+            Err(failure) => self.screen.flash(failure.to_string()),
+        }
+    }
+
+    fn allow_in_project(&mut self, rule: &AllowRule) {
+        let written = self.services.rules.write(rule);
+        self.report(written.map(|path| format!("The rule is in {path}.")));
     }
 
     fn configure(&mut self, change: SessionSettings) {

@@ -174,9 +174,7 @@ impl ChatLoop {
         };
         let theme = Theme::new(options.palette);
         let mut screen = Screen::new(theme, roots, settings.clone(), Instant::now(), clock());
-        screen.intro = options.intro;
-        screen.bindings = options.keys;
-        screen.vi.is_on = options.vi_mode;
+        (screen.intro, screen.bindings, screen.vi.is_on) = (options.intro, options.keys, options.vi_mode);
         screen.apply_update(Update::Catalog(catalog));
         screen.request_servers();
         let mut chat_loop = Self {
