@@ -211,7 +211,10 @@ mod tests {
         assert_eq!(marked(pairs), ["old_sum", "new_sum"]);
         assert_eq!(marked("@@ -1,2 +1,1 @@\n-a b c d\n-e\n+a b x d\n"), Vec::<String>::new(), "no pairs");
         assert_eq!(marked("@@ -1,1 +1,1 @@\n-größe = 1 und ä\n+größe = 2 und ä\n"), ["1", "2"]);
-        assert_eq!(render("no hunk\n", "", MAX_ROWS, 40, &Theme::new(Palette::Plain), &Indent::default()).len(), 1);
+        assert_eq!(
+            render("no hunk\n", "", MAX_ROWS, 40, &Theme::new(Palette::Plain), &Indent::default()).len(),
+            1
+        );
     }
 
     #[test]

@@ -43,7 +43,14 @@ fn preview(call: &ToolCall, columns: usize, theme: &Theme, rows: &mut Vec<Line<'
     let indent = Indent::same(vec![Span::styled("  │ ", theme.dim)]);
     let (mut all, limit) = match &call.details {
         Some(Details::FileChange(change)) if !call.error => (
-            diff::render(&change.diff, &change.path.to_string_lossy(), diff::MAX_ROWS, columns, theme, &indent),
+            diff::render(
+                &change.diff,
+                &change.path.to_string_lossy(),
+                diff::MAX_ROWS,
+                columns,
+                theme,
+                &indent,
+            ),
             PREVIEW_DIFF_ROWS,
         ),
         Some(Details::Tasks { entries }) if !call.error => (plan(entries, columns, theme), MAX_ROWS),
@@ -141,7 +148,14 @@ fn body(call: &ToolCall, columns: usize, theme: &Theme, rows: &mut Vec<Line<'sta
         Some(Details::FileChange(change)) => {
             let most =
                 if matches!(call.state, ToolState::Waiting { .. }) { usize::MAX } else { diff::MAX_ROWS };
-            rows.extend(diff::render(&change.diff, &change.path.to_string_lossy(), most, columns, theme, &indent));
+            rows.extend(diff::render(
+                &change.diff,
+                &change.path.to_string_lossy(),
+                most,
+                columns,
+                theme,
+                &indent,
+            ));
         }
         Some(Details::Tasks { entries }) => rows.extend(plan(entries, columns, theme)),
         _ => input(call, columns, theme, &indent, rows),
