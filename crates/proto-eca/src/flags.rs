@@ -8,7 +8,7 @@ use rpc::Fault;
 
 use crate::reply::Reply;
 use crate::serve::Server;
-use crate::sessions::show_again;
+use crate::sessions::change_history;
 use crate::wire::Empty;
 use crate::wire::requests::{AddFlag, FlagParams, Method, RemoveFlag};
 
@@ -16,19 +16,8 @@ pub(crate) async fn add(server: &mut Server, params: FlagParams, reply: Reply<Ad
     let Some(after) = item_of(&params) else { return refuse(reply) };
     let Some(session) = server.session_of(params.chat_id.as_ref()) else { return reply.missing("chatId") };
     let change = FlagChange::Add { after, text: params.text.unwrap_or_default() };
-    let shown = session.clone();
-    server
-        .engine
-        .call(
-            |reply| Command::Flag { session, change, reply },
-            move |server, done| match done {
-                Ok(()) => show_again(server, shown, |server, done| {
-                    server.respond(reply, done.map(|()| Empty {}));
-                }),
-                Err(failure) => server.respond(reply, Err(failure)),
-            },
-        )
-        .await;
+    let changed = session.clone();
+    change_history(server, changed, reply, |reply| Command::Flag { session, change, reply }).await;
 }
 
 pub(crate) async fn remove(server: &mut Server, params: FlagParams, reply: Reply<RemoveFlag>) {

@@ -60,6 +60,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
         early: None,
         deferred: VecDeque::new(),
         is_over: false,
+        changing: HashMap::new(),
         pending_logins: PendingLogins::default(),
         sent_providers: None,
         completing: None,
@@ -100,6 +101,8 @@ pub(crate) struct Server {
     /// Messages that have waited and are handled next.
     deferred: VecDeque<Inbound>,
     pub is_over: bool,
+    /// Chats whose history the client changes, and whether an event of such a change came meanwhile.
+    pub changing: HashMap<SessionId, bool>,
     /// Responses that wait for a provider's answer about its key.
     pub pending_logins: PendingLogins,
     pub sent_providers: SentProviders,
@@ -290,11 +293,11 @@ impl Server {
             return catalog::handle_change(self, *kind);
         }
         if let (Some(session), EventBody::Fact(recorded)) = (&event.session, &event.body) {
-            if let Fact::HistoryReplaced { .. } = &recorded.fact {
-                return sessions::show_again(self, session.clone(), |_, _| {});
-            }
-            if is_new_flag(&recorded.fact) {
-                return sessions::show_again(self, session.clone(), |_, _| {});
+            if matches!(&recorded.fact, Fact::HistoryReplaced { .. }) || is_new_flag(&recorded.fact) {
+                return match self.changing.get_mut(session) {
+                    Some(is_changed) => *is_changed = true,
+                    None => sessions::show_again(self, session.clone(), |_, _| {}),
+                };
             }
             if let Fact::AskRaised { ask } = &recorded.fact {
                 host::ask_user(self, session, ask);

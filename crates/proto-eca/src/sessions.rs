@@ -245,7 +245,6 @@ pub(crate) async fn rollback(server: &mut Server, params: RollbackParams, reply:
     drop_messages(server, session, Some(from), scope, reply).await;
 }
 
-/// First the notifications, then the response.
 async fn drop_messages<M: Method<Result = Empty> + 'static>(
     server: &mut Server,
     session: SessionId,
@@ -253,19 +252,34 @@ async fn drop_messages<M: Method<Result = Empty> + 'static>(
     scope: RollbackScope,
     reply: Reply<M>,
 ) {
-    let shown = session.clone();
-    server
-        .engine
-        .call(
-            |reply| Command::Rollback { session, from, scope, reply },
-            move |server, done| match done {
-                Ok(()) => show_again(server, shown, |server, done| {
-                    server.respond(reply, done.map(|()| Empty {}));
-                }),
-                Err(failure) => server.respond(reply, Err(failure)),
-            },
-        )
-        .await;
+    let changed = session.clone();
+    change_history(server, changed, reply, |reply| Command::Rollback { session, from, scope, reply }).await;
+}
+
+/// First the notifications, then the response. The event of the change itself shows nothing meanwhile.
+pub(crate) async fn change_history<M: Method<Result = Empty> + 'static>(
+    server: &mut Server,
+    session: SessionId,
+    reply: Reply<M>,
+    command: impl FnOnce(domain::Reply<()>) -> Command,
+) {
+    server.changing.insert(session.clone(), false);
+    let done = move |server: &mut Server, done: Result<(), Failure>| {
+        let is_changed = server.changing.remove(&session) == Some(true);
+        match done {
+            Ok(()) => show_again(server, session, |server, done| {
+                server.respond(reply, done.map(|()| Empty {}));
+            }),
+            Err(failure) => {
+                server.respond(reply, Err(failure));
+                // Another window changed it.
+                if is_changed {
+                    show_again(server, session, |_, _| {});
+                }
+            }
+        }
+    };
+    server.engine.call(command, done).await;
 }
 
 pub(crate) async fn delete(server: &mut Server, params: ChatParams, reply: Reply<Delete>) {
