@@ -59,7 +59,8 @@ fn serve<F: Future<Output = std::io::Result<()>>>(
     bytes: Vec<u8>,
     start: impl FnOnce(Engine, Transport) -> F,
 ) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    // On the paused clock a wait passes at once, and a server that hangs is found at once.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let Ok(runtime) = runtime else { return };
     let ended = runtime.block_on(async {
         let transport = Transport::stream(Cursor::new(bytes), tokio::io::sink());
