@@ -43,7 +43,7 @@ const ORDINARY: &[&str] =
     &[".bashrc", ".gitconfig", ".npmrc", ".cargo/bin/cargo", ".cargo/config.toml", ".local/bin/ls"];
 
 impl World {
-    /// Makes it in a new folder of `parent`, which must not be in `/tmp`, with `tool` inside of it.
+    /// Makes it in a new folder of `parent`, with `tool` inside of it.
     pub fn make(parent: &Path, tool: &Path) -> io::Result<Self> {
         Self::make_with(parent, |root| {
             let own = root.join("tool");
@@ -91,6 +91,11 @@ impl World {
             _sockets: sockets,
             abstract_name,
         })
+    }
+
+    /// A home in `/tmp`, as test machines have it: nothing of it but the workspace is seen inside.
+    pub fn is_in_temporary_folder(&self) -> bool {
+        ["/tmp", "/var/tmp"].iter().any(|folder| self.root.starts_with(folder))
     }
 
     pub fn home(&self) -> PathBuf {
