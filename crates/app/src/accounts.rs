@@ -69,14 +69,7 @@ impl WorkspaceAccounts {
         let device = server.begin().await?;
         let step =
             LoginStep::DeviceCode { url: device.verification_uri.clone(), code: device.user_code.clone() };
-        let (credentials, changes) = (self.credentials.clone(), self.changes.clone());
-        tokio::spawn(async move {
-            let signed_in = server.finish(&device).await.and_then(|it| credentials.put(github::PROVIDER, it));
-            match signed_in {
-                Ok(()) => changes.publish(CatalogKind::Models),
-                Err(failure) => tracing::warn!(%failure, "the sign-in failed"),
-            }
-        });
+        server.finish_in_background(device, self.credentials.clone(), self.changes.clone());
         Ok(step)
     }
 }

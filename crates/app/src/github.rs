@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use config::{AccessToken, Credentials, StoredCredential};
+use domain::event::CatalogKind;
 use domain::{Failure, FailureKind};
 use llm::{Credential, Network};
 use serde::Deserialize;
@@ -69,6 +70,22 @@ impl SignInServer {
     pub(crate) async fn begin(&self) -> Result<Device, Failure> {
         let body = json!({"client_id": self.client, "scope": "read:user"});
         self.post("/login/device/code", &body).await
+    }
+
+    /// Keeps the credential once the user has typed the code, and says that there are new models.
+    pub(crate) fn finish_in_background(
+        self,
+        device: Device,
+        credentials: Arc<dyn Credentials>,
+        changes: engine::CatalogChanges,
+    ) {
+        tokio::spawn(async move {
+            let signed_in = self.finish(&device).await.and_then(|it| credentials.put(PROVIDER, it));
+            match signed_in {
+                Ok(()) => changes.publish(CatalogKind::Models),
+                Err(failure) => tracing::warn!(%failure, "the sign-in failed"),
+            }
+        });
     }
 
     /// Polls until the user has typed the code or the code has expired.

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::{Credentials, Environment, Resolved};
-use domain::event::CatalogKind;
 use domain::{BoxFuture, Failure};
 use engine::{NamedText, Skill, Texts};
 use serde_json::Value;
@@ -149,14 +148,7 @@ impl WorkspaceTexts {
             "Open {} and type the code **{}**. When you have done so, the models of GitHub Copilot appear in the list.",
             device.verification_uri, device.user_code
         );
-        let (credentials, changes) = (self.credentials.clone(), self.changes.clone());
-        tokio::spawn(async move {
-            let signed_in = server.finish(&device).await.and_then(|it| credentials.put(github::PROVIDER, it));
-            match signed_in {
-                Ok(()) => changes.publish(CatalogKind::Models),
-                Err(failure) => tracing::warn!(%failure, "the sign-in failed"),
-            }
-        });
+        server.finish_in_background(device, self.credentials.clone(), self.changes.clone());
         Ok(text)
     }
 }

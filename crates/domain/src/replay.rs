@@ -126,7 +126,8 @@ fn drop_rolled_back(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
     kept
 }
 
-fn item_of(fact: &Fact) -> Option<ItemId> {
+/// The item that a fact is about.
+pub fn item_of(fact: &Fact) -> Option<ItemId> {
     match fact {
         Fact::ItemStarted { item } | Fact::ItemChanged { item } | Fact::ItemEnded { item } => Some(item.id),
         Fact::ItemGrew { item, .. } => Some(*item),

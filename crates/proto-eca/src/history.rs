@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use domain::item::ItemKind;
-use domain::{Event, Fact, ItemId, Recorded, SessionId};
+use domain::{Event, Fact, ItemId, Recorded, SessionId, replay};
 use serde_json::Value;
 
 use crate::reply::Reply;
@@ -58,7 +58,7 @@ pub(crate) async fn page(server: &mut Server, params: HistoryParams, reply: Repl
 pub(crate) fn cut(facts: &[Arc<Recorded>], params: &HistoryParams) -> Result<Page, HistoryProblem> {
     let mut seen = HashSet::new();
     let items: Vec<ItemId> =
-        facts.iter().filter_map(|it| item_of(&it.fact)).filter(|id| seen.insert(*id)).collect();
+        facts.iter().filter_map(|it| replay::item_of(&it.fact)).filter(|id| seen.insert(*id)).collect();
     let compaction = facts.iter().rev().find_map(|recorded| {
         let Fact::ItemEnded { item } = &recorded.fact else { return None };
         matches!(item.kind, ItemKind::Compaction { .. }).then_some(item.id)
@@ -106,11 +106,11 @@ fn window(
 
 /// The facts that are shown where the history begins with an item; everything where that item is gone.
 pub(crate) fn from_item(facts: Vec<Arc<Recorded>>, first: ItemId) -> Vec<Arc<Recorded>> {
-    let is_first = |recorded: &Arc<Recorded>| item_of(&recorded.fact) == Some(first);
+    let is_first = |recorded: &Arc<Recorded>| replay::item_of(&recorded.fact) == Some(first);
     let Some(at) = facts.iter().position(is_first) else { return facts };
     let is_shown = |(index, recorded): &(usize, Arc<Recorded>)| {
         let is_of_turn = matches!(recorded.fact, Fact::TurnStarted { .. } | Fact::TurnEnded { .. });
-        *index >= at || !(is_of_turn || item_of(&recorded.fact).is_some())
+        *index >= at || !(is_of_turn || replay::item_of(&recorded.fact).is_some())
     };
     facts.into_iter().enumerate().filter(is_shown).map(|(_, recorded)| recorded).collect()
 }
@@ -120,7 +120,8 @@ fn contents(server: &Server, session: &SessionId, facts: &[Arc<Recorded>], items
     let (mut projection, chat) = (server.dialect.new_projection(), server.chat_key(session));
     let wanted: HashSet<ItemId> = items.iter().copied().collect();
     let mut contents = Vec::new();
-    for recorded in facts.iter().filter(|it| item_of(&it.fact).is_some_and(|id| wanted.contains(&id))) {
+    for recorded in facts.iter().filter(|it| replay::item_of(&it.fact).is_some_and(|id| wanted.contains(&id)))
+    {
         let event = Event::fact(session.clone(), recorded.clone());
         for outbound in projection.project(chat.as_id(), &event) {
             if let Outbound::Content(received) = outbound
@@ -135,21 +136,4 @@ fn contents(server: &Server, session: &SessionId, facts: &[Arc<Recorded>], items
 
 fn problem(code: &'static str, message: &str) -> HistoryProblem {
     HistoryProblem { code, message: message.to_owned() }
-}
-
-fn item_of(fact: &Fact) -> Option<ItemId> {
-    match fact {
-        Fact::ItemStarted { item } | Fact::ItemChanged { item } | Fact::ItemEnded { item } => Some(item.id),
-        Fact::ItemGrew { item, .. } => Some(*item),
-        Fact::SessionOpened(_)
-        | Fact::SessionChanged { .. }
-        | Fact::TurnStarted { .. }
-        | Fact::TurnEnded { .. }
-        | Fact::HistoryReplaced { .. }
-        | Fact::AskRaised { .. }
-        | Fact::AskSettled { .. }
-        | Fact::UsageChanged { .. }
-        | Fact::Notice { .. }
-        | Fact::TaintChanged { .. } => None,
-    }
 }

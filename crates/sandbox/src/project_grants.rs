@@ -87,7 +87,7 @@ mod tests {
     fn a_grant_is_kept_for_its_project_until_it_is_taken_back() {
         let folder = tempfile::tempdir().unwrap();
         let grants = ProjectGrants::new(folder.path().join("data/grants.json"));
-        let (shop, other) = (Path::new("/work/shop"), Path::new("/work/other"));
+        let (shop, other) = (Path::new("/projects/shop"), Path::new("/projects/other"));
         assert_eq!(grants.of(shop), []);
         grants.add(shop, &[Grant::Ssh, Grant::GitConfig]).unwrap();
         grants.add(shop, &[Grant::Ssh]).unwrap();

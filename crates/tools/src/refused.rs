@@ -171,8 +171,8 @@ mod tests {
 
     fn text(output: &str, hosts: &[&str], strict: bool) -> String {
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-        let roots = [PathBuf::from("/work/shop")];
-        let folder = Path::new("/work/shop");
+        let roots = [PathBuf::from("/usr/shop")];
+        let folder = Path::new("/usr/shop");
         let refused = Refused { output, succeeded: false, hosts: &hosts, strict, folder, roots: &roots };
         describe(&refused).unwrap_or_default()
     }

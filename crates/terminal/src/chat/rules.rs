@@ -43,7 +43,14 @@ impl AllowRule {
                 let url = call.input.as_ref()?.get("url").and_then(Value::as_str)?;
                 let (scheme, rest) = url.split_once("://")?;
                 let host = rest.split(['/', '?', '#']).next().filter(|host| !host.contains('@'))?;
-                Some(("url", vec![format!("{}://{}([/?#].*)?", escape(scheme), escape(host))]))
+                Some((
+                    "url",
+                    vec![format!(
+                        "{}://{}([/?#].*)?",
+                        domain::escape_pattern(scheme),
+                        domain::escape_pattern(host)
+                    )],
+                ))
             }
             _ => None,
         };
@@ -54,20 +61,9 @@ impl AllowRule {
 /// `cargo test …` covers other plain arguments.
 fn command_pattern(key: &str) -> String {
     match key.strip_suffix(" …") {
-        Some(command) => format!("{}( [A-Za-z0-9_./:=-]+)*", escape(command)),
-        None => escape(key),
+        Some(command) => format!("{}( [A-Za-z0-9_./:=-]+)*", domain::escape_pattern(command)),
+        None => domain::escape_pattern(key),
     }
-}
-
-fn escape(text: &str) -> String {
-    let mut escaped = String::new();
-    for character in text.chars() {
-        if "\\.+*?()|[]{}^$#&-~".contains(character) {
-            escaped.push('\\');
-        }
-        escaped.push(character);
-    }
-    escaped
 }
 
 impl Screen {

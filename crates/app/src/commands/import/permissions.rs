@@ -84,10 +84,12 @@ fn web(specifier: &str, list: RuleList) -> Converted {
         return Err("only rules for a domain can be converted".to_owned());
     };
     let expression = match (domain.strip_prefix("*."), list) {
-        (None, RuleList::Allow) => format!("https?://{}([/?#].*)?", escape(domain)),
-        (None, _) => format!("https?://([^/?#]*[@.])?{}([:/?#].*)?", escape(domain)),
-        (Some(parent), RuleList::Allow) => format!("https?://[A-Za-z0-9.-]+\\.{}([/?#].*)?", escape(parent)),
-        (Some(parent), _) => format!("https?://[^/?#]*{}([:/?#].*)?", escape(parent)),
+        (None, RuleList::Allow) => format!("https?://{}([/?#].*)?", domain::escape_pattern(domain)),
+        (None, _) => format!("https?://([^/?#]*[@.])?{}([:/?#].*)?", domain::escape_pattern(domain)),
+        (Some(parent), RuleList::Allow) => {
+            format!("https?://[A-Za-z0-9.-]+\\.{}([/?#].*)?", domain::escape_pattern(parent))
+        }
+        (Some(parent), _) => format!("https?://[^/?#]*{}([:/?#].*)?", domain::escape_pattern(parent)),
     };
     Ok(vec![NewRule { target: "eca__fetch_url".to_owned(), pattern: Some(("url", expression)) }])
 }
@@ -111,7 +113,7 @@ fn paths(pattern: &str, targets: &[&str], context: &Context<'_>) -> Converted {
         return Err("its path has brackets; write the rule yourself".to_owned());
     }
     let (start, rest) = if let Some(rest) = pattern.strip_prefix("~/") {
-        (format!("({}|~)/", escape(&context.home.display().to_string())), rest)
+        (format!("({}|~)/", domain::escape_pattern(&context.home.display().to_string())), rest)
     } else if let Some(rest) = pattern.strip_prefix("//") {
         ("/".to_owned(), rest)
     } else {
@@ -141,21 +143,10 @@ fn glob(pattern: &str, star: &str) -> String {
         match character {
             '*' => expression.push_str(star),
             '?' if star != ".*" => expression.push_str("[^/]"),
-            other => expression.push_str(&escape(&other.to_string())),
+            other => expression.push_str(&domain::escape_pattern(&other.to_string())),
         }
     }
     expression
-}
-
-fn escape(text: &str) -> String {
-    let mut escaped = String::new();
-    for character in text.chars() {
-        if "\\.+*?()|[]{}^$#&-~".contains(character) {
-            escaped.push('\\');
-        }
-        escaped.push(character);
-    }
-    escaped
 }
 
 #[cfg(test)]
