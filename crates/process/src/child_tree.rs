@@ -12,9 +12,12 @@ use crate::child::Exit;
 use crate::reaper::{LINGER_TIME, Phase};
 use crate::tree::{self, Outsider};
 
-/// How long a killed tree may take to vanish before it is given up (a process stuck in the kernel, or a
-/// zombie whose parent is not ours and does not reap).
+/// How long a killed tree may take to vanish before it is given up (a process stuck in the kernel).
 const VANISH_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// When a tree that was asked to end is searched again for processes that started meanwhile. Each further search waits
+/// twice as long as the one before.
+const FIRST_SEARCH: Duration = Duration::from_millis(10);
 
 /// The longest grace when the whole process shuts down.
 const LAST_GRACE: Duration = Duration::from_millis(400);
@@ -39,6 +42,14 @@ struct Ending {
     outsiders: Vec<Outsider>,
     stage: Stage,
     at: Instant,
+    /// The next search for processes outside the group, and how long the one after it waits.
+    search: Option<(Instant, Duration)>,
+}
+
+impl Ending {
+    fn new(whole: bool, at: Instant) -> Self {
+        Self { whole, outsiders: Vec::new(), stage: Stage::Terminate, at, search: None }
+    }
 }
 
 /// What happens at `Ending::at`.
@@ -77,8 +88,7 @@ impl ChildTree {
         if self.ending.as_ref().is_some_and(|ending| ending.whole) {
             return;
         }
-        self.ending =
-            Some(Ending { whole: true, outsiders: Vec::new(), stage: Stage::Terminate, at: Instant::now() });
+        self.ending = Some(Ending::new(true, Instant::now()));
     }
 
     /// Ends the tree for the shutdown of the whole process: a long grace is cut short.
@@ -98,6 +108,7 @@ impl ChildTree {
             return true;
         }
         self.signal_if_due(now);
+        self.signal_newcomers(now);
         let given_up = self.ending.as_ref().is_some_and(|ending| ending.stage == Stage::GivenUp);
         if !given_up && self.tree_lives() {
             return true;
@@ -125,12 +136,7 @@ impl ChildTree {
         self.exit = Some(exit);
         self.pidfd = None;
         self.phase_sender.send_replace(Phase::Exited(exit));
-        self.ending.get_or_insert_with(|| Ending {
-            whole: false,
-            outsiders: Vec::new(),
-            stage: Stage::Terminate,
-            at: now + LINGER_TIME,
-        });
+        self.ending.get_or_insert_with(|| Ending::new(false, now + LINGER_TIME));
     }
 
     fn signal_if_due(&mut self, now: Instant) {
@@ -151,16 +157,38 @@ impl ChildTree {
             let _ = kill_process_group(pid, *signal);
             ending.outsiders.iter().for_each(|outsider| outsider.signal(*signal));
         }
+        let searches = ending.whole && next == Stage::Kill;
+        ending.search = searches.then(|| (now + FIRST_SEARCH, FIRST_SEARCH * 2));
         ending.stage = next;
         ending.at = now + wait;
+    }
+
+    /// A process that started while the others were signaled would else run until the grace is over.
+    fn signal_newcomers(&mut self, now: Instant) {
+        let Some(ending) = &mut self.ending else { return };
+        let Some((_, wait)) = ending.search.filter(|(at, _)| now >= *at) else { return };
+        let found = tree::outsiders(self.pid, &self.marker, self.since, &ending.outsiders);
+        for outsider in &found {
+            outsider.signal(Signal::TERM);
+            outsider.signal(Signal::CONT);
+        }
+        ending.outsiders.extend(found);
+        ending.search = Some((Instant::now() + wait, wait * 2));
     }
 
     /// Once the child is reaped its number stays taken while its group has members, so the question cannot
     /// hit another group.
     fn tree_lives(&self) -> bool {
         self.exit.is_none()
-            || !matches!(test_kill_process_group(self.pid), Err(rustix::io::Errno::SRCH))
             || self.ending.iter().flat_map(|ending| &ending.outsiders).any(Outsider::alive)
+            || self.group_lives()
+    }
+
+    /// Zombies are told from the living only after the group was signaled: before, few groups outlive their leader for long.
+    fn group_lives(&self) -> bool {
+        let signaled = self.ending.as_ref().is_some_and(|ending| ending.stage != Stage::Terminate);
+        !matches!(test_kill_process_group(self.pid), Err(rustix::io::Errno::SRCH))
+            && (!signaled || tree::group_lives(self.pid))
     }
 }
 

@@ -12,7 +12,7 @@ use rustix::process::Pid;
 pub(crate) const MARKER: &str = "DRAGOMAN_CHILD";
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Outsider, is_zombie, outsiders, start_time};
+pub(crate) use linux::{Outsider, group_lives, is_zombie, outsiders, start_time};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -79,6 +79,12 @@ mod linux {
             .collect()
     }
 
+    /// Whether a process of the group still runs. A zombie does not: it waits for a parent that may never look.
+    pub(crate) fn group_lives(group: Pid) -> bool {
+        let group = group.as_raw_pid();
+        processes().iter().any(|process| process.group == group && process.state != b'Z')
+    }
+
     /// When the process started, in ticks since boot.
     pub(crate) fn start_time(pid: Pid) -> Option<u64> {
         stat(pid.as_raw_pid()).map(|process| process.start)
@@ -137,7 +143,7 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{Outsider, is_zombie, outsiders, start_time};
+pub(crate) use elsewhere::{Outsider, group_lives, is_zombie, outsiders, start_time};
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
@@ -158,6 +164,10 @@ mod elsewhere {
 
     pub(crate) fn outsiders(_: Pid, _: &str, _: u64, _: &[Outsider]) -> Vec<Outsider> {
         Vec::new()
+    }
+
+    pub(crate) fn group_lives(_: Pid) -> bool {
+        true
     }
 
     pub(crate) fn start_time(_: Pid) -> Option<u64> {

@@ -102,6 +102,8 @@ fn in_namespaces(order: Order) -> Setup<ExitCode> {
         child => {
             drop(outcome);
             drop(order);
+            // Until the command runs, a signal that asks it to end ends this process, and with it those within.
+            let _ = result.read_exact(&mut [0]);
             ignore_asking(true);
             close_standard_streams();
             let status = wait_for(child)?;
@@ -145,6 +147,7 @@ fn first_process(order: Order, mut outcome: io::PipeWriter) -> u8 {
     // Nobody inside looks at this process.
     // SAFETY: a plain system call with numbers.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+    let _ = outcome.write_all(&[0]);
     let status = reap_until(command);
     let _ = outcome.write_all(&status.into_raw().to_ne_bytes());
     0

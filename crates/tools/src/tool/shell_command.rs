@@ -36,6 +36,8 @@ pub struct ShellCommand {
     pub reviewed: Mutex<VecDeque<(SessionId, String, Vec<Grant>)>>,
 }
 
+/// How long a stopped command has to end by itself: a person who stops a turn waits for it.
+const STOP_GRACE: Duration = Duration::from_millis(150);
 /// Reviews that are kept until their lines run.
 const MAX_REVIEWED: usize = 256;
 /// What a remembered grant begins with.
@@ -197,7 +199,7 @@ impl BuiltInTool for ShellCommand {
         let strict = allowance.strict;
         let spawn = self.spawn(&command, &folder, environment, allowance);
         let half = limits.output_bytes / 2;
-        let spawn = spawn.deadline(time).limit(OutputLimit { head: half, tail: half });
+        let spawn = spawn.deadline(time).grace(STOP_GRACE).limit(OutputLimit { head: half, tail: half });
         let stream = OutputStream::new(call.context.clone());
         let finished = spawn
             .run_with(&call.cancel, |_, bytes| stream.push(bytes))
