@@ -65,3 +65,19 @@ async fn a_chat_in_use_elsewhere_is_not_deleted() {
     assert!(!second.delete(&id("a")).await.unwrap());
     assert_eq!(first.newest(&id("a")).await.unwrap(), None);
 }
+
+/// In a folder that another user may write to, a link could lead a lock to a file of this user.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_lock_follows_no_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = journal(directory.path());
+    journal.lease(&id("a")).await.unwrap();
+    let file = fs::read_dir(directory.path().join("leases")).unwrap().next().unwrap().unwrap().path();
+    journal.release(&id("a")).await.unwrap();
+    let own = directory.path().join("own.txt");
+    fs::write(&own, "mine").unwrap();
+    std::os::unix::fs::symlink(&own, &file).unwrap();
+    journal.lease(&id("a")).await.unwrap_err();
+    assert_eq!(fs::read_to_string(&own).unwrap(), "mine");
+}
