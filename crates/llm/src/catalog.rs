@@ -7,7 +7,7 @@ mod fetch;
 mod import;
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, RwLock};
+use std::sync::{LazyLock, OnceLock, RwLock};
 
 use domain::model::{ModelInfo, Price};
 
@@ -24,15 +24,20 @@ pub struct KnownModel {
 }
 
 /// A list of models by provider, in the order of the file: best first.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    providers: HashMap<String, Vec<KnownModel>>,
+    providers: HashMap<String, Section>,
 }
 
-static CURRENT: LazyLock<RwLock<std::sync::Arc<Catalog>>> = LazyLock::new(|| {
-    let (catalog, _) = Catalog::parse(include_str!("../data/catalog.txt"));
-    RwLock::new(std::sync::Arc::new(catalog))
-});
+/// The models of one provider. Most providers are never asked for, so the built-in rows are read on first use.
+#[derive(Clone, Debug, Default)]
+struct Section {
+    unread: &'static str,
+    models: OnceLock<Vec<KnownModel>>,
+}
+
+static CURRENT: LazyLock<RwLock<std::sync::Arc<Catalog>>> =
+    LazyLock::new(|| RwLock::new(std::sync::Arc::new(Catalog::built_in())));
 
 /// The list in use.
 pub fn current() -> std::sync::Arc<Catalog> {
@@ -42,12 +47,13 @@ pub fn current() -> std::sync::Arc<Catalog> {
 /// Replaces the list, e.g. by one that was fetched and cached; the built-in rows stay where it has none.
 pub fn refresh(newer: Catalog) {
     let mut merged = current().as_ref().clone();
-    for (provider, models) in newer.providers {
-        let rows = merged.providers.entry(provider).or_default();
+    for provider in newer.providers.keys() {
+        let mut models = newer.models(provider).to_vec();
+        let old = merged.models(provider).iter();
         let kept: Vec<_> =
-            rows.drain(..).filter(|old| models.iter().all(|new| new.info.id != old.info.id)).collect();
-        *rows = models;
-        rows.extend(kept);
+            old.filter(|old| models.iter().all(|new| new.info.id != old.info.id)).cloned().collect();
+        models.extend(kept);
+        merged.providers.insert(provider.clone(), Section { unread: "", models: models.into() });
     }
     *CURRENT.write().unwrap_or_else(std::sync::PoisonError::into_inner) = std::sync::Arc::new(merged);
 }
@@ -55,7 +61,7 @@ pub fn refresh(newer: Catalog) {
 impl Catalog {
     /// Reads the list; the second value names the lines that could not be read.
     pub fn parse(text: &str) -> (Self, Vec<String>) {
-        let mut catalog = Self::default();
+        let mut providers: HashMap<String, Vec<KnownModel>> = HashMap::new();
         let mut bad = Vec::new();
         let mut provider = "";
         for (number, line) in text.lines().enumerate() {
@@ -68,16 +74,29 @@ impl Catalog {
                 continue;
             }
             match parse_row(provider, line) {
-                Some(known) => catalog.providers.entry(provider.to_owned()).or_default().push(known),
+                Some(known) => providers.entry(provider.to_owned()).or_default().push(known),
                 None => bad.push(format!("line {}: {line}", number + 1)),
             }
         }
-        (catalog, bad)
+        let read = |(provider, models): (String, Vec<KnownModel>)| {
+            (provider, Section { unread: "", models: models.into() })
+        };
+        (Self { providers: providers.into_iter().map(read).collect() }, bad)
+    }
+
+    /// The list that the program brings; a test shows that every row of it can be read.
+    fn built_in() -> Self {
+        let sections = include_str!("../data/catalog.txt").split("\n[").skip(1);
+        let section = |text: &'static str| {
+            let (provider, unread) = text.split_once("]\n")?;
+            Some((provider.to_owned(), Section { unread, models: OnceLock::new() }))
+        };
+        Self { providers: sections.filter_map(section).collect() }
     }
 
     /// A model of a provider; a dated or tagged name is found by the name it begins with.
     pub fn find(&self, provider: &str, name: &str) -> Option<&KnownModel> {
-        let rows = self.providers.get(provider)?;
+        let rows = self.models(provider);
         let bare = |known: &KnownModel| known.info.id.len() - provider.len() - 1;
         let named = |known: &KnownModel| &known.info.id[known.info.id.len() - bare(known)..] == name;
         rows.iter().find(|known| named(known)).or_else(|| {
@@ -99,7 +118,12 @@ impl Catalog {
     }
 
     pub fn models(&self, provider: &str) -> &[KnownModel] {
-        self.providers.get(provider).map_or(&[], Vec::as_slice)
+        let Some(section) = self.providers.get(provider) else { return &[] };
+        section.models.get_or_init(|| {
+            let rows = section.unread.lines().map(str::trim);
+            let rows = rows.filter(|line| !line.is_empty() && !line.starts_with('#'));
+            rows.filter_map(|line| parse_row(provider, line)).collect()
+        })
     }
 }
 
@@ -163,6 +187,11 @@ mod tests {
     fn every_row_of_the_built_in_list_is_read() {
         let (catalog, bad) = Catalog::parse(include_str!("../data/catalog.txt"));
         assert_eq!(bad, Vec::<String>::new());
+        let by_section = Catalog::built_in();
+        assert_eq!(by_section.providers.len(), catalog.providers.len());
+        for provider in catalog.providers.keys() {
+            assert_eq!(by_section.models(provider), catalog.models(provider), "{provider}");
+        }
         for provider in [
             "openai",
             "anthropic",
