@@ -4,7 +4,7 @@
 //! first request that needs it; servers of this machine are never asked through a proxy; no redirect carries a key
 //! elsewhere.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::Failure;
@@ -25,10 +25,12 @@ pub struct NetworkSettings {
     pub identity: Option<Vec<u8>>,
 }
 
+/// Reads the settings and the files they name, when the first client is made.
+type Loader = Arc<dyn Fn() -> Result<NetworkSettings, Failure> + Send + Sync>;
+
 /// The clients of a process.
-#[derive(Default)]
 pub struct Network {
-    settings: NetworkSettings,
+    load: Loader,
     local: OnceLock<Client>,
     secure: OnceLock<Client>,
 }
@@ -39,9 +41,20 @@ impl std::fmt::Debug for Network {
     }
 }
 
+impl Default for Network {
+    fn default() -> Self {
+        Self::new(NetworkSettings::default())
+    }
+}
+
 impl Network {
     pub fn new(settings: NetworkSettings) -> Self {
-        Self { settings, ..Self::default() }
+        Self::from_loader(move || Ok(settings.clone()))
+    }
+
+    /// A network whose certificate files are read only when a request leaves this machine.
+    pub fn from_loader(load: impl Fn() -> Result<NetworkSettings, Failure> + Send + Sync + 'static) -> Self {
+        Self { load: Arc::new(load), local: OnceLock::new(), secure: OnceLock::new() }
     }
 
     /// The client for a url.
@@ -56,8 +69,8 @@ impl Network {
             return Ok(client.clone());
         }
         // Reading the system's certificates takes milliseconds of disk and parsing.
-        let settings = self.settings.clone();
-        tokio::task::spawn_blocking(move || secure(&settings))
+        let load = self.load.clone();
+        tokio::task::spawn_blocking(move || secure(&load()?))
             .await
             .map_err(|_| Failure::internal("The HTTP client could not be made."))?
             .map(|client| self.secure.get_or_init(|| client).clone())
