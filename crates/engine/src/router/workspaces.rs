@@ -14,6 +14,8 @@ use super::shutdown::run_session_hooks;
 use super::{KnownWorkspace, Router};
 use crate::workspace::OpenWorkspace;
 
+/// The files are listed after this delay, so that it does not slow the first answer; a query that comes earlier lists them.
+const INDEX_DELAY: Duration = Duration::from_millis(100);
 /// What the servers of a workspace may take to end when nothing waits for it.
 const SERVERS_END_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -23,7 +25,13 @@ impl Router {
         if let Some(frontend) = self.frontends.get_mut(&front) {
             frontend.workspace = Some(workspace.clone());
         }
-        workspace.files.warm(&workspace.roots);
+        let entered = Arc::downgrade(&workspace);
+        tokio::spawn(async move {
+            tokio::time::sleep(INDEX_DELAY).await;
+            if let Some(workspace) = entered.upgrade() {
+                workspace.files.warm(&workspace.roots);
+            }
+        });
         let _ = reply.send(Ok(workspace.catalog()));
     }
 
