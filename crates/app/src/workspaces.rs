@@ -7,7 +7,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use config::{CredentialFile, Environment, Inputs};
@@ -62,6 +62,8 @@ pub(crate) struct EngineOptions {
     pub(crate) retries: Option<u32>,
     /// The chats live in a temporary folder and end with it.
     pub(crate) is_ephemeral: bool,
+    /// The settings of these folders, as they were read before the engine started; for the first workspace.
+    pub(crate) resolved: Mutex<Option<(Vec<PathBuf>, config::Resolved)>>,
 }
 
 /// An engine, and the folder that must outlive it.
@@ -133,7 +135,11 @@ impl WorkspaceSource for Workspaces {
             overrides: self.options.overrides.clone(),
             ..Inputs::default()
         };
-        let resolved = Arc::new(config::resolve(&self.environment, &inputs));
+        let known = self.options.resolved.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let resolved = Arc::new(match known {
+            Some((known, resolved)) if known == roots && workspace.options.is_none() => resolved,
+            Some(_) | None => config::resolve(&self.environment, &inputs),
+        });
         logging::redact_with(&resolved.redactor);
         withhold_secrets(&resolved);
         let mut configured = providers::configured(&resolved, &self.deps);
@@ -367,12 +373,19 @@ impl Workspaces {
     }
 }
 
-/// The model of a server of this machine, where nothing is configured: better than the embedded one.
-pub(crate) async fn discover_local_model(environment: &Environment) -> Option<String> {
-    let inputs = Inputs { workspace_roots: current_folder(), ..Inputs::default() };
+/// The model of a server of this machine, where nothing is configured: better than the embedded one. Keeps the settings
+/// that it reads for the engine.
+pub(crate) async fn discover_local_model(
+    environment: &Environment,
+    roots: &[PathBuf],
+    options: &mut EngineOptions,
+) -> Option<String> {
+    let overrides = options.overrides.clone();
+    let inputs = Inputs { workspace_roots: roots.to_vec(), overrides, ..Inputs::default() };
     let resolved = config::resolve(environment, &inputs);
     let models =
         AllModels::new(providers::configured(&resolved, &ProviderDeps::new(environment)), environment);
+    options.resolved = Mutex::new(Some((inputs.workspace_roots, resolved)));
     if !discover_where_needed(&models).await {
         return None;
     }

@@ -18,7 +18,7 @@ use crate::cli::{ChatArguments, Level, ThemeName};
 use crate::lifetime;
 use crate::logging;
 use crate::project_rules::OwnRules;
-use crate::workspaces::{self, Workspaces};
+use crate::workspaces::{self, EngineOptions, Workspaces};
 
 /// A shell command of the user may take this long.
 const SHELL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -38,7 +38,8 @@ pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
         let log = logging::file(&environment);
         let services = services(&environment, &options.roots);
         if options.model.is_none() && options.session.is_none() && !options.newest {
-            options.model = workspaces::discover_local_model(&environment).await;
+            let mut unused = EngineOptions::default();
+            options.model = workspaces::discover_local_model(&environment, &options.roots, &mut unused).await;
         }
         let engine = Workspaces::open(environment)?;
         let chat = terminal::chat(engine.clone(), options, services);

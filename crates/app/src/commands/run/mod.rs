@@ -43,7 +43,8 @@ pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
     let mut exit = Exit::Failed;
     let ran = lifetime::run(async {
         if options.model.is_none() && options.session.is_none() && !options.newest {
-            options.model = workspaces::discover_local_model(&environment).await;
+            options.model =
+                workspaces::discover_local_model(&environment, &options.roots, &mut engine_options).await;
         }
         engine_options.model_chosen = options.model.is_some();
         let quiet = options.quiet;
@@ -85,7 +86,7 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
         appended_prompt: arguments.append_system_prompt,
         retries: arguments.retries,
         is_ephemeral: arguments.ephemeral,
-        model_chosen: false,
+        ..EngineOptions::default()
     };
     let prompt = input::prompt(&arguments.prompt, timeout)?;
     contexts.extend(roots.first().into_iter().flat_map(|root| input::mentioned(&prompt, root)));
