@@ -406,11 +406,24 @@ fn default_task() -> Task {
     Cli::command().error(ErrorKind::MissingSubcommand, "A chat needs a terminal; name a command.").exit()
 }
 
+/// The line with which editors start a server. Describing every command to the parser takes longer than the rest of
+/// reading the command line.
+fn plain_start() -> Option<Cli> {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let [word] = words.as_slice() else { return None };
+    let command = match word.to_str()? {
+        "server" => Task::Server { verbose: false },
+        "acp" => Task::Acp { login: false },
+        _ => return None,
+    };
+    Some(Cli { command: Some(command), log_level: None })
+}
+
 pub(crate) fn run() -> ExitCode {
     if commands::update::wants_version() {
         return commands::update::print_version();
     }
-    let cli = Cli::parse();
+    let cli = plain_start().unwrap_or_else(Cli::parse);
     let level = cli.log_level;
     match cli.command.unwrap_or_else(default_task) {
         Task::Chat(arguments) => commands::chat::run(arguments, level),
