@@ -37,8 +37,16 @@ fn unmatched_rules(resolved: &Resolved, tools: &[ToolSpec]) -> Vec<Notice> {
 }
 
 /// The tools that the engine itself offers.
-const ENGINE_TOOLS: &[&str] =
-    &["spawn_agent", "eca__spawn_agent", "skill", "eca__skill", "recall", "eca__recall"];
+const ENGINE_TOOLS: &[&str] = &[
+    "spawn_agent",
+    "eca__spawn_agent",
+    "skill",
+    "eca__skill",
+    "recall",
+    "eca__recall",
+    "search_tools",
+    "eca__search_tools",
+];
 
 /// The names that a rule may use.
 struct Names<'a> {

@@ -50,6 +50,7 @@ fn defaults() -> Value {
             },
             "readFile": {"maxLines": 2000},
             "outputTruncation": {"sizeKb": 50},
+            "toolSearch": {"abovePercent": 10},
         },
         "chat": {"title": true, "defaultTrust": false, "theme": "auto", "viMode": false},
         "autoCompactPercentage": 85,

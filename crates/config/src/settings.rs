@@ -115,6 +115,8 @@ pub struct ToolSettings {
     pub editor_timeout: Duration,
     /// Hosts that may be fetched although they are on this machine or in a private network.
     pub fetch_allowed_hosts: Vec<String>,
+    /// The percentage of the context window that definitions of servers' tools may take; beyond it they are searched.
+    pub search_above_percent: u64,
     pub custom: Vec<CustomTool>,
 }
 
@@ -268,6 +270,11 @@ impl ToolSettings {
                 root.get("editorTimeoutSeconds").number(1..=600).unwrap_or_default(),
             ),
             fetch_allowed_hosts: cursor.get("fetchUrl").get("allowedHosts").texts(),
+            search_above_percent: cursor
+                .get("toolSearch")
+                .get("abovePercent")
+                .number(0..=100)
+                .unwrap_or_default(),
             custom: custom_tools::read(&root.get("customTools")),
         }
     }

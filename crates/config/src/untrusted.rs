@@ -40,6 +40,7 @@ const ALLOWED_KEYS: &[(&str, UntrustedRule)] = &[
     ("budget.*", UntrustedRule::Lowers),
     ("toolCall.readFile.maxLines", UntrustedRule::Lowers),
     ("toolCall.outputTruncation.sizeKb", UntrustedRule::Lowers),
+    ("toolCall.toolSearch.abovePercent", UntrustedRule::Lowers),
     ("toolCall.outputTruncation.lines", UntrustedRule::Harmless),
     ("toolCall.shellCommand.summaryMaxLength", UntrustedRule::Harmless),
     ("toolCall.approval.deny", UntrustedRule::Rules),
@@ -145,7 +146,7 @@ fn is_only_a_container(path: &[&str]) -> bool {
     match path {
         [_] | ["toolCall", "approval"] | ["toolCall", "approval", "allow"] => true,
         ["toolCall", group] => {
-            matches!(*group, "readFile" | "shellCommand" | "outputTruncation" | "fetchUrl")
+            matches!(*group, "readFile" | "shellCommand" | "outputTruncation" | "fetchUrl" | "toolSearch")
         }
         _ => false,
     }

@@ -24,6 +24,7 @@ mod slash;
 mod spending;
 mod subagents;
 mod tool_calls;
+mod tool_search;
 mod turn;
 mod undo;
 mod workspace;

@@ -1,7 +1,8 @@
 //! `dragoman server` from outside, compared with a minimal program (`echo-program`) in the same run.
 //!
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, chunks per second and CPU, idle and peak
-//! memory, rounds of tool calls, the size of the first request, 200 chats at once, load of a 10,000-message chat;
+//! memory, rounds of tool calls, the size of the first request, also with many MCP tools,
+//! 200 chats at once, load of a 10,000-message chat;
 //! the first answer with twenty broken MCP servers; and `dragoman run` for one word.
 
 #![allow(
@@ -12,6 +13,7 @@
 
 mod broken_servers;
 mod long_chat;
+mod many_tools;
 mod program;
 mod table;
 
@@ -41,6 +43,7 @@ fn main() {
     throughput_rows(&mut table, &fake);
     tool_rows(&mut table, &fake);
     many_chats_row(&mut table, &fake);
+    many_tools::rows(&mut table, &fake);
     run_row(&mut table, &fake);
     runtime.block_on(long_chat::rows(&mut table, &fake));
     table.end();

@@ -78,6 +78,7 @@ mod threads;
 #[path = "../../../proto-threads/tests/it/shape.rs"]
 mod threads_shape;
 mod tmux;
+mod tool_search;
 mod undo;
 
 /// Randomized tests run a tenth of their full count at scale 1.

@@ -18,6 +18,8 @@ pub(super) struct ToolCallSection {
     shell_command: ShellSection,
     /// The tool `fetch_url`.
     fetch_url: FetchSection,
+    /// Many tools of MCP servers.
+    tool_search: ToolSearchSection,
 }
 
 #[derive(JsonSchema)]
@@ -117,6 +119,15 @@ struct ShellSection {
     /// The length of a command's summary.
     #[schemars(extend("x-unsupported" = true))]
     summary_max_length: u64,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct ToolSearchSection {
+    /// Percent of the context window that the definitions of MCP tools may take. Beyond it, requests carry two tools in
+    /// their place: one that searches them and one that calls a found tool. 0 always searches.
+    #[schemars(extend("default" = 10), range(min = 0, max = 100), extend("examples" = [25]))]
+    above_percent: u64,
 }
 
 #[derive(JsonSchema)]

@@ -21,7 +21,7 @@ use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
 use domain::tool::{Invocation, Review, Tool, ToolResult};
-use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolInput, next};
+use domain::tool_call::{Details, Origin, RejectedBy, ToolInput, next};
 use domain::{Answer, Ask, AskKind, Failure};
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -30,6 +30,7 @@ use tokio::task::JoinSet;
 use crate::hooks;
 use crate::session::Session;
 use crate::subagents;
+use crate::tool_search::ToolList;
 use crate::turn::Turn;
 use crate::turn::loops::{LoopDetector, Repetition};
 use crate::undo;
@@ -86,7 +87,7 @@ pub(crate) fn drop_unrun(session: &Session, calls: Vec<Item>) {
 pub(crate) async fn run(
     turn: &Turn,
     calls: Vec<Item>,
-    tools: &[Arc<dyn Tool>],
+    tools: &ToolList,
     loops: &mut LoopDetector,
 ) -> CallsEnd {
     let mut ready = Vec::new();
@@ -134,23 +135,20 @@ pub(crate) async fn run(
 }
 
 /// `Preparing`: reads the arguments, lets the tool review them and asks policy.
-async fn prepare(
-    turn: &Turn,
-    mut item: Item,
-    tools: &[Arc<dyn Tool>],
-    taint: &Taint,
-) -> Result<Prepared, Failure> {
+async fn prepare(turn: &Turn, mut item: Item, tools: &ToolList, taint: &Taint) -> Result<Prepared, Failure> {
     let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
     let mut input = match input::parse(&call.input_text) {
         Ok(input) => input,
         Err(problem) => return Ok(end_with_problem(item, problem)),
     };
     call.input = Some(input.clone());
-    let Some(tool) = tools.iter().find(|tool| is_tool_of(tool.as_ref(), call)).cloned() else {
-        let known: Vec<String> = tools.iter().map(|tool| tool.spec().offered_name()).collect();
-        let problem = format!("There is no tool {}. There are: {}.", call.name, known.join(", "));
+    let Some(tool) = tools.find(&call.server, &call.name).cloned() else {
+        let problem = tools.unknown(call);
         return Ok(end_with_problem(item, problem));
     };
+    if let Some(problem) = tools.refusal(&turn.session, tool.as_ref(), &input) {
+        return Ok(end_with_problem(item, problem));
+    }
     let mut review = match review_call(turn, tool.as_ref(), &input).await {
         Ok(review) => review,
         Err(problem) => return Ok(end_with_problem(item, problem)),
@@ -429,10 +427,6 @@ fn end_with_problem(mut item: Item, problem: String) -> Prepared {
 
 fn taint_of(turn: &Turn, call: &ReadyCall) -> Taint {
     taint::of_review(call.tool.spec(), &call.review, turn.session.workspace.is_trusted)
-}
-
-fn is_tool_of(tool: &dyn Tool, call: &ToolCall) -> bool {
-    tool.spec().name == call.name && tool.spec().server == call.server
 }
 
 /// Moves a call to its next state.

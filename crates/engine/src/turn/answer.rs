@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::session::Session;
 use crate::session::log::PendingCommit;
+use crate::tool_search::{CARRIER, ToolList, carried_call};
 
 /// Shown text reaches the journal within 250 ms; the commit itself takes the rest, which a busy disk needs.
 const FLUSH_AFTER: Duration = Duration::from_millis(100);
@@ -49,17 +50,14 @@ pub(crate) struct StepPosition {
     pub(crate) step: u32,
 }
 
-/// The server, bare name and origin of a tool by the name that the model uses.
-pub(crate) type ResolveName<'a> = &'a (dyn Fn(&str) -> (String, String, Origin) + Sync);
-
 pub(crate) async fn receive(
     session: &Session,
     position: StepPosition,
-    resolve_name: ResolveName<'_>,
+    tools: &ToolList,
     mut stream: ModelStream,
     cancel: &CancellationToken,
 ) -> Answer {
-    let mut answer = AnswerReader::new(session, position, resolve_name);
+    let mut answer = AnswerReader::new(session, position, tools);
     let mut cancelled = pin!(cancel.cancelled());
     let end = loop {
         let flush_at = answer.flush_at;
@@ -96,8 +94,10 @@ pub(crate) async fn receive(
 struct AnswerReader<'a> {
     session: &'a Session,
     position: StepPosition,
-    resolve_name: ResolveName<'a>,
+    tools: &'a ToolList,
     open: Vec<OpenBlock>,
+    /// Calls of the carrier, which nobody sees before the tool that they mean is known.
+    carried: Vec<CarriedCall>,
     calls: Vec<Item>,
     is_empty: bool,
     tokens: Option<Tokens>,
@@ -106,6 +106,12 @@ struct AnswerReader<'a> {
     /// The last commit of grown text; the next one waits for it.
     pending: Option<PendingCommit>,
     flush_at: Option<Instant>,
+}
+
+struct CarriedCall {
+    block: u32,
+    call_id: String,
+    text: String,
 }
 
 struct OpenBlock {
@@ -120,12 +126,13 @@ struct OpenBlock {
 }
 
 impl<'a> AnswerReader<'a> {
-    fn new(session: &'a Session, position: StepPosition, resolve_name: ResolveName<'a>) -> Self {
+    fn new(session: &'a Session, position: StepPosition, tools: &'a ToolList) -> Self {
         Self {
             session,
             position,
-            resolve_name,
+            tools,
             open: Vec::new(),
+            carried: Vec::new(),
             calls: Vec::new(),
             is_empty: true,
             tokens: None,
@@ -141,6 +148,7 @@ impl<'a> AnswerReader<'a> {
             ModelEvent::BlockDelta { block, text } => self.delta(block, text).await?,
             ModelEvent::BlockStarted { block, kind } => self.start(block, kind).await?,
             ModelEvent::BlockEnded { block, provider } => {
+                self.unpack(block).await?;
                 if let Some(at) = self.open.iter().position(|open| open.block == block) {
                     let mut open = self.open.remove(at);
                     set_provider(&mut open.item, provider);
@@ -166,6 +174,16 @@ impl<'a> AnswerReader<'a> {
 
     async fn start(&mut self, block: u32, kind: BlockKind) -> Result<(), Failure> {
         self.show_generating();
+        if let BlockKind::ToolCall { call_id, name } = &kind
+            && self.tools.is_carrier(name)
+        {
+            self.carried.push(CarriedCall { block, call_id: call_id.clone(), text: String::new() });
+            return Ok(());
+        }
+        self.open_block(block, kind).await
+    }
+
+    async fn open_block(&mut self, block: u32, kind: BlockKind) -> Result<(), Failure> {
         let (channel, kind) = self.kind_of(kind);
         let item = self.session.new_item(self.position.turn, self.position.step, kind);
         let mut open =
@@ -187,6 +205,14 @@ impl<'a> AnswerReader<'a> {
         Ok(())
     }
 
+    /// A call of the carrier is whole: the call of the tool that it means takes its place.
+    async fn unpack(&mut self, block: u32) -> Result<(), Failure> {
+        let Some(at) = self.carried.iter().position(|carried| carried.block == block) else { return Ok(()) };
+        let (kind, text) = self.carried.remove(at).into_call();
+        self.open_block(block, kind).await?;
+        self.delta(block, text).await
+    }
+
     fn kind_of(&self, kind: BlockKind) -> (Option<Channel>, ItemKind) {
         match kind {
             BlockKind::Text => (
@@ -199,7 +225,7 @@ impl<'a> AnswerReader<'a> {
             ),
             BlockKind::Citation { title, url } => (None, ItemKind::Citation { title, url }),
             BlockKind::ToolCall { call_id, name } => {
-                let (server, name, origin) = (self.resolve_name)(&name);
+                let (server, name, origin) = self.tools.resolve(&name);
                 (
                     Some(Channel::ToolInput),
                     ItemKind::ToolCall(Box::new(new_call(call_id, server, name, origin))),
@@ -209,6 +235,10 @@ impl<'a> AnswerReader<'a> {
     }
 
     async fn delta(&mut self, block: u32, text: String) -> Result<(), Failure> {
+        if let Some(carried) = self.carried.iter_mut().find(|carried| carried.block == block) {
+            carried.text.push_str(&text);
+            return Ok(());
+        }
         let Some(at) = self.open.iter().rposition(|open| open.block == block) else { return Ok(()) };
         let open = &mut self.open[at];
         let Some(channel) = open.channel else { return Ok(()) };
@@ -302,6 +332,19 @@ impl<'a> AnswerReader<'a> {
         }
     }
 
+    /// An answer broke off within a call of the carrier.
+    fn end_carried(&mut self, carried: CarriedCall) {
+        let (kind, text) = carried.into_call();
+        let (_, kind) = self.kind_of(kind);
+        let mut item = self.session.new_item(self.position.turn, self.position.step, kind);
+        self.session.commit(vec![Fact::ItemStarted { item: item.clone() }]);
+        if let Some(whole) = item.channel_text_mut(Channel::ToolInput) {
+            *whole = text;
+        }
+        self.is_empty = false;
+        self.calls.push(item);
+    }
+
     fn finish(mut self, end: AnswerEnd) -> Answer {
         let cut = !matches!(end, AnswerEnd::Model(ref reason) if !matches!(reason, StopReason::Cut { .. }));
         for mut open in std::mem::take(&mut self.open) {
@@ -310,10 +353,22 @@ impl<'a> AnswerReader<'a> {
             }
             self.end(open);
         }
+        for carried in std::mem::take(&mut self.carried) {
+            self.end_carried(carried);
+        }
         self.calls.sort_by_key(|item| item.id);
         let (calls, is_empty, tokens, images_refused) =
             (self.calls, self.is_empty, self.tokens, self.images_refused);
         Answer { calls, is_empty, tokens, images_refused, end }
+    }
+}
+
+impl CarriedCall {
+    /// The call of the tool that it means, and its arguments. One that means no tool stays what it is.
+    fn into_call(self) -> (BlockKind, String) {
+        let Self { call_id, text, .. } = self;
+        let (name, text) = carried_call(&text).unwrap_or_else(|| (format!("eca__{CARRIER}"), text));
+        (BlockKind::ToolCall { call_id, name }, text)
     }
 }
 

@@ -19,7 +19,6 @@ use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{Model, Prompt, StopReason};
 use domain::tool::{Tool, ToolSpec};
-use domain::tool_call::Origin;
 use domain::{CancellationToken, Failure, TurnId};
 
 use crate::attached_frontend::AttachedFrontend;
@@ -32,6 +31,7 @@ use crate::spending;
 use crate::subagents::SpawnAgent;
 use crate::tool_calls::context::EditorHandle;
 use crate::tool_calls::{self, CallsEnd};
+use crate::tool_search::ToolList;
 use answer::{Answer, AnswerEnd, StepPosition};
 use loops::LoopDetector;
 
@@ -113,9 +113,9 @@ impl Turn {
     /// One model answer and the calls it asks for.
     async fn run_step(&mut self, step: u32, loops: &mut LoopDetector) -> Next {
         self.session.show_progress("Waiting model");
-        let tools = self.tools();
-        self.session.add_description_taint(&tools);
         let info = self.model.info();
+        let tools = ToolList::new(self.tools(), &self.session, info.context_limit);
+        self.session.add_description_taint(tools.offered());
         let mut prompt = self.prompt(&tools);
         if images::are_refused(&self.session, &info.id).await {
             images::remove(&mut prompt);
@@ -123,8 +123,7 @@ impl Turn {
         spending::note_call(&self.session, &info.id, &prompt);
         let stream = self.model.stream(prompt);
         let position = StepPosition { turn: self.id, step };
-        let resolve = |name: &str| resolve_name(&tools, name);
-        let answered = answer::receive(&self.session, position, &resolve, stream, &self.cancel).await;
+        let answered = answer::receive(&self.session, position, &tools, stream, &self.cancel).await;
         let Answer { calls, is_empty, tokens, images_refused, end } = answered;
         if images_refused {
             images::remember_refusal(&self.session, position, &info.id).await;
@@ -150,7 +149,7 @@ impl Turn {
         &mut self,
         step: u32,
         calls: Vec<Item>,
-        tools: &[Arc<dyn Tool>],
+        tools: &ToolList,
         loops: &mut LoopDetector,
     ) -> Next {
         match tool_calls::run(self, calls, tools, loops).await {
@@ -210,10 +209,11 @@ impl Turn {
         tools
     }
 
-    fn prompt(&self, tools: &[Arc<dyn Tool>]) -> Prompt {
+    fn prompt(&self, tools: &ToolList) -> Prompt {
         let (behavior, settings) = (self.session.behavior(), &self.session.workspace.settings);
         let prompts = settings.prompts(&behavior);
-        let specs: Vec<ToolSpec> = tools.iter().map(|tool| described(tool.spec(), prompts)).collect();
+        let specs: Vec<ToolSpec> =
+            tools.offered().iter().map(|tool| described(tool.spec(), prompts)).collect();
         let of_behavior = || {
             let variant = settings.behavior_variant(&behavior)?.to_owned();
             self.model.info().variants.contains(&variant).then_some(variant)
@@ -223,7 +223,7 @@ impl Turn {
             session: Some(self.session.id.clone()),
             system: self.system.clone(),
             tools: specs.into(),
-            entries: prompt::entries(state.items()),
+            entries: prompt::entries(state.items(), tools.is_searched()),
             variant: state.settings().variant.clone().or_else(of_behavior),
             output_schema: self.limits.output_schema.clone(),
             has_alternative: self.has_alternative(),
@@ -246,21 +246,8 @@ fn outcome_of(end: AnswerEnd) -> Option<Outcome> {
     }
 }
 
-/// The server, bare name and origin of an offered name.
-fn resolve_name(tools: &[Arc<dyn Tool>], offered: &str) -> (String, String, Origin) {
-    if let Some(tool) = tools.iter().find(|tool| tool.spec().offered_name() == offered) {
-        let spec = tool.spec();
-        return (spec.server.clone(), spec.name.clone(), spec.origin);
-    }
-    match offered.split_once("__") {
-        Some((server, name)) if server != "eca" => (server.into(), name.into(), Origin::Mcp),
-        Some((_, name)) => ("eca".into(), name.into(), Origin::Native),
-        None => ("eca".into(), offered.into(), Origin::Native),
-    }
-}
-
 /// The tool with the description that the user wrote for it.
-fn described(spec: &ToolSpec, prompts: &config::Prompts) -> ToolSpec {
+pub(crate) fn described(spec: &ToolSpec, prompts: &config::Prompts) -> ToolSpec {
     let own = instructions::own_text(prompts.tool(&spec.name, &spec.offered_name()));
     let mut spec = spec.clone();
     spec.description = own.unwrap_or(spec.description);

@@ -24,6 +24,18 @@ def tool(name, description, **more):
     return {"name": name, "description": description, "inputSchema": SCHEMA, **more}
 
 
+def many(count):
+    """Tools as large as those of popular servers."""
+    about = "Changes one record of the given collection and returns the record as it is afterwards, with its history."
+    properties = {
+        "key": {"type": "string", "description": "The key of the record, as the list of records shows it."},
+        "size": {"type": "integer", "minimum": 1, "description": "How many entries of the history are returned."},
+    }
+    schema = {"type": "object", "properties": properties, "required": ["key"], "additionalProperties": False}
+    return [{"name": f"record_{n}", "description": f"{about} Collection {n}.", "inputSchema": schema}
+            for n in range(count)]
+
+
 def text(*texts):
     return [{"type": "text", "text": text} for text in texts]
 
@@ -67,6 +79,8 @@ class Server:
             tool("die", "Dies in the middle of a call"),
             tool("forget", "Forgets the session"),
         ]
+        if mode.startswith("many-"):
+            self.tools.extend(many(int(mode.removeprefix("many-"))))
 
     def request(self, method, params=None):
         """Asks the client and waits for its answer."""
@@ -148,7 +162,7 @@ class Server:
         if method == "initialize":
             return self.initialize(params)
         if method == "tools/list":
-            return self.page("tools", self.tools, params, 5)
+            return self.page("tools", self.tools, params, 100 if self.mode.startswith("many-") else 5)
         if method == "prompts/list":
             greet = {"name": "greet", "description": "Greets", "arguments": [{"name": "who", "required": True}]}
             return self.page("prompts", [greet], params, 5)
@@ -185,6 +199,8 @@ class Server:
     def call(self, number, name, arguments, meta):
         if name == "echo":
             return {"content": text(arguments.get("text", ""))}
+        if name.startswith("record_"):
+            return {"content": text(f"{name} {json.dumps(arguments)}")}
         if name == "files.read":
             return {"content": text("read")}
         if name == "fail":

@@ -1,0 +1,213 @@
+//! Hundreds of tools of MCP servers: the request carries two tools, and everybody but the model sees the real calls.
+
+use serde_json::{Value, json};
+use testkit::{Answer, FakeModel};
+
+use crate::client::{Client, Home, contents, is_finished};
+use crate::eca_mcp::{config, is_server};
+
+const SEARCH: &str = "eca__search_tools";
+const CARRIER: &str = "eca__call_tool";
+
+async fn start(home: &Home, fake: &FakeModel, extra: &[(&str, Value)]) -> Client {
+    let mut config = config(home, fake.url(), &[("many", "many-150"), ("more", "many-150")]);
+    for (key, value) in extra {
+        config[*key] = value.clone();
+    }
+    let mut client = Client::start(home, &config).await;
+    let mut waiting = vec!["many", "more"];
+    while !waiting.is_empty() {
+        let message = client.next().await;
+        waiting.retain(|name| !is_server(&message, name, "running"));
+    }
+    client
+}
+
+/// One prompt with these answers; the contents that the client saw.
+async fn turn(client: &mut Client, fake: &FakeModel, answers: Vec<Answer>, trust: bool) -> Vec<Value> {
+    answers.into_iter().for_each(|answer| drop(fake.answer(answer)));
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "go", "trust": trust})).await;
+    contents(&client.until(is_finished).await)
+}
+
+fn carried(name: &str, arguments: Value) -> Answer {
+    Answer::tool_call("c2", CARRIER, json!({"name": name, "arguments": arguments}))
+}
+
+fn search(query: &str) -> Answer {
+    Answer::tool_call("c1", SEARCH, json!({"query": query, "limit": 1}))
+}
+
+/// The results of all calls in the last request, in order.
+fn results(fake: &FakeModel) -> Vec<String> {
+    let request = fake.last_request();
+    let results = request.messages().iter().filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].to_string()).collect()
+}
+
+/// The finished calls: server, name, whether it is an error, and its output.
+fn called(shown: &[Value]) -> Vec<(String, String, bool, String)> {
+    let called = shown.iter().map(|it| &it["content"]).filter(|it| it["type"] == "toolCalled");
+    called
+        .map(|it| {
+            let text = |key: &str| it[key].as_str().unwrap_or_default().to_owned();
+            (text("server"), text("name"), it["error"] == true, it["outputs"].to_string())
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_found_tool_is_called_and_clients_see_the_real_call() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = start(&home, &fake, &[]).await;
+    for answer in [search("record_42"), carried("many__record_42", json!({"key": "k", "size": 2}))] {
+        fake.answer(answer);
+    }
+    fake.answer(Answer::text("ok"));
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
+    let before = contents(&client.until(is_question).await);
+    let asked = before.last().expect("the question")["content"].clone();
+    assert_eq!((&asked["server"], &asked["name"]), (&json!("many"), &json!("record_42")));
+    assert_eq!(asked["arguments"], json!({"key": "k", "size": 2}));
+    client.notify("chat/toolCallApprove", json!({"chatId": "c", "toolCallId": asked["id"]})).await;
+    let after = contents(&client.until(is_finished).await);
+    let (server, name, error, output) = called(&after).pop().expect("the call");
+    assert_eq!((server.as_str(), name.as_str(), error), ("many", "record_42", false));
+    assert!(output.contains("record_42"), "{output}");
+    let shown = [before, after].concat();
+    let is_carrier = |it: &Value| it["content"]["name"] == "call_tool";
+    assert!(!shown.iter().any(is_carrier), "no client sees the carrier: {shown:?}");
+
+    let requests = fake.requests();
+    for request in &requests {
+        let tools = request.tools();
+        assert!(!tools.iter().any(|name| name.starts_with("many__")), "{tools:?}");
+        assert!(tools.iter().any(|name| name == SEARCH) && tools.iter().any(|name| name == CARRIER));
+        assert_eq!(request.body["tools"], requests[0].body["tools"], "the two tools stay the same");
+    }
+    let last = requests.last().expect("a request");
+    let history = last.body["messages"].to_string();
+    assert!(history.contains(CARRIER), "the model sees the call as it made it: {history}");
+    assert!(results(&fake)[0].contains("input_schema"), "a search gives definitions");
+    assert!(client.end().await.success());
+}
+
+fn is_question(message: &Value) -> bool {
+    let content = &message["params"]["content"];
+    content["type"] == "toolCallRun" && content["manualApproval"] == true
+}
+
+#[tokio::test]
+async fn unknown_unsearched_misused_and_denied_tools_do_not_run() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let deny = json!({"approval": {"deny": {"many__record_7": {}}}});
+    let mut client = start(&home, &fake, &[("toolCall", deny)]).await;
+    let answers = vec![
+        carried("many__record_1", json!({"key": "unsearched"})),
+        Answer::tool_call("c9", "many__record_1", json!({"key": "unsearched, directly"})),
+        carried("many__record_999", json!({"key": "unknown"})),
+        search("record_1"),
+        carried("many__record_1", json!({"size": 0, "other": 1})),
+        search("many__record_7"),
+        carried("many__record_7", json!({"key": "denied"})),
+        Answer::tool_call("c8", CARRIER, json!({"arguments": {}})),
+        search("nothing fits zzzz"),
+        Answer::text("ok"),
+    ];
+    let shown = turn(&mut client, &fake, answers, true).await;
+    let results = results(&fake);
+    for (at, expected) in [
+        (0, "Search for it with eca__search_tools first"),
+        (1, "Search for it with eca__search_tools first"),
+        (2, "There is no tool many__record_999."),
+        (4, "The arguments do not fit the definition of many__record_1"),
+        (7, "Give the full name of a found tool"),
+        (8, "many (168), more (168)"),
+    ] {
+        assert!(results[at].contains(expected), "{at}: {}", results[at]);
+    }
+    let rejected = shown.iter().map(|it| &it["content"]).find(|it| it["type"] == "toolCallRejected");
+    assert_eq!(rejected.expect("the denied call")["name"], "record_7");
+    let log = std::fs::read_to_string(home.workspace().join("many")).expect("the log");
+    assert!(!log.contains("tools/call"), "nothing reached the server");
+    assert!(client.end().await.success());
+}
+
+#[tokio::test]
+async fn a_changed_definition_must_be_searched_again() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut servers = config(&home, fake.url(), &[("many", "shifting")]);
+    servers["toolCall"] = json!({"toolSearch": {"abovePercent": 0}});
+    let mut client = Client::start(&home, &servers).await;
+    client.until(|it| is_server(it, "many", "running")).await;
+    let echo = || carried("many__echo", json!({"text": "hello"}));
+    let shown = turn(&mut client, &fake, vec![search("many__echo"), echo(), Answer::text("ok")], true).await;
+    assert!(called(&shown).iter().all(|(_, _, error, _)| !error), "{shown:?}");
+    // The user allows another definition; the model has read the first one.
+    home.write("work/many.again", "");
+    client.notify("mcp/stopServer", json!({"name": "many"})).await;
+    client.until(|it| is_server(it, "many", "stopped")).await;
+    client.notify("mcp/startServer", json!({"name": "many"})).await;
+    client.until(|it| is_server(it, "many", "running")).await;
+    let answers = vec![echo(), search("many__echo"), echo(), Answer::text("ok")];
+    let shown = turn(&mut client, &fake, answers, true).await;
+    let errors: Vec<bool> = called(&shown).iter().map(|(_, _, error, _)| *error).collect();
+    assert_eq!(errors, [true, false, false], "{shown:?}");
+    assert!(client.end().await.success());
+}
+
+#[tokio::test]
+async fn within_the_budget_every_tool_is_offered() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let wide = json!({"toolSearch": {"abovePercent": 100}});
+    let mut client = start(&home, &fake, &[("toolCall", wide)]).await;
+    turn(&mut client, &fake, vec![Answer::text("ok")], false).await;
+    let tools = fake.last_request().tools();
+    assert_eq!(tools.iter().filter(|name| name.contains("__record_")).count(), 300);
+    assert!(!tools.iter().any(|name| name == SEARCH));
+    assert!(client.end().await.success());
+}
+
+/// A chat of five prompts with so many servers of 50 tools; the bodies of its requests.
+async fn bodies(servers: usize) -> Vec<Value> {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let names: Vec<String> = (0..servers).map(|number| format!("s{number}")).collect();
+    let modes: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "many-50")).collect();
+    let mut client = Client::start(&home, &config(&home, fake.url(), &modes)).await;
+    let mut waiting = names.clone();
+    while !waiting.is_empty() {
+        let message = client.next().await;
+        waiting.retain(|name| !is_server(&message, name, "running"));
+    }
+    for _ in 0..5 {
+        fake.answer(Answer::text("ok"));
+        client.prompt(Some("c"), "hello").await;
+    }
+    assert!(client.end().await.success());
+    fake.requests().into_iter().map(|request| request.body).collect()
+}
+
+#[tokio::test]
+async fn requests_stay_small_and_cached_with_any_number_of_tools() {
+    let mut first = Vec::new();
+    for servers in [0, 1, 6] {
+        let bodies = bodies(servers).await;
+        let (mut all, mut cached) = (0, 0);
+        for pair in bodies.windows(2) {
+            assert_eq!(pair[0]["tools"], pair[1]["tools"], "{servers} servers");
+            let [before, now] =
+                [&pair[0], &pair[1]].map(|body| body["messages"].as_array().expect("messages"));
+            assert_eq!(&now[..before.len()], before.as_slice(), "requests grow only at their end");
+            let texts = [&pair[1]["tools"], &pair[0]["messages"]].map(Value::to_string);
+            (all, cached) = (all + pair[1].to_string().len(), cached + texts[0].len() + texts[1].len());
+        }
+        first.push(bodies[0].to_string().len());
+        let percent = cached * 100 / all;
+        println!(
+            "figure: {} MCP tools: {} B, then {percent} % cached",
+            servers * 50,
+            first.last().expect("one")
+        );
+    }
+    assert!(first[2] < first[0] + 1_500 && first[2] < first[1], "{first:?}");
+}
