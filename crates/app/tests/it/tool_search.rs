@@ -25,7 +25,9 @@ async fn start(home: &Home, fake: &FakeModel, extra: &[(&str, Value)]) -> Client
 
 /// One prompt with these answers; the contents that the client saw.
 async fn turn(client: &mut Client, fake: &FakeModel, answers: Vec<Answer>, trust: bool) -> Vec<Value> {
-    answers.into_iter().for_each(|answer| drop(fake.answer(answer)));
+    for answer in answers {
+        fake.answer(answer);
+    }
     client.ask("chat/prompt", json!({"chatId": "c", "message": "go", "trust": trust})).await;
     contents(&client.until(is_finished).await)
 }
