@@ -19,6 +19,7 @@ mod history;
 mod hooks;
 mod leases;
 mod limits;
+mod prompts;
 mod slash_commands;
 mod subagents;
 mod taint;
