@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
-use domain::tool::{Invocation, Review, Tool, ToolResult};
+use domain::tool::{Invocation, Review, Tool, ToolEffect, ToolResult};
 use domain::tool_call::{Details, Origin, RejectedBy, ToolInput, next};
 use domain::{Answer, Ask, AskKind, Failure};
 use futures_util::future::join_all;
@@ -308,12 +308,26 @@ fn apply_answer(turn: &Turn, item: &mut Item, tool: &dyn Tool, review: &Review, 
     false
 }
 
+/// A call that leaves no trace: it may run while its intent is on the way to the disk, because a process that dies in
+/// between has done nothing that somebody must know of.
+fn is_repeatable(tool: &dyn Tool, item: &Item) -> bool {
+    let starts_session = matches!(&item.kind, ItemKind::ToolCall(call)
+        if matches!(call.details, Some(Details::Subagent { .. })));
+    match tool.spec().effect {
+        ToolEffect::Reads | ToolEffect::Previews => !starts_session,
+        ToolEffect::WritesFiles | ToolEffect::UsesNetwork | ToolEffect::RunsCommands | ToolEffect::Other => {
+            false
+        }
+    }
+}
+
 /// `Running`: the intent is on disk, then the tool runs.
 async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Review) -> EndedCall {
     advance(&mut item, ToolInput::Allowed);
     // On disk before the tool runs: the chat is marked even where the process dies before the result is there.
     turn.session.add_taint(&taint::of_review(tool.spec(), review, turn.session.workspace.is_trusted));
-    if turn.session.commit(vec![Fact::ItemChanged { item: item.clone() }]).on_disk().await.is_err() {
+    let intent = turn.session.commit(vec![Fact::ItemChanged { item: item.clone() }]);
+    if !is_repeatable(tool.as_ref(), &item) && intent.on_disk().await.is_err() {
         advance(&mut item, ToolInput::Stop);
         return (item, None);
     }

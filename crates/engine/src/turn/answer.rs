@@ -6,7 +6,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use domain::event::Channel;
+use domain::event::{Channel, EventBody};
 use domain::item::{Item, ItemKind};
 use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
 use domain::tool_call::{Origin, ToolCall, ToolState};
@@ -191,10 +191,10 @@ impl<'a> AnswerReader<'a> {
         match channel {
             // Its first delta starts it.
             Some(Channel::Text | Channel::Reasoning) => {}
-            // A call is shown before its arguments.
+            // A call is shown before its arguments, which follow it through the journal.
             Some(_) => {
                 open.started = true;
-                self.commit(vec![Fact::ItemStarted { item: open.item.clone() }]).await?;
+                self.session.commit(vec![Fact::ItemStarted { item: open.item.clone() }]);
             }
             None => {
                 self.end(open);
@@ -256,7 +256,15 @@ impl<'a> AnswerReader<'a> {
         let open = &self.open[at];
         let ahead = length - open.committed;
         let delta = ItemDelta { item: id, channel, offset: offset as u64, text };
-        self.session.audience.publish(Event::delta(self.session.id.clone(), delta));
+        match channel {
+            Channel::Text | Channel::Reasoning => {
+                self.session.audience.publish(Event::delta(self.session.id.clone(), delta));
+            }
+            // Nobody waits for them: they need not be faster than the fact that starts the call.
+            Channel::ToolInput | Channel::ToolOutput => {
+                self.session.log.publish(EventBody::Delta(delta));
+            }
+        }
         if ahead >= FLUSH_BYTES {
             self.flush(false)?;
             if ahead >= BEHIND_BYTES
