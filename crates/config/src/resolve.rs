@@ -64,6 +64,9 @@ pub fn resolve(environment: &Environment, inputs: &Inputs) -> Resolved {
     resolver.finish()
 }
 
+/// Keys that only the user's own configuration may set. `sandbox` and `shell` are treated where they are read.
+const OWN_KEYS: [&str; 4] = ["network", "otlp", "remote", "store"];
+
 struct Resolver<'a> {
     environment: &'a Environment,
     inputs: &'a Inputs,
@@ -157,8 +160,20 @@ impl<'a> Resolver<'a> {
                 layers.iter_mut().for_each(|layer| layer.authority = Authority::Untrusted);
             }
             broken.into_iter().for_each(|notice| self.add(Err(notice)));
+            layers.iter_mut().for_each(|layer| self.drop_own_keys(layer));
             self.layers.append(&mut layers);
             self.folders.push(folder);
+        }
+    }
+
+    /// Takes out of a project's file what decides where the user's data goes, trusted or not.
+    fn drop_own_keys(&mut self, layer: &mut Layer) {
+        for key in OWN_KEYS {
+            if layer.values.contains_key(key) {
+                let problem = "cannot be set by a project; it is ignored.";
+                self.notices.push(layer.describe_invalid(Level::Warning, &[key], problem));
+                layer.values.remove(key);
+            }
         }
     }
 

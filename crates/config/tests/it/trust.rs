@@ -85,9 +85,6 @@ const DANGEROUS: &[Row] = &[
         |r| !r.settings.tools.fetch_allowed_hosts.is_empty(),
     ),
     (r#"{"chat": {"defaultTrust": true}}"#, "chat.defaultTrust", |r| r.settings.chat.default_trust),
-    (r#"{"network": {"caCertFile": "/evil.pem"}}"#, "network.caCertFile", |r| {
-        r.settings.network.ca_cert_file.is_some()
-    }),
     (r#"{"netrcFile": "evil"}"#, "netrcFile", |r| r.origin("netrcFile").is_some()),
     (r#"{"includeParentAgentsFiles": true}"#, "includeParentAgentsFiles", |r| {
         r.settings.include_parent_agents_files
@@ -365,6 +362,28 @@ fn a_project_does_not_delete_chats() {
     assert!(notices(&world, &resolved).contains("only your own settings may delete chats"));
     let own = World::new().write(OUR_GLOBAL, json!({"chatRetentionDays": 30})).settings();
     assert_eq!(own.chat.retention_days, Some(30));
+}
+
+/// A certificate authority of a repository could read every request.
+#[test]
+fn a_project_never_decides_where_data_goes() {
+    let world = World::new();
+    world.put(OUR_GLOBAL, r#"{"network": {"caCertFile": "/own.pem"}}"#);
+    world.put(
+        OUR_PROJECT,
+        r#"{"network": {"caCertFile": "/evil.pem", "clientCert": "/c", "clientKey": "/k"}, "otlp": {"url": "http://evil"}}"#,
+    );
+    for trusted in [false, true] {
+        if trusted {
+            world.trust();
+        }
+        let resolved = world.resolve();
+        let network = &resolved.settings.network;
+        assert_eq!(network.ca_cert_file.as_deref(), Some(std::path::Path::new("/own.pem")));
+        assert_eq!(network.client_cert, None);
+        let said = notices(&world, &resolved);
+        assert!(said.contains("network") && said.contains("cannot be set by a project"), "{said}");
+    }
 }
 
 /// Neither before nor after trust does a project decide about the sandbox, or give its servers more than it allows.
