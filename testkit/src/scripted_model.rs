@@ -118,13 +118,17 @@ struct Script {
     prompts: Vec<(String, Prompt)>,
     info: ModelInfo,
     small: Option<(String, ScriptedAnswer)>,
+    by_prompt: Option<AnswerByPrompt>,
 }
+
+type AnswerByPrompt = Arc<dyn Fn(&Prompt) -> ScriptedAnswer + Send + Sync>;
 
 impl Default for ScriptedModels {
     fn default() -> Self {
         let price = Price { input: 1.0, output: 1.0, cache_read: None, cache_write: None };
         let info = ModelInfo { tools: true, price: Some(price), ..ModelInfo::default() };
-        let script = Script { answers: VecDeque::new(), prompts: Vec::new(), info, small: None };
+        let script =
+            Script { answers: VecDeque::new(), prompts: Vec::new(), info, small: None, by_prompt: None };
         Self { state: Arc::new(Mutex::new(script)) }
     }
 }
@@ -133,6 +137,11 @@ impl ScriptedModels {
     /// What the next call without a script before it answers.
     pub fn answer(&self, answer: ScriptedAnswer) {
         self.lock().answers.push_back(answer);
+    }
+
+    /// What every call without a script before it answers, by what it is sent.
+    pub fn answer_by(&self, answer: impl Fn(&Prompt) -> ScriptedAnswer + Send + Sync + 'static) {
+        self.lock().by_prompt = Some(Arc::new(answer));
     }
 
     pub fn forget_answers(&self) {
@@ -188,11 +197,12 @@ struct ScriptedModel {
 impl Model for ScriptedModel {
     fn stream(&self, prompt: Prompt) -> ModelStream {
         let mut script = self.models.lock();
-        script.prompts.push((self.id.clone(), prompt));
+        script.prompts.push((self.id.clone(), prompt.clone()));
         let small =
             script.small.as_ref().filter(|(name, _)| *name == self.id).map(|(_, answer)| answer.clone());
-        let answer =
-            small.or_else(|| script.answers.pop_front()).unwrap_or_else(|| ScriptedAnswer::text("ok"));
+        let by_prompt = script.by_prompt.clone().map(|answer| answer(&prompt));
+        let scripted = small.or_else(|| script.answers.pop_front()).or(by_prompt);
+        let answer = scripted.unwrap_or_else(|| ScriptedAnswer::text("ok"));
         drop(script);
         answer.stream()
     }

@@ -25,6 +25,7 @@ mod settings_review;
 mod skills;
 mod texts;
 mod workspaces;
+mod worktrees;
 
 use std::process::ExitCode;
 

@@ -17,7 +17,7 @@ use domain::link::Engine;
 use domain::model::Models;
 use domain::tool::{ToolSource, ToolSpec};
 use domain::{Abilities, BoxFuture, Failure, Store};
-use engine::{Workspace, WorkspaceSource};
+use engine::{Texts, Workspace, WorkspaceSource};
 use llm::{RateLimiter, RetryPolicy, SharedResets};
 use serde_json::{Map, Value};
 
@@ -31,6 +31,7 @@ use crate::sandboxing::{self, WorkspaceSandbox};
 use crate::servers;
 use crate::settings_review;
 use crate::texts::WorkspaceTexts;
+use crate::worktrees::WorkspaceWorktrees;
 
 /// Discovery starts after this delay, so that it does not slow the first answer.
 const DISCOVERY_DELAY: Duration = Duration::from_millis(150);
@@ -164,18 +165,31 @@ impl WorkspaceSource for Workspaces {
         let hooks = WorkspaceHooks::new(&resolved, confined);
         let texts = self.texts(resolved.clone(), roots.clone(), models.clone(), problems);
         let accounts = self.accounts(resolved.clone(), models.clone());
+        let is_trusted = resolved.folders.iter().all(config::trust::Folder::is_trusted);
+        let (texts, undo): (Arc<dyn Texts>, _) = (Arc::new(texts), self.undo_log(&resolved));
+        let worktrees = WorkspaceWorktrees {
+            environment: self.environment.clone(),
+            resolved: resolved.clone(),
+            models: models.clone(),
+            texts: texts.clone(),
+            undo: undo.clone(),
+            jobs_observer: self.jobs_observer(),
+            roots: roots.clone(),
+            is_trusted,
+        };
         Arc::new(Workspace {
             settings: Arc::new(resolved.settings.clone()),
             models,
             sources,
             files,
             notices,
-            is_trusted: resolved.folders.iter().all(config::trust::Folder::is_trusted),
-            texts: Arc::new(texts),
+            is_trusted,
+            texts,
             accounts: Some(Arc::new(accounts)),
             roots,
             hooks: Some(hooks),
-            undo: Some(self.undo_log(&resolved)),
+            undo: Some(undo),
+            worktrees: Some(Arc::new(worktrees)),
             recording: None,
         })
     }
@@ -251,7 +265,7 @@ pub(crate) fn undo_store(environment: &Environment, settings: config::UndoSettin
     undo::UndoStore::new(environment.data_dir().join("undo"), limits)
 }
 
-fn built_in_tools(
+pub(crate) fn built_in_tools(
     environment: &Environment,
     resolved: &config::Resolved,
     sandbox: Option<&WorkspaceSandbox>,

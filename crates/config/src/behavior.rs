@@ -18,6 +18,10 @@ pub struct BehaviorSettings {
     pub variant: Option<String>,
     pub disabled_tools: Vec<String>,
     pub max_steps: Option<u64>,
+    /// What one task of it may cost, in US dollars.
+    pub max_cost: Option<f64>,
+    /// As a subagent it works in a git worktree of its own.
+    pub worktree: bool,
     pub auto_compact_percentage: Option<u64>,
     /// Beside the rules for all behaviors.
     pub approval: ApprovalRules,
@@ -57,6 +61,8 @@ impl BehaviorSettings {
             variant: cursor.get("variant").text(),
             disabled_tools: cursor.get("disabledTools").texts(),
             max_steps: cursor.get("maxSteps").number(1..=100_000),
+            max_cost: cursor.get("maxCost").dollars(),
+            worktree: cursor.get("worktree").flag().unwrap_or(false),
             auto_compact_percentage: cursor.get("autoCompactPercentage").number(1..=100),
             approval,
             prompts,

@@ -49,6 +49,7 @@ const ALLOWED_KEYS: &[(&str, UntrustedRule)] = &[
     ("agent.*.autoCompactPercentage", UntrustedRule::Harmless),
     ("agent.*.disabledTools", UntrustedRule::Adds),
     ("agent.*.maxSteps", UntrustedRule::Lowers),
+    ("agent.*.maxCost", UntrustedRule::Lowers),
     ("agent.*.toolCall.approval.deny", UntrustedRule::Rules),
     ("agent.*.toolCall.approval.ask", UntrustedRule::Rules),
     ("agent.*.toolCall.approval.byDefault", UntrustedRule::ByDefault),

@@ -43,7 +43,9 @@ pub use hooks::{HookExit, HookRunner};
 use session::Session;
 pub use session::state::State;
 pub use tool_calls::approval;
-pub use workspace::{NamedText, ProviderAccounts, Skill, Texts, Workspace, WorkspaceSource};
+pub use workspace::{
+    NamedText, ProviderAccounts, Skill, Texts, Workspace, WorkspaceSource, Worktree, Worktrees,
+};
 
 /// The longest time that `Shutdown` takes. The program waits a little longer before it ends.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(600);

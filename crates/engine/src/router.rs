@@ -41,7 +41,8 @@ pub(crate) struct Router {
 }
 
 struct KnownWorkspace {
-    spec: WorkspaceSpec,
+    /// `None`: it belongs to one subagent.
+    spec: Option<WorkspaceSpec>,
     workspace: Arc<Workspace>,
     /// Gone when nothing uses the workspace any more.
     open: Weak<OpenWorkspace>,

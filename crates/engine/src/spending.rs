@@ -239,7 +239,9 @@ fn today() -> String {
 pub(crate) async fn check_caps(session: &Session, limits: &TurnLimits, before: f64) -> Result<(), Failure> {
     check_own_caps(session, limits, before).await?;
     match &session.inherited {
-        Some(Inherited { parent, limits, cost_before }) => check_own_caps(parent, limits, *cost_before).await,
+        Some(Inherited { parent, limits, cost_before, .. }) => {
+            check_own_caps(parent, limits, *cost_before).await
+        }
         None => Ok(()),
     }
 }
@@ -248,6 +250,7 @@ async fn check_own_caps(session: &Session, limits: &TurnLimits, before: f64) -> 
     let budget = session.workspace.settings.budget;
     let chat = session.state().usage().session_cost.unwrap_or(0.0);
     let (run, run_setting) = match limits.max_cost {
+        Some(cap) if session.is_subagent() => (Some(cap), "maxCost of the agent"),
         Some(cap) => (Some(cap), "--max-cost"),
         None => (budget.run, "budget.run"),
     };
@@ -286,7 +289,7 @@ pub(crate) fn check_price(limits: &TurnLimits, model: &ModelInfo) -> Result<(), 
         return Ok(());
     }
     let failure = Failure::user(format!("--max-cost cannot hold, because {} has no price.", model.id));
-    Err(failure.hint(format!("{}, or leave --max-cost out.", price_hint(model))))
+    Err(failure.hint(format!("{}, or leave --max-cost (maxCost of an agent) out.", price_hint(model))))
 }
 
 /// Warns where caps of the settings do not count the model. They hold for other models.

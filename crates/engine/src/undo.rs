@@ -293,9 +293,10 @@ fn warn(session: &Session, text: String) {
     session.commit(vec![Fact::Notice { notice: Notice { level: Level::Warning, text } }]);
 }
 
-/// What a subagent changes belongs to the turn of its parent, which the user sees and takes back.
+/// What a subagent changes belongs to the turn of its parent, which the user sees and takes back. A worktree is not the
+/// user's folder, and may be gone by then.
 fn key(session: &Session, turn: TurnId) -> TurnKey {
-    if let Some(inherited) = &session.inherited {
+    if let Some(inherited) = session.inherited.as_ref().filter(|it| it.parent.roots == session.roots) {
         let open = inherited.parent.state().open_turn();
         return key(&inherited.parent, open.unwrap_or(turn));
     }

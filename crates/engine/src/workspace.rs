@@ -2,7 +2,7 @@
 //! the crates behind the traits.
 
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::Settings;
@@ -42,8 +42,25 @@ pub struct Workspace {
     pub hooks: Option<Arc<dyn crate::HookRunner>>,
     /// `None`: changes of files are not recorded.
     pub undo: Option<Arc<crate::UndoLog>>,
+    /// `None`: subagents cannot work in worktrees.
+    pub worktrees: Option<Arc<dyn Worktrees>>,
     /// Set while a chat is replayed: models and tools are those of its journal.
     pub recording: Option<crate::replay::Recording>,
+}
+
+/// Git worktrees of a workspace's first folder, in which subagents work.
+pub trait Worktrees: Send + Sync {
+    /// Makes a worktree at the last commit.
+    fn create(&self) -> BoxFuture<'_, Result<Worktree, Failure>>;
+
+    /// Removes a worktree, unless work would be lost with it: then a sentence says why it is kept.
+    fn release<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, Option<String>>;
+}
+
+/// A worktree and what a subagent has there: the settings and models of its parent, the built-in tools, no servers.
+pub struct Worktree {
+    pub folder: PathBuf,
+    pub workspace: Arc<Workspace>,
 }
 
 /// Texts from outside the chat: the user's rules and commands, and what `app` knows of configuration and providers.

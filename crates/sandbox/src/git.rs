@@ -28,7 +28,7 @@ pub(crate) fn paths(root: &Path) -> GitPaths {
         // A file that leads to a work tree's or submodule's repository, or a link.
         paths.protected.push(place.clone());
         if kind.is_file()
-            && let Some((own, shared)) = work_tree(root, &place)
+            && let Some((own, shared)) = work_tree(root)
         {
             paths.writable.extend([own.clone(), shared.clone()]);
             paths.configuration.push(own.join("config.worktree"));
@@ -79,9 +79,10 @@ fn submodules(folder: &Path, depth: usize, count: &mut usize, paths: &mut GitPat
     true
 }
 
-/// The folder of a work tree and the repository it belongs to, if that repository names this work tree.
-fn work_tree(root: &Path, link: &Path) -> Option<(PathBuf, PathBuf)> {
-    let own = link_target(&read_small(link)?, "gitdir:", root)?;
+/// git's folder for a work tree and the repository it belongs to, if that repository names this work tree.
+pub fn work_tree(root: &Path) -> Option<(PathBuf, PathBuf)> {
+    let link = root.join(".git");
+    let own = link_target(&read_small(&link)?, "gitdir:", root)?;
     let back = PathBuf::from(read_small(&own.join("gitdir"))?.trim_end_matches('\n')).canonicalize().ok()?;
     if back != link.canonicalize().ok()? {
         return None;

@@ -21,6 +21,7 @@ pub mod suite;
 pub mod support;
 mod temporary;
 
+pub use git::work_tree;
 pub use grant::Grant;
 pub use launch::{HELPER_ARGUMENT, run_helper};
 pub use places::{Allowance, Facts, Sandbox};

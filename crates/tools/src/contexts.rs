@@ -331,7 +331,7 @@ fn without_notice(shown: &str) -> &str {
     }
 }
 
-fn workspace_scope(roots: &[PathBuf]) -> Scope {
+pub(crate) fn workspace_scope(roots: &[PathBuf]) -> Scope {
     Scope {
         session: SessionId::new(""),
         roots: roots.into(),

@@ -68,6 +68,16 @@ pub(crate) async fn environment(
     Ok(variables(&settings))
 }
 
+/// The same for git's own work on a folder, outside of a chat.
+pub async fn git_environment(
+    folder: &Path,
+    cancel: &CancellationToken,
+) -> Result<Vec<(String, String)>, String> {
+    let folder = folder.to_owned();
+    let scope = crate::contexts::workspace_scope(std::slice::from_ref(&folder));
+    environment(&[folder], &scope, cancel).await
+}
+
 fn variables(settings: &[(String, String)]) -> Vec<(String, String)> {
     let mut variables: Vec<(String, String)> =
         VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

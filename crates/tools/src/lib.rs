@@ -22,6 +22,7 @@ mod walk;
 pub mod web;
 
 pub use contexts::Contexts;
+pub use git_guard::git_environment;
 pub use offered::BUILT_IN_SERVER;
 pub use options::{Confine, Limits, Options};
 pub use source::{BuiltInTools, builtin};

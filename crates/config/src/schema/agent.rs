@@ -33,6 +33,13 @@ pub(super) struct Agent {
     /// How many answers of the model one prompt may take with this behavior.
     #[schemars(range(min = 1, max = 100_000), extend("examples" = [25]))]
     max_steps: u64,
+    /// What one task of this subagent may cost, in US dollars. The limits of the chat that starts it hold as well.
+    #[schemars(extend("examples" = [0.5]))]
+    max_cost: f64,
+    /// As a subagent it works in a git worktree of its own, at the last commit. A worktree without work that would be
+    /// lost is removed afterwards.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    worktree: bool,
     /// How full the context window may get, in percent, before a chat with this behavior is summarized.
     #[schemars(range(min = 1, max = 100), extend("examples" = [60]))]
     auto_compact_percentage: u64,

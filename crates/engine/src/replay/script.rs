@@ -9,13 +9,14 @@ use domain::command::SessionSettings;
 use domain::event::{Fact, Outcome, SessionUsage};
 use domain::item::ItemKind;
 use domain::model::Tokens;
-use domain::{ItemId, Recorded};
+use domain::{AskId, ItemId, Recorded};
 
 use super::Limit;
-use super::compare::added_calls;
+use super::compare::{added_calls, item_of};
 use super::turn_script::{TurnScript, Unreplayable};
 use crate::session::state::State;
 use crate::session::title;
+use crate::subagents::relay::is_relayed;
 
 pub(super) struct Script {
     /// The number of facts at the beginning that are taken as they are: the opening of the chat, the items of a fork.
@@ -53,7 +54,27 @@ pub(super) fn closed(facts: &[Recorded]) -> Vec<Recorded> {
     let first = state.newest() + 1;
     let closing = (first..).zip(state.closing_facts(Outcome::Interrupted));
     let closing = closing.map(|(number, fact)| Recorded { number, at: 0, fact });
-    facts.iter().cloned().chain(closing).collect()
+    without_relayed(facts.iter().cloned().chain(closing))
+}
+
+/// Calls of subagents stand in the chat of their parent for people alone: the journal of the subagent replays them.
+fn without_relayed(facts: impl Iterator<Item = Recorded>) -> Vec<Recorded> {
+    let (mut items, mut asks): (Vec<ItemId>, Vec<AskId>) = Default::default();
+    let mut kept = Vec::new();
+    for recorded in facts {
+        if let Some(item) = item_of(&recorded.fact).filter(|item| is_relayed(item)) {
+            items.push(item.id);
+            continue;
+        }
+        match &recorded.fact {
+            Fact::AskRaised { ask } if ask.item.is_some_and(|item| items.contains(&item)) => {
+                asks.push(ask.id)
+            }
+            Fact::AskSettled { id, .. } if asks.contains(id) => {}
+            _ => kept.push(recorded),
+        }
+    }
+    kept
 }
 
 /// `facts` have no open turn.

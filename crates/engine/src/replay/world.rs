@@ -80,6 +80,7 @@ impl WorkspaceSource for RecordedWorkspaces {
             accounts: None,
             hooks: None,
             undo: None,
+            worktrees: None,
             recording: Some(self.recording.clone()),
         })
     }

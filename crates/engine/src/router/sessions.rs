@@ -103,10 +103,15 @@ impl Router {
 
     /// Opens the chat of a subagent and prompts it.
     pub(super) fn start_subagent(&mut self, request: StartSubagent) {
-        let StartSubagent { id, inherited, frontend, settings, prompt, accepted, ended, started } = request;
+        let StartSubagent { id, inherited, frontend, settings, workspace, prompt, accepted, ended, started } =
+            request;
         let parent = &inherited.parent;
+        let (roots, workspace) = match workspace {
+            Some(workspace) => (workspace.roots.clone(), self.add_workspace(workspace)),
+            None => (parent.roots.to_vec(), parent.workspace.clone()),
+        };
         let create = Create {
-            workspace: parent.roots.to_vec(),
+            workspace: roots,
             settings,
             parent: Some(parent.id.clone()),
             client: "subagent".to_owned(),
@@ -115,7 +120,7 @@ impl Router {
         let mailbox = actor::spawn(Start {
             id: id.clone(),
             store: self.store.clone(),
-            workspace: parent.workspace.clone(),
+            workspace,
             own_sources: Vec::new(),
             live: self.live.clone(),
             create: Some(create),

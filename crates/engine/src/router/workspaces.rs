@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 
 use super::shutdown::run_session_hooks;
 use super::{KnownWorkspace, Router};
-use crate::workspace::OpenWorkspace;
+use crate::workspace::{OpenWorkspace, Workspace};
 
 /// The files are listed after this delay, so that it does not slow the first answer; a query that comes earlier lists them.
 const INDEX_DELAY: Duration = Duration::from_millis(100);
@@ -36,12 +36,21 @@ impl Router {
     }
 
     pub(super) fn workspace(&mut self, spec: WorkspaceSpec) -> Arc<OpenWorkspace> {
-        let known = self.workspaces.iter().filter(|known| known.spec == spec);
+        let known = self.workspaces.iter().filter(|known| known.spec.as_ref() == Some(&spec));
         if let Some(open) = known.filter_map(|known| known.open.upgrade()).next() {
             return open;
         }
         let workspace = self.source.workspace(&spec);
         run_session_hooks(&workspace, HookEvent::SessionStart);
+        self.add_known(Some(spec), workspace)
+    }
+
+    /// The workspace of one subagent, which no other chat enters.
+    pub(super) fn add_workspace(&mut self, workspace: Arc<Workspace>) -> Arc<OpenWorkspace> {
+        self.add_known(None, workspace)
+    }
+
+    fn add_known(&mut self, spec: Option<WorkspaceSpec>, workspace: Arc<Workspace>) -> Arc<OpenWorkspace> {
         let open = Arc::new(OpenWorkspace::new(workspace.clone(), self.released.clone()));
         self.workspaces.push(KnownWorkspace { spec, workspace, open: Arc::downgrade(&open) });
         open

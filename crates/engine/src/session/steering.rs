@@ -4,8 +4,13 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
+
 #[derive(Default)]
-pub(crate) struct Steering(Mutex<Inbox>);
+pub(crate) struct Steering {
+    inbox: Mutex<Inbox>,
+    added: Notify,
+}
 
 #[derive(Default)]
 struct Inbox {
@@ -32,7 +37,13 @@ impl Steering {
                 None => text,
             });
         }
+        self.added.notify_one();
         inbox.open
+    }
+
+    /// Waits until there may be text.
+    pub(crate) async fn added(&self) {
+        self.added.notified().await;
     }
 
     /// Takes back what was not read yet.
@@ -52,6 +63,6 @@ impl Steering {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inbox> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

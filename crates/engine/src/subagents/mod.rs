@@ -1,16 +1,20 @@
 //! Subagents: agents that work on a task in a chat of their own, for one tool call of another chat.
 //!
 //! Must not know front-ends. Invariants: a subagent has no subagents; its calls are decided by the stricter of its own
-//! rules and its parent's; what it costs counts as its parent's; it ends with the call that started it.
+//! rules and its parent's; what it costs counts as its parent's; it ends with the turn that started it.
+
+pub(crate) mod background;
+pub(crate) mod relay;
+mod worktree;
 
 use std::sync::{Arc, LazyLock};
 
 use domain::command::{Accepted, AcceptedStatus, Command, SessionSettings, TurnLimits, UserPrompt, reply};
 use domain::event::Outcome;
-use domain::item::ItemKind;
+use domain::item::{ItemKind, Part};
 use domain::tool::{Invocation, Review, Scope, Tool, ToolEffect, ToolResult, ToolSpec};
 use domain::tool_call::{Details, Origin};
-use domain::{BoxFuture, Failure, ItemId, Reply, SessionId};
+use domain::{BoxFuture, Failure, ItemId, Reply, SessionId, TurnId};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -20,7 +24,13 @@ use crate::session::actor::Message;
 use crate::session::state::State;
 use crate::session::{SUBAGENT_PREFIX, Session};
 use crate::turn::Turn;
+use crate::workspace::{Workspace, Worktree};
+use background::Background;
+use relay::Relay;
 
+/// What the model learns of an agent in the background.
+const STARTED: &str = "The agent works in the background. Its report comes as a message. Go on with other work, or end your answer \
+                       to wait for it.";
 /// A summary for people is not longer than this.
 const SUMMARY_CHARACTERS: usize = 80;
 
@@ -30,6 +40,8 @@ pub(crate) struct Inherited {
     pub(crate) limits: TurnLimits,
     /// What the parent's chat had cost before its turn.
     pub(crate) cost_before: f64,
+    /// Set: the person who answers questions sees the parent's chat alone.
+    pub(crate) relay: Option<Relay>,
 }
 
 /// A request to the router.
@@ -38,6 +50,8 @@ pub(crate) struct StartSubagent {
     pub(crate) inherited: Inherited,
     pub(crate) frontend: Option<AttachedFrontend>,
     pub(crate) settings: SessionSettings,
+    /// Where it works; `None`: where its parent does.
+    pub(crate) workspace: Option<Arc<Workspace>>,
     pub(crate) prompt: UserPrompt,
     pub(crate) accepted: Reply<Accepted>,
     pub(crate) ended: oneshot::Sender<EndedSubagent>,
@@ -79,7 +93,14 @@ pub(crate) fn name_session(parent: &SessionId, call: ItemId, details: &mut Optio
 /// The tool `spawn_agent` of a turn.
 pub(crate) struct SpawnAgent {
     spec: ToolSpec,
+    starter: Arc<Starter>,
+    background: Arc<Background>,
+}
+
+/// What is needed to start a subagent.
+struct Starter {
     session: Arc<Session>,
+    turn: TurnId,
     frontend: Option<AttachedFrontend>,
     model: String,
     limits: TurnLimits,
@@ -96,6 +117,16 @@ static INPUT: LazyLock<Value> = LazyLock::new(|| {
                 "description": "What it should do and report. It knows nothing of this conversation.",
             },
             "activity": {"type": "string", "description": "Three or four words for people."},
+            "background": {
+                "type": "boolean",
+                "description": "Go on at once. The report comes later as a message, at the latest when you have nothing \
+                                else to do.",
+            },
+            "worktree": {
+                "type": "boolean",
+                "description": "Let it work in a git worktree of its own, at the last commit. It is removed at the end unless \
+                                it holds work that is on no branch.",
+            },
         },
         "required": ["agent", "task"],
     })
@@ -126,11 +157,44 @@ impl SpawnAgent {
             // What the agent does is decided call by call.
             effect: ToolEffect::Reads,
         };
-        let model = turn.model.info().id;
-        let (frontend, limits) = (turn.frontend.clone(), turn.limits.clone());
-        Some(Self { spec, session, frontend, model, limits, cost_before: turn.cost_before })
+        let starter = Starter {
+            session,
+            turn: turn.id,
+            frontend: turn.frontend.clone(),
+            model: turn.model.info().id,
+            limits: turn.limits.clone(),
+            cost_before: turn.cost_before,
+        };
+        Some(Self { spec, starter: Arc::new(starter), background: turn.background.clone() })
     }
 
+    /// Starts the agent and waits for its report, or leaves that to the turn.
+    async fn start(&self, call: Invocation) -> Result<ToolResult, Failure> {
+        let is_background = call.input["background"].as_bool().unwrap_or(false);
+        if !is_background {
+            return self.starter.run(&call).await;
+        }
+        let agent = self.starter.agent(&call.input).map_err(Failure::user)?;
+        let details = self.starter.details(&agent, session_id(&self.starter.session.id, call.item), 0);
+        if !self.background.reserve() {
+            let text =
+                format!("{} agents work in the background already. Wait for a report.", background::MOST);
+            return Err(Failure::user(text));
+        }
+        let starter = self.starter.clone();
+        let title = summary(&agent, &call.input);
+        self.background.spawn(async move {
+            let result = starter.run(&call).await;
+            let result = result.unwrap_or_else(|failure| ToolResult::error(failure.to_string()));
+            format!("<report agent=\"{title}\">\n{}\n</report>", text_of(&result))
+        });
+        let mut result = ToolResult::text(STARTED);
+        result.details = Some(details);
+        Ok(result)
+    }
+}
+
+impl Starter {
     fn agent(&self, input: &Value) -> Result<String, String> {
         let name = input["agent"].as_str().unwrap_or_default();
         let known = behavior::subagents(&self.session.workspace.settings);
@@ -152,53 +216,107 @@ impl SpawnAgent {
         own.map_or_else(|| self.model.clone(), str::to_owned)
     }
 
-    async fn start(&self, call: &Invocation) -> Result<ToolResult, Failure> {
+    /// From the call to the report.
+    async fn run(&self, call: &Invocation) -> Result<ToolResult, Failure> {
         let agent = self.agent(&call.input).map_err(Failure::user)?;
+        let worktree = worktree::create(&self.session, &agent, &call.input).await?;
+        let ended = self.run_in(call, &agent, worktree.as_ref()).await;
+        let kept = match &worktree {
+            Some(worktree) => worktree::release(&self.session, worktree).await,
+            None => None,
+        };
+        let mut result = match ended {
+            Ok(ended) => {
+                let mut result = result_of(&ended);
+                let id = session_id(&self.session.id, call.item);
+                result.details = Some(self.details(&agent, id, ended.steps));
+                result
+            }
+            Err(failure) => ToolResult::error(failure.to_string()),
+        };
+        result.parts.extend(kept.map(Part::text));
+        Ok(result)
+    }
+
+    async fn run_in(
+        &self,
+        call: &Invocation,
+        agent: &str,
+        worktree: Option<&Worktree>,
+    ) -> Result<EndedSubagent, Failure> {
         let id = session_id(&self.session.id, call.item);
-        let text = call.input["task"].as_str().unwrap_or_default().to_owned();
         let (accepted, reply_to_prompt) = reply();
         let (ended, ending) = oneshot::channel();
         let (started, starting) = oneshot::channel();
-        let settings = SessionSettings {
-            title: Some(summary(&agent, &call.input)),
-            model: Some(self.model_of(&agent)),
-            behavior: Some(agent.clone()),
-            ..SessionSettings::default()
-        };
-        let inherited = Inherited {
-            parent: self.session.clone(),
-            limits: self.limits.clone(),
-            cost_before: self.cost_before,
-        };
         let request = StartSubagent {
             id: id.clone(),
-            inherited,
-            frontend: self.frontend.clone().map(without_questions),
-            settings,
-            prompt: UserPrompt { text, ..UserPrompt::default() },
+            inherited: self.inherited(agent, call.item),
+            frontend: self.frontend.clone(),
+            settings: SessionSettings {
+                title: Some(summary(agent, &call.input)),
+                model: Some(self.model_of(agent)),
+                behavior: Some(agent.to_owned()),
+                ..SessionSettings::default()
+            },
+            workspace: worktree.map(|worktree| worktree.workspace.clone()),
+            prompt: self.prompt(agent, &call.input, worktree),
             accepted,
             ended,
             started,
         };
         self.session.subagents.send(request).map_err(|_| Failure::closed())?;
         let mailbox = starting.await.map_err(|_| Failure::closed())?;
-        let ended = follow(&mailbox, reply_to_prompt, ending, call, &id).await;
+        let child = Child { mailbox, id };
+        follow(&child, reply_to_prompt, ending, call).await
+    }
+
+    fn inherited(&self, agent: &str, call: ItemId) -> Inherited {
+        let sees_subagents = self.frontend.as_ref().is_none_or(|frontend| frontend.abilities.subagents);
+        let relay = Relay { turn: self.turn, call, agent: agent.to_owned() };
+        Inherited {
+            parent: self.session.clone(),
+            limits: self.limits.clone(),
+            cost_before: self.cost_before,
+            relay: (!sees_subagents).then_some(relay),
+        }
+    }
+
+    fn prompt(&self, agent: &str, input: &Value, worktree: Option<&Worktree>) -> UserPrompt {
+        let mut text = input["task"].as_str().unwrap_or_default().to_owned();
+        text.extend(worktree.map(worktree::note));
+        let own = self.session.workspace.settings.behaviors.get(agent);
+        let limits = TurnLimits { max_cost: own.and_then(|own| own.max_cost), ..TurnLimits::default() };
+        UserPrompt { text, limits, ..UserPrompt::default() }
+    }
+}
+
+/// The chat of a subagent that runs. It ends with its owner, whatever happens to that.
+struct Child {
+    mailbox: mpsc::UnboundedSender<Message>,
+    id: SessionId,
+}
+
+impl Child {
+    fn stop(&self) {
+        let command = Command::Cancel { session: self.id.clone() };
+        let _ = self.mailbox.send(Message { frontend: None, command });
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.stop();
         let (reply, _) = oneshot::channel();
-        let _ = mailbox.send(Message { frontend: None, command: Command::Shutdown { reply } });
-        let ended = ended?;
-        let mut result = result_of(&ended);
-        result.details = Some(self.details(&agent, id, ended.steps));
-        Ok(result)
+        let _ = self.mailbox.send(Message { frontend: None, command: Command::Shutdown { reply } });
     }
 }
 
 /// Waits for the end of a subagent, and stops it with its call.
 async fn follow(
-    mailbox: &mpsc::UnboundedSender<Message>,
+    child: &Child,
     accepted: impl Future<Output = Result<Accepted, Failure>>,
     mut ending: oneshot::Receiver<EndedSubagent>,
     call: &Invocation,
-    id: &SessionId,
 ) -> Result<EndedSubagent, Failure> {
     let accepted = accepted.await?;
     if accepted.status != AcceptedStatus::Prompting {
@@ -207,21 +325,11 @@ async fn follow(
     let ended = tokio::select! {
         ended = &mut ending => ended,
         () = call.cancel.cancelled() => {
-            let command = Command::Cancel { session: id.clone() };
-            let _ = mailbox.send(Message { frontend: None, command });
+            child.stop();
             ending.await
         }
     };
     ended.map_err(|_| Failure::closed())
-}
-
-/// A front-end that does not show the chats of subagents cannot show their questions either.
-fn without_questions(mut frontend: AttachedFrontend) -> AttachedFrontend {
-    let abilities = &mut frontend.abilities;
-    if !abilities.subagents {
-        (abilities.approvals, abilities.questions, abilities.forms) = (false, false, false);
-    }
-    frontend
 }
 
 fn result_of(ended: &EndedSubagent) -> ToolResult {
@@ -240,6 +348,14 @@ fn result_of(ended: &EndedSubagent) -> ToolResult {
     ToolResult::error(format!("The agent did not finish. {why}\n{}", ended.answer).trim_end().to_owned())
 }
 
+fn text_of(result: &ToolResult) -> String {
+    let texts = result.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        Part::Image { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
 fn summary(agent: &str, input: &Value) -> String {
     let text = |name: &str| input[name].as_str().filter(|text| !text.trim().is_empty());
     let what = text("activity").or_else(|| text("task")).unwrap_or_default();
@@ -253,13 +369,13 @@ impl Tool for SpawnAgent {
     }
 
     fn review(&self, input: &Value, _scope: &Scope) -> Result<Review, String> {
-        let agent = self.agent(input)?;
+        let agent = self.starter.agent(input)?;
         if input["task"].as_str().is_none_or(|task| task.trim().is_empty()) {
             return Err("The task is missing.".to_owned());
         }
         Ok(Review {
             summary: summary(&agent, input),
-            details: Some(self.details(&agent, SessionId::new(""), 0)),
+            details: Some(self.starter.details(&agent, SessionId::new(""), 0)),
             harmless: true,
             ..Review::default()
         })
@@ -267,7 +383,7 @@ impl Tool for SpawnAgent {
 
     fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
-            self.start(&call).await.unwrap_or_else(|failure| ToolResult::error(failure.to_string()))
+            self.start(call).await.unwrap_or_else(|failure| ToolResult::error(failure.to_string()))
         })
     }
 }

@@ -55,16 +55,25 @@ impl PendingAsk {
     }
 
     /// Waits for the answer and commits it; a stop is the answer `Cancelled`.
-    pub(crate) async fn answer(self, session: &Session, cancel: &CancellationToken) -> Answer {
-        let Self { id, receiver } = self;
+    pub(crate) async fn answer(mut self, session: &Session, cancel: &CancellationToken) -> Answer {
+        self.wait(session, cancel).await
+    }
+
+    /// The same for an owner that keeps the ask. Must not be called again after it returned.
+    pub(crate) async fn wait(&mut self, session: &Session, cancel: &CancellationToken) -> Answer {
+        let id = self.id;
         let answer = tokio::select! {
             biased;
             // An answer that came before a stop counts.
-            answer = receiver => answer.unwrap_or(Answer::Cancelled),
+            answer = &mut self.receiver => answer.unwrap_or(Answer::Cancelled),
             () = cancel.cancelled() => Answer::Cancelled,
         };
         session.asks.settle(id, Answer::Cancelled);
-        session.commit(vec![Fact::AskSettled { id, answer: answer.clone() }]);
+        // The end of a turn settles what is open in it.
+        session.commit_with(|state| {
+            let is_open = state.open_asks().any(|ask| ask.id == id);
+            is_open.then(|| Fact::AskSettled { id, answer: answer.clone() }).into_iter().collect()
+        });
         answer
     }
 }

@@ -15,6 +15,7 @@ use domain::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::session::Session;
+use crate::subagents::relay;
 
 /// Live output kept for people; what the model gets is bounded by the tool.
 const LIVE_OUTPUT: usize = 256 << 10;
@@ -102,12 +103,13 @@ impl ToolContext for EngineToolContext {
             if !can {
                 return Answer::Cancelled;
             }
-            let asked = self.session.asks.wait_for(self.session.log.next_ask());
-            let ask = Ask { id: asked.id, turn: self.turn, item: self.item, kind };
-            if asked.raise(&self.session, ask, Vec::new()).await.is_err() {
+            let (session, turn, item) = relay::place_of_question(&self.session, self.turn, self.item);
+            let asked = session.asks.wait_for(session.log.next_ask());
+            let ask = Ask { id: asked.id, turn, item, kind };
+            if asked.raise(&session, ask, Vec::new()).await.is_err() {
                 return Answer::Cancelled;
             }
-            asked.answer(&self.session, &self.cancel).await
+            asked.answer(&session, &self.cancel).await
         })
     }
 }

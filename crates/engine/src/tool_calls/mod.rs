@@ -30,6 +30,7 @@ use tokio::task::JoinSet;
 use crate::hooks;
 use crate::session::Session;
 use crate::subagents;
+use crate::subagents::relay::{self, RelayedCall};
 use crate::tool_search::ToolList;
 use crate::turn::Turn;
 use crate::turn::loops::{LoopDetector, Repetition};
@@ -60,6 +61,8 @@ struct ReadyCall {
     tool: Arc<dyn Tool>,
     review: Review,
     ask: Option<PendingAsk>,
+    /// Set: the question stands in the chat of a subagent's parent.
+    relayed: Option<RelayedCall>,
     /// An approval covers this call alone.
     once: bool,
 }
@@ -171,9 +174,14 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &ToolList, taint: &Taint) -
     describe(turn, &mut item, input, &review);
     review.contained = approval.contained;
     match approval.decision {
-        Decision::Allow => {
-            Ok(Prepared::Ready(Box::new(ReadyCall { item, tool, review, ask: None, once: false })))
-        }
+        Decision::Allow => Ok(Prepared::Ready(Box::new(ReadyCall {
+            item,
+            tool,
+            review,
+            ask: None,
+            relayed: None,
+            once: false,
+        }))),
         Decision::Deny => Ok(Prepared::Ended(deny(turn, item, &approval, &review))),
         Decision::Ask => Ok(Prepared::Ready(Box::new(ask(turn, item, tool, review, approval).await?))),
     }
@@ -241,9 +249,10 @@ async fn ask(
     let once = approval.once;
     let keys = if once { Vec::new() } else { keys_of(&item, tool.as_ref(), &review) };
     let kind = AskKind::Approval { reason: approval.reason, keys };
-    let ask = Ask { id, turn: turn.id, item: Some(item.id), kind };
+    let ask = Ask { id, turn: turn.id, item: Some(item.id), kind: kind.clone() };
     pending.raise(&turn.session, ask, vec![Fact::ItemChanged { item: item.clone() }]).await?;
-    Ok(ReadyCall { item, tool, review, ask: Some(pending), once })
+    let relayed = relay::raise_call(&turn.session, &item, kind).await?;
+    Ok(ReadyCall { item, tool, review, ask: Some(pending), relayed, once })
 }
 
 /// Exactly what an approval for the rest of the session covers.
@@ -253,12 +262,37 @@ fn keys_of(item: &Item, tool: &dyn Tool, review: &Review) -> Vec<String> {
 }
 
 /// Waits for the answer where a person is asked, and runs the tool where it may.
-async fn decide_and_run(turn: &Turn, ready: ReadyCall) -> EndedCall {
-    let ReadyCall { mut item, tool, mut review, ask, once } = ready;
+async fn decide_and_run(turn: &Turn, mut ready: ReadyCall) -> EndedCall {
+    let mut relayed = ready.relayed.take();
+    let ended = run_answered(turn, ready, relayed.as_mut()).await;
+    if let Some(relayed) = relayed {
+        relayed.end(&ended.0);
+    }
+    ended
+}
+
+/// The answer to a question, which may be given in the chat of a subagent's parent.
+async fn wait_for_answer(turn: &Turn, ask: PendingAsk, relayed: Option<&mut RelayedCall>) -> Answer {
+    let Some(relayed) = relayed else { return ask.answer(&turn.session, &turn.cancel).await };
+    let (id, settled) = (ask.id, turn.cancel.child_token());
+    let own = async {
+        let answer = ask.answer(&turn.session, &turn.cancel).await;
+        settled.cancel();
+        answer
+    };
+    let of_parent = async {
+        let answer = relayed.answer(&settled).await;
+        turn.session.asks.settle(id, answer);
+    };
+    futures_util::future::join(own, of_parent).await.0
+}
+
+async fn run_answered(turn: &Turn, ready: ReadyCall, relayed: Option<&mut RelayedCall>) -> EndedCall {
+    let ReadyCall { mut item, tool, mut review, ask, once, .. } = ready;
     // A person who was asked has seen the call.
     review.keeps_run_later &= ask.is_none() && !turn.session.taint().sources().is_empty();
     if let Some(ask) = ask {
-        let mut answer = ask.answer(&turn.session, &turn.cancel).await;
+        let mut answer = wait_for_answer(turn, ask, relayed).await;
         if let Answer::Allow { remember } = &mut answer {
             *remember &= !once;
         }

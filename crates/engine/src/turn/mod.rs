@@ -29,6 +29,7 @@ use crate::session::Session;
 use crate::skills::LoadSkill;
 use crate::spending;
 use crate::subagents::SpawnAgent;
+use crate::subagents::background::Background;
 use crate::tool_calls::context::EditorHandle;
 use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
@@ -51,6 +52,8 @@ pub(crate) struct Turn {
     pub(crate) cost_before: f64,
     pub(crate) failed_models: Vec<String>,
     pub(crate) hooks: TurnHooks,
+    /// Subagents that work meanwhile.
+    pub(crate) background: Arc<Background>,
 }
 
 enum Next {
@@ -137,8 +140,9 @@ impl Turn {
                 tool_calls::drop_unrun(&self.session, calls);
                 Next::End(outcome)
             }
-            None if calls.is_empty() => match self.session.steering.take_or_close() {
+            None if calls.is_empty() => match self.next_message().await {
                 Some(text) => self.add_message(step, text),
+                None if self.cancel.is_cancelled() => Next::End(Outcome::Stopped),
                 None => self.finish(step).await,
             },
             None => self.run_calls(step, calls, &tools, loops).await,
@@ -160,12 +164,28 @@ impl Turn {
                 {
                     return Next::End(Outcome::Failed { failure });
                 }
-                match self.session.steering.take() {
-                    Some(text) => self.add_message(step, text),
-                    None => Next::Step,
+                for text in self.background.take_reports().into_iter().chain(self.session.steering.take()) {
+                    self.add_message(step, text);
                 }
+                Next::Step
             }
         }
+    }
+
+    /// What the model must still hear when it is done: text of the user, reports of subagents in the background.
+    async fn next_message(&self) -> Option<String> {
+        while self.background.is_working() && !self.cancel.is_cancelled() {
+            if let Some(text) = self.background.take_reports().or_else(|| self.session.steering.take()) {
+                return Some(text);
+            }
+            self.session.show_progress("Waiting for agents");
+            tokio::select! {
+                () = self.background.wait() => {}
+                () = self.session.steering.added() => {}
+                () = self.cancel.cancelled() => {}
+            }
+        }
+        self.session.steering.take_or_close()
     }
 
     /// The model is done; hooks may have it go on.

@@ -8,6 +8,7 @@ use domain::model::PromptEntry;
 use domain::tool_call::{RejectedBy, ToolCall, ToolState};
 use serde_json::Value;
 
+use crate::subagents::relay::is_relayed;
 use crate::tool_search::as_carried;
 
 /// The history from the last compaction on. `is_searched`: tools of servers are called by the carrier, so earlier calls of
@@ -17,8 +18,9 @@ pub(crate) fn entries(items: &[Item], is_searched: bool) -> Vec<PromptEntry> {
     let mut entries = Vec::with_capacity(items.len() - start);
     let mut results = Vec::new();
     let mut answer = None;
-    // A bookmark may have been set in the middle of an answer.
-    for item in items[start..].iter().filter(|item| !matches!(item.kind, ItemKind::Flag { .. })) {
+    // A bookmark may have been set in the middle of an answer, and a subagent may have asked for a call of its own.
+    let is_part = |item: &&Item| !matches!(item.kind, ItemKind::Flag { .. }) && !is_relayed(item);
+    for item in items[start..].iter().filter(is_part) {
         if answer != Some((item.turn, item.step)) {
             entries.append(&mut results);
             answer = Some((item.turn, item.step));

@@ -175,6 +175,7 @@ impl Launch {
             cost_before,
             failed_models,
             hooks,
+            background: Arc::default(),
         }
     }
 }

@@ -206,6 +206,7 @@ impl WorkspaceSource for TestWorkspaces {
             accounts: None,
             hooks: Some(self.hooks.clone()),
             undo: None,
+            worktrees: None,
             recording: None,
         })
     }

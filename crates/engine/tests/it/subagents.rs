@@ -1,10 +1,11 @@
 //! Subagents: their own chats, never more rights than their parent, costs that count as its.
 
 use domain::command::SessionSettings;
+use domain::item::ItemKind;
 use domain::model::Tokens;
 use domain::store::ListFilter;
 use domain::tool_call::{Details, ToolCall, ToolState};
-use domain::{Abilities, Command, Outcome, SessionId};
+use domain::{Abilities, Answer, AskKind, Command, Outcome, SessionId};
 use engine::State;
 use serde_json::{Value, json};
 use testkit::ScriptedAnswer;
@@ -136,4 +137,119 @@ async fn a_stop_ends_the_subagent_and_unknown_agents_are_refused() {
         "{:?}",
         bench.last_sent()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_who_sees_the_parent_alone_answers_there() {
+    let bench = Bench::with_config(json!({"chat": {"title": false}}));
+    let mut client = bench.client().await;
+    bench.answers([
+        spawn("general"),
+        ScriptedAnswer::call("eca__write", json!({"text": "one"})),
+        ScriptedAnswer::call("eca__write", json!({"text": "two"})),
+        ScriptedAnswer::text("One is written."),
+        ScriptedAnswer::text("Fine."),
+    ]);
+    client.prompt("go").await.unwrap();
+    for (answer, text) in
+        [(Answer::Allow { remember: false }, "one"), (Answer::Deny { remember: false, reason: None }, "two")]
+    {
+        let ask = client.next_ask().await;
+        assert!(matches!(ask.kind, AskKind::Approval { .. }), "{ask:?}");
+        let state = bench.live.state(&client.session).unwrap();
+        let shown = state.items().iter().find(|item| Some(item.id) == ask.item).expect("the call is shown");
+        let ItemKind::ToolCall(call) = &shown.kind else { panic!("{shown:?}") };
+        assert_eq!((call.name.as_str(), &call.input.as_ref().unwrap()["text"]), ("write", &json!(text)));
+        assert!(call.summary.starts_with("general: "), "{}", call.summary);
+        client.answer(ask.id, answer).await;
+    }
+    assert_eq!(client.turn_end().await, Outcome::Done);
+    let state = bench.check_state(&client.session).await;
+    let ended: Vec<(String, bool)> =
+        calls(&state).into_iter().map(|call| (call.name, matches!(call.state, ToolState::Done))).collect();
+    assert_eq!(
+        ended,
+        [("spawn_agent".into(), true), ("write".into(), true), ("write".into(), false)],
+        "{state:#?}"
+    );
+    let (_, of_child) = child(&bench, &state);
+    assert_eq!(lines(&of_child)[1..3], ["call write Done", "call write Rejected { by: User }"]);
+    // The model of the parent knows the agent alone.
+    let sent = bench.last_sent();
+    assert!(sent.iter().all(|line| !line.contains("write")), "{sent:?}");
+    assert_eq!(state.open_asks().count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_while_a_subagent_asks_leaves_nothing_open() {
+    let bench = Bench::with_config(json!({"chat": {"title": false}}));
+    let mut client = bench.client().await;
+    bench.answers([spawn("general"), ScriptedAnswer::call("eca__write", json!({"text": "one"}))]);
+    client.prompt("go").await.unwrap();
+    client.next_ask().await;
+    client.cancel().await;
+    assert_eq!(client.turn_end().await, Outcome::Stopped);
+    let state = bench.check_state(&client.session).await;
+    assert_eq!((state.open_asks().count(), state.open_turn()), (0, None));
+    assert!(calls(&state).iter().all(|call| call.state.is_over()), "{:?}", lines(&state));
+}
+
+fn spawn_in_background(task: &str) -> ScriptedAnswer {
+    let input = json!({"agent": "explorer", "task": task, "background": true});
+    ScriptedAnswer::call("eca__spawn_agent", input)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_in_the_background_reports_before_the_turn_ends() {
+    let bench = Bench::with_config(json!({"chat": {"title": false}}));
+    let mut client = bench.client().await;
+    // The parent and the agent take turns with the one scripted model: what each is told decides its answer.
+    bench.models.answer_by(|prompt| {
+        let text = format!("{:?}", prompt.entries);
+        if text.contains("It is 81.") {
+            ScriptedAnswer::text("The port is 81.")
+        } else if text.contains("works in the background") {
+            ScriptedAnswer::text("I wait.")
+        } else if text.contains("Which port?") {
+            spawn_in_background("Find the number")
+        } else {
+            ScriptedAnswer::text("It is 81.")
+        }
+    });
+    assert_eq!(client.run("Which port?").await, Outcome::Done);
+    let state = bench.check_state(&client.session).await;
+    let lines = lines(&state);
+    assert_eq!(lines.last().unwrap(), "agent The port is 81.", "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("user <report agent=\"explorer: Find the number\">")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_ends_agents_in_the_background_and_their_cost_counts() {
+    let config =
+        json!({"chat": {"title": false}, "agent": {"explorer": {"mode": "subagent", "maxCost": 0.5}}});
+    let bench = Bench::with_config(config);
+    let mut client = bench.client().await;
+    bench.models.answer_by(|prompt| {
+        let text = format!("{:?}", prompt.entries);
+        if text.contains("works in the background") {
+            ScriptedAnswer::text("I wait.")
+        } else if text.contains("Start it") {
+            spawn_in_background("Wait")
+        } else {
+            ScriptedAnswer::call("eca__wait", json!({}))
+        }
+    });
+    client.prompt("Start it").await.unwrap();
+    client.until_progress("Waiting for agents").await;
+    client.cancel().await;
+    assert_eq!(client.turn_end().await, Outcome::Stopped);
+    let state = bench.check_state(&client.session).await;
+    let (id, _) = child(&bench, &state);
+    for _ in 0..1000 {
+        if bench.stored_state(&id).open_turn().is_none() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("the agent works on");
 }
