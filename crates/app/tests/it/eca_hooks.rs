@@ -25,7 +25,7 @@ async fn hooks_run_as_programs_and_are_shown() {
         .write("hooks/deny.sh", "cat > \"$(dirname \"$0\")/seen.json\"\necho 'not this one' >&2\nexit 2\n");
     let hooks = json!({
         "context": shell("preRequest", "cat > /dev/null; echo '{\"additionalContext\": \"the port is 81\"}'"),
-        "guard": {"type": "preToolCall", "matcher": {"eca__shell_command": {"argsMatchers": {"command": ["touch.*"]}}},
+        "the-guard": {"type": "preToolCall", "matcher": {"eca__shell_command": {"argsMatchers": {"command": ["touch.*"]}}},
             "actions": [{"type": "shell", "file": script}]},
         "silent": {"type": "postRequest", "visible": false,
             "actions": [{"type": "shell", "shell": format!("cat > {}", home.path().join("end.json").display())}]},
@@ -42,8 +42,8 @@ async fn hooks_run_as_programs_and_are_shown() {
     let names = |list: &[Value]| {
         list.iter().map(|it| it["name"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(names(&started), ["context", "guard"]);
-    assert_eq!(names(&finished), ["context", "guard"]);
+    assert_eq!(names(&started), ["context", "the-guard"]);
+    assert_eq!(names(&finished), ["context", "the-guard"]);
     assert_eq!((&finished[1]["status"], &finished[1]["error"]), (&json!(2), &json!("not this one")));
     assert_eq!(finished[1]["id"], started[1]["id"]);
     assert_eq!(finished[1]["toolCallId"], of("toolCallRejected")[0]["id"]);
@@ -56,7 +56,7 @@ async fn hooks_run_as_programs_and_are_shown() {
         serde_json::from_str(&text).expect("JSON")
     };
     let seen = read("hooks/seen.json");
-    assert_eq!((&seen["hook_name"], &seen["hook_type"]), (&json!("guard"), &json!("preToolCall")));
+    assert_eq!((&seen["hook_name"], &seen["hook_type"]), (&json!("theGuard"), &json!("preToolCall")));
     assert_eq!((&seen["tool_name"], &seen["server"]), (&json!("shell_command"), &json!("eca")));
     assert_eq!((&seen["tool_input"]["command"], &seen["approval"]), (&json!("touch made"), &json!("allow")));
     assert_eq!(seen["chat_id"], "c");

@@ -41,6 +41,10 @@ impl Effects {
                 let text = exit.stderr.trim().to_owned();
                 self.decide(HookVerdict::Deny { reason: rejection(hook, Some(&text)) });
                 self.intervened = Some((hook.name.clone(), text));
+                // It may also end the turn; nothing else of its output counts.
+                if let Some(output) = output_of(exit) {
+                    self.stop_where_asked(hook, &output);
+                }
             }
             None => self.decide(HookVerdict::Ask { reason: could_not_run(hook, &exit.stderr) }),
             Some(code) if NOT_RUN.contains(&code) => {
@@ -74,13 +78,18 @@ impl Effects {
             None => {}
         }
         self.contexts.extend(context.filter(|context| !context.is_empty()));
-        if output.get("continue") == Some(&Value::Bool(false)) {
-            let name = &hook.name;
-            self.stop = Some(match text("stopReason").filter(|reason| !reason.is_empty()) {
-                Some(reason) => format!("Turn stopped by hook '{name}': {reason}"),
-                None => format!("Turn stopped by hook '{name}'."),
-            });
+        self.stop_where_asked(hook, output);
+    }
+
+    fn stop_where_asked(&mut self, hook: &Hook, output: &Map<String, Value>) {
+        if output.get("continue") != Some(&Value::Bool(false)) {
+            return;
         }
+        let (name, reason) = (&hook.name, output.get("stopReason").and_then(Value::as_str));
+        self.stop = Some(match reason.filter(|reason| !reason.is_empty()) {
+            Some(reason) => format!("Turn stopped by hook '{name}': {reason}"),
+            None => format!("Turn stopped by hook '{name}'."),
+        });
     }
 
     /// The strictest verdict holds.
@@ -181,6 +190,9 @@ mod tests {
         assert_eq!(verdict(&[(ok, json!({"approval": "deney"}), "")]), "ask", "a misspelt word");
         assert_eq!(verdict(&[(Some(1), deny, "")]), "-", "effects count only at 0 and 2");
         assert_eq!(verdict(&[(Some(1), allow, "")]), "-");
+        let both = effects(&[(Some(2), json!({"continue": false, "stopReason": "policy"}), "no")]);
+        assert!(matches!(both.verdict, Some(HookVerdict::Deny { .. })));
+        assert_eq!(both.stop.as_deref(), Some("Turn stopped by hook 'h': policy"));
     }
 
     #[test]

@@ -175,7 +175,7 @@ async fn run_program(
         return HookExit { status: None, stdout: String::new(), stderr };
     };
     let folders: Vec<String> = workspace.roots.iter().map(|root| root.display().to_string()).collect();
-    input.insert("hook_name".into(), hook.name.clone().into());
+    input.insert("hook_name".into(), camel_case(&hook.name).into());
     input.insert("hook_type".into(), hook.event.name().into());
     input.insert("cwd".into(), folders.first().cloned().into());
     input.insert("workspaces".into(), folders.into());
@@ -189,6 +189,17 @@ async fn run_program(
     exit
 }
 
+/// Programs that were written for ECA know their name as ECA spells it.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('-').filter(|word| !word.is_empty());
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        camel.extend(letters.next().into_iter().flat_map(char::to_uppercase).chain(letters));
+    }
+    camel
+}
+
 fn chat_input(session: &Session, model: &str) -> Map<String, Value> {
     let state = session.state();
     let settings = state.settings();
@@ -197,7 +208,8 @@ fn chat_input(session: &Session, model: &str) -> Map<String, Value> {
     let fields = json!({
         "chat_id": session.id.as_str(),
         "agent": agent,
-        "behavior": behavior,
+        // The older name of the same.
+        "behavior": agent,
         "full_model": model,
         "variant": settings.variant,
     });
