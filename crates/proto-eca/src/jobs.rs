@@ -33,12 +33,17 @@ pub(crate) async fn kill(server: &mut Server, params: JobParams, reply: Reply<Jo
 pub(crate) async fn read_output(server: &mut Server, params: JobParams, reply: Reply<JobsReadOutput>) {
     let Some(id) = params.job_id else { return reply.missing("jobId") };
     let done = |server: &mut Server, output: Result<domain::job::JobOutput, Failure>| {
-        let output = output.map(|output| JobOutputResult {
-            lines: output.lines.into_iter().map(|text| OutputLine { text, stream: "stdout" }).collect(),
-            status: status(output.status),
-            exit_code: output.exit_code,
-        });
-        server.respond(reply, output);
+        let line = |text| OutputLine { text, stream: "stdout" };
+        // A job that is gone has no output.
+        let output = output.map_or_else(
+            |_| JobOutputResult { lines: Vec::new(), status: None, exit_code: None },
+            |output| JobOutputResult {
+                lines: output.lines.into_iter().map(line).collect(),
+                status: Some(status(output.status)),
+                exit_code: output.exit_code,
+            },
+        );
+        server.respond(reply, Ok(output));
     };
     server.engine.call(|reply| Command::JobOutput { id, reply }, done).await;
 }

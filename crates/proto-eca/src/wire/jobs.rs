@@ -48,7 +48,8 @@ pub(crate) struct KillResult {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct JobOutputResult {
     pub lines: Vec<OutputLine>,
-    pub status: &'static str,
+    /// Null for a job that is not there.
+    pub status: Option<&'static str>,
     pub exit_code: Option<i32>,
 }
 
