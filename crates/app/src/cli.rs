@@ -112,6 +112,12 @@ pub(crate) enum Task {
         after_help = "Example:\n  dragoman mcp add memory -- npx -y @modelcontextprotocol/server-memory\n  dragoman mcp add docs --url https://mcp.example.com/mcp\n  dragoman mcp login docs\n  dragoman mcp list"
     )]
     Mcp(commands::mcp::McpTask),
+    /// Plugins: list, install, update, uninstall.
+    #[command(
+        subcommand,
+        after_help = "Example:\n  dragoman plugins list\n  dragoman plugins install code-review"
+    )]
+    Plugins(commands::plugins::PluginsTask),
     /// Settings and chats of Claude Code, codex, opencode, Gemini CLI, goose, Cursor and ECA.
     #[command(after_help = commands::import::HELP)]
     Import(commands::import::ImportArguments),
@@ -448,6 +454,7 @@ pub(crate) fn run() -> ExitCode {
             commands::spec::check(&spec, fetch_refs, json)
         }
         Task::Mcp(task) => commands::mcp::run(task),
+        Task::Plugins(task) => commands::plugins::run(task),
         Task::Run(arguments) => commands::run::run(*arguments, level),
         Task::Login { provider } => commands::login::login(provider.as_deref()),
         Task::Logout { provider } => commands::login::logout(&provider),

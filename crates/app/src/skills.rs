@@ -41,6 +41,15 @@ pub(crate) fn read(own: &[PathBuf], folders: &[Folder], named: &[PathBuf], roots
     skills
 }
 
+/// Skills of plugins have the name of the plugin before their own.
+pub(crate) fn of_plugins(plugins: &config::plugins::Plugins) -> Vec<Skill> {
+    let skills = plugins.installed.iter().flat_map(|plugin| {
+        let skills = skills_below(&plugin.folder.join("skills"), Some(&plugin.folder));
+        skills.into_iter().map(|skill| Skill { name: plugin.prefixed(&skill.name), ..skill })
+    });
+    skills.collect()
+}
+
 /// The skill of a folder, or those of the folders in it.
 fn skills_below(folder: &Path, root: Option<&Path>) -> Vec<Skill> {
     if let Some(skill) = skill_in(folder, root) {

@@ -47,7 +47,11 @@ impl WorkspaceTexts {
             }
         }
         let mut texts: Vec<NamedText> = Vec::new();
-        for text in places.iter().flat_map(read_texts) {
+        let of_plugins = self.resolved.plugins.installed.iter().flat_map(|plugin| {
+            let texts = read_texts(&TextPlace::Project(plugin.folder.clone(), PathBuf::from(kind)));
+            texts.into_iter().map(|text| NamedText { name: plugin.prefixed(&text.name), ..text })
+        });
+        for text in of_plugins.chain(places.iter().flat_map(read_texts)) {
             texts.retain(|known| known.name != text.name);
             texts.push(text);
         }
@@ -73,7 +77,13 @@ impl Texts for WorkspaceTexts {
 
     fn skills(&self) -> Vec<Skill> {
         let own = [self.environment.eca_config_dir(), self.environment.config_dir()];
-        skills::read(&own, &self.resolved.folders, &self.resolved.settings.skills, &self.roots)
+        let of_plugins = skills::of_plugins(&self.resolved.plugins);
+        let own = skills::read(&own, &self.resolved.folders, &self.resolved.settings.skills, &self.roots);
+        of_plugins.into_iter().chain(own).collect()
+    }
+
+    fn plugins(&self) -> String {
+        crate::commands::plugins::list(&self.resolved.plugins)
     }
 
     fn global_agents_file(&self) -> Option<PathBuf> {

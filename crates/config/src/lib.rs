@@ -3,7 +3,7 @@
 //! speaks to providers.
 //!
 //! From the lowest layer to the highest: defaults, keys in environment variables, `initializationOptions`,
-//! `ECA_CONFIG`, `DRAGOMAN_CONFIG`, the global files, the project files, extra files, the command line; in each place
+//! `ECA_CONFIG`, `DRAGOMAN_CONFIG`, the global files, the project files, plugins, extra files, the command line; in each place
 //! ECA's file lies below Dragoman's.
 //!
 //! Invariants:
@@ -38,6 +38,7 @@ mod mcp_logins;
 mod netrc;
 mod network;
 mod origin;
+pub mod plugins;
 mod private_file;
 mod provider;
 mod resolve;

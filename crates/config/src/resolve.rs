@@ -16,6 +16,7 @@ use crate::ignored_keys::{self, IgnoredKey};
 use crate::layer::{Authority, Layer, Object, notice};
 use crate::legacy_keys::modernize;
 use crate::origin::Origin;
+use crate::plugins::{self, Plugins};
 use crate::secret::Redactor;
 use crate::settings::Settings;
 use crate::tree::Node;
@@ -48,6 +49,7 @@ pub struct Resolved {
     pub secret_variables: Vec<String>,
     /// Variables that they get although they hold secrets, because the user's own settings name them.
     pub passed_variables: Vec<String>,
+    pub plugins: Plugins,
     /// Keys that are set and have no effect.
     pub ignored_keys: Vec<IgnoredKey>,
     pub(crate) tree: Node,
@@ -75,6 +77,7 @@ struct Resolver<'a> {
     folders: Vec<Folder>,
     notices: Vec<Notice>,
     ignored_keys: Vec<IgnoredKey>,
+    plugins: Plugins,
     /// Why every tool call asks: a text that may hold approval rules could not be used.
     closed: Option<String>,
 }
@@ -90,6 +93,7 @@ impl<'a> Resolver<'a> {
             folders: Vec::new(),
             notices: Vec::new(),
             ignored_keys: Vec::new(),
+            plugins: Plugins::default(),
             closed: None,
         }
     }
@@ -118,6 +122,7 @@ impl<'a> Resolver<'a> {
             let extra = self.extra_files();
             self.gather_projects();
             self.gather_own_project_rules();
+            self.gather_plugins();
             extra.into_iter().for_each(|path| self.add_extra(path));
         }
         let mut overrides = self.inputs.overrides.clone();
@@ -174,6 +179,17 @@ impl<'a> Resolver<'a> {
                 self.notices.push(layer.describe_invalid(Level::Warning, &[key], problem));
                 layer.values.remove(key);
             }
+        }
+    }
+
+    fn gather_plugins(&mut self) {
+        let (plugins, layers) = plugins::gather(self.environment, &self.layers, &mut self.notices);
+        self.plugins = plugins;
+        for layer in layers {
+            self.add(layer.map(|mut layer| {
+                modernize(&mut layer.values);
+                Some(layer)
+            }));
         }
     }
 
@@ -293,7 +309,9 @@ impl<'a> Resolver<'a> {
             }
         }
         let (folders, tree, layers, ignored_keys) = (self.folders, self.tree, self.layers, self.ignored_keys);
+        let plugins = self.plugins;
         Resolved {
+            plugins,
             settings,
             notices,
             folders,

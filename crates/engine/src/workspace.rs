@@ -73,6 +73,10 @@ pub trait Texts: Send + Sync {
     fn skills(&self) -> Vec<Skill> {
         Vec::new()
     }
+    /// The sources of plugins and what they offer.
+    fn plugins(&self) -> String {
+        String::new()
+    }
     fn global_agents_file(&self) -> Option<PathBuf>;
     /// Facts about the machine and the project for the system prompt: date, system, shell, git branch.
     fn environment(&self) -> String {

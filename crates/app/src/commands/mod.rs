@@ -21,6 +21,7 @@ pub(crate) mod login;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod models;
+pub(crate) mod plugins;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod server;

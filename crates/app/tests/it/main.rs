@@ -34,6 +34,7 @@ mod eca_history;
 mod eca_hooks;
 mod eca_jobs;
 mod eca_mcp;
+mod eca_plugins;
 mod eca_rewrite;
 mod eca_subagents;
 mod eca_text;

@@ -125,7 +125,7 @@ fn a_check_names_what_is_wrong_and_fails() {
         }},
         "mcpServers": {"memory": {"command": "x"}},
         "disabledTools": ["glb"],
-        "plugins": {"install": []},
+        "remote": {"enabled": false},
     });
     home.write(".config/dragoman/config.json", &own.to_string());
     let (code, out, _) = run(&home, &["config", "check"], &[]);
@@ -138,7 +138,7 @@ fn a_check_names_what_is_wrong_and_fails() {
         "`toolCall.approval.allow` names other__tool, which is no known tool and no configured MCP server.",
         "`disabledTools` names glb, which is no known tool and no configured MCP server. Did you mean glob?",
         "note: ",
-        "not supported, ignored: `plugins`.",
+        "not supported, ignored: `remote`.",
         "The settings have 5 problems.",
     ] {
         assert!(out.contains(want), "{want}\n{out}");
@@ -150,7 +150,7 @@ fn a_check_names_what_is_wrong_and_fails() {
     let (_, shown, _) = run(&home, &["config", "show"], &[]);
     assert!(shown.contains("(") && shown.contains("; not supported, ignored)"), "{shown}");
     let (_, examined, _) = run(&home, &["doctor"], &[]);
-    assert!(examined.contains("not supported, ignored: `plugins`"), "{examined}");
+    assert!(examined.contains("not supported, ignored: `remote`"), "{examined}");
 }
 
 #[test]

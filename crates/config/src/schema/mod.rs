@@ -172,8 +172,10 @@ struct SettingsFile {
     /// Export of telemetry.
     #[schemars(extend("x-unsupported" = true))]
     otlp: Map<String, Value>,
-    /// Plugins of ECA.
-    #[schemars(extend("x-unsupported" = true))]
+    /// Plugins: sources by their names, each with `source` (an address of git, or a folder), and `install`, the names of
+    /// plugins (`name` or `name@source`). `"installMode": "replace"` ignores the lists of other files. A source is used
+    /// only after `dragoman plugins install` has shown and pinned it.
+    #[schemars(extend("examples" = [{"mine": {"source": "~/plugins"}, "install": ["code-review"]}]))]
     plugins: Map<String, Value>,
     /// The web server of ECA.
     #[schemars(extend("x-unsupported" = true))]

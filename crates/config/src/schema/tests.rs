@@ -13,6 +13,7 @@ use crate::{Environment, Inputs, defaults};
 const READ_FROM_LAYERS: &[(&str, &str)] = &[
     ("extraConfigs", include_str!("../resolve.rs")),
     ("pureConfig", include_str!("../resolve.rs")),
+    ("plugins", include_str!("../plugins.rs")),
     ("sandbox", include_str!("../sandbox.rs")),
     ("sandboxGrants", include_str!("../sandbox.rs")),
     ("undo.fileMegabytes", include_str!("../undo.rs")),

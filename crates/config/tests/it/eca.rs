@@ -88,7 +88,6 @@ fn each_key_without_effect_is_named() {
         "rewrite.fullFileMaxLines",
         "variantsByModel",
         "otlp",
-        "plugins",
         "remote",
     ];
     let mut found: Vec<&str> = resolved.ignored_keys.iter().map(|ignored| ignored.key.as_str()).collect();
@@ -102,7 +101,7 @@ fn each_key_without_effect_is_named() {
     assert!(lines[1].ends_with(title), "{said}");
     let shown = resolved.show_text();
     let marked =
-        |line: &&str| line.starts_with("plugins.install") && line.ends_with("; not supported, ignored)");
+        |line: &&str| line.starts_with("remote.enabled") && line.ends_with("; not supported, ignored)");
     assert!(shown.lines().any(|line| marked(&line)), "{shown}");
     assert_eq!(resolved.show_json()["ignored"].as_array().unwrap().len(), ignored.len());
 }

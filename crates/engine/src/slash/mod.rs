@@ -45,6 +45,9 @@ enum Native {
     Hooks,
     Rules,
     Subagents,
+    Plugins,
+    /// The command of the program that does it.
+    PluginTask(&'static str),
     Skills,
     SkillCreate,
     Context,
@@ -53,7 +56,7 @@ enum Native {
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 21] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 25] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
@@ -80,6 +83,10 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 21] = [
     (Native::Hooks, "hooks", "The hooks by event", None),
     (Native::Rules, "rules", "The rules of this chat", None),
     (Native::Subagents, "subagents", "The agents that this one can start for a task", None),
+    (Native::Plugins, "plugins", "The sources of plugins and what they offer", None),
+    (Native::PluginTask("install"), "plugin-install", "How to install a plugin", Some("plugin")),
+    (Native::PluginTask("update"), "plugin-update", "How to update a source of plugins", Some("source")),
+    (Native::PluginTask("uninstall"), "plugin-uninstall", "How to remove a plugin", Some("plugin")),
     (Native::Skills, "skills", "The skills that the model can load", None),
     (Native::SkillCreate, "skill-create", "Write a new skill", Some("what it should teach")),
     (Native::Context, "context", "What fills the context window", None),

@@ -44,6 +44,11 @@ pub(super) async fn of(
         Native::Hooks => lists::hooks(session),
         Native::Rules => lists::rules(session),
         Native::Subagents => lists::subagents(session),
+        Native::Plugins => texts.plugins(),
+        Native::PluginTask(task) => format!(
+            "Run `dragoman plugins {task} {}` in a terminal: it shows what comes or goes before you agree.",
+            argument.unwrap_or("NAME")
+        ),
         Native::Skills => lists::skills(session),
         Native::Context => crate::context_use::text(session.state().usage()),
         Native::Fork => export::fork_chat(session).await?,

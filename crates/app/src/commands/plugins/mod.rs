@@ -1,0 +1,249 @@
+//! `dragoman plugins`: looks at plugins, pins their sources, installs, updates and uninstalls them.
+//!
+//! Invariant: nothing of a source is used before the user has seen it and agreed; an update shows its changes first.
+
+mod fetch;
+
+use std::io::{BufRead, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use config::plugins::{self, Plugin, PluginPin, PluginSource, Plugins};
+use config::{Environment, Inputs, NewValue, SettingsChange, SettingsFile};
+use domain::{Failure, visible_line, visible_text};
+use serde_json::{Value, json};
+
+use super::failed;
+use crate::workspaces;
+use fetch::Snapshot;
+
+/// Files of a plugin that are listed; more are counted.
+const MOST_FILES: usize = 200;
+/// The files of a plugin that start programs or change settings are shown whole.
+const SHOWN_WHOLE: &[&str] = &["hooks/hooks.json", ".mcp.json", "eca.json"];
+
+#[derive(Subcommand)]
+pub(crate) enum PluginsTask {
+    /// The sources, their pinned versions and their plugins.
+    List,
+    /// Show what a plugin brings, and use it if you agree: NAME or NAME@SOURCE.
+    Install {
+        plugin: String,
+        /// Agree without a question.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Show what has changed in a source since it was pinned, and use the new version if you agree.
+    Update {
+        source: String,
+        /// Agree without a question.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Use a plugin no longer.
+    Uninstall { plugin: String },
+}
+
+pub(crate) fn run(task: PluginsTask) -> ExitCode {
+    let environment = Environment::from_process();
+    let inputs = Inputs { workspace_roots: workspaces::current_folder(), ..Inputs::default() };
+    let known = config::resolve(&environment, &inputs).plugins;
+    let done = match task {
+        PluginsTask::List => Ok(list(&known)),
+        PluginsTask::Install { plugin, yes } => block_on(install(&environment, &known, &plugin, yes)),
+        PluginsTask::Update { source, yes } => block_on(update(&environment, &known, &source, yes)),
+        PluginsTask::Uninstall { plugin } => uninstall(&environment, &plugin),
+    };
+    match done {
+        Ok(text) => super::print_bytes(format!("{}\n", visible_text(text.trim_end())).as_bytes()),
+        Err(failure) => failed(&failure),
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::internal(format!("No runtime: {error}.")))?;
+    runtime.block_on(work)
+}
+
+/// What `/plugins` and `dragoman plugins list` show.
+pub(crate) fn list(known: &Plugins) -> String {
+    let mut lines = Vec::new();
+    for source in &known.sources {
+        let version = match &source.pin {
+            None => "not pinned".to_owned(),
+            Some(PluginPin { commit: None, .. }) => "a folder, used as it is".to_owned(),
+            Some(PluginPin { commit: Some(commit), .. }) => format!("pinned to {commit:.12}"),
+        };
+        lines.push(format!("{} ({}): {version}", source.name, source.location));
+        let Some(pin) = &source.pin else { continue };
+        let offered = match plugins::marketplace(&pin.folder, &source.name) {
+            Ok(offered) => offered,
+            Err(failure) => {
+                lines.push(format!("  {failure}"));
+                continue;
+            }
+        };
+        for plugin in offered {
+            let mark = if known.installed.contains(&plugin) { "✅ " } else { "" };
+            lines.push(format!("- {mark}{}: {}", plugin.name, plugin.description));
+        }
+    }
+    if lines.is_empty() {
+        return "No plugin is configured. `dragoman plugins install NAME` installs one.".to_owned();
+    }
+    lines.push(
+        "`dragoman plugins install NAME` in a terminal installs a plugin, `update SOURCE` a newer version."
+            .into(),
+    );
+    lines.join("\n")
+}
+
+async fn install(
+    environment: &Environment,
+    known: &Plugins,
+    entry: &str,
+    yes: bool,
+) -> Result<String, Failure> {
+    let (source, snapshot, plugin) = look_up(known, entry).await?;
+    let name = format!("{}@{}", plugin.name, source.name);
+    let is_listed = known.wanted.iter().any(|wanted| *wanted == name || *wanted == plugin.name);
+    let text = describe(&plugin, snapshot.as_ref().and_then(|snapshot| snapshot.commit.as_deref()));
+    let question = match &snapshot {
+        Some(_) => format!("Pin {} to this version and use {}?", source.name, plugin.name),
+        None => format!("Use {}?", plugin.name),
+    };
+    if !confirm(&text, &question, yes)? {
+        return Ok(format!("{name} is not installed."));
+    }
+    if let Some(snapshot) = snapshot {
+        snapshot.keep(environment, &source)?;
+    }
+    if !is_listed {
+        let keys = vec!["plugins".to_owned(), "install".to_owned()];
+        let change = SettingsChange { keys, value: NewValue::Append(json!(name)) };
+        SettingsFile::of_user(environment).change(&[change])?;
+    }
+    Ok(format!("{name} is installed. Chats that start from now on use it."))
+}
+
+/// The source that offers a plugin, and its snapshot where it is not pinned yet.
+async fn look_up(known: &Plugins, entry: &str) -> Result<(PluginSource, Option<Snapshot>, Plugin), Failure> {
+    let wanted = entry.rsplit_once('@').map(|(_, source)| source);
+    let fits = |source: &&PluginSource| wanted.is_none_or(|wanted| source.name == wanted);
+    let mut sources = known.sources.clone();
+    if sources.is_empty() {
+        sources = plugins::built_in_sources();
+    }
+    let (mut found, mut offered) = (Vec::new(), Vec::new());
+    for source in sources.iter().filter(fits) {
+        let snapshot = match &source.pin {
+            Some(_) => None,
+            None => Some(fetch::fetch(source).await?),
+        };
+        let folder =
+            snapshot.as_ref().map(Snapshot::folder).or(source.pin.as_ref().map(|pin| pin.folder.as_path()));
+        let Some(folder) = folder else { continue };
+        offered.extend(plugins::marketplace(folder, &source.name)?);
+        found.push((source.clone(), snapshot));
+    }
+    let plugin = plugins::find(entry, &offered).cloned().map_err(|problem| {
+        if offered.iter().any(|it| Some(it.name.as_str()) == entry.split('@').next()) {
+            return Failure::user(problem);
+        }
+        let names: Vec<&str> = offered.iter().map(|it| it.name.as_str()).collect();
+        Failure::user(format!("No source offers a plugin {entry}. There are: {}.", names.join(", ")))
+    })?;
+    let (source, snapshot) = found
+        .into_iter()
+        .find(|(source, _)| source.name == plugin.source)
+        .ok_or_else(|| Failure::user("The source is gone."))?;
+    Ok((source, snapshot, plugin))
+}
+
+async fn update(
+    environment: &Environment,
+    known: &Plugins,
+    name: &str,
+    yes: bool,
+) -> Result<String, Failure> {
+    let source = known.sources.iter().find(|source| source.name == name).ok_or_else(|| {
+        Failure::user(format!("There is no source {name}.")).hint("`dragoman plugins list` shows them.")
+    })?;
+    let Some(pin) = source.pin.as_ref() else {
+        return Err(Failure::user(format!("{name} is not pinned.")).hint("Install one of its plugins first."));
+    };
+    let Some(before) = pin.commit.clone() else {
+        return Ok(format!("{name} is a folder of this machine and is used as it is."));
+    };
+    let snapshot = fetch::fetch(source).await?;
+    let after = snapshot.commit.clone().unwrap_or_default();
+    if after == before {
+        return Ok(format!("{name} is at the newest version, {before:.12}."));
+    }
+    let changes = fetch::changes(&pin.folder, snapshot.folder()).await?;
+    let text = format!("{name} from {before:.12} to {after:.12}:\n\n{changes}");
+    if !confirm(&text, &format!("Use this version of {name}?"), yes)? {
+        return Ok(format!("{name} stays at {before:.12}."));
+    }
+    // A marketplace that cannot be used is not pinned.
+    plugins::marketplace(snapshot.folder(), name)?;
+    snapshot.keep(environment, source)?;
+    Ok(format!("{name} is at {after:.12}. Chats that start from now on use it."))
+}
+
+fn uninstall(environment: &Environment, entry: &str) -> Result<String, Failure> {
+    let file = SettingsFile::of_user(environment);
+    let values = file.values()?;
+    let listed = values.get("plugins").and_then(|section| section.get("install")).and_then(Value::as_array);
+    let listed: Vec<&str> = listed.into_iter().flatten().filter_map(Value::as_str).collect();
+    let fits = |name: &str| name == entry || name.split('@').next() == Some(entry);
+    let kept: Vec<&str> = listed.iter().copied().filter(|name| !fits(name)).collect();
+    if kept.len() == listed.len() {
+        let text = format!("{} does not list {entry}.", file.path().display());
+        return Err(
+            Failure::user(text).hint("Remove it from the file that names it: `dragoman config show`.")
+        );
+    }
+    let keys = vec!["plugins".to_owned(), "install".to_owned()];
+    file.change(&[SettingsChange { keys, value: NewValue::Set(json!(kept)) }])?;
+    Ok(format!("{entry} is not used any more. Its source stays pinned."))
+}
+
+/// Everything that a plugin brings.
+fn describe(plugin: &Plugin, commit: Option<&str>) -> String {
+    let mut lines = vec![format!("{}: {}", plugin.name, plugin.description)];
+    lines.extend(commit.map(|commit| format!("Version: {commit}")));
+    lines.extend(
+        (!plugin.dependencies.is_empty()).then(|| format!("It needs: {}", plugin.dependencies.join(", "))),
+    );
+    let files = fetch::files_below(&plugin.folder);
+    lines.push(format!("It has {} files:", files.len()));
+    lines.extend(files.iter().take(MOST_FILES).map(|file| format!("  {}", name_of(file))));
+    for file in SHOWN_WHOLE {
+        if let Ok(text) = std::fs::read_to_string(plugin.folder.join(file)) {
+            lines.push(format!("\n{file}:\n{}", text.trim_end()));
+        }
+    }
+    lines.join("\n")
+}
+
+fn name_of(path: &Path) -> String {
+    visible_line(&path.display().to_string()).into_owned()
+}
+
+fn confirm(text: &str, question: &str, yes: bool) -> Result<bool, Failure> {
+    super::print_bytes(format!("{}\n", visible_text(text)).as_bytes());
+    if yes {
+        return Ok(true);
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::user("Nobody can be asked here.")
+            .hint("Look at the text above, and add --yes to agree."));
+    }
+    super::print_bytes(format!("{question} [y/N] ").as_bytes());
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
+}
