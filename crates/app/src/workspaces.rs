@@ -130,17 +130,7 @@ impl WorkspaceSource for Workspaces {
 
     fn workspace(&self, workspace: &WorkspaceSpec) -> Arc<Workspace> {
         let roots = workspace.roots.clone();
-        let inputs = Inputs {
-            workspace_roots: roots.clone(),
-            initialization_options: workspace.options.clone(),
-            overrides: self.options.overrides.clone(),
-            ..Inputs::default()
-        };
-        let known = self.options.resolved.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let resolved = Arc::new(match known {
-            Some((known, resolved)) if known == roots && workspace.options.is_none() => resolved,
-            Some(_) | None => config::resolve(&self.environment, &inputs),
-        });
+        let resolved = self.resolve(workspace);
         logging::redact_with(&resolved.redactor);
         withhold_secrets(&resolved);
         let mut configured = providers::configured(&resolved, &self.deps);
@@ -164,31 +154,21 @@ impl WorkspaceSource for Workspaces {
         sources.push(self.servers(&resolved, &roots, confined, &mut notices));
         let hooks = WorkspaceHooks::new(&resolved, confined);
         let texts = self.texts(resolved.clone(), roots.clone(), models.clone(), problems);
+        let texts: Arc<dyn Texts> = Arc::new(texts);
         let accounts = self.accounts(resolved.clone(), models.clone());
-        let is_trusted = resolved.folders.iter().all(config::trust::Folder::is_trusted);
-        let (texts, undo): (Arc<dyn Texts>, _) = (Arc::new(texts), self.undo_log(&resolved));
-        let worktrees = WorkspaceWorktrees {
-            environment: self.environment.clone(),
-            resolved: resolved.clone(),
-            models: models.clone(),
-            texts: texts.clone(),
-            undo: undo.clone(),
-            jobs_observer: self.jobs_observer(),
-            roots: roots.clone(),
-            is_trusted,
-        };
+        let worktrees = self.worktrees(&resolved, models.clone(), texts.clone(), roots.clone());
         Arc::new(Workspace {
             settings: Arc::new(resolved.settings.clone()),
             models,
             sources,
             files,
             notices,
-            is_trusted,
+            is_trusted: worktrees.is_trusted,
             texts,
             accounts: Some(Arc::new(accounts)),
             roots,
             hooks: Some(hooks),
-            undo: Some(undo),
+            undo: Some(worktrees.undo.clone()),
             worktrees: Some(Arc::new(worktrees)),
             recording: None,
         })
@@ -204,6 +184,39 @@ impl WorkspaceSource for Workspaces {
 }
 
 impl Workspaces {
+    fn resolve(&self, workspace: &WorkspaceSpec) -> Arc<config::Resolved> {
+        let inputs = Inputs {
+            workspace_roots: workspace.roots.clone(),
+            initialization_options: workspace.options.clone(),
+            overrides: self.options.overrides.clone(),
+            ..Inputs::default()
+        };
+        let known = self.options.resolved.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Arc::new(match known {
+            Some((known, resolved)) if known == workspace.roots && workspace.options.is_none() => resolved,
+            Some(_) | None => config::resolve(&self.environment, &inputs),
+        })
+    }
+
+    fn worktrees(
+        &self,
+        resolved: &Arc<config::Resolved>,
+        models: Arc<AllModels>,
+        texts: Arc<dyn Texts>,
+        roots: Vec<PathBuf>,
+    ) -> WorkspaceWorktrees {
+        WorkspaceWorktrees {
+            environment: self.environment.clone(),
+            resolved: resolved.clone(),
+            models,
+            texts,
+            undo: self.undo_log(resolved),
+            jobs_observer: self.jobs_observer(),
+            roots,
+            is_trusted: resolved.folders.iter().all(config::trust::Folder::is_trusted),
+        }
+    }
+
     fn undo_log(&self, resolved: &config::Resolved) -> Arc<engine::UndoLog> {
         let open = || Arc::new(engine::UndoLog::new(undo_store(&self.environment, resolved.settings.undo)));
         self.undo.get_or_init(open).clone()

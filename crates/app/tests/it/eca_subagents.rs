@@ -82,7 +82,7 @@ async fn an_editor_without_chats_of_subagents_asks_in_the_chat_of_the_parent() {
 
 /// A repository with one commit in the workspace.
 fn make_repository(folder: &Path) {
-    std::fs::write(folder.join("a.txt"), "one\n").unwrap();
+    std::fs::write(folder.join("a.txt"), "one\n").expect("a file");
     for line in
         ["init -q -b main", "add a.txt", "-c user.name=T -c user.email=t@example.org commit -q -m first"]
     {
