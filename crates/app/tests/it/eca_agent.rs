@@ -234,7 +234,8 @@ async fn a_call_that_ran_when_the_process_died_is_unknown_and_not_repeated() {
     client.ask("chat/prompt", json!({"chatId": "c", "message": "go", "trust": true})).await;
     let count = home.workspace().join("count");
     client.until(|it| it["params"]["content"]["type"] == "toolCallRunning").await;
-    while !count.exists() {
+    // The shell makes the file before it writes to it.
+    while std::fs::read_to_string(&count).unwrap_or_default().is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     client.child.kill().await.expect("kill -9");
