@@ -33,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("engine", &["domain", "config", "project-files", "undo"]),
     ("proto-eca", &["domain", "rpc"]),
     ("proto-acp", &["domain", "rpc"]),
+    ("proto-mcp", &["domain", "rpc"]),
     ("proto-threads", &["domain", "rpc"]),
     ("proto-copilot", &["domain", "rpc", "apiui"]),
     ("terminal", &["domain"]),

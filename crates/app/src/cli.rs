@@ -59,6 +59,9 @@ pub(crate) enum Task {
     /// Speak the early Agent Communication Protocol (threads) on stdin and stdout.
     #[command(after_help = "Example:\n  dragoman threads --workspace . --approve read")]
     Threads(ThreadsArguments),
+    /// Offer Dragoman's own tools to other programs: an MCP server on stdin and stdout.
+    #[command(after_help = commands::mcp_server::HELP)]
+    McpServer(commands::mcp_server::McpServerArguments),
     /// Speak the Copilot CLI contract on stdin and stdout: hosts that turn API specifications into interfaces start this.
     #[command(
         after_help = "Example:\n  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}' | dragoman copilot"
@@ -448,6 +451,7 @@ pub(crate) fn run() -> ExitCode {
         Task::Acp { login: true } => commands::login::choose(),
         Task::Acp { login: false } => commands::acp::run(level),
         Task::Threads(arguments) => commands::threads::run(arguments, level),
+        Task::McpServer(arguments) => commands::mcp_server::run(arguments, level),
         Task::Copilot => commands::copilot::run(level),
         Task::Generate(arguments) => commands::generate::run(&arguments),
         Task::Spec(SpecTask::Check { spec, fetch_refs, json }) => {

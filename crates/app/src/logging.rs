@@ -24,6 +24,12 @@ const ROTATED_FILES: u32 = 3;
 /// All secrets of this process.
 pub(crate) static REDACTORS: LazyLock<Mutex<Vec<Redactor>>> = LazyLock::new(Mutex::default);
 
+/// The text with every secret masked that is known so far.
+pub(crate) fn mask_secrets(text: &str) -> String {
+    let redactors = REDACTORS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    redactors.iter().fold(text.to_owned(), |text, redactor| redactor.redact(&text).into_owned())
+}
+
 /// Masks the secrets of `redactor` in every later line.
 pub(crate) fn redact_with(redactor: &Redactor) {
     REDACTORS.lock().unwrap_or_else(PoisonError::into_inner).push(redactor.clone());

@@ -184,6 +184,7 @@ impl Reaper {
         let id = self.next;
         let marker = format!("{}.{id}", self.mark);
         command.env(MARKER, &marker);
+        crate::nesting::tell_depth(&mut command);
         let parent = rustix::process::getpid();
         let prepare = move || prepare(parent);
         // SAFETY: between fork and exec `prepare` makes system calls and compares numbers; it allocates

@@ -20,6 +20,7 @@ pub(crate) mod import;
 pub(crate) mod login;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod mcp_server;
 pub(crate) mod models;
 pub(crate) mod plugins;
 pub(crate) mod replay;

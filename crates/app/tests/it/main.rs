@@ -51,6 +51,7 @@ mod lines;
 mod logs;
 mod losslessness;
 mod mcp_commands;
+mod mcp_server;
 mod one_history;
 mod permissions;
 mod protocol_docs;

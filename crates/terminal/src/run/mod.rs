@@ -19,7 +19,9 @@ use domain::host::Grants;
 use domain::link::{Commands, Engine};
 use domain::store::ListFilter;
 use domain::tool::{ServerStatus, ToolServer};
-use domain::{Abilities, Command, Event, Failure, FailureKind, Follower, Link, Outcome, SessionId};
+use domain::{
+    Abilities, CancellationToken, Command, Event, Failure, FailureKind, Follower, Link, Outcome, SessionId,
+};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -44,6 +46,8 @@ pub struct RunOptions {
     pub failover: Vec<String>,
     pub max_steps: Option<u32>,
     pub timeout: Option<Duration>,
+    /// Stops the turn.
+    pub stop: CancellationToken,
     pub format: OutputFormat,
     /// Print only failures to stderr.
     pub quiet: bool,
@@ -160,6 +164,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         model: accepted.model,
         notices,
         deadline,
+        stop: options.stop,
         is_new,
         is_answered: accepted.status == AcceptedStatus::Prompting,
         output: OutputState::default(),
@@ -251,6 +256,7 @@ struct Run {
     model: String,
     notices: Vec<String>,
     deadline: Instant,
+    stop: CancellationToken,
     is_new: bool,
     /// A model answers the prompt. A new chat without an answer is deleted.
     is_answered: bool,
@@ -324,10 +330,14 @@ impl Run {
 
     /// Returns `None` if the time is up or the engine has ended.
     async fn follow_turn(&mut self, printer: &mut Printer<'_>) -> Option<Outcome> {
-        let deadline = self.deadline;
+        let (deadline, stop) = (self.deadline, self.stop.clone());
         loop {
             let event = tokio::select! {
                 event = self.follower.next() => event?,
+                () = stop.cancelled() => {
+                    self.stop().await;
+                    return Some(Outcome::Stopped);
+                }
                 () = tokio::time::sleep_until(deadline) => {
                     self.stop().await;
                     return None;

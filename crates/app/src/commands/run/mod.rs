@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub(crate) use arguments::{HELP, RunArguments};
 use config::Environment;
-use domain::{Failure, SessionId};
+use domain::{CancellationToken, Failure, SessionId};
 use serde_json::Value;
 use terminal::{Exit, Finished, OutputFormat, RunOptions};
 
@@ -103,6 +103,7 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
         max_cost: arguments.max_cost,
         max_steps: arguments.max_steps,
         timeout,
+        stop: CancellationToken::new(),
         format: match arguments.output {
             _ if arguments.json => OutputFormat::Events,
             Output::Text => OutputFormat::Text,
