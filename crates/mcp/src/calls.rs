@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::client::{Client, MAX_INPUT_ROUNDS, describe_error};
+use crate::tasks::{TaskLimits, task_member, wait_for_task};
 use crate::text::single_line;
 use crate::wire::{CallResult, Progress};
 
@@ -71,7 +72,7 @@ struct CallGuard<'a> {
 /// Calls a tool and waits.
 pub(crate) async fn call(
     client: &Client,
-    tool: &str,
+    (tool, runs_as_task): (&str, bool),
     arguments: &Value,
     context: Arc<dyn ToolContext>,
     stop: &CancellationToken,
@@ -82,9 +83,16 @@ pub(crate) async fn call(
     let failed = |error: RequestError| CallError::Failed(describe_error(method, &error, deadline));
     let meta = json!({"progressToken": entry.number});
     let mut params = client.params(json!({"name": tool, "arguments": arguments, "_meta": meta}));
+    let longest = deadline.saturating_mul(MAX_DEADLINE_EXTENSIONS);
+    if runs_as_task {
+        params["task"] = task_member(longest);
+    }
     for _ in 0..MAX_INPUT_ROUNDS {
         let request = client.outgoing.request(method, &params, PEER_TIMEOUT);
         let reply = entry.call.wait(request, stop, deadline).await?;
+        if runs_as_task {
+            return wait_for_task(client, &entry.call, &reply, TaskLimits { stop, deadline, longest }).await;
+        }
         let Some(required) = client.input_required(&reply) else {
             return serde_json::from_str(reply.get()).map_err(RequestError::Unexpected).map_err(failed);
         };
@@ -203,6 +211,11 @@ impl ActiveCall {
             *shown = Some(now);
         }
         is_time
+    }
+
+    /// A line about the call, for people.
+    pub(crate) fn show_text(&self, text: &str) {
+        self.context.output(&format!("{text}\n"));
     }
 
     fn show_progress(&self, progress: &Progress) {

@@ -38,6 +38,8 @@ pub(crate) struct ToolDefinition {
     /// The server says that it changes nothing. A hint: see `tool`.
     pub read_only_hint: bool,
     pub digest: Digest,
+    /// The server runs it as a task of the protocol only.
+    pub runs_as_task: bool,
     /// Arguments that are repeated as headers over HTTP.
     pub param_headers: Vec<ParamHeader>,
     /// The definition as JSON: what its digest covers, and nothing else.
@@ -133,16 +135,13 @@ pub(crate) fn read_tools(server: &str, has_headers: bool, items: &[Box<RawValue>
     let mut names = HashSet::new();
     for item in items.iter().take(MAX_TOOLS) {
         match read_tool(server, has_headers, item) {
-            Ok(Some(definition)) if names.insert(definition.spec.name.clone()) => {
-                list.definitions.push(definition)
-            }
-            Ok(Some(definition)) => {
+            Ok(definition) if names.insert(definition.spec.name.clone()) => list.definitions.push(definition),
+            Ok(definition) => {
                 list.notes.push(format!(
                     "Two of its tools are called {}; the second is left out.",
                     definition.spec.name
                 ));
             }
-            Ok(None) => {}
             Err(note) => list.notes.push(note),
         }
     }
@@ -152,15 +151,12 @@ pub(crate) fn read_tools(server: &str, has_headers: bool, items: &[Box<RawValue>
     list
 }
 
-/// `None`: a tool that only runs as a task of the protocol's experimental kind, which we do not speak.
-fn read_tool(server: &str, has_headers: bool, item: &RawValue) -> Result<Option<ToolDefinition>, String> {
+fn read_tool(server: &str, has_headers: bool, item: &RawValue) -> Result<ToolDefinition, String> {
     let unreadable = || "One of its tools has no readable definition and is left out.".to_owned();
     let tool: ToolItem = read(item).ok_or_else(unreadable)?;
     let name = plain_name(&tool.name).ok_or_else(unreadable)?;
-    if tool.execution.is_some_and(|execution| execution.task_support.as_deref() == Some("required")) {
-        tracing::debug!(server, tool = name, "left out: it runs as a task only");
-        return Ok(None);
-    }
+    let runs_as_task =
+        tool.execution.is_some_and(|execution| execution.task_support.as_deref() == Some("required"));
     let schema = tool.input_schema.as_deref().map_or("{}", RawValue::get);
     if schema.len() > MAX_SCHEMA_BYTES {
         let limit = MAX_SCHEMA_BYTES >> 10;
@@ -179,12 +175,16 @@ fn read_tool(server: &str, has_headers: bool, item: &RawValue) -> Result<Option<
         .text(&tool.name)
         .text(&description)
         .text(if read_only_hint { "read-only" } else { "" })
+        .text(if runs_as_task { "task" } else { "" })
         .value(&input_schema)
         .done();
-    let source = json!({
+    let mut source = json!({
         "name": tool.name, "description": description, "inputSchema": input_schema,
         "annotations": {"readOnlyHint": read_only_hint},
     });
+    if runs_as_task {
+        source["execution"] = json!({"taskSupport": "required"});
+    }
     let spec = ToolSpec {
         name,
         server: server.to_owned(),
@@ -194,7 +194,8 @@ fn read_tool(server: &str, has_headers: bool, item: &RawValue) -> Result<Option<
         effect: ToolEffect::Other,
     };
     let source = source.to_string();
-    Ok(Some(ToolDefinition { wire_name: tool.name, spec, read_only_hint, digest, param_headers, source }))
+    let wire_name = tool.name;
+    Ok(ToolDefinition { wire_name, spec, read_only_hint, digest, runs_as_task, param_headers, source })
 }
 
 /// A schema that model APIs take: an object that says so.
@@ -271,7 +272,8 @@ mod tests {
                 raw(json!("text")),
             ],
         );
-        let [tool] = list.definitions.as_slice() else { panic!("one tool is left") };
+        let [tool, task] = list.definitions.as_slice() else { panic!("two tools are left") };
+        assert!(task.runs_as_task && !tool.runs_as_task);
         assert_eq!((tool.wire_name.as_str(), tool.spec.offered_name().as_str()), ("a.b", "s__a_b"));
         assert!(tool.spec.description.len() < 5_000 && tool.spec.description.starts_with("xxx"));
         assert_eq!(tool.spec.input_schema, json!({"type": "object", "properties": {}}));
@@ -285,7 +287,7 @@ mod tests {
     fn a_hint_changes_the_pin_but_never_makes_a_tool_read_only() {
         let read = |hint: bool| {
             let item = raw(json!({"name": "t", "annotations": {"readOnlyHint": hint}}));
-            read_tool("s", false, &item).ok().flatten().unwrap()
+            read_tool("s", false, &item).unwrap()
         };
         assert_ne!(read(true).digest, read(false).digest);
         assert_eq!(read(true).spec.effect, ToolEffect::Other);

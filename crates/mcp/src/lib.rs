@@ -29,6 +29,7 @@ mod pins;
 mod server_state;
 mod stdio;
 mod supervisor;
+mod tasks;
 mod text;
 mod tool;
 mod wire;

@@ -51,7 +51,8 @@ impl McpTool {
             Err(failure) => return ToolResult::error(failure.to_string()),
         };
         let deadline = self.state.options.call_timeout;
-        match calls::call(&client, &self.definition.wire_name, &input, context, &cancel, deadline).await {
+        let tool = (self.definition.wire_name.as_str(), self.definition.runs_as_task);
+        match calls::call(&client, tool, &input, context, &cancel, deadline).await {
             Ok(result) => content::from_call(result),
             Err(CallError::Stopped) => ToolResult::error("The call was stopped before the server answered."),
             Err(CallError::Failed(reason)) => {

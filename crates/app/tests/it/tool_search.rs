@@ -159,6 +159,25 @@ async fn a_changed_definition_must_be_searched_again() {
 }
 
 #[tokio::test]
+async fn a_server_takes_no_name_of_another_servers_tool() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client =
+        Client::start(&home, &config(&home, fake.url(), &[("a__b", "good"), ("a", "shadow")])).await;
+    let mut waiting = vec!["a", "a__b"];
+    while !waiting.is_empty() {
+        let message = client.next().await;
+        waiting.retain(|name| !is_server(&message, name, "running"));
+    }
+    let answers = vec![Answer::tool_call("c", "a__b__echo", json!({"text": "hi"})), Answer::text("ok")];
+    let shown = turn(&mut client, &fake, answers, true).await;
+    let tools = fake.last_request().tools();
+    assert_eq!(tools.iter().filter(|name| *name == "a__b__echo").count(), 1, "{tools:?}");
+    let (server, name, error, _) = called(&shown).pop().expect("the call");
+    assert_eq!((server.as_str(), name.as_str(), error), ("a__b", "echo", false));
+    assert!(client.end().await.success());
+}
+
+#[tokio::test]
 async fn within_the_budget_every_tool_is_offered() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let wide = json!({"toolSearch": {"abovePercent": 100}});

@@ -8,6 +8,7 @@
 mod carrier;
 mod rank;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::BoxFuture;
@@ -42,7 +43,8 @@ pub(crate) struct ToolList {
 
 impl ToolList {
     /// Offers everything where the definitions of servers are within the budget.
-    pub(crate) fn new(tools: Vec<Arc<dyn Tool>>, session: &Session, context_limit: Option<u64>) -> Self {
+    pub(crate) fn new(mut tools: Vec<Arc<dyn Tool>>, session: &Session, context_limit: Option<u64>) -> Self {
+        keep_one_per_name(&mut tools);
         let percent = session.workspace.settings.tools.search_above_percent;
         let budget = context_limit.unwrap_or(ASSUMED_CONTEXT).saturating_mul(percent) / 100;
         if !is_above(&tools, budget.saturating_mul(BYTES_PER_TOKEN)) {
@@ -123,6 +125,17 @@ impl ToolList {
     fn all(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.offered.iter().chain(self.deferred.iter())
     }
+}
+
+/// Server `a` with a tool `b__c` and server `a__b` with a tool `c`: the user named the servers, so the longer name of a
+/// server wins, and no server takes the name of another one's tool.
+fn keep_one_per_name(tools: &mut Vec<Arc<dyn Tool>>) {
+    let mut longest: HashMap<String, usize> = HashMap::new();
+    for spec in tools.iter().map(|tool| tool.spec()) {
+        let known = longest.entry(spec.offered_name()).or_default();
+        *known = (*known).max(spec.server.len());
+    }
+    tools.retain(|tool| longest.get(&tool.spec().offered_name()) == Some(&tool.spec().server.len()));
 }
 
 fn named(call: &ToolCall) -> String {

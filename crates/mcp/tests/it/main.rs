@@ -13,6 +13,7 @@ mod lifecycle;
 mod pins;
 mod popular;
 mod reference;
+mod tasks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
