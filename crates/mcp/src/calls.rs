@@ -46,7 +46,9 @@ pub(crate) struct ActiveCall {
     /// Cancelled when the call is finished.
     pub finished: CancellationToken,
     activity: watch::Sender<Activity>,
-    shown: Mutex<Option<Instant>>,
+    /// When progress and when a log message was shown last: neither hides the other.
+    shown_progress: Mutex<Option<Instant>>,
+    shown_log: Mutex<Option<Instant>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -111,7 +113,8 @@ impl Calls {
             context,
             finished: CancellationToken::new(),
             activity: watch::Sender::default(),
-            shown: Mutex::default(),
+            shown_progress: Mutex::default(),
+            shown_log: Mutex::default(),
         });
         let mut table = self.table();
         table.last += 1;
@@ -143,7 +146,7 @@ impl Calls {
     /// Shows a log message with the call that began last: the protocol does not tell which one it belongs to.
     pub(crate) fn show_log(&self, level: &str, text: &str) {
         if let Some(call) = self.latest()
-            && call.is_time_to_show()
+            && is_time_to_show(&call.shown_log)
         {
             call.context.output(&format!("[{level}] {text}\n"));
         }
@@ -202,24 +205,13 @@ impl ActiveCall {
         self.activity.send_modify(|activity| activity.signals += 1);
     }
 
-    /// However much a server tells, only some of it is shown.
-    fn is_time_to_show(&self) -> bool {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        let is_time = shown.is_none_or(|before| now - before >= PROGRESS_INTERVAL);
-        if is_time {
-            *shown = Some(now);
-        }
-        is_time
-    }
-
     /// A line about the call, for people.
     pub(crate) fn show_text(&self, text: &str) {
         self.context.output(&format!("{text}\n"));
     }
 
     fn show_progress(&self, progress: &Progress) {
-        if !self.is_time_to_show() {
+        if !is_time_to_show(&self.shown_progress) {
             return;
         }
         let count = match progress.total {
@@ -231,6 +223,17 @@ impl ActiveCall {
             _ => self.context.output(&format!("{count}\n")),
         }
     }
+}
+
+/// However much a server tells, only some of it is shown.
+fn is_time_to_show(shown: &Mutex<Option<Instant>>) -> bool {
+    let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = Instant::now();
+    let is_time = shown.is_none_or(|before| now - before >= PROGRESS_INTERVAL);
+    if is_time {
+        *shown = Some(now);
+    }
+    is_time
 }
 
 impl Drop for CallGuard<'_> {
