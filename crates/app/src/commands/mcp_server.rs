@@ -33,6 +33,9 @@ pub(crate) const HELP: &str = "Example (Claude Code):\n  claude mcp add dragoman
 /// A program that works for a program that works for another one is the last.
 const MAX_NESTING: u32 = 2;
 const MAX_HITS: u64 = 50;
+/// A chat that an earlier call has just left is closed first; continuing it waits for that.
+const CLOSING_ATTEMPTS: usize = 100;
+const CLOSING_WAIT: Duration = Duration::from_millis(50);
 
 #[derive(clap::Args)]
 pub(crate) struct McpServerArguments {
@@ -135,7 +138,7 @@ impl ServedTools for Tools {
         let (engine, own) = (self.engine.clone(), self.own.clone());
         Some(Box::pin(async move {
             match checked {
-                Ok(options) => run_turn(engine, options, &call, &own).await,
+                Ok(options) => run_turn(&engine, options, &call, &own).await,
                 Err(failure) => refused(&failure),
             }
         }))
@@ -204,14 +207,21 @@ impl Tools {
 
 /// One turn, as `dragoman run` has it.
 async fn run_turn(
-    engine: Engine,
+    engine: &Engine,
     options: RunOptions,
     call: &RunningCall,
     own: &RefCell<HashSet<String>>,
 ) -> CallOutcome {
-    let (mut out, mut progress) = (Vec::new(), ProgressLines { call: call.clone(), line: Vec::new() });
-    terminal::run(engine, options, &mut out, &mut progress).await;
-    let summary: Value = serde_json::from_slice(&out).unwrap_or_default();
+    let mut summary = run_once(engine, options.clone(), call).await;
+    for _ in 0..CLOSING_ATTEMPTS {
+        let is_closing =
+            summary["message"].as_str().is_some_and(|text| text.starts_with("This chat was just closed"));
+        if !is_closing || call.stop.is_cancelled() {
+            break;
+        }
+        tokio::time::sleep(CLOSING_WAIT).await;
+        summary = run_once(engine, options.clone(), call).await;
+    }
     let text = |name: &str| mask(summary[name].as_str().unwrap_or_default());
     let (answer, message, chat) = (text("text"), text("message"), text("session"));
     if !chat.is_empty() {
@@ -223,6 +233,13 @@ async fn run_turn(
         [answer.as_str(), message.as_str()].into_iter().filter(|it| !it.is_empty()).collect();
     let structured = json!({"chat": chat, "outcome": summary["outcome"], "usage": summary["usage"]});
     CallOutcome { text: parts.join("\n\n"), structured: Some(structured), is_error }
+}
+
+/// The summary that `dragoman run` prints as JSON.
+async fn run_once(engine: &Engine, options: RunOptions, call: &RunningCall) -> Value {
+    let (mut out, mut progress) = (Vec::new(), ProgressLines { call: call.clone(), line: Vec::new() });
+    terminal::run(engine.clone(), options, &mut out, &mut progress).await;
+    serde_json::from_slice(&out).unwrap_or_default()
 }
 
 async fn find(data: &std::path::Path, query: SearchQuery) -> Result<CallOutcome, Failure> {

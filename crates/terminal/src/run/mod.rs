@@ -29,6 +29,7 @@ pub use events::EVENT_VERSION;
 use events::{RunEvent, Summary, UsageMembers};
 use printer::{OutputState, Printer};
 
+#[derive(Clone)]
 pub struct RunOptions {
     pub prompt: String,
     /// Files and images that belong to the prompt.
