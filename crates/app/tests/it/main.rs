@@ -40,6 +40,7 @@ mod eca_subagents;
 mod eca_text;
 mod eca_today;
 mod embedded;
+mod full_disk;
 mod generate;
 mod hostile_project;
 mod hub;
