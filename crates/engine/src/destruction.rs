@@ -8,16 +8,45 @@ use std::path::{Path, PathBuf};
 use domain::tool::{Review, ToolEffect};
 
 /// Programs that delete, empty or overwrite the files that they name.
-const DELETERS: &[&str] =
-    &["rm", "unlink", "shred", "srm", "wipe", "truncate", "mv", "cp", "install", "dd", "tee", "rmdir"];
+const DELETERS: &[&str] = &[
+    "rm", "unlink", "shred", "srm", "wipe", "truncate", "mv", "cp", "install", "dd", "tee", "rmdir", "ln",
+    "sponge", "gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz", "lzma",
+];
 
 /// Programs that do so only with one of these words.
 const WITH_WORD: &[(&str, &[&str])] = &[
     ("find", &["-delete", "rm", "unlink", "shred", "truncate", "mv"]),
     ("fd", &["rm", "unlink", "shred"]),
     ("xargs", &["rm", "unlink", "shred", "truncate", "mv"]),
+    ("tar", &["--remove-files"]),
+    ("zip", &["-m", "--move"]),
+    ("zstd", &["--rm"]),
+    ("awk", &["inplace"]),
+    ("gawk", &["inplace"]),
     ("rsync", &["--delete", "--delete-before", "--delete-after", "--delete-during", "--delete-excluded"]),
     ("git", &["clean", "reset", "checkout", "switch", "restore", "stash", "rm", "mv", "filter-branch"]),
+];
+
+/// Programs that rewrite the files that they name where an option has an `i`, such as `-i`, `-pi` or `--in-place`.
+const IN_PLACE: &[&str] = &["sed", "gsed", "perl", "ruby"];
+
+/// Programs that run code from their command line, and the parts of such code that delete or overwrite.
+const INTERPRETERS: &[&str] = &["python", "perl", "ruby", "node", "php", "deno", "bun", "lua"];
+const DESTROYING_CODE: &[&str] = &[
+    "remove",
+    "unlink",
+    "rmtree",
+    "rmdir",
+    "rmSync",
+    "rm(",
+    "rename",
+    "replace(",
+    "move",
+    "truncate",
+    "write",
+    "\"w",
+    "'w",
+    "File.delete",
 ];
 
 /// Of the `unrecoverable` files, those that the call may destroy.
@@ -28,7 +57,8 @@ pub(crate) fn endangered(
     unrecoverable: &[PathBuf],
 ) -> Vec<PathBuf> {
     let named = |path: &&PathBuf| review.locations.iter().any(|location| overlap(&location.path, path));
-    let by_command = |path: &&PathBuf| review.commands.iter().any(|line| reaches(line, roots, path));
+    let lines = lines_of(review);
+    let by_command = |path: &&PathBuf| lines.iter().any(|line| reaches(line, roots, path));
     let mut paths: Vec<PathBuf> = match effect {
         ToolEffect::WritesFiles => unrecoverable.iter().filter(named).cloned().collect(),
         ToolEffect::RunsCommands => unrecoverable.iter().filter(by_command).cloned().collect(),
@@ -43,10 +73,23 @@ pub(crate) fn may_destroy(effect: ToolEffect, review: &Review) -> bool {
     match effect {
         ToolEffect::WritesFiles => true,
         ToolEffect::RunsCommands => {
-            review.changes && review.commands.iter().any(|line| deletes(&words_of(line)))
+            review.changes && lines_of(review).iter().any(|line| deletes(&words_of(line)))
         }
         ToolEffect::Reads | ToolEffect::Previews | ToolEffect::UsesNetwork | ToolEffect::Other => false,
     }
+}
+
+/// The commands of the line, and each redirection that empties a file as the command that would do the same.
+fn lines_of(review: &Review) -> Vec<String> {
+    let mut lines = review.commands.clone();
+    // `>>` keeps what is there, and `>&2` names no file.
+    for after in review.summary.replace(">>", " ").replace(">|", ">").split('>').skip(1) {
+        let target = after.trim_start().split([' ', '\n', ';', '&', '|', ')']).next().unwrap_or_default();
+        if !target.is_empty() {
+            lines.push(format!("truncate {}", target.trim_matches(['"', '\''])));
+        }
+    }
+    lines
 }
 
 fn words_of(line: &str) -> Vec<&str> {
@@ -63,13 +106,33 @@ fn deletes(words: &[&str]) -> bool {
             || WITH_WORD.iter().any(|(known, needed)| {
                 *known == program && after.iter().any(|word| needed.contains(&name(word).as_str()))
             })
+            || IN_PLACE.contains(&program.as_str()) && after.iter().any(|word| edits_in_place(word))
+            || runs_destroying_code(&program, after)
     })
+}
+
+fn edits_in_place(option: &str) -> bool {
+    option == "--in-place"
+        || option.starts_with("--in-place=")
+        || option.starts_with('-') && !option.starts_with("--") && option.contains('i')
+}
+
+fn runs_destroying_code(program: &str, after: &[&str]) -> bool {
+    INTERPRETERS.iter().any(|known| program.starts_with(known))
+        && after.iter().any(|word| matches!(*word, "-c" | "-e" | "-E" | "-r" | "--eval" | "eval"))
+        && after.iter().any(|word| DESTROYING_CODE.iter().any(|part| word.contains(part)))
 }
 
 fn reaches(line: &str, roots: &[PathBuf], path: &Path) -> bool {
     let words = words_of(line);
     if !deletes(&words) {
         return false;
+    }
+    // Code names its files within larger words.
+    let has_code = words.iter().any(|word| INTERPRETERS.iter().any(|known| word.starts_with(known)));
+    let is_in_code = |name: &std::ffi::OsStr| name.to_str().is_none_or(|name| line.contains(name));
+    if has_code && path.file_name().is_some_and(is_in_code) {
+        return true;
     }
     let arguments: Vec<&str> = words.iter().skip(1).copied().filter(|word| !word.starts_with('-')).collect();
     // `git clean` and its like name no paths, and a word that the shell or a pattern changes may name any.
@@ -140,6 +203,14 @@ mod tests {
             "git reset --hard",
             "/bin/rm data/large.bin",
             "rsync -a --delete empty/ data/",
+            "sed -i s/a/b/ data/large.bin",
+            "perl -pi -e s/a/b/ data/large.bin",
+            "gzip data/large.bin",
+            "tar cf x.tar --remove-files data",
+            "ln -sf other data/large.bin",
+            "python3 -c import os; os.remove('data/large.bin')",
+            "python3 -c open('data/large.bin', 'w')",
+            "perl -e unlink q(data/large.bin)",
         ] {
             check(line, true);
         }
@@ -150,8 +221,30 @@ mod tests {
             "git status",
             "find . -name large.bin",
             "cargo test",
+            "sed -n 5p data/large.bin",
+            "sed -i s/a/b/ small.txt",
+            "python3 -c print(len(open('data/large.bin').read()))",
+            "python3 -c import os; os.remove('small.txt')",
+            "tar cf x.tar data",
         ] {
             check(line, false);
+        }
+    }
+
+    #[test]
+    fn a_redirection_that_empties_a_file_counts() {
+        let roots = [PathBuf::from("/w")];
+        for (line, expected) in [
+            (": > data/large.bin", true),
+            ("make >data/large.bin 2>&1", true),
+            ("echo a >| 'data/large.bin'", true),
+            ("make > small.txt 2>&1", false),
+            ("make 2>&1 | tail", false),
+            ("date >> data/large.bin", false),
+        ] {
+            let review = Review { summary: format!("$ {line}"), ..Review::default() };
+            let path = Path::new("/w/data/large.bin");
+            assert_eq!(lines_of(&review).iter().any(|line| reaches(line, &roots, path)), expected, "{line}");
         }
     }
 }

@@ -87,16 +87,19 @@ async fn a_command_that_deletes_a_file_over_the_limit_asks_in_a_trusted_chat() {
     config["chat"] = json!({"defaultTrust": true});
     let large = home.write("work/large.bin", &"x".repeat((1 << 20) + 1));
     let small = home.write("work/small.bin", "x");
-    for command in ["rm small.bin", "rm -rf large.bin", "rm -rf large.bin"] {
+    for command in ["rm small.bin", ": > large.bin", "rm -rf large.bin", "rm -rf large.bin"] {
         fake.answer(Answer::new().call("c1", "eca__shell_command", json!({"command": command})));
         fake.answer(Answer::text("done"));
     }
     let mut editor = Editor::start(&home, &config, json!({})).await;
     editor.say("delete the small one").await;
     assert!(!small.exists() && editor.count("session/request_permission") == 0);
-    editor.choices.extend(["reject_once", "allow_once"]);
-    editor.say("delete the large one").await;
+    editor.choices.extend(["reject_once", "reject_once", "allow_once"]);
+    editor.say("empty the large one").await;
     assert_eq!(editor.count("session/request_permission"), 1);
+    assert_eq!(large.metadata().expect("a file").len(), (1 << 20) + 1, "the person said no");
+    editor.say("delete the large one").await;
+    assert_eq!(editor.count("session/request_permission"), 2);
     assert!(large.exists(), "the person said no");
     editor.say("delete it all the same").await;
     assert!(!large.exists(), "the person said yes");
