@@ -40,13 +40,9 @@ pub const TARGETS: &[(&str, FuzzTarget)] = &[
     ("graphql", |bytes| specification(bytes, Some("schema.graphql"))),
 ];
 
-/// Runs the target of that name.
-pub fn run(name: &str, bytes: &[u8]) {
-    let target = TARGETS.iter().find(|(known, _)| *known == name);
-    assert!(target.is_some(), "there is no target {name}");
-    if let Some((_, target)) = target {
-        target(bytes);
-    }
+/// The target of that name.
+pub fn find(name: &str) -> Option<FuzzTarget> {
+    TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
 }
 
 /// Where the input is cut depends on the input, so that a fuzzer can choose it.

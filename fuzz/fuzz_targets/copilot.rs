@@ -1,5 +1,0 @@
-//! The target `copilot` for libFuzzer.
-
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz_targets::run("copilot", bytes));

@@ -1,5 +1,0 @@
-//! The target `specification` for libFuzzer.
-
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz_targets::run("specification", bytes));

@@ -1,5 +1,0 @@
-//! The target `stream_openai_chat` for libFuzzer.
-
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz_targets::run("stream_openai_chat", bytes));
