@@ -17,6 +17,7 @@ mod crashes;
 mod decisions;
 mod history;
 mod hooks;
+mod instructions;
 mod leases;
 mod limits;
 mod prompts;
