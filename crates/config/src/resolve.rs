@@ -66,8 +66,10 @@ pub fn resolve(environment: &Environment, inputs: &Inputs) -> Resolved {
     resolver.finish()
 }
 
-/// Keys that only the user's own configuration may set. `sandbox` and `shell` are treated where they are read.
+/// Where the user's data goes: only the user's own configuration decides.
 const OWN_KEYS: [&str; 4] = ["network", "otlp", "remote", "store"];
+/// What commands may do. Of a project's file, these are reported where they are read.
+const WALL_KEYS: [&str; 3] = ["sandbox", "sandboxGrants", "shell"];
 
 struct Resolver<'a> {
     environment: &'a Environment,
@@ -165,19 +167,19 @@ impl<'a> Resolver<'a> {
                 layers.iter_mut().for_each(|layer| layer.authority = Authority::Untrusted);
             }
             broken.into_iter().for_each(|notice| self.add(Err(notice)));
-            layers.iter_mut().for_each(|layer| self.drop_own_keys(layer));
+            layers.iter_mut().for_each(|layer| self.drop_keys(layer, &OWN_KEYS, "a project"));
             self.layers.append(&mut layers);
             self.folders.push(folder);
         }
     }
 
-    /// Takes out of a project's file what decides where the user's data goes, trusted or not.
-    fn drop_own_keys(&mut self, layer: &mut Layer) {
-        for key in OWN_KEYS {
-            if layer.values.contains_key(key) {
-                let problem = "cannot be set by a project; it is ignored.";
-                self.notices.push(layer.describe_invalid(Level::Warning, &[key], problem));
-                layer.values.remove(key);
+    /// Takes out of a file what only the user may set, however much the file is trusted.
+    fn drop_keys(&mut self, layer: &mut Layer, keys: &[&str], by: &str) {
+        for key in keys {
+            if layer.values.contains_key(*key) {
+                let problem = format!("cannot be set by {by}; it is ignored.");
+                self.notices.push(layer.describe_invalid(Level::Warning, &[key], &problem));
+                layer.values.remove(*key);
             }
         }
     }
@@ -186,10 +188,13 @@ impl<'a> Resolver<'a> {
         let (plugins, layers) = plugins::gather(self.environment, &self.layers, &mut self.notices);
         self.plugins = plugins;
         for layer in layers {
-            self.add(layer.map(|mut layer| {
+            let layer = layer.map(|mut layer| {
                 modernize(&mut layer.values);
+                self.drop_keys(&mut layer, &OWN_KEYS, "a plugin");
+                self.drop_keys(&mut layer, &WALL_KEYS, "a plugin");
                 Some(layer)
-            }));
+            });
+            self.add(layer);
         }
     }
 
