@@ -35,6 +35,8 @@ pub struct Rule {
 pub struct ApprovalRules {
     /// Always set for the global rules; a behavior may leave it open.
     pub by_default: Option<Approval>,
+    /// A file says `byDefault: "ask"`: calls without a rule ask, also those that change nothing or stay in a sandbox.
+    pub asks_explicitly: bool,
     pub allow: Vec<Rule>,
     pub ask: Vec<Rule>,
     pub deny: Vec<Rule>,
@@ -49,12 +51,20 @@ impl ApprovalRules {
     /// These rules on top of inherited ones.
     pub(crate) fn over(self, inherited: &Self) -> Self {
         let mut rules = inherited.clone();
-        rules.by_default = self.by_default.or(rules.by_default);
+        rules.set_default(&self);
         rules.closed = rules.closed.or(self.closed);
         rules.ask.extend(self.ask);
         rules.deny.extend(self.deny);
         self.allow.into_iter().for_each(|rule| replace(&mut rules.allow, rule));
         rules.finish()
+    }
+
+    /// Takes over the default of other rules, where they have one.
+    pub fn set_default(&mut self, from: &Self) {
+        if from.by_default.is_some() {
+            self.by_default = from.by_default;
+            self.asks_explicitly = from.asks_explicitly;
+        }
     }
 
     /// Everything asks from now on, deny rules excepted.
@@ -173,7 +183,9 @@ impl RuleCollector<'_> {
             _ if value.is_null() => return,
             _ => return self.close("byDefault", "must be \"allow\", \"ask\" or \"deny\"."),
         };
-        let stricter = Some(approval) > self.rules.by_default.or(self.otherwise);
+        let asks_explicitly = approval == Approval::Ask && self.layer.origin != Origin::Default;
+        let before = (self.rules.by_default.or(self.otherwise), self.rules.asks_explicitly);
+        let stricter = (Some(approval), asks_explicitly) > before;
         let applies = match self.layer.authority {
             Authority::Full => true,
             Authority::Untrusted => stricter,
@@ -181,6 +193,7 @@ impl RuleCollector<'_> {
         };
         if applies {
             self.rules.by_default = Some(approval);
+            self.rules.asks_explicitly = asks_explicitly;
         }
     }
 

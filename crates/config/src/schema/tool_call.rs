@@ -56,7 +56,8 @@ struct ProjectApprovalSection {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 struct ApprovalSection {
-    /// What happens to a call that no rule is about.
+    /// What happens to a call that no rule is about. Without this key a call asks unless it changes nothing or its sandbox
+    /// contains it; an `ask` that is written down asks about these too.
     #[schemars(extend("default" = "ask"), extend("examples" = ["deny"]))]
     by_default: ApprovalName,
     /// Calls that run without a question, by `tool`, `server__tool` or `server`.

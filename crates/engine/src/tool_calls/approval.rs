@@ -27,6 +27,8 @@ const BUILT_IN: &str = "eca";
 /// How rules name the tool that reads files, or all built-in tools.
 const READERS: &[&str] = &["read_file", "eca__read_file", BUILT_IN];
 
+const ASKED_BY_DEFAULT: &str = "Asked by toolCall.approval.byDefault.";
+
 /// What stands around the reason of a refusal.
 const REFUSED: [&str; 2] = ["This call was refused and not run. ", " Go on without it or ask the user."];
 
@@ -145,7 +147,7 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
         return verdict.refuse_unasked();
     }
     // A program could read what a rule forbids.
-    let is_limited = doubt.is_none() && forbidden_paths(case.rules).is_empty();
+    let is_limited = doubt.is_none() && forbidden_paths(case.rules).is_empty() && !case.rules.asks_explicitly;
     if asked_by_default && is_limited && case.review.contained {
         let reason = "Its sandbox keeps it in the workspace, where changes can be undone.";
         return ApprovalDecision { contained: true, ..ApprovalDecision::new(Decision::Allow, reason) };
@@ -263,14 +265,15 @@ fn by_default(case: &Case<'_>) -> ApprovalDecision {
         Some(Approval::Allow) => {
             ApprovalDecision::new(Decision::Allow, "Allowed by toolCall.approval.byDefault.")
         }
-        Some(Approval::Ask) | None if case.review.harmless => {
+        Some(Approval::Ask) | None if case.review.harmless && !case.rules.asks_explicitly => {
             ApprovalDecision::new(Decision::Allow, "It changes nothing and stays in the workspace.")
         }
         Some(Approval::Ask) | None => {
             if let (Some(HookVerdict::Allow { hook }), None) = (&case.hook, &case.review.must_ask) {
                 return ApprovalDecision::new(Decision::Allow, format!("Allowed by the hook {hook}."));
             }
-            let why = case.review.must_ask.clone().unwrap_or_else(|| "It could change something.".into());
+            let default = if case.review.harmless { ASKED_BY_DEFAULT } else { "It could change something." };
+            let why = case.review.must_ask.clone().unwrap_or_else(|| default.into());
             ApprovalDecision::new(Decision::Ask, why)
         }
     }

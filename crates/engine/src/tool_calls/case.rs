@@ -90,7 +90,7 @@ pub fn rules_for(settings: &Settings, behavior: &str) -> ApprovalRules {
     let mut rules = settings.tools.approval.clone();
     if let Some(own) = settings.behaviors.get(behavior) {
         let own = own.approval.clone();
-        rules.by_default = own.by_default.or(rules.by_default);
+        rules.set_default(&own);
         rules.closed = rules.closed.or(own.closed);
         rules.allow.extend(own.allow);
         rules.ask.extend(own.ask);
