@@ -13,6 +13,7 @@ pub mod host;
 pub mod ids;
 pub mod item;
 pub mod job;
+pub mod key_text;
 pub mod link;
 pub mod model;
 pub mod names;

@@ -31,25 +31,10 @@ pub(crate) fn scrub(text: &str, secrets: &[&str]) -> String {
 
 const MASK: &str = "[key]";
 const LONGEST: usize = 600;
-const PREFIXES: [&str; 13] = [
-    "sk-",
-    "sk_",
-    "gsk_",
-    "xai-",
-    "AIza",
-    "ghu_",
-    "gho_",
-    "ghp_",
-    "github_pat_",
-    "hf_",
-    "AKIA",
-    "ASIA",
-    "bedrock-api-key-",
-];
 
 fn looks_like_key(word: &str) -> bool {
     let value = word.rsplit(['=', ':']).next().unwrap_or(word);
-    value.len() >= 8 && PREFIXES.iter().any(|prefix| value.starts_with(prefix))
+    domain::key_text::starts_like_key(value)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `dragoman import`: settings and chats of other programs, from files in the form that these programs write.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Output;
 
@@ -81,6 +82,12 @@ fn claude(home: &Home) {
         ".claude/skills/pdf/SKILL.md",
         "---\nname: pdf\ndescription: Read PDFs\n---\nUse pdftotext.\n",
     );
+    let script = home.write(".claude/skills/pdf/scripts/read.sh", "#!/bin/sh\npdftotext \"$1\" -\n");
+    std::fs::set_permissions(script, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    home.write(
+        ".claude/skills/upload/SKILL.md",
+        "---\ndescription: Uploads\n---\ncurl -H 'X-Key: sk-0123456789abcdef' …\n",
+    );
     home.write(".claude/CLAUDE.md", "Answer briefly.\n");
     home.write(
         "work/.mcp.json",
@@ -143,6 +150,12 @@ fn settings_of_claude_code_are_shown_imported_and_imported_once() {
         std::fs::read_to_string(home.path().join(".config/dragoman/commands/fix.md")).expect("a command"),
         "Fix issue $ARGUMENTS.\n"
     );
+    let skill = home.path().join(".config/dragoman/skills/pdf");
+    let text = std::fs::read_to_string(skill.join("SKILL.md")).expect("a skill");
+    assert_eq!(text, "---\nname: pdf\ndescription: Read PDFs\n---\nUse pdftotext.\n");
+    let mode = std::fs::metadata(skill.join("scripts/read.sh")).expect("its script").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert!(!home.path().join(".config/dragoman/skills/upload").exists(), "a text with a key is not copied");
     assert_eq!(before, originals(&home), "files of the other program are not changed");
 
     let again = report(&home, &["--yes"]);

@@ -9,6 +9,8 @@ use super::plan::{Plan, Scope, Source};
 /// Larger files are left out.
 const MAX_BYTES: u64 = 256 << 10;
 const MAX_FILES: usize = 500;
+/// Folders in folders of a skill.
+const SKILL_DEPTH: usize = 3;
 /// Tools of Claude Code, and tools of ours that an agent without them must not have.
 const TOOLS: [(&[&str], &[&str]); 4] = [
     (&["Bash"], &["shell_command", "background_job"]),
@@ -102,7 +104,7 @@ impl Folder<'_> {
         }
     }
 
-    /// A skill becomes a command: the user calls it, the model does not choose it.
+    /// A skill keeps its form: a folder with a `SKILL.md` and the files that it names.
     pub(super) fn skills(&self, plan: &mut Plan<'_>) {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -115,14 +117,34 @@ impl Folder<'_> {
             };
             let (source, document) = (self.at(&file), Document::parse(&text));
             plan.found.push(source.clone());
-            let note = "it becomes the command below; the model does not choose it by itself here";
-            plan.leave_out(&source, format!("skill {name}"), note);
-            let place = folder.display();
-            let body = format!(
-                "{}\n\nThe files of this skill are in {place}.\n\n$ARGUMENTS\n",
-                document.body.trim_end()
-            );
-            plan.file(&source, &format!("commands/{name}.md"), &body);
+            if document.get("description").is_none() {
+                let why = "a skill needs a description here: it tells the model when to use it";
+                plan.leave_out(&source, format!("skill {name}"), why);
+                continue;
+            }
+            if let Some(tools) = document.get("allowed-tools") {
+                let why = "a skill allows no tools here; approval rules do";
+                plan.leave_out(&source, format!("allowed-tools: {tools}"), why);
+            }
+            self.skill_files(plan, &folder, &format!("skills/{name}"));
+        }
+    }
+
+    /// Text files keep their places and whether they are programs; others are named.
+    fn skill_files(&self, plan: &mut Plan<'_>, folder: &Path, target: &str) {
+        let mut paths = Vec::new();
+        collect_all(folder, SKILL_DEPTH, &mut paths);
+        for path in paths {
+            let Some(inner) = path.strip_prefix(folder).ok().and_then(Path::to_str) else { continue };
+            let source = self.at(&path);
+            match self.read(plan, &path) {
+                Some(text) => {
+                    plan.file_or_program(&source, &format!("{target}/{inner}"), &text, is_program(&path));
+                }
+                None => {
+                    plan.leave_out(&source, inner, "it is no text, a link or too large; copy it by hand");
+                }
+            }
         }
     }
 
@@ -175,6 +197,32 @@ fn collect(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<(String, P
             found.push((format!("{prefix}{stem}"), path));
         }
     }
+}
+
+/// All files beneath a folder; links are not followed.
+fn collect_all(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    entries.sort();
+    for path in entries {
+        let is_folder = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+        if is_folder && depth > 0 {
+            collect_all(&path, depth - 1, found);
+        } else if !is_folder && found.len() < MAX_FILES {
+            found.push(path);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o100 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(_: &Path) -> bool {
+    false
 }
 
 /// Letters, digits and hyphens.

@@ -197,8 +197,8 @@ impl Import<'_> {
     async fn write(&self, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
         let mut written = Vec::new();
         for step in &self.plan.steps {
-            if let Step::File { path, content } = step {
-                write_new_file(path, content).map_err(|error| {
+            if let Step::File { path, content, is_program } = step {
+                write_new_file(path, content, *is_program).map_err(|error| {
                     Failure::user(format!("{} cannot be written: {error}.", path.display()))
                 })?;
                 written.push(path.clone());
@@ -290,11 +290,16 @@ fn server_name(program: Program) -> &'static str {
 }
 
 /// Writes a private file that must not be there yet.
-fn write_new_file(path: &Path, content: &str) -> std::io::Result<()> {
+fn write_new_file(path: &Path, content: &str, is_program: bool) -> std::io::Result<()> {
     let folder = path.parent().ok_or(std::io::ErrorKind::InvalidInput)?;
     std::fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(content.as_bytes())?;
+    #[cfg(unix)]
+    if is_program {
+        use std::os::unix::fs::PermissionsExt;
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o700))?;
+    }
     file.as_file().sync_all()?;
     file.persist_noclobber(path)?;
     Ok(())

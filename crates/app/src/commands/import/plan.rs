@@ -71,7 +71,7 @@ pub(super) struct Source {
 #[derive(Debug)]
 pub(super) enum Step {
     Setting { scope: Scope, change: SettingsChange, text: String },
-    File { path: PathBuf, content: String },
+    File { path: PathBuf, content: String, is_program: bool },
 }
 
 #[derive(Debug)]
@@ -262,9 +262,16 @@ impl<'a> Plan<'a> {
 
     /// Plans a file of ours in the folder of the scope.
     pub(super) fn file(&mut self, source: &Source, name: &str, content: &str) {
+        self.file_or_program(source, name, content, false);
+    }
+
+    pub(super) fn file_or_program(&mut self, source: &Source, name: &str, content: &str, is_program: bool) {
+        if domain::key_text::holds_key(content) {
+            return self.leave_out(source, "its text", "it seems to hold a key, which is not copied");
+        }
         let path = self.settings_folder(source.scope).join(name);
         let planned = self.steps.iter().find_map(|step| match step {
-            Step::File { path: planned, content } if *planned == path => Some(content.clone()),
+            Step::File { path: planned, content, .. } if *planned == path => Some(content.clone()),
             Step::File { .. } | Step::Setting { .. } => None,
         });
         let known = planned.or_else(|| std::fs::read_to_string(&path).ok());
@@ -274,7 +281,7 @@ impl<'a> Plan<'a> {
                 let why = format!("{} is there already and differs", path.display());
                 self.leave_out(source, "its text", why);
             }
-            None => self.steps.push(Step::File { path, content: content.to_owned() }),
+            None => self.steps.push(Step::File { path, content: content.to_owned(), is_program }),
         }
     }
 

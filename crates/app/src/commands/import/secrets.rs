@@ -2,28 +2,11 @@
 //!
 //! Invariant: a doubtful value counts as a secret.
 
+use domain::key_text::starts_like_key;
 use serde_json::{Map, Value, json};
 
 const NAME_PARTS: [&str; 10] =
     ["KEY", "TOKEN", "SECRET", "PASSW", "AUTH", "CREDENTIAL", "BEARER", "COOKIE", "SESSION", "PRIVATE"];
-const VALUE_STARTS: [&str; 16] = [
-    "sk-",
-    "sk_",
-    "gsk_",
-    "xai-",
-    "AIza",
-    "ghu_",
-    "gho_",
-    "ghp_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "hf_",
-    "AKIA",
-    "xoxb-",
-    "xoxp-",
-    "eyJ",
-];
 /// A word of letters and digits with at least this many characters may be a key.
 const RANDOM_CHARS: usize = 24;
 
@@ -78,8 +61,7 @@ pub(super) fn is_secret(text: &str) -> bool {
             && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_+.".contains(c))
             // Names of packages and versions have words in them.
             && word.split(['-', '_', '.']).any(|part| part.len() >= RANDOM_CHARS / 2 && part.chars().any(|c| c.is_ascii_digit()));
-        let known = word.len() >= 12 && VALUE_STARTS.iter().any(|start| word.starts_with(start));
-        random || known
+        random || starts_like_key(word)
     }) || text.contains("://") && text.split("://").nth(1).is_some_and(|rest| {
         rest.split('/').next().is_some_and(|authority| authority.contains('@'))
     })
