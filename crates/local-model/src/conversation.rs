@@ -17,11 +17,34 @@ const SYSTEM_LIMIT: usize = 300;
 /// Old messages leave this many at a time, so that the rest keeps its place for some turns.
 const STEP: usize = 4;
 
-/// The tokens of `prompt` for `engine`, at most `room` of them.
-pub(crate) fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, ModelError> {
-    if engine.offers_tools() {
-        return tool_chat::fit(engine, prompt, room);
+/// A prompt in tokens.
+pub(crate) struct FittedPrompt {
+    pub tokens: Vec<u32>,
+    /// The tools had no place in the window.
+    pub lost_tools: bool,
+}
+
+/// The tokens of `prompt` for `engine`, at most `room` of them. A window that has no room for the tools keeps the question.
+pub(crate) fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<FittedPrompt, ModelError> {
+    if !engine.offers_tools() {
+        return Ok(FittedPrompt { tokens: fit_text(engine, prompt, room)?, lost_tools: false });
     }
+    match tool_chat::fit(engine, prompt, room) {
+        Err(ModelError::TooLong { .. }) if !prompt.tools.is_empty() && !has_called(&prompt.entries) => {
+            Ok(FittedPrompt { tokens: fit_text(engine, prompt, room)?, lost_tools: true })
+        }
+        fitted => Ok(FittedPrompt { tokens: fitted?, lost_tools: false }),
+    }
+}
+
+/// Whether the last turn has calls, whose results the answer needs.
+fn has_called(entries: &[PromptEntry]) -> bool {
+    let last_turn = entries.iter().rev().take_while(|entry| !matches!(entry, PromptEntry::User { .. }));
+    last_turn.into_iter().any(|entry| matches!(entry, PromptEntry::Call { .. }))
+}
+
+/// Instructions that a small model can follow, and as many messages as fit.
+fn fit_text(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, ModelError> {
     let system = Message::new(Role::System, system(engine, prompt));
     let history = history(&prompt.entries);
     let mut dropped = surely_too_old(engine, &history, room);
@@ -76,7 +99,7 @@ fn system(engine: &Engine, prompt: &Prompt) -> String {
     std::iter::once(first).chain(others).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The messages without tools and reasoning: this model has neither.
+/// The messages without tools and reasoning.
 fn history(entries: &[PromptEntry]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for entry in entries {

@@ -18,7 +18,7 @@ use futures_util::Stream;
 use tokio::sync::mpsc;
 
 use crate::answer_parser::{AnswerParser, AnswerPart};
-use crate::conversation;
+use crate::conversation::{self, FittedPrompt};
 use crate::engine::{Engine, FileFacts};
 use crate::error::ModelError;
 use crate::install::DEFAULT;
@@ -208,7 +208,8 @@ fn answer_tokens(window: usize) -> usize {
 fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), ModelError> {
     let asked = job.prompt.max_output.and_then(|limit| usize::try_from(limit).ok());
     let limit = asked.unwrap_or_else(|| answer_tokens(session.window())).clamp(1, session.window() / 2);
-    let tokens = conversation::fit(engine, &job.prompt, session.window() - limit)?;
+    let FittedPrompt { tokens, lost_tools } =
+        conversation::fit(engine, &job.prompt, session.window() - limit)?;
     let penalty = if engine.offers_tools() { TOOL_REPETITION_PENALTY } else { REPETITION_PENALTY };
     let sampling = Sampling {
         temperature: job.prompt.temperature.unwrap_or(0.0).clamp(0.0, 2.0) as f32,
@@ -217,7 +218,7 @@ fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), Model
         ..Sampling::default()
     };
     let mut blocks = Blocks { job, next: 0, open: None, called: false };
-    let tools = match engine.offers_tools() {
+    let tools = match engine.offers_tools() && !lost_tools {
         true => job.prompt.tools.iter().map(ToolSpec::offered_name).collect(),
         false => Vec::new(),
     };
@@ -228,6 +229,12 @@ fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), Model
     })?;
     parser.finish().into_iter().for_each(|part| blocks.add(part));
     blocks.close();
+    if lost_tools {
+        let window = session.window();
+        let text =
+            format!("The window of this model ({window} tokens) has no room for tools; it answered without.");
+        blocks.send(ModelEvent::Warning { text });
+    }
     if outcome.ended == AnswerEnd::Repeating {
         let text = "The embedded model began to repeat itself, so its answer was stopped.".to_owned();
         blocks.send(ModelEvent::Warning { text });

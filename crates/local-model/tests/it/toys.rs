@@ -165,12 +165,19 @@ async fn a_file_with_tools_is_listed_with_them_and_answers() {
             error: false,
         },
     ];
-    // The window of the toy has no room for the description of a tool.
+    // The window of the toy has no room for the descriptions of nine tools.
     let short = Prompt { entries: entries.clone(), max_output: Some(4), ..Prompt::default() };
     let events: Vec<_> = model.stream(short).collect().await;
     assert!(matches!(events.last(), Some(Ok(ModelEvent::Ended { .. }))), "{events:?}");
-    let long = Prompt { entries, tools: vec![read_file(); 9].into(), ..Prompt::default() };
-    let events: Vec<_> = model.stream(long).collect().await;
+    let question = entries[..1].to_vec();
+    let tools = vec![read_file(); 9].into();
+    let long = Prompt { entries, tools, ..Prompt::default() };
+    let events: Vec<_> = model.stream(long.clone()).collect().await;
     let failure = events.last().unwrap().as_ref().unwrap_err().to_string();
-    assert!(failure.contains("tokens long"), "{failure}");
+    assert!(failure.contains("tokens long"), "a result is not lost in silence: {failure}");
+    let events: Vec<_> =
+        model.stream(Prompt { entries: question, max_output: Some(4), ..long }).collect().await;
+    assert!(matches!(events.last(), Some(Ok(ModelEvent::Ended { .. }))), "{events:?}");
+    let warns = |event: &Result<ModelEvent, _>| matches!(event, Ok(ModelEvent::Warning { text }) if text.contains("no room for tools"));
+    assert!(events.iter().any(warns), "{events:?}");
 }
