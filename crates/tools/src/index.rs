@@ -1,7 +1,8 @@
 //! The names of all files of a workspace, for completing them as the user types.
 //!
-//! Owns walking in the background, keeping and dropping what was found. Knows nothing of contexts. Invariant: a query
-//! never waits for a walk once there has been one, and what nobody asks for is not kept.
+//! Owns walking in the background, keeping and dropping what was found. Knows nothing of contexts. Invariants: a query
+//! never waits for a walk once there has been one; the top of a large tree is there before the rest; what nobody asks for
+//! is not kept.
 
 mod ranking;
 mod snapshot;
@@ -18,6 +19,8 @@ pub use snapshot::Snapshot;
 const MAX_AGE: Duration = Duration::from_secs(3);
 /// How long the first query waits for the first walk.
 const FIRST_WALK: Duration = Duration::from_secs(2);
+/// How long a query waits for the rest of a tree whose top is known.
+const REST_OF_WALK: Duration = Duration::from_millis(30);
 /// How long nobody must have asked for it to be dropped.
 const IDLE: Duration = Duration::from_secs(600);
 
@@ -58,6 +61,8 @@ pub struct FileIndex {
 
 struct IndexState {
     snapshot: Option<Arc<Snapshot>>,
+    /// The snapshot has all of the tree, not only its top.
+    is_whole: bool,
     walked_at: Instant,
     used_at: Instant,
     walking: bool,
@@ -79,8 +84,14 @@ impl FileIndex {
 
     fn with_times(roots: Arc<[PathBuf]>, times: IndexTimes) -> Arc<Self> {
         let now = Instant::now();
-        let state =
-            IndexState { snapshot: None, walked_at: now, used_at: now, walking: false, watched: false };
+        let state = IndexState {
+            snapshot: None,
+            is_whole: false,
+            walked_at: now,
+            used_at: now,
+            walking: false,
+            watched: false,
+        };
         Arc::new_cyclic(|this| Self {
             roots,
             state: Mutex::new(state),
@@ -98,12 +109,22 @@ impl FileIndex {
     /// The best matches, best first; the same for the same tree. Empty text: what stands nearest to the top.
     pub async fn query(&self, text: &str, limit: usize) -> Vec<FoundPath> {
         let mut walks = self.walks.subscribe();
-        let mut snapshot = self.current();
-        if snapshot.is_none() {
+        if self.current().is_none() {
             let _ = tokio::time::timeout(self.times.first_walk, walks.changed()).await;
-            snapshot = self.lock().snapshot.clone();
         }
-        let Some(snapshot) = snapshot else { return Vec::new() };
+        if !self.lock().is_whole {
+            let _ = tokio::time::timeout(REST_OF_WALK, walks.changed()).await;
+        }
+        let found = self.search(text, limit).await;
+        if !found.is_empty() || self.lock().is_whole {
+            return found;
+        }
+        let _ = tokio::time::timeout(self.times.first_walk, walks.changed()).await;
+        self.search(text, limit).await
+    }
+
+    async fn search(&self, text: &str, limit: usize) -> Vec<FoundPath> {
+        let Some(snapshot) = self.lock().snapshot.clone() else { return Vec::new() };
         let text = text.to_owned();
         let search = move || snapshot.search(&text, limit);
         tokio::task::spawn_blocking(search).await.unwrap_or_default()
@@ -129,15 +150,29 @@ impl FileIndex {
         let this = self.this.clone();
         let roots = self.roots.clone();
         tokio::task::spawn_blocking(move || {
-            let snapshot = Arc::new(Snapshot::walk(&roots));
+            let has_any = this.upgrade().is_some_and(|index| index.lock().snapshot.is_some());
+            if !has_any {
+                let (top, is_whole) = Snapshot::walk_top(&roots);
+                let Some(index) = this.upgrade() else { return };
+                index.publish(top, is_whole);
+                if is_whole {
+                    return;
+                }
+            }
+            let snapshot = Snapshot::walk(&roots);
             let Some(index) = this.upgrade() else { return };
-            let mut state = index.lock();
-            state.snapshot = Some(snapshot);
-            state.walked_at = Instant::now();
-            state.walking = false;
-            drop(state);
-            index.walks.send_modify(|count| *count += 1);
+            index.publish(snapshot, true);
         });
+    }
+
+    fn publish(&self, snapshot: Snapshot, is_whole: bool) {
+        let mut state = self.lock();
+        state.snapshot = Some(Arc::new(snapshot));
+        state.is_whole = is_whole;
+        state.walked_at = Instant::now();
+        state.walking = !is_whole;
+        drop(state);
+        self.walks.send_modify(|count| *count += 1);
     }
 
     fn is_idle(&self) -> bool {
@@ -159,6 +194,7 @@ async fn drop_when_idle(index: Weak<FileIndex>, idle: Duration) {
         rest = idle.saturating_sub(state.used_at.elapsed());
         if rest.is_zero() && !state.walking {
             state.snapshot = None;
+            state.is_whole = false;
             state.watched = false;
             return;
         }
@@ -192,6 +228,23 @@ mod tests {
             assert!(Instant::now() < deadline, "the new file is never found");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// A tree of more files than are found at once: its top is there first, then all of it.
+    #[tokio::test]
+    async fn the_top_of_a_large_tree_comes_first() {
+        let (folder, index) = index(60_000);
+        for number in 0..50 {
+            let inner = folder.path().join(format!("a/b/c{number:02}"));
+            std::fs::create_dir_all(&inner).unwrap();
+            (0..60).for_each(|file| std::fs::write(inner.join(format!("f{number}_{file}.rs")), "").unwrap());
+        }
+        let (top, is_whole) = Snapshot::walk_top(&index.roots);
+        assert!(!is_whole && top.len() >= 50, "{}", top.len());
+        assert_eq!(top.search("one.rs", 5).len(), 1, "the top is in it");
+        assert_eq!(index.query("one.rs", 5).await.len(), 1);
+        assert_eq!(index.query("f49_59.rs", 5).await.len(), 1, "a miss waits for the rest");
+        assert_eq!(index.query("nothing_like_it", 5).await.len(), 0);
     }
 
     #[tokio::test]

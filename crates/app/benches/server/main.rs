@@ -3,7 +3,8 @@
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, chunks per second and CPU, idle and peak
 //! memory, rounds of tool calls, the size of the first request, also with many MCP tools,
 //! 200 chats at once, load of a 10,000-message chat;
-//! the first answer with twenty broken MCP servers; and `dragoman run` for one word.
+//! the first answer with twenty broken MCP servers; start and first file completion in a tree of a million files;
+//! and `dragoman run` for one word.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,6 +13,7 @@
 )]
 
 mod broken_servers;
+mod large_tree;
 mod long_chat;
 mod many_tools;
 mod program;
@@ -39,6 +41,7 @@ fn main() {
     start_rows(&mut table, &fake);
     first_chunk_rows(&mut table, &fake);
     broken_servers::row(&mut table, &fake);
+    large_tree::rows(&mut table, &fake);
     latency_rows(&mut table, &fake);
     throughput_rows(&mut table, &fake);
     tool_rows(&mut table, &fake);

@@ -12,7 +12,11 @@ use super::ranking::{self, letter_set};
 use crate::walk;
 
 /// Entries that are kept of a tree without end.
-const MAX_PATHS: usize = 500_000;
+const MAX_PATHS: usize = 1_500_000;
+/// Entries that are found before the rest of a large tree.
+const FIRST_PATHS: usize = 2_000;
+/// A deeper tree has its top in fewer levels.
+const MAX_TOP_DEPTH: usize = 16;
 const THREADS: usize = 2;
 
 pub struct Snapshot {
@@ -40,16 +44,24 @@ pub(super) struct IndexedPath {
 
 impl Snapshot {
     pub fn walk(roots: &[PathBuf]) -> Self {
-        let mut found: Vec<(u16, String, bool)> = Vec::new();
-        for (number, root) in roots.iter().enumerate() {
-            let Ok(number) = u16::try_from(number) else { break };
-            found.extend(
-                list_paths(root, MAX_PATHS - found.len())
-                    .into_iter()
-                    .map(|(path, folder)| (number, path, folder)),
-            );
+        Self::pack(roots.to_vec(), list_all(roots, None, MAX_PATHS))
+    }
+
+    /// The entries nearest to the top, in about the same time in a tree of any size; `true`: there are no others.
+    pub fn walk_top(roots: &[PathBuf]) -> (Self, bool) {
+        let mut found = list_all(roots, None, FIRST_PATHS);
+        let is_all = found.len() < FIRST_PATHS;
+        if !is_all {
+            found.clear();
+            for depth in 1..=MAX_TOP_DEPTH {
+                // The last of these is cut off, so the one before it is kept beside it.
+                found.extend(list_all(roots, Some(depth), FIRST_PATHS));
+                if found.len() >= FIRST_PATHS {
+                    break;
+                }
+            }
         }
-        Self::pack(roots.to_vec(), found)
+        (Self::pack(roots.to_vec(), found), is_all)
     }
 
     /// From relative paths; `true` for folders.
@@ -59,6 +71,7 @@ impl Snapshot {
 
     fn pack(roots: Vec<PathBuf>, mut found: Vec<(u16, String, bool)>) -> Self {
         found.sort_unstable();
+        found.dedup();
         let mut text = String::with_capacity(found.iter().map(|(_, path, _)| path.len() + 1).sum());
         let mut entries = Vec::with_capacity(found.len());
         for (root, path, folder) in found {
@@ -106,9 +119,19 @@ impl Snapshot {
     }
 }
 
-fn list_paths(root: &Path, max: usize) -> Vec<(String, bool)> {
+/// The paths of all roots with the numbers of the roots.
+fn list_all(roots: &[PathBuf], depth: Option<usize>, max: usize) -> Vec<(u16, String, bool)> {
+    let mut found = Vec::new();
+    for (number, root) in (0..=u16::MAX).zip(roots) {
+        let paths = list_paths(root, depth, max - found.len());
+        found.extend(paths.into_iter().map(|(path, folder)| (number, path, folder)));
+    }
+    found
+}
+
+fn list_paths(root: &Path, depth: Option<usize>, max: usize) -> Vec<(String, bool)> {
     let found = Mutex::new(Vec::new());
-    walk::builder(root).threads(THREADS).build_parallel().run(|| {
+    walk::builder(root).max_depth(depth).threads(THREADS).build_parallel().run(|| {
         let mut own = Batch { found: &found, list: Vec::new() };
         Box::new(move |entry| {
             let Ok(entry) = entry else { return WalkState::Continue };
@@ -128,6 +151,9 @@ fn list_paths(root: &Path, max: usize) -> Vec<(String, bool)> {
     found
 }
 
+/// A thread hands over this many entries at once.
+const BATCH_PATHS: usize = 512;
+
 /// What one thread found and has not flushed.
 struct Batch<'a> {
     found: &'a Mutex<Vec<(String, bool)>>,
@@ -137,7 +163,7 @@ struct Batch<'a> {
 impl Batch<'_> {
     fn push(&mut self, path: String, folder: bool) {
         self.list.push((path, folder));
-        if self.list.len() >= 1_024 {
+        if self.list.len() >= BATCH_PATHS {
             self.flush();
         }
     }
