@@ -6,5 +6,6 @@ pub mod cited;
 pub mod deny;
 pub mod notices;
 mod packages;
+pub mod site;
 pub mod tidy;
 pub mod workflows;

@@ -18,6 +18,11 @@ fn main() -> ExitCode {
             (Some(target), Some(folder)) => exit_code(xtask::notices::write(&target, folder.as_ref())),
             _ => usage(),
         },
+        Some("site") => {
+            let folder = std::env::args().nth(2).unwrap_or_else(|| "target/site".to_owned());
+            let written = xtask::site::write(&xtask::tidy::root(), folder.as_ref());
+            exit_code(written.map(|count| println!("{count} pages: {folder}/index.html")))
+        }
         _ => usage(),
     }
 }
@@ -34,7 +39,7 @@ fn exit_code(outcome: Result<(), String>) -> ExitCode {
 
 fn usage() -> ExitCode {
     eprintln!(
-        "usage: cargo run -p dragoman-xtask -- tidy\n       cargo run -p dragoman-xtask -- catalog [PUBLIC-DATA.json]\n       cargo run -p dragoman-xtask -- notices TARGET FOLDER"
+        "usage: cargo run -p dragoman-xtask -- tidy\n       cargo run -p dragoman-xtask -- catalog [PUBLIC-DATA.json]\n       cargo run -p dragoman-xtask -- notices TARGET FOLDER\n       cargo run -p dragoman-xtask -- site [FOLDER]"
     );
     ExitCode::from(2)
 }

@@ -73,7 +73,7 @@ pub fn problems() -> Vec<String> {
     problems
 }
 
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
