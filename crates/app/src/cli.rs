@@ -223,6 +223,9 @@ pub(crate) struct ChatArguments {
     /// The background of the terminal, which decides the colors.
     #[arg(long, value_enum)]
     pub theme: Option<ThemeName>,
+    /// Draw at the end of the terminal's own text; its scrollback keeps the chat.
+    #[arg(long)]
+    pub inline: bool,
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]

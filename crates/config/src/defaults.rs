@@ -52,7 +52,7 @@ fn defaults() -> Value {
             "outputTruncation": {"sizeKb": 50},
             "toolSearch": {"abovePercent": 10},
         },
-        "chat": {"title": true, "defaultTrust": false, "theme": "auto", "viMode": false},
+        "chat": {"title": true, "defaultTrust": false, "theme": "auto", "viMode": false, "inline": false},
         "autoCompactPercentage": 85,
         "maxSteps": 200,
         "streamSilenceSeconds": 120,

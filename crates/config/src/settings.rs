@@ -83,6 +83,8 @@ pub struct ChatSettings {
     pub theme: ChatTheme,
     /// The input is edited with vi's keys.
     pub vi_mode: bool,
+    /// The terminal's chat is drawn below the text of the terminal.
+    pub inline: bool,
     /// Keys of the user's own: `ctrl-p` and `up`, `f5` and `/review`.
     pub keys: Vec<(String, String)>,
 }
@@ -231,6 +233,7 @@ impl ChatSettings {
             retention_days: retention_days(&root.get("chatRetentionDays")),
             theme: ChatTheme::read(&chat.get("theme")),
             vi_mode: chat.get("viMode").flag().unwrap_or_default(),
+            inline: chat.get("inline").flag().unwrap_or_default(),
             keys: chat
                 .get("keys")
                 .entries()

@@ -90,6 +90,7 @@ fn options(arguments: ChatArguments, environment: &Environment) -> Result<ChatOp
         palette: palette(arguments.theme, &settings, environment),
         keys,
         vi_mode: settings.vi_mode,
+        inline: arguments.inline || settings.inline,
         model: arguments.model,
         behavior: arguments.behavior,
         session: arguments.session.map(SessionId::new),
@@ -146,9 +147,9 @@ fn intro(environment: &Environment, roots: &[PathBuf]) -> Intro {
     };
     let global = [environment.config_dir(), environment.eca_config_dir()];
     let folders = global.iter().map(PathBuf::as_path).chain(roots.iter().map(PathBuf::as_path));
-    let names = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
+    let names = ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursor/rules"];
     let files =
-        folders.filter_map(|folder| names.iter().map(|name| folder.join(name)).find(|file| file.is_file()));
+        folders.filter_map(|folder| names.iter().map(|name| folder.join(name)).find(|file| file.exists()));
     Intro {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         folders: roots.iter().map(|root| shown(root)).collect(),

@@ -241,6 +241,10 @@ struct ChatSection {
     /// Whether the input of `dragoman chat` is edited with vi's keys. Esc leaves insert mode first, and stops an answer only then.
     #[schemars(extend("default" = false), extend("examples" = [true]))]
     vi_mode: bool,
+    /// Whether `dragoman chat` is drawn at the end of the terminal's own text, so that its scrollback and selection keep the
+    /// chat, instead of on a screen of its own.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    inline: bool,
     /// Keys of `dragoman chat`, each with the key or the command that it stands for.
     #[schemars(extend("examples" = [{"ctrl-p": "up", "f5": "/review"}]))]
     keys: BTreeMap<String, String>,

@@ -18,7 +18,9 @@ const MCP_USAGE: &str = "Usage: /mcp start|stop|login|logout|enable|disable|remo
 impl Screen {
     pub(super) fn is_terminal_command(&self, name: &str, rest: &str) -> bool {
         let is_listed = TERMINAL_COMMANDS.iter().any(|(listed, _)| *listed == name);
-        let is_hidden = matches!((name, rest), ("resume" | "exit" | "panic", ""));
+        // Without a provider the engine lists them.
+        let is_login = name == "login" && !rest.trim().is_empty();
+        let is_hidden = is_login || matches!((name, rest), ("resume" | "exit" | "panic", ""));
         (is_listed
             && (rest.trim().is_empty() || matches!(name, "model" | "behavior" | "export" | "mcp" | "review")))
             || is_hidden
@@ -54,6 +56,7 @@ impl Screen {
             ("copy", _) => self.copy_answer(),
             ("export", path) => self.export(path),
             ("mcp", words) if !words.trim().is_empty() => self.act_on_server(words.trim()),
+            ("login", words) => self.log_in(words),
             ("diff", _) => self.push_effect(Effect::Diff),
             ("permissions", _) => self.push_effect(Effect::Permissions),
             ("review", since) => self.prompt(review_prompt(since)),

@@ -2,6 +2,8 @@
 //!
 //! Invariant: nothing is drawn outside the area, however small it is; only visible entries are laid out.
 
+use std::ops::Range;
+
 use domain::AskKind;
 use domain::item::ItemKind;
 use ratatui::buffer::Buffer;
@@ -27,11 +29,22 @@ pub(crate) const NO_MODEL_HINT: &str = "No model can be used yet. Start Ollama o
     runs inside Dragoman, run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY. \
     /doctor shows more.";
 
+/// What was drawn where.
+pub(crate) struct Drawn {
+    pub cursor: Option<Position>,
+    /// The rows of the chat with nothing on them.
+    pub unused: Range<u16>,
+}
+
 /// Draws everything; returns the position of the cursor.
 pub fn draw(screen: &mut Screen, buffer: &mut Buffer) -> Option<Position> {
+    draw_parts(screen, buffer).cursor
+}
+
+pub(crate) fn draw_parts(screen: &mut Screen, buffer: &mut Buffer) -> Drawn {
     let area = buffer.area;
     if area.width == 0 || area.height == 0 {
-        return None;
+        return Drawn { cursor: None, unused: 0..0 };
     }
     let theme = screen.theme;
     let columns = usize::from(area.width);
@@ -57,17 +70,20 @@ pub fn draw(screen: &mut Screen, buffer: &mut Buffer) -> Option<Position> {
     }
     match &mut screen.overlay {
         None => {
-            draw_chat(screen, buffer, rest);
-            cursor
+            let used = draw_chat(screen, buffer, rest);
+            Drawn { cursor, unused: used..rest.height }
         }
         Some(overlay) => {
-            for (at, row) in (0..rest.height).zip(overlay_rows(overlay, columns, rest.height.into(), &theme))
-            {
-                put(buffer, rest, at, &row);
-            }
-            None
+            let rows = overlay_rows(overlay, columns, rest.height.into(), &theme);
+            let used = put_all(buffer, rest, &rows);
+            Drawn { cursor: None, unused: used..rest.height }
         }
     }
+}
+
+/// Returns the number of rows that were drawn.
+fn put_all(buffer: &mut Buffer, area: Rect, rows: &[Line<'_>]) -> u16 {
+    (0..area.height).zip(rows).map(|(at, row)| put(buffer, area, at, row)).count().try_into().unwrap_or(0)
 }
 
 fn cut_bottom(rest: &mut Rect, height: u16) -> Rect {
@@ -82,25 +98,26 @@ fn put(buffer: &mut Buffer, area: Rect, row: u16, line: &Line<'_>) {
     }
 }
 
-fn draw_chat(screen: &mut Screen, buffer: &mut Buffer, area: Rect) {
+/// Returns the number of rows that were drawn.
+fn draw_chat(screen: &mut Screen, buffer: &mut Buffer, area: Rect) -> u16 {
     let theme = screen.theme;
     if screen.transcript.is_empty() {
-        for (at, row) in (0..area.height).zip(welcome(screen, area.width.into())) {
-            put(buffer, area, at, &row);
-        }
-        return;
+        return put_all(buffer, area, &welcome(screen, area.width.into()));
     }
+    let mut used = 0;
     for (at, visible) in (0..area.height).zip(screen.transcript.view(area.width, area.height, &theme)) {
         put(buffer, area, at, visible.line);
         if visible.selected && !visible.line.spans.is_empty() {
             let row = Rect { y: area.y + at, height: 1, ..area };
             buffer.set_style(row, theme.chosen);
         }
+        used = at + 1;
     }
+    used
 }
 
 /// The first screen: version, folder, model, instructions and servers.
-fn welcome(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
+pub(crate) fn welcome(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
     let theme = &screen.theme;
     let mut rows = Vec::new();
     let mut push = |text: &str, style: Style| {
@@ -337,6 +354,7 @@ fn overlay_rows(overlay: &mut Overlay, columns: usize, height: usize, theme: &Th
     match overlay {
         Overlay::Page(page) | Overlay::Rule { page, .. } => page.rows(columns, height, theme),
         Overlay::Picker(picker) => picker_rows(picker, columns, height, theme),
+        Overlay::Login(entry) => entry.rows(columns, theme),
     }
 }
 

@@ -65,6 +65,8 @@ impl ChatLoop {
             }
             Effect::PreviewRule { ask, rule } => self.preview_rule(ask, rule),
             Effect::AllowInProject(rule) => self.allow_in_project(&rule),
+            Effect::Login { provider, method } => self.log_in(provider, method),
+            Effect::FinishLogin { provider, field, typed } => self.finish_login(provider, field, typed),
             Effect::Permissions => self.screen.show_permissions(self.services.rules.list()),
             Effect::Notify(text) => self.tty.notify(text),
             Effect::Edit(text) => self.edit(text).await,
@@ -234,7 +236,7 @@ impl ChatLoop {
         });
     }
 
-    fn report(&mut self, done: Result<String, Failure>) {
+    pub(super) fn report(&mut self, done: Result<String, Failure>) {
         self.screen.apply_update(match done {
             Ok(text) => Update::Info(text),
             Err(failure) => Update::Failed(failure),

@@ -84,6 +84,11 @@ impl TranscriptEntry {
         self.layout = None;
     }
 
+    pub(crate) fn open(&mut self) {
+        self.opened = Some(true);
+        self.layout = None;
+    }
+
     /// It can be folded to one line.
     pub(crate) fn is_foldable(&self) -> bool {
         let Body::Item(item) = &self.body else { return false };

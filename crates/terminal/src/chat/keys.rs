@@ -90,6 +90,9 @@ impl Screen {
         if let Some(Overlay::Picker(picker)) = &mut self.overlay {
             return picker.type_in(text);
         }
+        if let Some(Overlay::Login(entry)) = &mut self.overlay {
+            return entry.insert(text);
+        }
         if let Some(form) = self.asks.open_form(self.now) {
             return form.handle_paste(text);
         }
@@ -141,6 +144,9 @@ impl Screen {
     }
 
     fn overlay_key(&mut self, key: KeyEvent) {
+        if matches!(self.overlay, Some(Overlay::Login(_))) {
+            return self.login_key(key);
+        }
         if key.code == KeyCode::Enter
             && let Some(Overlay::Rule { ask, rule, .. }) =
                 self.overlay.take_if(|it| matches!(it, Overlay::Rule { .. }))

@@ -17,8 +17,10 @@ mod entry;
 mod form;
 mod highlight;
 mod images;
+mod inline;
 mod input;
 mod keys;
+mod login;
 mod markdown;
 mod page;
 mod picker;
@@ -75,6 +77,8 @@ pub struct ChatOptions {
     pub keys: Bindings,
     /// The input is edited with vi's keys.
     pub vi_mode: bool,
+    /// The chat is drawn at the end of the terminal's own text instead of on a screen of its own.
+    pub inline: bool,
 }
 
 /// Facts for the first screen that the link does not have.
@@ -163,7 +167,7 @@ impl ChatLoop {
             Some(session) => Some(load(&commands, session).await?),
             None => None,
         };
-        let tty = Tty::take().map_err(|error| {
+        let tty = Tty::take(options.inline).map_err(|error| {
             Failure::user(format!("Dragoman cannot draw on this terminal: {error}."))
                 .hint("`dragoman run` works without a terminal.")
         })?;
@@ -251,7 +255,7 @@ impl ChatLoop {
     }
 
     fn draw(&mut self) -> std::io::Result<()> {
-        self.tty.draw(&mut self.screen)?;
+        self.tty.draw(&mut self.screen, self.follower.is_caught_up())?;
         self.drawn = Instant::now();
         self.dirty = false;
         Ok(())

@@ -20,6 +20,7 @@ use super::asks::Asks;
 use super::bindings::Bindings;
 use super::completion::{self, Completion, CompletionKind, Suggestion, Word};
 use super::input::Input;
+use super::login::{LoginEntry, Secret};
 use super::page::Page;
 use super::picker::Picker;
 use super::rules::AllowRule;
@@ -81,6 +82,15 @@ pub enum Effect {
     },
     AllowInProject(AllowRule),
     Permissions,
+    Login {
+        provider: String,
+        method: Option<String>,
+    },
+    FinishLogin {
+        provider: String,
+        field: &'static str,
+        typed: Secret,
+    },
     /// Calls a user who looks elsewhere.
     Notify(&'static str),
     Export {
@@ -136,6 +146,7 @@ pub enum Overlay {
         ask: AskId,
         rule: AllowRule,
     },
+    Login(LoginEntry),
 }
 
 pub struct Screen {

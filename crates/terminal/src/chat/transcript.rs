@@ -13,6 +13,9 @@ use ratatui::text::Line;
 use super::entry::{Body, TranscriptEntry};
 use super::theme::Theme;
 
+/// A chat that is opened prints at most its last rows.
+const MAX_PRINTED_ROWS: usize = 1000;
+
 #[derive(Default)]
 pub struct Transcript {
     entries: Vec<TranscriptEntry>,
@@ -20,6 +23,10 @@ pub struct Transcript {
     /// The entry and its row at the top of the screen; `None`: the view follows the end.
     top: Option<(usize, usize)>,
     selected: Option<usize>,
+    /// Entries before this one were printed and belong to the terminal.
+    first: usize,
+    /// A printed entry that is printed once more, opened.
+    reopened: Option<usize>,
     /// The columns and rows of the last frame.
     size: (u16, u16),
     blank: Line<'static>,
@@ -83,6 +90,7 @@ impl Transcript {
         self.places.retain(|_, at| *at < length);
         self.selected = None;
         self.top = None;
+        self.first = self.first.min(length);
     }
 
     pub fn clear(&mut self) {
@@ -133,7 +141,7 @@ impl Transcript {
     }
 
     pub fn go_to_start(&mut self, theme: &Theme) {
-        self.top = Some((0, 0));
+        self.top = Some((self.first, 0));
         self.settle(theme);
     }
 
@@ -147,7 +155,7 @@ impl Transcript {
         let (mut entry, mut row) = self.top_place(theme);
         if rows < 0 {
             let mut left = rows.unsigned_abs();
-            while left > row && entry > 0 {
+            while left > row && entry > self.first {
                 left -= row;
                 entry -= 1;
                 row = self.height(entry, theme);
@@ -168,9 +176,9 @@ impl Transcript {
     pub fn select(&mut self, up: bool, theme: &Theme) {
         let is_foldable = |at: &usize| self.entries[*at].is_foldable();
         let found = match (self.selected, up) {
-            (None, true) => (0..self.entries.len()).rev().find(is_foldable),
+            (None, true) => (self.first..self.entries.len()).rev().find(is_foldable),
             (None, false) => None,
-            (Some(now), true) => (0..now).rev().find(is_foldable).or(Some(now)),
+            (Some(now), true) => (self.first..now).rev().find(is_foldable).or(Some(now)),
             (Some(now), false) => (now + 1..self.entries.len()).find(is_foldable),
         };
         self.selected = found;
@@ -192,6 +200,11 @@ impl Transcript {
     pub fn toggle(&mut self, theme: &Theme) {
         let last = || (0..self.entries.len()).rev().find(|at| self.entries[*at].is_foldable());
         if let Some(at) = self.selected.or_else(last) {
+            if at < self.first {
+                self.entries[at].open();
+                self.reopened = Some(at);
+                return;
+            }
             let place = self.top_place(theme);
             self.entries[at].toggle();
             if self.entries[at].is_open() {
@@ -200,6 +213,34 @@ impl Transcript {
                 self.show(at, theme);
             }
         }
+    }
+
+    /// Returns the rows of entries that will not change any more, once each; from then on the view begins after them.
+    pub(crate) fn take_finished(&mut self, columns: u16, theme: &Theme) -> Vec<Line<'static>> {
+        self.size.0 = columns;
+        let end = self.first + self.entries[self.first..].iter().take_while(|entry| entry.ended).count();
+        let (mut start, mut count) = (end, 0);
+        while start > self.first && count < MAX_PRINTED_ROWS {
+            start -= 1;
+            count += self.height(start, theme);
+        }
+        let mut rows = Vec::new();
+        if start > self.first {
+            let text =
+                format!("… {} earlier entries; /export writes all of them to a file.", start - self.first);
+            rows.extend([Line::styled(text, theme.dim), Line::default()]);
+        }
+        for at in (start..end).chain(self.reopened.take()) {
+            // The entry after a folded one was not known when that was printed.
+            if at > 0 && self.has_gap(at - 1) {
+                rows.push(Line::default());
+            }
+            rows.extend_from_slice(self.entries[at].rows(columns, theme));
+        }
+        if end > self.first {
+            (self.first, self.top, self.selected) = (end, None, None);
+        }
+        rows
     }
 
     /// Lays out the visible entries and returns their rows.
@@ -241,7 +282,7 @@ impl Transcript {
         }
         let mut left = usize::from(self.size.1);
         let mut entry = self.entries.len();
-        while entry > 0 {
+        while entry > self.first {
             let height = self.height(entry - 1, theme);
             entry -= 1;
             if height >= left {
@@ -249,7 +290,7 @@ impl Transcript {
             }
             left -= height;
         }
-        (0, 0)
+        (self.first, 0)
     }
 
     /// Follows the end again if nothing is below the screen.

@@ -1,4 +1,4 @@
-//! Owns the terminal: enters raw mode and the alternate screen, and restores both.
+//! Owns the terminal: enters raw mode and, unless the chat is inline, the alternate screen, and restores both.
 //!
 //! Invariant: dropping a `Tty` (by a return, a panic or a stopped task) restores the terminal.
 
@@ -11,22 +11,33 @@ use ratatui::crossterm::event::{
     DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange,
 };
 use ratatui::crossterm::terminal::{
-    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
 use ratatui::crossterm::{cursor, execute};
 
 use super::draw;
+use super::inline::InlineRegion;
 use super::screen::Screen;
 
 pub(crate) struct Tty {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    surface: Surface,
     taken: bool,
 }
 
+enum Surface {
+    /// The whole screen, which the former one replaces at the end.
+    Full(Terminal<CrosstermBackend<Stdout>>),
+    /// The end of the terminal's own text.
+    Inline(InlineRegion),
+}
+
 impl Tty {
-    pub(crate) fn take() -> io::Result<Self> {
-        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-        let mut tty = Self { terminal, taken: false };
+    pub(crate) fn take(inline: bool) -> io::Result<Self> {
+        let surface = match inline {
+            true => Surface::Inline(InlineRegion::default()),
+            false => Surface::Full(Terminal::new(CrosstermBackend::new(io::stdout()))?),
+        };
+        let mut tty = Self { surface, taken: false };
         tty.enter()?;
         Ok(tty)
     }
@@ -34,15 +45,12 @@ impl Tty {
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         self.taken = true;
         enable_raw_mode()?;
-        execute!(
-            io::stdout(),
-            EnterAlternateScreen,
-            EnableBracketedPaste,
-            EnableFocusChange,
-            Clear(ClearType::All)
-        )?;
-        // The screen is empty now; a new `Terminal` forgets the last frame without a query to the real terminal.
-        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        execute!(io::stdout(), EnableBracketedPaste, EnableFocusChange)?;
+        if let Surface::Full(terminal) = &mut self.surface {
+            execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
+            // The screen is empty now; a new `Terminal` forgets the last frame without a query to the real terminal.
+            *terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        }
         Ok(())
     }
 
@@ -51,7 +59,10 @@ impl Tty {
         if std::mem::take(&mut self.taken) {
             // Separate steps: if one fails, the others still run.
             let _ = execute!(io::stdout(), DisableFocusChange, DisableBracketedPaste);
-            let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
+            let _ = match &mut self.surface {
+                Surface::Full(_) => execute!(io::stdout(), LeaveAlternateScreen, cursor::Show),
+                Surface::Inline(region) => region.clear(&mut io::stdout()),
+            };
             let _ = disable_raw_mode();
             let _ = io::stdout().flush();
         }
@@ -70,13 +81,19 @@ impl Tty {
         let _ = io::stdout().flush();
     }
 
-    pub(crate) fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
-        self.terminal.draw(|frame| {
-            if let Some(cursor) = draw::draw(screen, frame.buffer_mut()) {
-                frame.set_cursor_position(cursor);
+    /// `is_caught_up`: the screen has everything that was said so far.
+    pub(crate) fn draw(&mut self, screen: &mut Screen, is_caught_up: bool) -> io::Result<()> {
+        match &mut self.surface {
+            Surface::Full(terminal) => {
+                terminal.draw(|frame| {
+                    if let Some(cursor) = draw::draw(screen, frame.buffer_mut()) {
+                        frame.set_cursor_position(cursor);
+                    }
+                })?;
+                Ok(())
             }
-        })?;
-        Ok(())
+            Surface::Inline(region) => region.draw(screen, size()?, is_caught_up, &mut io::stdout()),
+        }
     }
 }
 
