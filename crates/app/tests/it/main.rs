@@ -40,6 +40,7 @@ mod eca_subagents;
 mod eca_text;
 mod eca_today;
 mod embedded;
+mod first_day;
 mod full_disk;
 mod generate;
 mod hostile_project;
@@ -65,6 +66,7 @@ mod sandbox;
 #[path = "../../../proto-acp/tests/it/schema.rs"]
 mod schema;
 mod screen;
+mod screen_keys;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/sdk.rs"]
 mod sdk;

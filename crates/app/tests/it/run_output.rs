@@ -137,21 +137,39 @@ async fn the_review_script_of_ci_works() {
     git(&["checkout", "-q", "-b", "topic"]);
     bench.home.write("work/a.txt", "two\n");
     git(&["commit", "-qam", "second"]);
-    bench.fake.answer(Answer::text("Looks good."));
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations/ci/review");
+    let folder_of_scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations/ci");
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_dragoman"));
     let path = format!(
         "{}:{}",
         program.parent().expect("a folder").display(),
         std::env::var("PATH").unwrap_or_default()
     );
-    let mut command = tokio::process::Command::new("sh");
-    command.arg(script).current_dir(&folder).env_clear();
-    command.env("PATH", path).env("HOME", bench.home.path()).env("DRAGOMAN_BASE", "main");
-    command.env("DRAGOMAN_CONFIG", bench.config.to_string());
-    let ran = finish(command).await;
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert_eq!(std::fs::read_to_string(folder.join("dragoman-review.md")).expect("a file"), "Looks good.\n");
-    let sent = bench.fake.last_request().last_user_text();
-    assert!(sent.contains("-one") && sent.contains("+two"), "{sent}");
+    // The lines that GitHub and GitLab run, out of their own files.
+    let line_of = |file: &str, mark: &str| {
+        let text = std::fs::read_to_string(format!("{folder_of_scripts}/{file}")).expect("a template");
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(mark)).expect("a script").to_owned();
+        line.trim_matches('\'').to_owned()
+    };
+    for line in [line_of("action.yml", "run: "), line_of("gitlab.yml", "- sh ").replacen('"', "sh \"", 1)] {
+        bench.fake.answer(Answer::text("Looks good."));
+        let mut command = tokio::process::Command::new("sh");
+        command.args(["-c", &line]).current_dir(&folder).env_clear();
+        command.env("PATH", &path).env("HOME", bench.home.path()).env("DRAGOMAN_BASE", "main");
+        command.env("GITHUB_ACTION_PATH", folder_of_scripts);
+        command.env("DRAGOMAN_SCRIPT", format!("{folder_of_scripts}/review"));
+        command.env("DRAGOMAN_CONFIG", bench.config.to_string());
+        let ran = finish(command).await;
+        assert_eq!(ran.code, Some(0), "{line}: {}", ran.err);
+        let review = folder.join("dragoman-review.md");
+        assert_eq!(std::fs::read_to_string(&review).expect("a file"), "Looks good.\n", "{line}");
+        let sent = bench.fake.last_request().last_user_text();
+        assert!(sent.contains("-one") && sent.contains("+two"), "{sent}");
+        std::fs::remove_file(review).expect("removed");
+    }
+    // Each variable of the script is an input of the action or has a default in the script.
+    let script = std::fs::read_to_string(format!("{folder_of_scripts}/review")).expect("the script");
+    let action = std::fs::read_to_string(format!("{folder_of_scripts}/action.yml")).expect("the action");
+    for name in action.split("DRAGOMAN_").skip(1).filter_map(|part| part.split(':').next()) {
+        assert!(script.contains(&format!("DRAGOMAN_{name}")), "{name}");
+    }
 }

@@ -9,38 +9,38 @@ use testkit::{Answer, FakeModel, Gate};
 use crate::client::{Home, fake_provider};
 use crate::tmux::{Screen, Start};
 
-struct Fixture {
-    home: Home,
-    fake: FakeModel,
-    config: Value,
+pub(crate) struct Fixture {
+    pub home: Home,
+    pub fake: FakeModel,
+    pub config: Value,
 }
 
 impl Fixture {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let (home, fake) = (Home::new(), FakeModel::start().await);
         let mut config = fake_provider(fake.url(), "openai-chat");
         config["providers"]["fake"]["models"]["m1"] = json!({"cost": {"input": 100, "output": 100}, "contextWindow": 1000, "limit": {"context": 1000, "output": 100}});
         Self { home, fake, config }
     }
 
-    fn screen(&self) -> Screen {
+    pub(crate) fn screen(&self) -> Screen {
         self.screen_with(&Start::default())
     }
 
-    fn screen_with(&self, start: &Start<'_>) -> Screen {
+    pub(crate) fn screen_with(&self, start: &Start<'_>) -> Screen {
         Screen::start(&self.home, &self.config, start)
     }
 
-    fn wants(&self, command: &str) {
+    pub(crate) fn wants(&self, command: &str) {
         let call = Answer::tool_call("c1", "eca__shell_command", json!({"command": command}));
         self.fake.answer(call).answer(Answer::text("That is all."));
     }
 }
 
-type Test = tokio::task::JoinHandle<()>;
+pub(crate) type Test = tokio::task::JoinHandle<()>;
 
 /// Screens are watched from a thread of their own; the fake model lives on this one.
-fn watch(test: impl FnOnce() + Send + 'static) -> Test {
+pub(crate) fn watch(test: impl FnOnce() + Send + 'static) -> Test {
     tokio::task::spawn_blocking(test)
 }
 

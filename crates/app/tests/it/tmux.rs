@@ -25,11 +25,13 @@ pub(crate) struct Start<'a> {
     pub environment: &'a [(&'a str, &'a str)],
     pub columns: u16,
     pub rows: u16,
+    /// The background that the terminal tells when it is asked.
+    pub background: Option<&'a str>,
 }
 
 impl Default for Start<'_> {
     fn default() -> Self {
-        Self { command: "chat", arguments: &[], environment: &[], columns: 80, rows: 24 }
+        Self { command: "chat", arguments: &[], environment: &[], columns: 80, rows: 24, background: None }
     }
 }
 
@@ -57,8 +59,11 @@ impl Screen {
             arguments.join(" "),
         );
         let size = [start.columns.to_string(), start.rows.to_string()];
-        let started =
-            screen.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &size[0], "-y", &size[1], &line]);
+        let style = format!("bg={}", start.background.unwrap_or("default"));
+        let server =
+            ["-f", "/dev/null", "start-server", ";", "set-option", "-g", "window-style", &style, ";"];
+        let session = ["new-session", "-d", "-x", &size[0], "-y", &size[1], &line];
+        let started = screen.tmux(&[&server[..], &session[..]].concat());
         assert!(started.status.success(), "tmux: {}", String::from_utf8_lossy(&started.stderr));
         screen
     }
@@ -101,6 +106,16 @@ impl Screen {
     /// What is on the screen.
     pub(crate) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p"]).stdout).into_owned()
+    }
+
+    /// The same with all that was scrolled away.
+    pub(crate) fn scrollback(&self) -> String {
+        String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]).stdout).into_owned()
+    }
+
+    /// A program has replaced the terminal's own text for a while.
+    pub(crate) fn is_alternate(&self) -> bool {
+        self.tmux(&["display-message", "-p", "#{alternate_on}"]).stdout.starts_with(b"1")
     }
 
     /// The same with colors.
