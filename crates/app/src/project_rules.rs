@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use config::{Approval, Environment, Inputs, NewValue, Rule, SettingsChange, SettingsFile};
+use config::{Approval, Environment, Inputs, NewValue, Origin, Rule, SettingsChange, SettingsFile};
 use domain::Failure;
 use serde_json::{Value, json};
 use terminal::{AllowRule, ProjectRules};
@@ -88,6 +88,7 @@ fn list(environment: &Environment, roots: &[PathBuf]) -> Vec<String> {
     let default = match rules.by_default {
         Some(Approval::Allow) => "runs",
         Some(Approval::Deny) => "is refused",
+        Some(Approval::Ask) if rules.asks_explicitly => "is asked about",
         Some(Approval::Ask) | None => "is asked about, unless it only reads or the sandbox contains it",
     };
     lines.push(format!("A call that no rule is about {default}."));
@@ -98,7 +99,10 @@ fn list(environment: &Environment, roots: &[PathBuf]) -> Vec<String> {
         if list.is_empty() {
             lines.push("  nothing by a rule".to_owned());
         }
-        lines.extend(list.iter().map(|rule| format!("  {}", rule_line(rule))));
+        // The built-in ones are the last.
+        let (built_in, own): (Vec<&Rule>, Vec<&Rule>) =
+            list.iter().partition(|rule| rule.origin == Origin::Default);
+        lines.extend(own.into_iter().chain(built_in).map(|rule| format!("  {}", rule_line(rule))));
     }
     lines.push(String::new());
     lines.push(

@@ -173,6 +173,9 @@ async fn a_server_asks_by_a_form() {
     let mut bench = Fixture::new().await;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
     bench.config["mcpServers"] = json!({"scripted": {"command": "python3", "args": [script]}});
+    // In a small window the model would have to search for the tool first.
+    bench.config["providers"]["fake"]["models"]["m1"] =
+        json!({"limit": {"context": 100_000, "output": 1000}});
     for _ in 0..2 {
         bench.fake.answer(Answer::tool_call("c1", "scripted__ask", json!({})));
         bench.fake.answer(Answer::text("That is all."));
