@@ -3,6 +3,8 @@
 //! Must not know the contents of pages. Invariants: a page needs no script and no file of another server; a heading has the
 //! address that GitHub gives it.
 
+#![allow(clippy::wildcard_enum_match_arm, reason = "most events of a page stay as they are")]
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
