@@ -5,21 +5,21 @@
 
 /// The name in kebab-case: a capital letter after a small one or a digit begins a word.
 pub fn kebab_case(name: &str) -> String {
-    let mut kebab = String::with_capacity(name.len() + 4);
-    let mut after_word = false;
-    for character in name.chars() {
-        if character.is_uppercase() && after_word {
-            kebab.push('-');
-        }
-        after_word = character.is_lowercase() || character.is_numeric();
-        kebab.extend(character.to_lowercase());
-    }
-    kebab
+    kebab_characters(name).collect()
 }
 
-/// Whether two names are spellings of one.
+/// Whether two names are spellings of one. Rules ask this for every call, so it allocates nothing.
 pub fn is_same_name(one: &str, other: &str) -> bool {
-    one == other || kebab_case(one) == kebab_case(other)
+    one == other || kebab_characters(one).eq(kebab_characters(other))
+}
+
+fn kebab_characters(name: &str) -> impl Iterator<Item = char> {
+    let mut after_word = false;
+    name.chars().flat_map(move |character| {
+        let separator = (character.is_uppercase() && after_word).then_some('-');
+        after_word = character.is_lowercase() || character.is_numeric();
+        separator.into_iter().chain(character.to_lowercase())
+    })
 }
 
 #[cfg(test)]
