@@ -30,6 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("setup", &[]),
     ("tools", &["domain", "process", "project-files"]),
     ("mcp", &["domain", "process", "rpc", "sse"]),
+    ("language-servers", &["domain", "process", "rpc"]),
     ("engine", &["domain", "config", "project-files", "undo"]),
     ("proto-eca", &["domain", "rpc"]),
     ("proto-acp", &["domain", "rpc"]),

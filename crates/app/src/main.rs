@@ -10,6 +10,7 @@ mod git;
 mod github;
 mod hooks;
 mod installation;
+mod language_servers;
 mod lifetime;
 mod logging;
 mod mcp_entries;

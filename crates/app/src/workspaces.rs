@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 
 use crate::accounts::WorkspaceAccounts;
 use crate::hooks::WorkspaceHooks;
+use crate::language_servers;
 use crate::logging;
 use crate::models::{self, AllModels};
 use crate::providers::{self, ProviderDeps};
@@ -141,7 +142,9 @@ impl WorkspaceSource for Workspaces {
         let mut notices = Vec::new();
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut notices);
         let observer = self.jobs_observer();
-        let built_in = built_in_tools(&self.environment, &resolved, sandbox.as_ref(), observer);
+        let services =
+            language_servers::of_workspace(&self.environment, &resolved, &roots, sandbox.is_some());
+        let built_in = built_in_tools(&self.environment, &resolved, sandbox.as_ref(), observer, services);
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         notices.extend(settings_review::notices(&resolved, &specs));
@@ -283,9 +286,11 @@ pub(crate) fn built_in_tools(
     resolved: &config::Resolved,
     sandbox: Option<&WorkspaceSandbox>,
     jobs_observer: tools::jobs::JobsObserver,
+    language_services: tools::LanguageServicesHandle,
 ) -> Arc<tools::BuiltInTools> {
     let sandbox = sandbox.cloned().map(WorkspaceSandbox::into_tools);
-    let options = tools::Options { sandbox, jobs_observer, ..tool_options(environment, resolved) };
+    let options =
+        tools::Options { sandbox, jobs_observer, language_services, ..tool_options(environment, resolved) };
     Arc::new(tools::BuiltInTools::new(options))
 }
 
@@ -308,6 +313,7 @@ pub(crate) fn tool_options(environment: &Environment, resolved: &config::Resolve
             read_lines: number(settings.read_file_max_lines),
             output_bytes: number(settings.output_max_bytes),
             host_time: settings.editor_timeout,
+            language_server_time: resolved.settings.language_server_timeout,
             ..tools::Limits::default()
         },
         ..tools::Options::default()

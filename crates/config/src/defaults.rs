@@ -58,6 +58,7 @@ fn defaults() -> Value {
         "streamSilenceSeconds": 120,
         "mcpTimeoutSeconds": 60,
         "editorTimeoutSeconds": 10,
+        "lspTimeoutSeconds": 30,
         "concurrency": 256,
         "sandbox": "on",
         "undo": {"fileMegabytes": 64, "totalMegabytes": 2048},

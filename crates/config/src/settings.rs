@@ -14,6 +14,7 @@ use crate::behavior::{BehaviorSettings, Prompts};
 use crate::cursor::Cursor;
 use crate::custom_tools::{self, CustomTool};
 use crate::hooks::{self, Hook};
+use crate::language_servers::{self, LanguageServer};
 use crate::legacy_keys::canonical_behavior;
 use crate::mcp::McpServer;
 use crate::network::NetworkSettings;
@@ -45,6 +46,9 @@ pub struct Settings {
     pub hooks: Vec<Hook>,
     pub mcp_servers: IndexMap<String, McpServer>,
     pub mcp_timeout: Duration,
+    pub language_servers: Vec<LanguageServer>,
+    /// How long a language server may take to answer.
+    pub language_server_timeout: Duration,
     /// The https address of a client metadata document that the user hosts.
     pub mcp_client_metadata_url: Option<String>,
 
@@ -169,6 +173,10 @@ impl Settings {
             hooks,
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),
+            language_servers: language_servers::read(&root.get("languageServers")),
+            language_server_timeout: Duration::from_secs(
+                root.get("lspTimeoutSeconds").number(1..=600).unwrap_or_default(),
+            ),
             mcp_client_metadata_url: root.get("mcpClientMetadataUrl").text(),
             rules: paths(&root.get("rules")),
             commands: paths(&root.get("commands")),

@@ -25,9 +25,11 @@ pub(crate) fn describe_settings(part: &Value) -> Vec<String> {
 pub(crate) fn describe_commands(part: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     let mut add = |key: &str, line: String| lines.push(visible_line(&format!("{key}: {line}")).into_owned());
-    for (name, server) in part.get("mcpServers").and_then(Value::as_object).into_iter().flatten() {
-        if let Some(line) = program(server, "command") {
-            add(&dotted(["mcpServers", name]), line);
+    for section in ["mcpServers", "languageServers"] {
+        for (name, server) in part.get(section).and_then(Value::as_object).into_iter().flatten() {
+            if let Some(line) = program(server, "command") {
+                add(&dotted([section, name]), line);
+            }
         }
     }
     if let Some(line) = part.pointer("/toolCall/shellCommand").and_then(|shell| program(shell, "path")) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use crate::BoxFuture;
 use crate::failure::Failure;
 use crate::ids::{ItemId, SessionId};
 
@@ -162,4 +163,28 @@ pub struct Diagnostic {
     pub end: Position,
     pub code: Option<String>,
     pub message: String,
+}
+
+/// Language servers of the machine. They answer where the front-end cannot.
+pub trait LanguageServices: Send + Sync {
+    /// Whether one is installed for the languages of the workspace. Looks at few files and starts nothing.
+    fn are_useful(&self) -> bool;
+
+    /// Answers diagnostics, definitions and references for these workspace folders.
+    fn ask<'a>(
+        &'a self,
+        call: HostCall,
+        roots: &'a [PathBuf],
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<LanguageAnswer, Failure>>;
+
+    /// Ends every process it owns.
+    fn stop(&self) -> BoxFuture<'_, ()>;
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LanguageAnswer {
+    pub reply: HostReply,
+    /// Why the answer may lack something.
+    pub note: Option<String>,
 }

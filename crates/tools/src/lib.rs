@@ -24,5 +24,5 @@ pub mod web;
 pub use contexts::Contexts;
 pub use git_guard::git_environment;
 pub use offered::BUILT_IN_SERVER;
-pub use options::{Confine, Limits, Options};
+pub use options::{Confine, LanguageServicesHandle, Limits, Options};
 pub use source::{BuiltInTools, builtin};

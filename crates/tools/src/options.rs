@@ -1,10 +1,12 @@
 //! What can be set about the built-in tools. Plain data: who fills it from a configuration file is not known here.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::host::LanguageServices;
 use domain::tool::Scope;
 use process::sandbox::{Grant, ProjectGrants, Sandbox};
 
@@ -31,6 +33,18 @@ pub struct Options {
     pub custom_tools: Vec<CustomTool>,
     /// Called when a job in the background begins or ends.
     pub jobs_observer: JobsObserver,
+    /// Language servers of the machine, for front-ends without any.
+    pub language_services: LanguageServicesHandle,
+}
+
+/// Language servers, or none.
+#[derive(Clone, Default)]
+pub struct LanguageServicesHandle(pub Option<Arc<dyn LanguageServices>>);
+
+impl fmt::Debug for LanguageServicesHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "LanguageServices" } else { "None" })
+    }
 }
 
 /// A sandbox and what every command in it is granted.
@@ -79,6 +93,7 @@ pub struct Limits {
     pub max_shell_time: Duration,
     pub background_jobs: usize,
     pub host_time: Duration,
+    pub language_server_time: Duration,
     pub fetch_bytes: usize,
     pub fetch_time: Duration,
 }
@@ -98,6 +113,7 @@ impl Default for Limits {
             max_shell_time: Duration::from_secs(600),
             background_jobs: 8,
             host_time: Duration::from_secs(10),
+            language_server_time: Duration::from_secs(30),
             fetch_bytes: 2 * 1024 * 1024,
             fetch_time: Duration::from_secs(30),
         }
@@ -120,6 +136,7 @@ impl Limits {
             max_shell_time: self.max_shell_time.min(MAX_SHELL_TIME),
             background_jobs: self.background_jobs.min(64),
             host_time: self.host_time.min(Duration::from_secs(600)),
+            language_server_time: self.language_server_time.min(Duration::from_secs(600)),
             fetch_bytes: self.fetch_bytes.min(16 << 20),
             fetch_time: self.fetch_time.min(Duration::from_secs(300)),
         }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use domain::host::LanguageServices;
 use domain::job::{Job, JobOutput};
 use domain::tool::{ServerStatus, ToolServer, ToolSource};
 use domain::tool_call::Origin;
@@ -22,7 +23,7 @@ use crate::tool::custom::CustomCommand;
 use crate::tool::directory_tree::DirectoryTree;
 use crate::tool::edit_file::EditFile;
 use crate::tool::editor_diagnostics::EditorDiagnostics;
-use crate::tool::editor_places::{EditorDefinition, EditorReferences};
+use crate::tool::editor_places::{CodeQuestions, EditorDefinition, EditorReferences};
 use crate::tool::fetch_url::FetchUrl;
 use crate::tool::glob::Glob;
 use crate::tool::grep::Grep;
@@ -41,6 +42,7 @@ pub struct BuiltInTools {
     tools: Vec<Arc<dyn Tool>>,
     jobs: Arc<Jobs>,
     contexts: Arc<Contexts>,
+    services: Option<Arc<dyn LanguageServices>>,
 }
 
 pub fn builtin(options: Options) -> Arc<dyn ToolSource> {
@@ -67,6 +69,12 @@ impl BuiltInTools {
             Arc::new(Fetcher::new(options.private_hosts.clone(), limits.fetch_bytes, limits.fetch_time));
         let contexts =
             Contexts { files: files.clone(), indexes: Indexes::default(), fetcher: fetcher.clone() };
+        let services = options.language_services.0.clone();
+        let questions = Arc::new(CodeQuestions {
+            files: files.clone(),
+            services: services.clone(),
+            service_time: limits.language_server_time,
+        });
         let mut tools: Vec<Arc<dyn Tool>> = vec![
             into_tool(DirectoryTree { files: files.clone() }),
             into_tool(ReadFile { files: files.clone() }),
@@ -78,9 +86,9 @@ impl BuiltInTools {
             into_tool(Glob { files: files.clone() }),
             into_tool(shell_command(&files, &jobs, &runner)),
             into_tool(BackgroundJob { jobs: jobs.clone() }),
-            into_tool(EditorDiagnostics { files: files.clone() }),
-            into_tool(EditorDefinition { files: files.clone() }),
-            into_tool(EditorReferences { files: files.clone() }),
+            into_tool(EditorDiagnostics { questions: questions.clone() }),
+            into_tool(EditorDefinition { questions: questions.clone() }),
+            into_tool(EditorReferences { questions }),
             into_tool(FetchUrl { fetcher, output_bytes: limits.output_bytes }),
             into_tool(AskUser),
             into_tool(Task),
@@ -93,7 +101,7 @@ impl BuiltInTools {
             }
         }
         tools.retain(|tool| !options.disabled.contains(&tool.spec().name));
-        Self { tools, jobs, contexts: Arc::new(contexts) }
+        Self { tools, jobs, contexts: Arc::new(contexts), services }
     }
 
     /// The files of the workspace for contexts and plain reads. What is read there counts as read by the tools.
@@ -142,6 +150,11 @@ impl ToolSource for BuiltInTools {
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.jobs.stop_all())
+        Box::pin(async {
+            if let Some(services) = &self.services {
+                services.stop().await;
+            }
+            self.jobs.stop_all().await;
+        })
     }
 }

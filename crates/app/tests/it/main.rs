@@ -48,6 +48,7 @@ mod hub;
 mod import;
 mod injections;
 mod instructions;
+mod language_servers;
 mod lifetime;
 mod lines;
 mod logs;

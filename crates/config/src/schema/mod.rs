@@ -98,6 +98,14 @@ struct SettingsFile {
     #[schemars(extend("default" = 10), range(min = 1, max = 600), extend("examples" = [30]))]
     editor_timeout_seconds: u64,
 
+    /// Language servers for chats without an editor that has them, by name. Programs that are installed under their usual
+    /// names need no entry; the name of such a program changes it. See docs/language-servers.md.
+    #[schemars(extend("examples" = [{"gopls": {"disabled": true}, "nil": {"command": "nil", "extensions": ["nix"]}}]))]
+    language_servers: BTreeMap<String, LanguageServerEntry>,
+    /// Seconds that a language server may take to answer, its start included.
+    #[schemars(extend("default" = 30), range(min = 1, max = 600), extend("examples" = [90]))]
+    lsp_timeout_seconds: u64,
+
     /// Commands of your own that the model may call as tools, by name. They are reviewed and run as the lines of
     /// `shell_command` are; see docs/extending.md.
     #[schemars(extend("examples" = [{"find-file": {"description": "Finds files by name.", "command": "find . -name {{pattern}}", "schema": {"properties": {"pattern": {"type": "string"}}, "required": ["pattern"]}}}]))]
@@ -166,9 +174,6 @@ struct SettingsFile {
     /// Variants of models by a pattern of their names; `providers.*.models.*.variants` is supported.
     #[schemars(extend("x-unsupported" = true))]
     variants_by_model: Map<String, Value>,
-    /// Seconds that a language server may take.
-    #[schemars(extend("x-unsupported" = true))]
-    lsp_timeout_seconds: u64,
     /// Export of telemetry.
     #[schemars(extend("x-unsupported" = true))]
     otlp: Map<String, Value>,
@@ -275,6 +280,24 @@ struct NetworkSection {
     /// certificate is sent. Decrypt the key file instead.
     #[schemars(extend("examples" = ["${env:PASSPHRASE}"]))]
     client_key_passphrase: String,
+}
+
+/// One language server.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct LanguageServerEntry {
+    /// The program.
+    #[schemars(extend("examples" = ["nil"]))]
+    command: String,
+    /// Its arguments.
+    #[schemars(extend("examples" = [["--stdio"]]))]
+    args: Vec<String>,
+    /// Endings of the files that it serves, without the dot.
+    #[schemars(extend("examples" = [["nix"]]))]
+    extensions: Vec<String>,
+    /// Whether it is never started.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    disabled: bool,
 }
 
 /// One tool of your own.

@@ -83,7 +83,6 @@ fn each_key_without_effect_is_named() {
         "providers.openai.models.fast.reasoningHistory",
         "toolCall.shellCommand.summaryMaxLength",
         "toolCall.outputTruncation.lines",
-        "lspTimeoutSeconds",
         "index",
         "rewrite.fullFileMaxLines",
         "variantsByModel",

@@ -1,19 +1,22 @@
-//! `editor_diagnostics`: what the editor and its language servers have to say.
+//! `editor_diagnostics`: the errors and warnings of the editor, or of language servers where no editor can tell.
+//!
+//! Invariant: files that no tool may read are left out.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use domain::host::Diagnostic;
 use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
-use domain::{HostCall, HostReply, Review};
+use domain::{Abilities, HostCall, HostReply, Review};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::edit::files::{Files, unless_cancelled};
+use super::editor_places::CodeQuestions;
 use crate::offered::BuiltInTool;
+use crate::paths::ForbiddenPaths;
 
-pub struct EditorDiagnostics {
-    pub files: Arc<Files>,
+pub(crate) struct EditorDiagnostics {
+    pub(crate) questions: Arc<CodeQuestions>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -27,15 +30,14 @@ impl BuiltInTool for EditorDiagnostics {
     type Input = Input;
 
     const NAME: &'static str = "editor_diagnostics";
-    const DESCRIPTION: &'static str = "Errors and warnings that the editor shows.";
+    const DESCRIPTION: &'static str = "Errors and warnings of the editor or its language servers.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
-        let mut review =
-            Review { summary: "Asking the editor for diagnostics".to_owned(), ..Review::default() };
+        let mut review = Review { summary: "Looking up diagnostics".to_owned(), ..Review::default() };
         if let Some(path) = input.path.as_deref().filter(|path| !path.is_empty()) {
-            let path = self.files.paths.review("path", path, scope, &mut review)?;
-            review.summary = format!("Asking the editor for diagnostics of {}", path.shown());
+            let path = self.questions.files.paths.review("path", path, scope, &mut review)?;
+            review.summary = format!("Looking up diagnostics of {}", path.shown());
         }
         review.harmless = review.outside.is_empty();
         Ok(review)
@@ -43,18 +45,17 @@ impl BuiltInTool for EditorDiagnostics {
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
         let path = input.path.filter(|path| !path.is_empty());
-        let path = path.map(|path| self.files.paths.resolve_approved(&path, &call)).transpose()?;
-        if !call.context.abilities().diagnostics {
-            return Err(
-                "The editor cannot tell diagnostics. Run the project's own checks with shell_command."
-                    .to_owned(),
-            );
-        }
+        let path = path.map(|path| self.questions.files.paths.resolve_approved(&path, &call)).transpose()?;
         let request = HostCall::Diagnostics { path: path.map(|path| path.path().to_owned()) };
-        match unless_cancelled(&call.cancel, call.context.host(request, self.files.limits.host_time)).await? {
-            Ok(HostReply::Diagnostics(all)) => Ok(ToolResult::text(self.describe(&all, &call.scope))),
-            Ok(_) => Err("The editor gave no diagnostics. Run the project's own checks.".to_owned()),
-            Err(failure) => Err(format!("The editor gave no diagnostics: {failure}")),
+        let can = |abilities: &Abilities| abilities.diagnostics;
+        let answer = self.questions.ask(request, can, &call).await;
+        match answer.map_err(|reason| format!("{reason} Run the project's own checks with shell_command."))? {
+            (HostReply::Diagnostics(all), note) => {
+                let forbidden = ForbiddenPaths::new(&call.scope)?;
+                let all: Vec<_> = all.into_iter().filter(|one| !forbidden.contains(&one.path)).collect();
+                Ok(ToolResult::text(self.describe(&all, &call.scope) + &note))
+            }
+            _ => Err("There are no diagnostics. Run the project's own checks.".to_owned()),
         }
     }
 }
@@ -62,11 +63,11 @@ impl BuiltInTool for EditorDiagnostics {
 impl EditorDiagnostics {
     fn describe(&self, all: &[Diagnostic], scope: &Scope) -> String {
         if all.is_empty() {
-            return "The editor shows no errors and no warnings.".to_owned();
+            return "There are no errors and no warnings.".to_owned();
         }
         let mut out = String::new();
         for (number, one) in all.iter().enumerate() {
-            if out.len() > self.files.limits.output_bytes / 2 {
+            if out.len() > self.questions.files.limits.output_bytes / 2 {
                 let _ = write!(out, "[{} more; ask for one file]", all.len() - number);
                 break;
             }

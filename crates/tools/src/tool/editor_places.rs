@@ -1,11 +1,13 @@
-//! `editor_definition` and `editor_references`: where a name is defined and used, as the editor's language servers know.
+//! `editor_definition` and `editor_references`: where a name is defined and used, as the editor knows it, or language
+//! servers of the machine where no editor does.
 //!
-//! Invariant: an editor that does not answer costs its time limit and leads back to `grep`.
+//! Invariant: an editor or server that does not answer costs its time limit and leads back to `grep`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
-use domain::host::{Position, SourceRange};
+use domain::host::{LanguageServices, Position, SourceRange};
 use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::{Abilities, HostCall, HostReply, Review};
 use schemars::JsonSchema;
@@ -15,12 +17,46 @@ use crate::edit::files::{Files, unless_cancelled};
 use crate::lenient;
 use crate::offered::BuiltInTool;
 
-pub struct EditorDefinition {
-    pub files: Arc<Files>,
+/// What answers questions about code: the editor of the turn where it can, else language servers of the machine.
+pub(crate) struct CodeQuestions {
+    pub(crate) files: Arc<Files>,
+    pub(crate) services: Option<Arc<dyn LanguageServices>>,
+    pub(crate) service_time: Duration,
 }
 
-pub struct EditorReferences {
-    pub files: Arc<Files>,
+impl CodeQuestions {
+    /// Whether anything could answer.
+    fn are_answered(&self, by_editor: bool) -> bool {
+        by_editor || self.services.as_ref().is_some_and(|services| services.are_useful())
+    }
+
+    /// The answer, and a line about what it may lack.
+    pub(crate) async fn ask(
+        &self,
+        request: HostCall,
+        can: fn(&Abilities) -> bool,
+        call: &Invocation,
+    ) -> Result<(HostReply, String), String> {
+        if can(&call.context.abilities()) {
+            let asked = call.context.host(request, self.files.limits.host_time);
+            let reply = unless_cancelled(&call.cancel, asked).await?;
+            return reply.map(|reply| (reply, String::new())).map_err(|failure| failure.to_string());
+        }
+        let Some(services) = &self.services else {
+            return Err("The editor cannot tell it, and there are no language servers.".to_owned());
+        };
+        let asked = services.ask(request, &call.scope.roots, self.service_time);
+        let answer = unless_cancelled(&call.cancel, asked).await?.map_err(|failure| failure.to_string())?;
+        Ok((answer.reply, answer.note.map(|note| format!("\n[{note}]")).unwrap_or_default()))
+    }
+}
+
+pub(crate) struct EditorDefinition {
+    pub(crate) questions: Arc<CodeQuestions>,
+}
+
+pub(crate) struct EditorReferences {
+    pub(crate) questions: Arc<CodeQuestions>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -50,22 +86,28 @@ fn review(files: &Files, what: &str, input: &Input, scope: &Scope) -> Result<Rev
     let position = input.position()?;
     let mut review = Review::default();
     let path = files.paths.review("path", &input.path, scope, &mut review)?;
-    review.summary = format!("Asking the editor for {what} at {}:{}", path.shown(), position.line);
+    review.summary = format!("Looking up {what} at {}:{}", path.shown(), position.line);
     review.harmless = review.outside.is_empty();
     Ok(review)
 }
 
-async fn run(files: &Files, request: HostCall, call: &Invocation) -> Result<ToolResult, String> {
-    match unless_cancelled(&call.cancel, call.context.host(request, files.limits.host_time)).await? {
-        Ok(HostReply::Locations(places)) => Ok(ToolResult::text(describe(files, &places, &call.scope))),
-        Ok(_) => Err("The editor gave no places. Use grep instead.".to_owned()),
-        Err(failure) => Err(format!("The editor gave no places: {failure} Use grep instead.")),
+async fn run(
+    questions: &CodeQuestions,
+    request: HostCall,
+    can: fn(&Abilities) -> bool,
+    call: &Invocation,
+) -> Result<ToolResult, String> {
+    match questions.ask(request, can, call).await.map_err(|reason| format!("{reason} Use grep instead."))? {
+        (HostReply::Locations(places), note) => {
+            Ok(ToolResult::text(describe(&questions.files, &places, &call.scope) + &note))
+        }
+        _ => Err("There are no places. Use grep instead.".to_owned()),
     }
 }
 
 fn describe(files: &Files, places: &[SourceRange], scope: &Scope) -> String {
     if places.is_empty() {
-        return "The editor knows no place. Use grep instead.".to_owned();
+        return "No place is known. Use grep instead.".to_owned();
     }
     let mut out = String::new();
     for (number, place) in places.iter().enumerate() {
@@ -80,8 +122,6 @@ fn describe(files: &Files, places: &[SourceRange], scope: &Scope) -> String {
     out.trim_end().to_owned()
 }
 
-const NO_EDITOR: &str = "This editor cannot tell it. Use grep instead.";
-
 impl BuiltInTool for EditorDefinition {
     type Input = Input;
 
@@ -90,20 +130,17 @@ impl BuiltInTool for EditorDefinition {
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn is_useful_with(&self, abilities: &Abilities) -> bool {
-        abilities.definition
+        self.questions.are_answered(abilities.definition)
     }
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
-        review(&self.files, "the definition", &input, scope)
+        review(&self.questions.files, "the definition", &input, scope)
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let path = self.files.paths.resolve_approved(&input.path, &call)?;
-        if !call.context.abilities().definition {
-            return Err(NO_EDITOR.to_owned());
-        }
+        let path = self.questions.files.paths.resolve_approved(&input.path, &call)?;
         let request = HostCall::Definition { path: path.path().to_owned(), position: input.position()? };
-        run(&self.files, request, &call).await
+        run(&self.questions, request, |abilities| abilities.definition, &call).await
     }
 }
 
@@ -115,20 +152,17 @@ impl BuiltInTool for EditorReferences {
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn is_useful_with(&self, abilities: &Abilities) -> bool {
-        abilities.references
+        self.questions.are_answered(abilities.references)
     }
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
-        review(&self.files, "the references", &input, scope)
+        review(&self.questions.files, "the references", &input, scope)
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let path = self.files.paths.resolve_approved(&input.path, &call)?;
-        if !call.context.abilities().references {
-            return Err(NO_EDITOR.to_owned());
-        }
+        let path = self.questions.files.paths.resolve_approved(&input.path, &call)?;
         let (path, position) = (path.path().to_owned(), input.position()?);
         let request = HostCall::References { path, position, include_declaration: true };
-        run(&self.files, request, &call).await
+        run(&self.questions, request, |abilities| abilities.references, &call).await
     }
 }
