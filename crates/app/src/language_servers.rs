@@ -20,12 +20,12 @@ pub(crate) fn of_workspace(
     has_sandbox: bool,
 ) -> LanguageServicesHandle {
     let cache = cache_folder(environment, roots);
-    // Behind their wall the project is not among the folders that can be written.
-    let facts = Facts { writable: vec![cache.clone()], ..sandboxing::facts(environment, &[]) };
+    let facts = Facts { writable: vec![cache.clone()], ..sandboxing::facts(environment, roots) };
     let options = Options {
         search_path: environment.var("PATH").map(std::env::split_paths).into_iter().flatten().collect(),
         configured: resolved.settings.language_servers.iter().map(configured).collect(),
         sandbox: has_sandbox.then(|| Arc::new(Sandbox::new(facts))),
+        read_only: roots.to_vec(),
         cache,
         is_trusted: resolved.folders.iter().all(config::trust::Folder::is_trusted),
         withheld_environment: resolved.secret_variables.clone(),

@@ -3,6 +3,8 @@
 //! Owns exit codes and the order of the start. Invariant: only protocol messages reach the stdout of a server.
 
 mod accounts;
+mod aws;
+mod aws_profile;
 mod cli;
 mod commands;
 mod doctor;

@@ -13,6 +13,7 @@ use llm::{
     Api, Credential, KeySource, ModelConfig, Network, ProviderConfig, RateLimiter, Registry, RetryPolicy,
 };
 
+use crate::aws;
 use crate::github;
 use crate::network;
 
@@ -136,12 +137,22 @@ fn provider_config(
 
 /// Bedrock is in the user's region.
 fn regional(name: &str, context: &ProviderContext<'_>) -> Option<String> {
-    let region = context.resolved.settings.aws.region.as_ref().filter(|_| name == BEDROCK)?;
+    let region = if name == BEDROCK && uses_aws(context) {
+        aws::region(&context.resolved.settings.aws)?
+    } else {
+        return None;
+    };
     let plain = region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     plain.then(|| format!("https://bedrock-runtime.{region}.amazonaws.com"))
 }
 
 const BEDROCK: &str = "bedrock";
+
+/// The environment names credentials of AWS, or the settings have the provider and no key for it.
+fn uses_aws(context: &ProviderContext<'_>) -> bool {
+    let settings = &context.resolved.settings;
+    aws::are_expected(&settings.aws) || settings.providers.contains_key(BEDROCK)
+}
 
 /// From the settings first, then from where `dragoman login` keeps it.
 fn key(name: &str, provider: &ProviderSettings, context: &ProviderContext<'_>) -> Option<KeySource> {
@@ -151,18 +162,10 @@ fn key(name: &str, provider: &ProviderSettings, context: &ProviderContext<'_>) -
         Some(source) => return Some(key_source(source)),
         None => {}
     }
-    let aws = &context.resolved.settings.aws;
-    if let (BEDROCK, Some(access_key), Some(secret_key)) = (name, &aws.access_key_id, &aws.secret_access_key)
-    {
-        let credential = Credential::Aws {
-            access_key: access_key.clone(),
-            secret_key: secret_key.expose().to_owned(),
-            session_token: aws.session_token.as_ref().map(|token| token.expose().to_owned()),
-        };
-        return Some(KeySource::new(move || {
-            let credential = credential.clone();
-            Box::pin(async move { Ok(Some(credential)) })
-        }));
+    let is_kept = || context.credentials.get(name).is_ok_and(|stored| stored.is_some());
+    if name == BEDROCK && uses_aws(context) && !is_kept() {
+        let (aws, redactor) = (&context.resolved.settings.aws, context.resolved.redactor.clone());
+        return Some(aws::key_source(aws, context.network.clone(), redactor));
     }
     let vendor = llm::vendors::vendor(name);
     let may_come = vendor.is_some_and(|vendor| vendor.auth != Auth::Optional);

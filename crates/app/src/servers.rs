@@ -415,7 +415,9 @@ async fn resolve_texts(values: &[LazyText]) -> Result<Vec<String>, Failure> {
     Ok(texts)
 }
 
-async fn resolve_secrets(values: &[(String, SecretSource)]) -> Result<Vec<(String, String)>, Failure> {
+pub(crate) async fn resolve_secrets(
+    values: &[(String, SecretSource)],
+) -> Result<Vec<(String, String)>, Failure> {
     let mut pairs = Vec::with_capacity(values.len());
     for (name, value) in values {
         pairs.push((name.clone(), value.get().await?.expose().to_owned()));

@@ -309,6 +309,7 @@ pub(crate) fn tool_options(environment: &Environment, resolved: &config::Resolve
         withheld_environment: resolved.secret_variables.clone(),
         private_hosts: settings.fetch_allowed_hosts.clone(),
         custom_tools: settings.custom.iter().map(custom_tool).collect(),
+        web_search: resolved.settings.web_search.as_ref().map(search_service),
         limits: tools::Limits {
             read_lines: number(settings.read_file_max_lines),
             output_bytes: number(settings.output_max_bytes),
@@ -323,6 +324,15 @@ pub(crate) fn tool_options(environment: &Environment, resolved: &config::Resolve
 fn custom_tool(tool: &config::CustomTool) -> tools::tool::custom::CustomTool {
     let config::CustomTool { name, description, command, input_schema } = tool.clone();
     tools::tool::custom::CustomTool { name, description, command, input_schema }
+}
+
+fn search_service(settings: &config::WebSearchSettings) -> tools::web::search::SearchService {
+    let headers = settings.headers.clone();
+    let lookup = move || -> BoxFuture<'static, Result<Vec<(String, String)>, Failure>> {
+        let headers = headers.clone();
+        Box::pin(async move { servers::resolve_secrets(&headers).await })
+    };
+    tools::web::search::SearchService { url: settings.url.clone(), headers: Arc::new(lookup) }
 }
 
 /// No child inherits a variable that holds a key, whatever its name is.

@@ -55,10 +55,11 @@ mod trust_review;
 mod undo;
 mod untrusted;
 mod variables;
+mod web_search;
 
 pub use address::masked as masked_address;
 pub use approval::{Approval, ApprovalRules, Rule};
-pub use aws::AwsSettings;
+pub use aws::{AwsContainer, AwsSettings};
 pub use behavior::{BehaviorSettings, Prompts};
 pub use clock::{local_now, local_zone};
 pub use credentials::{AccessToken, CredentialFile, Credentials, StoredCredential};
@@ -82,6 +83,7 @@ pub use settings::{Budget, ChatSettings, ChatTheme, LogLevel, Settings, ShellSet
 pub use settings_edit::{NewValue, SavedFile, SettingsChange, SettingsFile};
 pub use show::masked_server_entry;
 pub use undo::UndoSettings;
+pub use web_search::WebSearchSettings;
 
 /// Reads JSON with comments; the error says where it is wrong.
 pub fn parse_json_with_comments(text: &str) -> Result<serde_json::Value, String> {

@@ -23,6 +23,7 @@ use crate::provider::ProviderSettings;
 use crate::sandbox::SandboxSettings;
 use crate::tree::Node;
 use crate::undo::UndoSettings;
+use crate::web_search::WebSearchSettings;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -46,6 +47,7 @@ pub struct Settings {
     pub hooks: Vec<Hook>,
     pub mcp_servers: IndexMap<String, McpServer>,
     pub mcp_timeout: Duration,
+    pub web_search: Option<WebSearchSettings>,
     pub language_servers: Vec<LanguageServer>,
     /// How long a language server may take to answer.
     pub language_server_timeout: Duration,
@@ -173,6 +175,7 @@ impl Settings {
             hooks,
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),
+            web_search: WebSearchSettings::read(&root.get("webSearch")),
             language_servers: language_servers::read(&root.get("languageServers")),
             language_server_timeout: Duration::from_secs(
                 root.get("lspTimeoutSeconds").number(1..=600).unwrap_or_default(),

@@ -27,8 +27,8 @@ impl Lines {
     }
 
     fn range(&mut self, path: PathBuf, range: WireRange, units: Units) -> SourceRange {
-        let start = units.from_wire(range.start, self.line(&path, range.start.line));
-        let end = units.from_wire(range.end, self.line(&path, range.end.line));
+        let start = units.decode(range.start, self.line(&path, range.start.line));
+        let end = units.decode(range.end, self.line(&path, range.end.line));
         SourceRange { path, start, end }
     }
 }

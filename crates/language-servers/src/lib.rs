@@ -29,8 +29,10 @@ pub struct Options {
     pub search_path: Vec<PathBuf>,
     /// Servers of the user's own, and changes of those that are known.
     pub configured: Vec<ConfiguredServer>,
-    /// The wall, without folders of the project that can be written; `None`: the user switched it off.
+    /// The wall; `None`: the user switched it off.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// Folders that servers must not change: those of the workspace.
+    pub read_only: Vec<PathBuf>,
     /// Where builds that servers start may write, instead of the project.
     pub cache: PathBuf,
     /// The user trusts the folders, so that servers may run where no wall can be built.

@@ -38,7 +38,7 @@ impl Units {
     }
 
     /// From 1-based characters to what the server counts.
-    pub(crate) fn to_wire(self, position: Position, text: &str) -> WirePosition {
+    pub(crate) fn encode(self, position: Position, text: &str) -> WirePosition {
         let line = position.line.saturating_sub(1);
         let before = position.character.saturating_sub(1);
         let start = text.lines().nth(line as usize).unwrap_or_default().chars().take(before as usize);
@@ -47,7 +47,7 @@ impl Units {
     }
 
     /// From what the server counts to 1-based characters. Without the line its units are taken for characters.
-    pub(crate) fn from_wire(self, position: WirePosition, line: Option<&str>) -> Position {
+    pub(crate) fn decode(self, position: WirePosition, line: Option<&str>) -> Position {
         let number = position.line.saturating_add(1);
         let Some(line) = line.filter(|_| self != Self::Characters) else {
             return Position { line: number, character: position.character.saturating_add(1) };
@@ -113,11 +113,11 @@ mod tests {
         for units in [Units::Characters, Units::Utf16, Units::Bytes] {
             for character in 1..=9 {
                 let position = Position { line: 2, character };
-                let wire = units.to_wire(position, text);
-                assert_eq!(units.from_wire(wire, text.lines().nth(1)), position, "{units:?}");
+                let wire = units.encode(position, text);
+                assert_eq!(units.decode(wire, text.lines().nth(1)), position, "{units:?}");
             }
         }
-        assert_eq!(Units::Utf16.to_wire(Position { line: 2, character: 3 }, text).character, 3);
-        assert_eq!(Units::Bytes.to_wire(Position { line: 2, character: 3 }, text).character, 6);
+        assert_eq!(Units::Utf16.encode(Position { line: 2, character: 3 }, text).character, 3);
+        assert_eq!(Units::Bytes.encode(Position { line: 2, character: 3 }, text).character, 6);
     }
 }

@@ -214,7 +214,7 @@ impl Server {
         // Most of the time is for a server that still reads the project, the rest for its answer.
         let now = Instant::now();
         let is_finished = self.state.settle(now + until.saturating_duration_since(now).mul_f32(0.8)).await;
-        let place = self.units.to_wire(position, &text);
+        let place = self.units.encode(position, &text);
         params["textDocument"] = json!({"uri": uri_of(path)});
         params["position"] = json!({"line": place.line, "character": place.character});
         let found: WirePlaces = self.request(method, &params, until).await?;
@@ -346,7 +346,13 @@ async fn confine(spawn: Spawn, options: &Options) -> Result<Spawn, String> {
     let made =
         blocking(move || std::fs::create_dir_all(&cache)).await.map_err(|failure| failure.to_string())?;
     made.map_err(|error| format!("{}: {error}.", options.cache.display()))?;
-    let allowance = Allowance { strict: contains, ..Allowance::default() };
+    let allowance = Allowance {
+        strict: contains,
+        keeps_git: true,
+        keeps_run_later: true,
+        run_later: options.read_only.clone(),
+        ..Allowance::default()
+    };
     Ok(spawn.env("CARGO_TARGET_DIR", options.cache.join("cargo")).confine(sandbox.clone(), allowance))
 }
 

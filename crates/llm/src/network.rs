@@ -77,14 +77,17 @@ impl Network {
     }
 }
 
-/// A server of this machine that speaks without TLS.
+/// A server of this machine, or of the link that gives it credentials, that speaks without TLS.
 fn is_local(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http://") else { return false };
     let host = rest.split('/').next().unwrap_or(rest);
     let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
     host == "localhost"
         || host == "[::1]"
-        || (host.starts_with("127.") && host.bytes().all(|b| b == b'.' || b.is_ascii_digit()))
+        || host == "[fd00:ec2::254]"
+        || host == "[fd00:ec2::23]"
+        || (["127.", "169.254."].iter().any(|start| host.starts_with(start))
+            && host.bytes().all(|b| b == b'.' || b.is_ascii_digit()))
 }
 
 fn builder() -> ClientBuilder {
@@ -164,9 +167,13 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_local() {
-        for url in
-            ["http://localhost:11434", "http://127.0.0.1:8080/v1", "http://[::1]:1", "http://127.1.2.3/"]
-        {
+        for url in [
+            "http://localhost:11434",
+            "http://127.0.0.1:8080/v1",
+            "http://[::1]:1",
+            "http://127.1.2.3/",
+            "http://169.254.169.254/latest",
+        ] {
             assert!(is_local(url), "{url}");
         }
         for url in [

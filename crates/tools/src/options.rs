@@ -12,6 +12,7 @@ use process::sandbox::{Grant, ProjectGrants, Sandbox};
 
 use crate::jobs::JobsObserver;
 use crate::tool::custom::CustomTool;
+use crate::web::search::SearchService;
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -35,6 +36,8 @@ pub struct Options {
     pub jobs_observer: JobsObserver,
     /// Language servers of the machine, for front-ends without any.
     pub language_services: LanguageServicesHandle,
+    /// The service that `web_search` asks; without it the tool is not offered.
+    pub web_search: Option<SearchService>,
 }
 
 /// Language servers, or none.

@@ -32,8 +32,10 @@ use crate::tool::preview_file_change::PreviewFileChange;
 use crate::tool::read_file::ReadFile;
 use crate::tool::shell_command::{ShellCommand, ShellRunner};
 use crate::tool::task::Task;
+use crate::tool::web_search::WebSearch;
 use crate::tool::write_file::WriteFile;
 use crate::web::fetch::Fetcher;
+use crate::web::search::Searcher;
 
 /// How clients call the server of the built-in tools.
 const DISPLAY_NAME: &str = "ECA";
@@ -94,6 +96,8 @@ impl BuiltInTools {
             into_tool(Task),
             into_tool(CompactChat),
         ];
+        let search = options.web_search.clone().map(|service| WebSearch { searcher: Searcher::new(service) });
+        tools.extend(search.map(into_tool));
         let shell = Arc::new(shell_command(&files, &jobs, &runner));
         for custom in options.custom_tools {
             if !tools.iter().any(|tool| tool.spec().name == custom.name) {

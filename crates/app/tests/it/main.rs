@@ -13,6 +13,7 @@ mod acp_client;
 mod acp_editor;
 mod acp_lifetime;
 mod approval_text;
+mod aws;
 mod child_environment;
 mod client;
 mod conformance;
@@ -86,6 +87,7 @@ mod threads_shape;
 mod tmux;
 mod tool_search;
 mod undo;
+mod web_search;
 
 /// Randomized tests run a tenth of their full count at scale 1.
 pub fn scaled(full: usize) -> usize {

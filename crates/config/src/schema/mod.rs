@@ -98,6 +98,8 @@ struct SettingsFile {
     #[schemars(extend("default" = 10), range(min = 1, max = 600), extend("examples" = [30]))]
     editor_timeout_seconds: u64,
 
+    /// The service that the tool `web_search` asks. Without it the model has no such tool; see docs/providers.md.
+    web_search: WebSearchSection,
     /// Language servers for chats without an editor that has them, by name. Programs that are installed under their usual
     /// names need no entry; the name of such a program changes it. See docs/language-servers.md.
     #[schemars(extend("examples" = [{"gopls": {"disabled": true}, "nil": {"command": "nil", "extensions": ["nix"]}}]))]
@@ -280,6 +282,17 @@ struct NetworkSection {
     /// certificate is sent. Decrypt the key file instead.
     #[schemars(extend("examples" = ["${env:PASSPHRASE}"]))]
     client_key_passphrase: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct WebSearchSection {
+    /// Its address. With `{query}` the words stand there; without, they are posted as JSON (`query` and `q`).
+    #[schemars(extend("examples" = ["https://api.search.brave.com/res/v1/web/search?q={query}"]))]
+    url: String,
+    /// Headers of its requests, such as the one with the key.
+    #[schemars(extend("examples" = [{"X-Subscription-Token": "${env:BRAVE_API_KEY}"}]))]
+    headers: BTreeMap<String, String>,
 }
 
 /// One language server.

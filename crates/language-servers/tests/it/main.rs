@@ -1,4 +1,6 @@
 //! Language servers as real processes: a small scripted one, and those of npm where they are installed.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+#![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -227,10 +229,14 @@ async fn pyright_and_typescript_answer_where_they_are_installed() {
         let servers = LanguageServers::new(options, vec![root.clone()]);
         assert!(servers.are_useful(), "{program}");
         let ask = async |call| servers.ask(call, std::slice::from_ref(&root), DEADLINE).await.unwrap().reply;
-        let HostReply::Diagnostics(all) = ask(HostCall::Diagnostics { path: Some(file.clone()) }).await
-        else {
-            panic!("{program}")
-        };
+        let first = HostCall::Diagnostics { path: Some(file.clone()) };
+        let first = servers.ask(first, std::slice::from_ref(&root), DEADLINE).await;
+        if first.as_ref().is_err_and(|failure| failure.to_string().contains("valid TypeScript installation"))
+        {
+            // The server is installed without the compiler that it needs.
+            continue;
+        }
+        let HostReply::Diagnostics(all) = first.unwrap().reply else { panic!("{program}") };
         assert!(
             all.iter().any(|one| one.severity == "error" && one.start.line == line),
             "{program}: {all:?}"

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import sys
+from urllib.parse import unquote
 
 texts = {}
 watched = []
@@ -47,6 +48,8 @@ def name_at(params):
 
 
 def places(name, pattern):
+    if name is None:
+        return []
     return [
         {"uri": uri, "range": span(number, line, word.start("name"), word.end("name"))}
         for uri, text in sorted(texts.items())
@@ -95,7 +98,7 @@ def told(method, params):
         publish(params["textDocument"]["uri"])
     elif method == "workspace/didChangeWatchedFiles":
         for change in params["changes"]:
-            path = change["uri"].removeprefix("file://")
+            path = unquote(change["uri"].removeprefix("file://"))
             if change["uri"] not in texts and change["type"] != 3:
                 texts[change["uri"]] = open(path).read()
                 publish(change["uri"])

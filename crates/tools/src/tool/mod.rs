@@ -17,4 +17,5 @@ pub mod read_file;
 pub mod shell_command;
 mod shell_output;
 pub mod task;
+pub mod web_search;
 pub mod write_file;

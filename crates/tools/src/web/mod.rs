@@ -4,3 +4,4 @@ pub mod address;
 pub mod fetch;
 mod html;
 pub mod page;
+pub mod search;
