@@ -72,11 +72,6 @@ impl BuiltInTools {
         let contexts =
             Contexts { files: files.clone(), indexes: Indexes::default(), fetcher: fetcher.clone() };
         let services = options.language_services.0.clone();
-        let questions = Arc::new(CodeQuestions {
-            files: files.clone(),
-            services: services.clone(),
-            service_time: limits.language_server_time,
-        });
         let mut tools: Vec<Arc<dyn Tool>> = vec![
             into_tool(DirectoryTree { files: files.clone() }),
             into_tool(ReadFile { files: files.clone() }),
@@ -88,14 +83,10 @@ impl BuiltInTools {
             into_tool(Glob { files: files.clone() }),
             into_tool(shell_command(&files, &jobs, &runner)),
             into_tool(BackgroundJob { jobs: jobs.clone() }),
-            into_tool(EditorDiagnostics { questions: questions.clone() }),
-            into_tool(EditorDefinition { questions: questions.clone() }),
-            into_tool(EditorReferences { questions }),
-            into_tool(FetchUrl { fetcher, output_bytes: limits.output_bytes }),
-            into_tool(AskUser),
-            into_tool(Task),
-            into_tool(CompactChat),
         ];
+        tools.extend(code_tools(&files, services.clone()));
+        tools.push(into_tool(FetchUrl { fetcher, output_bytes: limits.output_bytes }));
+        tools.extend([into_tool(AskUser), into_tool(Task), into_tool(CompactChat)]);
         let search = options.web_search.clone().map(|service| WebSearch { searcher: Searcher::new(service) });
         tools.extend(search.map(into_tool));
         let shell = Arc::new(shell_command(&files, &jobs, &runner));
@@ -112,6 +103,17 @@ impl BuiltInTools {
     pub fn files(&self) -> Arc<dyn domain::files::Files> {
         self.contexts.clone()
     }
+}
+
+/// The tools that answer questions about code.
+fn code_tools(files: &Arc<Files>, services: Option<Arc<dyn LanguageServices>>) -> [Arc<dyn Tool>; 3] {
+    let service_time = files.limits.language_server_time;
+    let questions = Arc::new(CodeQuestions { files: files.clone(), services, service_time });
+    [
+        into_tool(EditorDiagnostics { questions: questions.clone() }),
+        into_tool(EditorDefinition { questions: questions.clone() }),
+        into_tool(EditorReferences { questions }),
+    ]
 }
 
 fn shell_command(files: &Arc<Files>, jobs: &Arc<Jobs>, runner: &ShellRunner) -> ShellCommand {

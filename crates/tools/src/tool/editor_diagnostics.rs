@@ -30,7 +30,7 @@ impl BuiltInTool for EditorDiagnostics {
     type Input = Input;
 
     const NAME: &'static str = "editor_diagnostics";
-    const DESCRIPTION: &'static str = "Errors and warnings of the editor or its language servers.";
+    const DESCRIPTION: &'static str = "Errors and warnings in the code, without a build.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
@@ -49,7 +49,9 @@ impl BuiltInTool for EditorDiagnostics {
         let request = HostCall::Diagnostics { path: path.map(|path| path.path().to_owned()) };
         let can = |abilities: &Abilities| abilities.diagnostics;
         let answer = self.questions.ask(request, can, &call).await;
-        match answer.map_err(|reason| format!("{reason} Run the project's own checks with shell_command."))? {
+        match answer.map_err(|reason| {
+            format!("There are no diagnostics: {reason} Run the project's own checks with shell_command.")
+        })? {
             (HostReply::Diagnostics(all), note) => {
                 let forbidden = ForbiddenPaths::new(&call.scope)?;
                 let all: Vec<_> = all.into_iter().filter(|one| !forbidden.contains(&one.path)).collect();
