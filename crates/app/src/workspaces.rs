@@ -142,9 +142,7 @@ impl WorkspaceSource for Workspaces {
         let mut notices = Vec::new();
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut notices);
         let observer = self.jobs_observer();
-        let services =
-            language_servers::of_workspace(&self.environment, &resolved, &roots, sandbox.is_some());
-        let built_in = built_in_tools(&self.environment, &resolved, sandbox.as_ref(), observer, services);
+        let built_in = built_in_tools(&self.environment, &resolved, sandbox.as_ref(), observer, &roots);
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         notices.extend(settings_review::notices(&resolved, &specs));
@@ -286,8 +284,9 @@ pub(crate) fn built_in_tools(
     resolved: &config::Resolved,
     sandbox: Option<&WorkspaceSandbox>,
     jobs_observer: tools::jobs::JobsObserver,
-    language_services: tools::LanguageServicesHandle,
+    roots: &[PathBuf],
 ) -> Arc<tools::BuiltInTools> {
+    let language_services = language_servers::of_workspace(environment, resolved, roots, sandbox.is_some());
     let sandbox = sandbox.cloned().map(WorkspaceSandbox::into_tools);
     let options =
         tools::Options { sandbox, jobs_observer, language_services, ..tool_options(environment, resolved) };

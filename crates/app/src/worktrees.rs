@@ -119,8 +119,13 @@ impl WorkspaceWorktrees {
         let mut notices = Vec::new();
         let (environment, resolved) = (&self.environment, &self.resolved);
         let sandbox = sandboxing::workspace_sandbox(environment, resolved, &roots, &mut notices);
-        let built_in =
-            workspaces::built_in_tools(environment, resolved, sandbox.as_ref(), self.jobs_observer.clone());
+        let built_in = workspaces::built_in_tools(
+            environment,
+            resolved,
+            sandbox.as_ref(),
+            self.jobs_observer.clone(),
+            &roots,
+        );
         Arc::new(Workspace {
             settings: Arc::new(resolved.settings.clone()),
             models: self.models.clone(),
