@@ -14,10 +14,8 @@ mod generate;
 pub mod plan;
 pub mod print;
 pub mod problem;
+pub mod project;
 pub mod read;
 pub mod spec;
 
 pub use generate::{Generated, describe, generate};
-
-/// The module that shows an interface in a page and keeps its address; part of React's bundle and of projects.
-pub const SHELL: &str = include_str!("../web/shell.mjs");

@@ -10,18 +10,30 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = resolve(process.argv[2] ?? join(here, "../../../target/web"));
-const stamp = join(out, "installed.lock.json");
-const lock = readFileSync(join(here, "package-lock.json"), "utf8");
+const read = (path) => readFileSync(join(here, path), "utf8");
 
 mkdirSync(out, { recursive: true });
-if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== lock) {
-  for (const name of ["package.json", "package-lock.json"]) copyFileSync(join(here, name), join(out, name));
-  execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: out, stdio: "inherit" });
+install(out, "ci", read("package.json"), read("package-lock.json"));
+// The packages of a generated project, for the test that builds and checks one. Without them that test is left out.
+try {
+  install(join(out, "project"), "install", read("../../app/src/commands/project/package.json").replace("{{name}}", "project"), read("project-lock.json"));
+} catch (error) {
+  console.error(`The packages of generated projects could not be installed: ${error.message}`);
+}
+
+function install(folder, command, manifest, lock) {
+  const stamp = join(folder, "installed.lock.json");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === lock) return;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), manifest);
+  writeFileSync(join(folder, "package-lock.json"), lock);
+  execFileSync("npm", [command, "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: folder, stdio: "inherit" });
   writeFileSync(stamp, lock);
 }
 
 const bundle = join(out, "react-bundle.js");
-for (const name of ["entry.mjs", "shell.mjs"]) copyFileSync(join(here, name), join(out, name));
+copyFileSync(join(here, "entry.mjs"), join(out, "entry.mjs"));
+copyFileSync(join(here, "../src/print/runtime/shell.ts"), join(out, "shell.ts"));
 const { build } = await import(pathToFileURL(createRequire(join(out, "package.json")).resolve("esbuild")));
 const { outputFiles } = await build({
   entryPoints: [join(out, "entry.mjs")],

@@ -2,7 +2,7 @@
 import * as react from "react";
 import * as runtime from "react/jsx-runtime";
 import { createRoot } from "react-dom/client";
-import { Shell } from "./shell.mjs";
+import { Shell } from "./shell.ts";
 
 globalThis.dragomanReact = {
   react,

@@ -71,7 +71,7 @@ pub(crate) enum Task {
     #[command(
         after_help = "Example:\n  dragoman generate openapi.yaml -o shop-ui          a project: npm install && npm run dev\n  dragoman generate openapi.yaml --single-file       the module, on stdout\n  dragoman generate schema.graphql --html -o ui.html one page that opens in a browser"
     )]
-    Generate(GenerateArguments),
+    Generate(commands::generate_arguments::GenerateArguments),
     /// API specifications.
     #[command(subcommand, after_help = "Example:\n  dragoman spec check openapi.yaml")]
     Spec(SpecTask),
@@ -329,44 +329,6 @@ pub(crate) enum ModelsTask {
     /// Add a GGUF file.
     #[command(after_help = "Example:\n  dragoman models add ~/Downloads/model.gguf")]
     Add { file: PathBuf },
-}
-
-#[derive(Args)]
-pub(crate) struct GenerateArguments {
-    /// OpenAPI 3, Swagger 2 or GraphQL: a file, an http(s) address, or - for stdin.
-    pub spec: String,
-    /// The project's folder, or the file of --single-file and --html (stdout by default).
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    #[arg(long, value_parser = ["light", "dark", "auto"])]
-    pub theme: Option<String>,
-    #[arg(long, value_parser = ["default", "cards", "compact"])]
-    pub layout: Option<String>,
-    /// The address of the API, before those of the specification: http(s), or a path on the page's own server.
-    #[arg(long, value_name = "URL")]
-    pub server: Option<String>,
-    /// The title in place of the specification's.
-    #[arg(long)]
-    pub title: Option<String>,
-    /// A header for every request, such as "X-Tenant: 7"; may be given more than once. It is written into the
-    /// interface, so it must not be a secret.
-    #[arg(long, value_name = "NAME: VALUE")]
-    pub header: Vec<String>,
-    /// Without the sign-in panel.
-    #[arg(long)]
-    pub no_auth: bool,
-    /// Without paging.
-    #[arg(long)]
-    pub no_pagination: bool,
-    /// Only the JSX module.
-    #[arg(long, conflicts_with = "html")]
-    pub single_file: bool,
-    /// One page that opens in a browser without a build.
-    #[arg(long)]
-    pub html: bool,
-    /// Also fetch parts of the specification that are on the network.
-    #[arg(long)]
-    pub fetch_refs: bool,
 }
 
 #[derive(Subcommand)]

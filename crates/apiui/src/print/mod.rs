@@ -6,8 +6,9 @@
 //! Invariants: the same plan gives the same bytes; cost and memory are linear in the plan, and a chunk is made only
 //! when it is asked for.
 
+mod erase;
 mod literal;
-mod runtime;
+pub(crate) mod runtime;
 
 pub use literal::{UnknownModule, plan_of};
 

@@ -1,7 +1,9 @@
-//! The part of every module that does not depend on the plan.
+//! The part of every interface that does not depend on its plan: typed modules, which a project gets as they are.
 //!
-//! Owns its order. The vetted definitions come from the checker, so that what is printed is what is allowed.
+//! Owns their list and order, and how a single module is made of them. The vetted definitions of a single module come from
+//! the checker, so that what is printed is what is allowed.
 
+use super::erase::erase_types;
 use crate::check::approved::APPROVED;
 use std::sync::LazyLock;
 
@@ -12,31 +14,76 @@ import { Fragment, useEffect, useId, useRef, useState } from \"react\";
 
 ";
 
-/// In the order in which they are printed.
+const STYLES: &str = include_str!("runtime/styles.css");
+
+macro_rules! modules {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("runtime/", $name)))),*]
+    };
+}
+
+/// Modules that are part of a single module too, in the order in which they are printed there.
+const SHARED: &[(&str, &str)] = modules![
+    "values.ts",
+    "drafts.ts",
+    "problems.ts",
+    "calls.ts",
+    "sending.ts",
+    "parts.tsx",
+    "data.tsx",
+    "fields.tsx",
+    "controls.tsx",
+    "groups.tsx",
+    "operation-form.tsx",
+    "edits.ts",
+    "result.tsx",
+    "paging.ts",
+    "list.tsx",
+    "browser.tsx",
+    "table.tsx",
+    "routes.ts",
+    "resource-screen.tsx",
+    "operation.tsx",
+    "item-screen.tsx",
+    "edit-screen.tsx",
+    "dialog.tsx",
+    "connection.tsx",
+    "palette.tsx",
+    "overview.tsx",
+    "navigation.tsx",
+    "App.tsx",
+];
+
+/// Modules of projects alone.
+const TYPED: &[(&str, &str)] = modules!["types.ts", "vetted.ts", "client.ts", "shell.ts"];
+
+/// The runtime's files in a project, by name.
+pub(crate) fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SHARED.iter().chain(TYPED).copied().chain([("styles.css", STYLES)])
+}
+
+/// The parts of a single module, in the order in which they are printed.
 pub(super) static PARTS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut parts = vec![HEADER.to_owned()];
-    parts.push(format!("const STYLES = `\n{}`;\n\n", include_str!("runtime/style.css")));
+    parts.push(format!("const STYLES = `\n{}`;\n\n", one_rule_a_line(STYLES)));
     let approved: Vec<&str> = APPROVED.iter().map(|one| one.source).collect();
     parts.push(format!(
         "// ---- Vetted definitions: a changed copy is refused ----\n\n{}\n",
         approved.join("\n")
     ));
-    for source in [
-        include_str!("runtime/values.jsx"),
-        include_str!("runtime/drafts.jsx"),
-        include_str!("runtime/calls.jsx"),
-        include_str!("runtime/parts.jsx"),
-        include_str!("runtime/forms.jsx"),
-        include_str!("runtime/lists.jsx"),
-        include_str!("runtime/routes.jsx"),
-        include_str!("runtime/screens.jsx"),
-        include_str!("runtime/connection.jsx"),
-        include_str!("runtime/shell.jsx"),
-    ] {
-        parts.push(format!("{source}\n"));
-    }
+    parts.extend(SHARED.iter().map(|(_, source)| format!("{}\n", erase_types(source))));
     parts
 });
+
+fn one_rule_a_line(styles: &str) -> String {
+    let mut out = String::with_capacity(styles.len());
+    for line in styles.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        out.push_str(line);
+        let ends = line.ends_with('}') || (line.starts_with('@') && line.ends_with('{'));
+        out.push(if ends { '\n' } else { ' ' });
+    }
+    out
+}
 
 /// Functions whose name begins with a capital.
 pub(super) fn component_count() -> usize {

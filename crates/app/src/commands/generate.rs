@@ -1,6 +1,6 @@
 //! `dragoman generate`: makes a Vite project, one JSX module or one page of a specification, without a model.
 //!
-//! Invariant: existing files are never overwritten.
+//! Invariant: existing files are never overwritten, but for the generated part of a project that was made here.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,9 @@ use apiui::print::print_whole;
 use domain::{Failure, visible_line, visible_text};
 use serde_json::json;
 
-use super::{failed, spec};
-use crate::cli::GenerateArguments;
+use super::generated_project::Project;
+use super::{failed, spec, wishes};
+use crate::commands::generate_arguments::GenerateArguments;
 
 /// React's production build, if `make` included it.
 #[cfg(react_bundle)]
@@ -48,19 +49,29 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     options.server = arguments.server.as_deref().map(server_address).transpose()?;
     options.title.clone_from(&arguments.title);
     options.headers = arguments.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?;
-    let plan = plan(&reading.spec, &options);
+    let mut plan = plan(&reading.spec, &options);
+    let is_project = react.is_none() && !arguments.single_file;
+    let project = is_project.then(|| project_at(arguments, &plan)).transpose()?;
+    let lost = project.as_ref().map(|project| wishes::apply_again(&mut plan, project.wishes()));
+    wishes::apply_new(&mut plan, &arguments.ask)?;
     progress.show(3, "printing");
-    let code = print_whole(&plan);
-    progress.show(4, "writing");
-    let written = match react {
-        Some(react) => page(&plan, &code, react, arguments.output.as_deref()),
-        None if arguments.single_file => one_file(&code, "App.jsx", arguments.output.as_deref()),
-        None => project(&plan, &code, arguments.output.as_deref()),
+    let output = arguments.output.as_deref();
+    let written = match (project, react) {
+        (Some(project), _) => {
+            let files = apiui::project::files(&reading.spec, &plan);
+            progress.show(4, "writing");
+            project.write(files, &slug(&plan.title), &arguments.ask)
+        }
+        (None, Some(react)) => page(&plan, &print_whole(&plan), react, output),
+        (None, None) => one_file(&print_whole(&plan), "App.jsx", output),
     };
     progress.end();
     let written = written?;
     for warning in &reading.warnings {
         eprintln!("{}", spec::line(&arguments.spec, warning));
+    }
+    for lost in lost.iter().flatten() {
+        eprintln!("warning: {}", visible_line(lost));
     }
     for assumption in &plan.assumptions {
         eprintln!("note: {}", visible_line(assumption));
@@ -131,34 +142,10 @@ fn one_file(text: &str, name: &str, output: Option<&Path>) -> Result<String, Fai
     Ok(format!(" It is in {}.", path.display()))
 }
 
-const FILES: [(&str, &str); 7] = [
-    ("package.json", include_str!("project/package.json")),
-    ("vite.config.js", include_str!("project/vite.config.js")),
-    ("index.html", include_str!("project/index.html")),
-    ("src/main.jsx", include_str!("project/main.jsx")),
-    ("src/shell.js", apiui::SHELL),
-    (".gitignore", include_str!("project/gitignore")),
-    ("README.md", include_str!("project/README.md")),
-];
-
-fn project(plan: &Plan, code: &str, output: Option<&Path>) -> Result<String, Failure> {
-    let name = slug(&plan.title);
-    let folder = output.map_or_else(|| PathBuf::from(&name), Path::to_owned);
-    if std::fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) {
-        let shown = folder.display();
-        return Err(Failure::user(format!("{shown} is not empty.")).hint("Choose another folder with -o."));
-    }
-    let title = plan.title.replace('&', "&amp;").replace('<', "&lt;");
-    let target = plan.servers.iter().map(|server| server.url.as_str()).find(|url| url.starts_with("http"));
-    let target = json!(target.unwrap_or("http://localhost:8080")).to_string();
-    for (path, template) in FILES {
-        let text = template.replace("{{name}}", &name).replace("{{target}}", &target);
-        let text = text.replace("{{title}}", &title);
-        write_new(&folder.join(path), &text)?;
-    }
-    write_new(&folder.join("src/App.jsx"), code)?;
-    let shown = folder.display();
-    Ok(format!("\nTo see it:\n  cd {shown}\n  npm install\n  npm run dev"))
+/// The project's folder: the one that is named, or one with the API's title.
+fn project_at(arguments: &GenerateArguments, plan: &Plan) -> Result<Project, Failure> {
+    let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from(slug(&plan.title)));
+    Project::open(folder, arguments.overwrite)
 }
 
 /// A folder's and package's name.
@@ -176,7 +163,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     file.write_all(text.as_bytes()).map_err(|error| write_failure(path, &error))
 }
 
-fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
+pub(super) fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
     let failure = Failure::user(format!("{} cannot be written: {error}.", path.display()));
     if error.kind() == std::io::ErrorKind::AlreadyExists {
         return failure.hint("Choose another place with -o, or remove it.");

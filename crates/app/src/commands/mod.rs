@@ -15,6 +15,9 @@ pub(crate) mod doctor_sandbox;
 pub(crate) mod explain_permission;
 #[cfg(feature = "interfaces")]
 pub(crate) mod generate;
+pub(crate) mod generate_arguments;
+#[cfg(feature = "interfaces")]
+mod generated_project;
 pub(crate) mod grants;
 pub(crate) mod import;
 pub(crate) mod login;
@@ -33,6 +36,8 @@ pub(crate) mod stats;
 pub(crate) mod threads;
 pub(crate) mod trust;
 pub(crate) mod update;
+#[cfg(feature = "interfaces")]
+mod wishes;
 #[cfg(not(feature = "interfaces"))]
 mod without_interfaces;
 

@@ -23,7 +23,7 @@ pub(crate) mod generate {
     //! Stands in for `dragoman generate`.
 
     use super::{ExitCode, refuse};
-    use crate::cli::GenerateArguments;
+    use crate::commands::generate_arguments::GenerateArguments;
 
     pub(crate) fn run(_arguments: &GenerateArguments) -> ExitCode {
         refuse("generate")

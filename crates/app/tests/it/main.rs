@@ -44,6 +44,7 @@ mod embedded;
 mod first_day;
 mod full_disk;
 mod generate;
+mod generate_project;
 mod hostile_project;
 mod hub;
 mod import;

@@ -1,17 +1,20 @@
 // ---- Values: reading data that the API sent, and telling it in words ----
 
+import { exactJsonText, isExactNumber, own } from "./vetted";
+import type { Data } from "./types";
+
 /** Whether a value holds others. */
-function isNested(value) {
+export function isNested(value: Data) {
   return value !== null && typeof value === "object" && !isExactNumber(value);
 }
 
 /** A number, text or boolean as it is written; a number has all its digits. */
-function scalarText(value) {
+export function scalarText(value: Data) {
   return isExactNumber(value) ? String(own(value, "digits")) : String(value);
 }
 
 /** The value at a path of names; "*" stands for each item of a list. */
-function valueAt(data, path) {
+export function valueAt(data: Data, path: string[]): Data {
   let value = data;
   for (let at = 0; at < path.length; at += 1) {
     const name = path.at(at);
@@ -25,30 +28,40 @@ function valueAt(data, path) {
 }
 
 /** A field of an item: by its own name, or by a dotted path into it; "" is the item itself. */
-function fieldOf(item, field) {
+export function fieldOf(item: Data, field: string) {
   if (field === "") return item;
   const direct = own(item, field);
   return direct === undefined && field.includes(".") ? valueAt(item, field.split(".")) : direct;
 }
 
 /** Words that are not written in lower case. */
-const WRITTEN = "ID URL URI API IP IPv4 IPv6 UUID HTML JSON XML HTTP HTTPS ISBN IBAN VAT SKU CVE CIDR DNS SSH TLS SSL VPN VM CPU GPU RAM AWS SQL CSV PDF SSO MFA OTP UTC SHA GPS IMEI BIC SMTP TCP UDP SMS UI OAuth GraphQL GitHub MAC OS UID EIN SSN CVSS CPE SLA QR".split(" ");
+export const WRITTEN =
+  "ID URL URI API IP IPv4 IPv6 UUID HTML JSON XML HTTP HTTPS ISBN IBAN VAT SKU CVE CIDR DNS SSH TLS SSL VPN VM CPU GPU RAM AWS SQL CSV PDF SSO MFA OTP UTC SHA GPS IMEI BIC SMTP TCP UDP SMS UI OAuth GraphQL GitHub MAC OS UID EIN SSN CVSS CPE SLA QR".split(
+    " ",
+  );
 
 /** `createdAt` → `Created at`. */
-function labelOf(name) {
+export function labelOf(name: unknown) {
   const words = String(name)
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .replace(/[^\p{L}\p{N}]+/gu, " ")
     .trim();
   if (words === "") return String(name);
-  const isAcronym = (word, all) => all.length > 1 ? /^[A-Z][A-Z0-9]+$/.test(word) : /^[A-Z][A-Z0-9]{1,4}$/.test(word);
-  const shown = words.split(" ").map((word, index, all) => WRITTEN.find((one) => one.toLowerCase() === word.toLowerCase()) ?? (isAcronym(word, all) ? word : word.toLowerCase()));
+  const isAcronym = (word: string, all: Data) =>
+    all.length > 1 ? /^[A-Z][A-Z0-9]+$/.test(word) : /^[A-Z][A-Z0-9]{1,4}$/.test(word);
+  const shown = words
+    .split(" ")
+    .map(
+      (word, index, all) =>
+        WRITTEN.find((one) => one.toLowerCase() === word.toLowerCase()) ??
+        (isAcronym(word, all) ? word : word.toLowerCase()),
+    );
   const text = shown.join(" ");
-  return WRITTEN.includes(shown.at(0)) ? text : text.charAt(0).toUpperCase() + text.slice(1);
+  return WRITTEN.includes(shown[0]) ? text : text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** A short text for any value. */
-function textOf(value) {
+export function textOf(value: Data): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "boolean") return value ? "Yes" : "No";
   if (!isNested(value)) return scalarText(value);
@@ -68,46 +81,51 @@ function textOf(value) {
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }
 
-function jsonOf(value) {
+export function jsonOf(value: Data) {
   if (value instanceof Blob) return `A file of ${value.size} bytes`;
   if (typeof value === "string") return value;
   return exactJsonText(value, 2) ?? "";
 }
 
-function dateOf(sent, withTime) {
+export function dateOf(sent: Data, withTime: boolean) {
   const value = isExactNumber(sent) ? Number(scalarText(sent)) : sent;
   const date = new Date(typeof value === "number" && value < 100000000000 ? value * 1000 : value);
   if (Number.isNaN(date.getTime())) return textOf(value);
   // A day without a time is the same day everywhere; it is read as midnight UTC.
-  if (/^\d{4}-\d{2}-\d{2}$/.test(textOf(value))) return date.toLocaleDateString(undefined, { dateStyle: "medium", timeZone: "UTC" });
-  return withTime ? date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : date.toLocaleDateString(undefined, { dateStyle: "medium" });
+  if (/^\d{4}-\d{2}-\d{2}$/.test(textOf(value)))
+    return date.toLocaleDateString(undefined, { dateStyle: "medium", timeZone: "UTC" });
+  return withTime
+    ? date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })
+    : date.toLocaleDateString(undefined, { dateStyle: "medium" });
 }
 
 /** The text that a column shows for a value. */
-function shownText(value, display) {
+export function shownText(value: Data, display: string) {
   const isDate = (display === "date" || display === "datetime") && textOf(value) !== "";
   return isDate ? dateOf(value, display === "datetime") : textOf(value);
 }
 
 /** Orders two values: numbers as numbers, everything else as text; what is missing comes last. */
-function compareValues(first, second) {
-  const missing = (value) => value === null || value === undefined || value === "";
+export function compareValues(first: Data, second: Data) {
+  const missing = (value: Data) => value === null || value === undefined || value === "";
   if (missing(first) || missing(second)) return missing(first) === missing(second) ? 0 : missing(first) ? 1 : -1;
-  const isNumber = (value) => typeof value === "number" || isExactNumber(value);
+  const isNumber = (value: Data) => typeof value === "number" || isExactNumber(value);
   if (isNumber(first) && isNumber(second)) return compareNumbers(scalarText(first), scalarText(second));
   return textOf(first).localeCompare(textOf(second), undefined, { numeric: true });
 }
 
 /** Whole numbers of any length are compared by all their digits. */
-function compareNumbers(first, second) {
-  const isWhole = (text) => /^-?[0-9]+$/.test(text);
+export function compareNumbers(first: string, second: string) {
+  const isWhole = (text: string) => /^-?[0-9]+$/.test(text);
   if (!isWhole(first) || !isWhole(second)) return Number(first) - Number(second);
   const [one, other] = [BigInt(first), BigInt(second)];
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
 /** Whether a text is in a value as it is sent or as its column shows it. */
-function includesText(value, display, wanted) {
+export function includesText(value: Data, display: string, wanted: string) {
   const sent = isNested(value) ? exactJsonText(value) : textOf(value);
-  return [String(sent), shownText(value, display)].some((text) => text.toLowerCase().includes(wanted.trim().toLowerCase()));
+  return [String(sent), shownText(value, display)].some((text) =>
+    text.toLowerCase().includes(wanted.trim().toLowerCase()),
+  );
 }
