@@ -146,13 +146,16 @@ async fn a_subagent_works_in_a_worktree_that_is_kept_only_with_work_in_it() {
     let mode = kept[0].parent().unwrap().metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "others cannot look into it");
     // One that only looked leaves nothing; a commit on a branch stays there; one on no branch keeps its worktree.
-    let commit = |branch: &str| {
+    // Each text is another one: equal commits of one second would be one commit.
+    let commit = |branch: &str, text: &str| {
         let line = format!(
-            "{branch} echo three > a.txt && git -c user.name=T -c user.email=t@example.org commit -q -a -m more"
+            "{branch} echo {text} > a.txt && git -c user.name=T -c user.email=t@example.org commit -q -a -m more"
         );
         Answer::tool_call("c3", "eca__shell_command", json!({"command": line}))
     };
-    for (first, left) in [(None, 1), (Some(commit("git switch -q -c moved &&")), 1), (Some(commit("")), 2)] {
+    for (first, left) in
+        [(None, 1), (Some(commit("git switch -q -c moved &&", "three")), 1), (Some(commit("", "four")), 2)]
+    {
         fake.answer(spawn("general", json!(true)));
         if let Some(first) = first {
             fake.answer(first);

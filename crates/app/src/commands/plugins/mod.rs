@@ -26,8 +26,10 @@ const SHOWN_WHOLE: &[&str] = &["hooks/hooks.json", ".mcp.json", "eca.json"];
 #[derive(Subcommand)]
 pub(crate) enum PluginsTask {
     /// The sources, their pinned versions and their plugins.
+    #[command(after_help = "Example:\n  dragoman plugins list")]
     List,
     /// Show what a plugin brings, and use it if you agree: NAME or NAME@SOURCE.
+    #[command(after_help = "Example:\n  dragoman plugins install standards@company")]
     Install {
         plugin: String,
         /// Agree without a question.
@@ -35,6 +37,7 @@ pub(crate) enum PluginsTask {
         yes: bool,
     },
     /// Show what has changed in a source since it was pinned, and use the new version if you agree.
+    #[command(after_help = "Example:\n  dragoman plugins update company")]
     Update {
         source: String,
         /// Agree without a question.
@@ -42,6 +45,7 @@ pub(crate) enum PluginsTask {
         yes: bool,
     },
     /// Use a plugin no longer.
+    #[command(after_help = "Example:\n  dragoman plugins uninstall standards")]
     Uninstall { plugin: String },
 }
 
