@@ -76,25 +76,17 @@ const NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWNET) as u64;
 
 /// Refuses the listed calls from now on, and sockets of other families than these.
+///
+/// One filter, because the kernel compiles each one and asks each one about every call.
 pub(super) fn install(families: &[i32]) -> Setup<()> {
-    let forbidden = program(forbidden(families)?, libc::EPERM)?;
-    let unknown = program(UNKNOWN.iter().map(|call| (*call, Vec::new())).collect(), libc::ENOSYS)?;
-    apply_filter(&unknown).step("seccomp")?;
-    #[cfg(target_arch = "x86_64")]
-    apply_filter(&second_numbers()).step("seccomp")?;
-    apply_filter(&forbidden).step("seccomp")
+    let mut whole = unknown();
+    whole.extend(forbidden(families)?);
+    apply_filter(&whole).step("seccomp")
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn program(rules: Rules, error: i32) -> Setup<BpfProgram> {
-    let architecture = TargetArch::try_from(std::env::consts::ARCH).step("seccomp")?;
-    let refuse = SeccompAction::Errno(error.cast_unsigned());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture).step("seccomp")?;
-    filter.try_into().step("seccomp")
-}
-
-fn forbidden(families: &[i32]) -> Setup<Rules> {
+fn forbidden(families: &[i32]) -> Setup<BpfProgram> {
     let mut rules: Rules = FORBIDDEN.iter().map(|call| (*call, Vec::new())).collect();
     let word = |index, operator, value| {
         SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value).step("seccomp")
@@ -119,22 +111,24 @@ fn forbidden(families: &[i32]) -> Setup<Rules> {
         ioctl.push(rule(vec![word(1, SeccompCmpOp::Eq, request as u64)?])?);
     }
     rules.insert(libc::SYS_ioctl, ioctl);
-    Ok(rules)
+    let architecture = TargetArch::try_from(std::env::consts::ARCH).step("seccomp")?;
+    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture).step("seccomp")?;
+    filter.try_into().step("seccomp")
 }
 
-/// The x32 interface gives every call a second number, which the lists above do not hold.
-#[cfg(target_arch = "x86_64")]
-fn second_numbers() -> BpfProgram {
-    const X32: u32 = 0x4000_0000;
-    let statement = |code, value| seccompiler::sock_filter { code, jt: 0, jf: 0, k: value };
-    let load = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-    let at_least = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
-    let answer = (libc::BPF_RET | libc::BPF_K) as u16;
-    vec![
-        // The number of the call is the first word.
-        statement(load, 0),
-        seccompiler::sock_filter { code: at_least, jt: 0, jf: 1, k: X32 },
-        statement(answer, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned()),
-        statement(answer, libc::SECCOMP_RET_ALLOW),
-    ]
+/// The beginning of a filter: refuses unknown calls, and goes on behind its last statement for all others.
+fn unknown() -> BpfProgram {
+    let statement = |code: u32, k, jf| seccompiler::sock_filter { code: code as u16, jt: 0, jf, k };
+    // The number of the call is the first word.
+    let load = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0);
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    let refuse = statement(libc::BPF_RET | libc::BPF_K, refuse, 0);
+    let mut program = vec![load];
+    let is_listed = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    program.extend(UNKNOWN.iter().flat_map(|call| [statement(is_listed, *call as u32, 1), refuse.clone()]));
+    // The x32 interface gives every call a second number, which the lists above do not hold.
+    #[cfg(target_arch = "x86_64")]
+    program.extend([statement(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0x4000_0000, 1), refuse]);
+    program
 }

@@ -22,6 +22,7 @@ pub(super) fn set_up(policy: &Policy, channel: Option<&UnixStream>) -> Setup<Var
     if policy.network == Network::Open {
         return Ok(Variables::new());
     }
+    super::privileges::leave_network()?;
     let mut variables = Variables::new();
     raise_loopback().step("loopback")?;
     let mut listeners = Vec::new();

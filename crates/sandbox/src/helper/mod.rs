@@ -1,8 +1,9 @@
 //! Builds the wall and starts the command behind it. Runs in our own program, started again for this purpose.
 //!
-//! Three processes: the outer one waits and ends as the command ended; the first process of the pid namespace builds
-//! the mounts, then reaps; the command leads a session of its own. Invariants: one thread, so `fork` is sound; any
-//! failure before the command starts ends with code 125 and a sentence; the death of a process kills those within.
+//! Three processes: the outer one builds the mounts, then waits and ends as the command ended; meanwhile the first
+//! process of the pid namespace makes the network, then it reaps; the command leads a session of its own. Invariants:
+//! one thread, so `fork` is sound; any failure before the command starts ends with code 125 and one sentence; the death
+//! of a process kills those within.
 
 mod filter;
 mod lan;
@@ -89,19 +90,28 @@ fn read_order(mut arguments: impl Iterator<Item = OsString>) -> Setup<Order> {
 }
 
 fn in_namespaces(order: Order) -> Setup<ExitCode> {
-    privileges::enter_namespaces(order.policy.network != Network::Open)?;
+    privileges::enter_namespaces()?;
+    mounts::make_private()?;
     let (mut result, outcome) = io::pipe().step("pipe")?;
+    let (is_built, mut built) = io::pipe().step("pipe")?;
     // SAFETY: this process has one thread, so no lock is held by a thread that the child lacks.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()).step("fork"),
         0 => {
-            drop(result);
-            let code = first_process(order, outcome);
+            drop((result, built));
+            let code = first_process(order, is_built, outcome);
             std::process::exit(code.into());
         }
         child => {
-            drop(outcome);
-            drop(order);
+            drop((outcome, is_built));
+            if let Err(error) = mounts::build(&order.policy) {
+                // The first process reads the end of the pipe and starts nothing.
+                drop(built);
+                wait_for(child)?;
+                return Err(error);
+            }
+            let _ = built.write_all(&[0]);
+            drop((built, order));
             // Until the command runs, a signal that asks it to end ends this process, and with it those within.
             let _ = result.read_exact(&mut [0]);
             ignore_asking(true);
@@ -115,14 +125,17 @@ fn in_namespaces(order: Order) -> Setup<ExitCode> {
 }
 
 /// The first process of the pid namespace: when it ends, the kernel kills the rest.
-fn first_process(order: Order, mut outcome: io::PipeWriter) -> u8 {
+fn first_process(order: Order, mut is_built: io::PipeReader, mut outcome: io::PipeWriter) -> u8 {
     let started = (|| {
         set_parent_process_death_signal(Some(Signal::KILL)).step("parent death signal")?;
         if reader_is_gone(&outcome) {
             return Err(SetupError("the program that started it is gone".to_owned()));
         }
-        mounts::build(&order.policy)?;
         let variables = lan::set_up(&order.policy, order.channel.as_ref())?;
+        mounts::own_proc()?;
+        if is_built.read_exact(&mut [0]).is_err() {
+            return Ok(None);
+        }
         // SAFETY: this process has one thread, so no lock is held by a thread that the child lacks.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()).step("fork"),
@@ -132,11 +145,13 @@ fn first_process(order: Order, mut outcome: io::PipeWriter) -> u8 {
                 complain(&format!("The sandbox could not start the command: {reason}.\n"));
                 std::process::exit(SETUP_FAILED.into());
             }
-            command => Ok(command),
+            command => Ok(Some(command)),
         }
     })();
     let command = match started {
-        Ok(command) => command,
+        Ok(Some(command)) => command,
+        // The outer process says why.
+        Ok(None) => return SETUP_FAILED,
         Err(SetupError(reason)) => {
             complain(&format!("The sandbox could not be set up ({reason}); the command was not run.\n"));
             return SETUP_FAILED;

@@ -29,9 +29,13 @@ const REPLACED: &[&str] = &["/run", "/tmp", "/var/tmp"];
 /// Devices without a memory of their own.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
-pub(super) fn build(policy: &Policy) -> Setup<()> {
+/// Before anything is mounted: nothing of it is seen outside.
+pub(super) fn make_private() -> Setup<()> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).step("private mounts")?;
+    mount_change("/", private).step("private mounts")
+}
+
+pub(super) fn build(policy: &Policy) -> Setup<()> {
     let temporary = Temporary::copy(&policy.temporary)?;
     let devices = copy_devices();
     let mut layers = collect_layers(policy)?;
@@ -39,7 +43,6 @@ pub(super) fn build(policy: &Policy) -> Setup<()> {
     // The root first; of two for one path, the stricter one last.
     layers.sort_by_key(|layer| (layer.path.components().count(), layer.rank));
     set_attributes(CWD, c"/", READ_ONLY | NO_SETUID).step("read-only root")?;
-    own_proc()?;
     own_devices(devices)?;
     own_tmpfs("/run").step("/run")?;
     temporary.attach()?;
@@ -233,9 +236,9 @@ fn own_devices(devices: Vec<(&'static str, OwnedFd)>) -> Setup<()> {
     links.into_iter().try_for_each(|(target, path)| symlink(target, path)).step("/dev")
 }
 
-/// Shows the processes of this namespace alone. Read-only, because for root many of its files are switches of the
-/// whole machine.
-fn own_proc() -> Setup<()> {
+/// Shows the processes of this namespace alone, so a process of the namespace mounts it. Read-only, because for root many
+/// of its files are switches of the whole machine.
+pub(super) fn own_proc() -> Setup<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     mount("proc", "/proc", "proc", flags, c"").step("/proc")
 }

@@ -10,18 +10,21 @@ use super::{Setup, Step};
 /// The highest number that a capability set can hold.
 const LAST_CAPABILITY: i32 = 63;
 
-pub(super) fn enter_namespaces(with_network: bool) -> Setup<()> {
+pub(super) fn enter_namespaces() -> Setup<()> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
-    if with_network {
-        flags |= UnshareFlags::NEWNET;
-    }
+    let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
     // SAFETY: this process has one thread and shares no memory, descriptors or signal handlers with another.
     unsafe { rustix::thread::unshare_unsafe(flags) }.step("user namespaces are forbidden")?;
     // A user keeps the same number inside, so that the owners of files are shown as they are.
     fs::write("/proc/self/setgroups", "deny").step("setgroups")?;
     fs::write("/proc/self/uid_map", format!("{0} {0} 1", user.as_raw())).step("uid_map")?;
     fs::write("/proc/self/gid_map", format!("{0} {0} 1", group.as_raw())).step("gid_map")
+}
+
+/// A network of its own takes the kernel longest, so it is made beside the mounts.
+pub(super) fn leave_network() -> Setup<()> {
+    // SAFETY: this process has one thread and shares no memory, descriptors or signal handlers with another.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.step("network namespace")
 }
 
 pub(super) fn drop_all() -> Setup<()> {
