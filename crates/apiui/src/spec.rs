@@ -257,6 +257,9 @@ pub struct Model {
     pub required: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub enum_values: Vec<Value>,
+    /// What people read for each of the values, where the source says so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub enum_labels: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub union_of: Vec<Model>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -160,8 +160,9 @@ pub const EXACT_JSON_TEXT: &str = r#"function exactJsonText(value, space) {
 /// `{ ok, status, headers, data }`. The shape of the body follows the `Content-Type` header that the call gives:
 /// none or JSON → JSON text with exact numbers; `application/x-www-form-urlencoded` and `multipart/form-data` → the fields of an object
 /// (files stay files, lists repeat the field); anything else → a file or text as it is. `data` is parsed JSON,
-/// text, or a Blob. A network failure rejects.
-pub const SEND_REQUEST: &str = r#"async function sendRequest({ method, path, query, headers, body, signal, server }) {
+/// text, or a Blob. Events and lines of JSON go to `whenPart` as texts while they come, where it is given. A network failure
+/// rejects.
+pub const SEND_REQUEST: &str = r#"async function sendRequest({ method, path, query, headers, body, signal, server, whenPart }) {
   const chosen = Number(server) === -1 ? document.querySelector('meta[name="dragoman-server"]')?.content : undefined;
   const base = new URL(chosen ?? SERVERS[Number(server) || 0] ?? SERVERS[0], document.baseURI);
   if (base.protocol !== "https:" && base.protocol !== "http:") {
@@ -208,7 +209,11 @@ pub const SEND_REQUEST: &str = r#"async function sendRequest({ method, path, que
   const type = (response.headers.get("Content-Type") ?? "").toLowerCase();
   let data = null;
   if (verb !== "HEAD" && response.status !== 204 && response.status !== 304) {
-    if (/[/+]json/.test(type)) {
+    const isInParts = /^(text\/event-stream|application\/(x-ndjson|jsonl|json-seq))/.test(type);
+    if (response.ok && isInParts && response.body !== null && typeof whenPart === "function") {
+      const [reader, decoder] = [response.body.getReader(), new TextDecoder()];
+      for (let part = await reader.read(); !part.done; part = await reader.read()) whenPart(decoder.decode(part.value, { stream: true }));
+    } else if (/[/+]json/.test(type)) {
       const text = await response.text();
       try {
         data = text === "" ? null : parseExactJson(text);

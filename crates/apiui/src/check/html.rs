@@ -71,7 +71,7 @@ fn policy(checked: &Checked, token_urls: &[String], scripts: &[&str]) -> String 
         origins.push("'none'".to_owned());
     }
     format!(
-        "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:; connect-src {}; base-uri 'none'; \
+        "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; connect-src {}; base-uri 'none'; \
          form-action 'none'; object-src 'none'; frame-src 'none'; worker-src 'none'; \
          require-trusted-types-for 'script'",
         hashes.join(" "),

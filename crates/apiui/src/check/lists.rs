@@ -159,7 +159,7 @@ pub(super) const GLOBALS: &[Global] = &[
 /// Names that the vetted definitions rely on: no module may bind them, lest they mean something else there.
 pub(super) static RELIED_ON: Words = Words::new(
     "
-    document fetch URL URLSearchParams Headers FormData Symbol eval arguments
+    document fetch URL URLSearchParams Headers FormData TextDecoder Symbol eval arguments
     ",
 );
 

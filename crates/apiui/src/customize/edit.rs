@@ -2,6 +2,7 @@
 //!
 //! Owns the JSON form in which a language model may return edits. Every name in an edit is looked up, never trusted.
 
+use super::describing;
 use super::fields;
 use super::views;
 use crate::plan::words::line;
@@ -97,6 +98,28 @@ pub enum PlanEdit {
         #[serde(default)]
         field: Option<String>,
     },
+    /// The heading of a view in the menu; without one it stands under no heading.
+    GroupView {
+        view: String,
+        #[serde(default)]
+        group: String,
+    },
+    DescribeView {
+        view: String,
+        note: String,
+    },
+    /// The field that probably identifies an item. The page still asks before it uses the field.
+    Key {
+        view: String,
+        parameter: String,
+        field: String,
+    },
+    /// Code of a free change. Without code the slot is empty.
+    Slot {
+        slot: String,
+        #[serde(default)]
+        code: String,
+    },
 }
 
 /// Why an edit cannot be made, and what could be named instead.
@@ -153,6 +176,10 @@ pub fn apply(plan: &mut Plan, edit: &PlanEdit) -> Result<String, NotPossible> {
             let before = std::mem::replace(&mut plan.resources[index].title, title);
             Ok(format!("Renamed {before} to “{}”.", plan.resources[index].title))
         }
+        PlanEdit::GroupView { view, group } => describing::group(plan, view, group),
+        PlanEdit::DescribeView { view, note } => describing::describe(plan, view, note),
+        PlanEdit::Key { view, parameter, field } => describing::suggest_key(plan, view, parameter, field),
+        PlanEdit::Slot { slot, code } => describing::fill_slot(plan, slot, code),
         PlanEdit::RemoveView { view } => remove_view(plan, view),
         PlanEdit::RestoreView { view } => {
             let index = views::named(plan, view, true)?;
@@ -377,7 +404,7 @@ fn found_mut<'l>(list: &'l mut List, title: &str, name: &str) -> Result<&'l mut 
 /// The longest name of a title, view or column.
 const MAX_LABEL: usize = 80;
 
-fn label(text: &str) -> Result<String, NotPossible> {
+pub(super) fn label(text: &str) -> Result<String, NotPossible> {
     let refused = |message: String| Err(NotPossible { message, alternatives: Vec::new() });
     let length = text.trim().chars().count();
     if length > MAX_LABEL {

@@ -5,7 +5,9 @@
 //! Invariant: the plan that comes out is as valid as the one that went in.
 
 mod arranging;
+pub mod asking;
 mod conversation;
+mod describing;
 mod edit;
 mod fields;
 mod grammar;

@@ -21,16 +21,30 @@ pub(super) struct Inputs<'s> {
     shapes: Vec<Shape>,
     by_name: HashMap<&'s str, usize>,
     pending: Vec<(usize, &'s Model)>,
+    /// Whole examples of bodies, by the shape of the body.
+    examples: HashMap<usize, Value>,
 }
 
 impl<'s> Inputs<'s> {
     pub(super) fn new(models: &'s Models<'s>) -> Self {
-        Self { models, shapes: Vec::new(), by_name: HashMap::new(), pending: Vec::new() }
+        Self {
+            models,
+            shapes: Vec::new(),
+            by_name: HashMap::new(),
+            pending: Vec::new(),
+            examples: HashMap::new(),
+        }
     }
 
     pub(super) fn finish(mut self) -> Vec<Shape> {
         while let Some((index, model)) = self.pending.pop() {
-            self.shapes[index].fields = self.fields(model, 0);
+            let mut fields = self.fields(model, 0);
+            if let Some(whole) = self.examples.remove(&index) {
+                for field in fields.iter_mut().filter(|field| field.example.is_empty()) {
+                    field.example = example(whole.get(&field.name));
+                }
+            }
+            self.shapes[index].fields = fields;
         }
         self.shapes
     }
@@ -61,6 +75,12 @@ impl<'s> Inputs<'s> {
             input.format = "json".to_owned();
         }
         input
+    }
+
+    /// The fields of a body that has examples of its own, where its schema has none.
+    pub(super) fn add_examples(&mut self, input: &mut Input, whole: Option<&Value>) {
+        let Some(shape) = input.shape.filter(|_| whole.is_some_and(Value::is_object)) else { return };
+        self.examples.entry(shape).or_insert_with(|| whole.cloned().unwrap_or_default());
     }
 
     pub(super) fn input(&mut self, name: &str, model: &'s Model, depth: usize) -> Input {
@@ -97,6 +117,9 @@ impl<'s> Inputs<'s> {
             Kind::Enum => {
                 input.kind = InputKind::Choice;
                 input.choices = scalars(&target.enum_values);
+                if target.enum_labels.len() == input.choices.len() {
+                    input.labels = target.enum_labels.iter().map(|label| line(label, 120)).collect();
+                }
                 if input.choices.is_empty() {
                     input.kind = InputKind::Text;
                 }
@@ -172,6 +195,9 @@ impl<'s> Inputs<'s> {
             }
             let mut field = self.input(name, property, depth);
             field.required = model.required.contains(name);
+            if field.example.is_empty() {
+                field.example = example(model.example.as_ref().and_then(|whole| whole.get(name)));
+            }
             fields.push(field);
         }
         // What must be filled in comes first.
@@ -198,7 +224,9 @@ impl<'s> Inputs<'s> {
                 let mapped = found.mapping.iter().find(|(_, target)| Some(target.as_str()) == name);
                 mapped.map(|(value, _)| value.clone()).or_else(|| name.map(str::to_owned))
             });
-            let label = name.map_or_else(|| variant_label(&inner, index), humanize);
+            let titled = Some(inner.note.clone()).filter(|note| (1..=40).contains(&note.chars().count()));
+            let unnamed = || titled.unwrap_or_else(|| variant_label(&inner, index));
+            let label = name.map_or_else(unnamed, humanize);
             input.alternatives.push(Alternative { label, value: value.unwrap_or_default(), input: inner });
         }
     }
@@ -234,6 +262,7 @@ fn apply(input: &mut Input, limits: &Limits) {
     input.step = finite(limits.multiple_of).filter(|step| *step > 0.0);
     input.min_length = limits.min_length.or(limits.min_items);
     input.max_length = limits.max_length.or(limits.max_items);
+    input.distinct = limits.unique_items;
     input.pattern = limits.pattern.clone().filter(|pattern| is_tame(pattern)).unwrap_or_default();
 }
 

@@ -9,6 +9,7 @@ pub mod columns;
 mod connection;
 mod document;
 mod editing;
+mod forms;
 mod graph;
 mod grouping;
 mod inputs;
@@ -19,16 +20,20 @@ mod model;
 mod models;
 mod operations;
 mod paging;
+mod references;
 mod relations;
 mod resources;
 mod roles;
 mod rpc;
 mod servers;
+pub mod slots;
 mod validate;
 pub mod words;
 
+pub use forms::*;
 pub use model::*;
 pub use servers::is_address;
+pub use slots::SlotCode;
 pub use validate::Invalid;
 
 use crate::spec::{Format, Spec};
@@ -98,7 +103,7 @@ pub fn plan(spec: &Spec, options: &Options) -> Plan {
     let mut plan = Plan {
         version: VERSION,
         title: words::line(options.title.as_deref().unwrap_or(&spec.metadata.title), 120),
-        description: words::shorten_note(spec.metadata.description.as_deref(), 600),
+        description: words::markdown(spec.metadata.description.as_deref(), 1_500),
         api_version: words::line(&spec.metadata.version, 40),
         graphql: spec.format == Format::Graphql && spec.endpoints.is_empty(),
         theme: options.theme,
@@ -122,6 +127,7 @@ pub fn plan(spec: &Spec, options: &Options) -> Plan {
     editing::mark_read_only(spec, &models, &plan.resources, &mut plan.operations);
     relations::relate(&mut plan.resources, &plan.operations, spec, &models);
     plan.shapes = inputs.finish();
+    references::mark(&mut plan);
     if options.include_auth && plan.schemes.is_empty() {
         plan.auth = false;
     }

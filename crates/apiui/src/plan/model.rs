@@ -2,8 +2,9 @@
 //!
 //! No key of that JSON comes from a specification, and no default is written out, so that modules stay small.
 
+use super::SlotCode;
+use super::forms::{BodyForm, Input, InputPlace, Shape};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -52,6 +53,9 @@ pub struct Plan {
     /// Objects that forms refer to, so that recursion is finite.
     pub shapes: Vec<Shape>,
     pub webhooks: Vec<Incoming>,
+    /// Code of free changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<SlotCode>,
     pub assumptions: Vec<String>,
 }
 
@@ -320,151 +324,15 @@ pub struct Operation {
     /// Where the result is in the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub result: Vec<String>,
+    /// The answer comes in parts: server-sent events or lines of JSON.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub in_parts: bool,
     /// A server of its own, by index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<usize>,
     /// Requests that the API sends back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub incoming: Vec<Incoming>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BodyKind {
-    #[default]
-    Json,
-    Form,
-    Multipart,
-    Text,
-    File,
-}
-
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BodyForm {
-    pub kind: BodyKind,
-    /// Nested values of a form are named with brackets, `a[b][0]`.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub brackets: bool,
-    pub content_type: String,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub required: bool,
-    pub input: Box<Input>,
-    /// Paths of fields that only the server sets; `*` stands for each item. An edit leaves them out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub server_set: Vec<Vec<String>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum InputKind {
-    #[default]
-    Text,
-    Multiline,
-    Secret,
-    Number,
-    Integer,
-    Boolean,
-    Date,
-    Datetime,
-    Time,
-    Email,
-    Url,
-    Choice,
-    File,
-    Object,
-    List,
-    Map,
-    /// One of several shapes.
-    Variant,
-    /// Anything, written as JSON.
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum InputPlace {
-    #[default]
-    Query,
-    Path,
-    Header,
-    Cookie,
-    /// A variable of a GraphQL document.
-    Variable,
-}
-
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
-    pub name: String,
-    pub kind: InputKind,
-    #[serde(default, skip_serializing_if = "is_query")]
-    pub place: InputPlace,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub required: bool,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub nullable: bool,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub note: String,
-    /// Scalars only.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub choices: Vec<Value>,
-    /// The value to begin with, as JSON text.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub initial: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub example: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub minimum: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub maximum: Option<f64>,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub above: bool,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub below: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_length: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_length: Option<u64>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub pattern: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub format: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explode: Option<bool>,
-    /// The fields of an object by the index of its shape …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shape: Option<usize>,
-    /// … or here, where it has no name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fields: Vec<Input>,
-    /// What a list or map holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub item: Option<Box<Input>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub alternatives: Vec<Alternative>,
-    /// The field that tells the variants apart.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub discriminator: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Alternative {
-    pub label: String,
-    /// The value of the discriminator.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub value: String,
-    pub input: Input,
-}
-
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Shape {
-    pub name: String,
-    pub fields: Vec<Input>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -486,8 +354,4 @@ fn is_false(value: &bool) -> bool {
 
 fn is_zero(value: &u32) -> bool {
     *value == 0
-}
-
-fn is_query(place: &InputPlace) -> bool {
-    *place == InputPlace::Query
 }

@@ -4,7 +4,7 @@
 
 use super::inputs::Inputs;
 use super::models::Models;
-use super::words::{humanize, line, shorten_note};
+use super::words::{humanize, line, markdown, shorten_note};
 use super::{
     BodyForm, BodyKind, Flow, Incoming, Input, InputKind, InputPlace, Operation, Scheme, SchemeKind,
     document, servers::Servers,
@@ -65,12 +65,13 @@ fn rest<'s>(
         title: title(endpoint),
         method: endpoint.method.clone(),
         path: endpoint.path.clone(),
-        note: shorten_note(endpoint.description.as_deref(), 300),
+        note: markdown(endpoint.description.as_deref(), 600),
         deprecated: endpoint.deprecated,
         writes: !matches!(endpoint.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE" | "QUERY"),
         destroys: endpoint.method == "DELETE",
         server: endpoint.servers.first().and_then(|server| servers.index(server)),
         incoming: incoming(&endpoint.callbacks, models),
+        in_parts: in_parts(endpoint),
         ..Operation::default()
     };
     if operation.note == operation.title {
@@ -95,13 +96,24 @@ fn rest<'s>(
     operation
 }
 
+/// Whether the answer comes in parts that are shown as they come.
+fn in_parts(endpoint: &Endpoint) -> bool {
+    let media = super::models::success(endpoint).and_then(|response| response.content_type.as_deref());
+    media.is_some_and(|media| {
+        let media = media.to_ascii_lowercase();
+        ["text/event-stream", "application/x-ndjson", "application/jsonl", "application/json-seq"]
+            .iter()
+            .any(|one| media.starts_with(one))
+    })
+}
+
 fn graph<'s>(operation: &'s GraphOperation, models: &'s Models<'s>, inputs: &mut Inputs<'s>) -> Operation {
     let args = || operation.args.iter().filter(|arg| crate::read::host::is_graphql_name(&arg.name));
     Operation {
         signature: format!("{} {}", operation.kind, operation.name),
         title: humanize(&operation.name),
         method: "POST".to_owned(),
-        note: shorten_note(operation.description.as_deref(), 300),
+        note: markdown(operation.description.as_deref(), 600),
         deprecated: operation.deprecated,
         writes: operation.kind == "mutation",
         destroys: operation.kind == "mutation" && super::roles::is_removal(&operation.name),
@@ -140,6 +152,7 @@ fn body<'s>(endpoint: &'s Endpoint, inputs: &mut Inputs<'s>) -> Option<BodyForm>
     let chosen = endpoint.bodies.iter().min_by_key(|body| body_rank(body))?;
     let kind = body_kind(chosen);
     let mut input = inputs.input("", &chosen.model, 0);
+    inputs.add_examples(&mut input, chosen.model.example.as_ref());
     match kind {
         BodyKind::File => {
             input = Input { kind: InputKind::File, note: input.note, ..Input::default() };

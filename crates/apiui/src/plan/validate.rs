@@ -2,7 +2,7 @@
 //!
 //! Owns the bounds: indexes in range, sizes sane. Types are already right, since serde read it.
 
-use super::{Input, Operation, Plan, Resource, VERSION};
+use super::{Input, Operation, Plan, Resource, SlotCode, VERSION, slots};
 use std::fmt;
 
 const MAX_RESOURCES: usize = 20_000;
@@ -37,6 +37,15 @@ impl Plan {
         for shape in &self.shapes {
             self.inputs(&shape.fields, 0)?;
         }
+        let mut filled = std::collections::HashSet::new();
+        for SlotCode { slot, code } in &self.slots {
+            if let Some(problem) = slots::problem(slot, code) {
+                return fail(problem.trim_end_matches('.').to_owned());
+            }
+            if !filled.insert(slot) {
+                return fail(format!("the slot {slot} is filled twice"));
+            }
+        }
         let mut ids = std::collections::HashSet::new();
         for resource in &self.resources {
             self.resource(resource)?;
@@ -65,6 +74,9 @@ impl Plan {
         }
         if input.shape.is_some_and(|shape| shape >= self.shapes.len()) {
             return Err(Invalid("a form names a shape that is not there".to_owned()));
+        }
+        if input.reference.is_some_and(|resource| resource >= self.resources.len()) {
+            return Err(Invalid("a form refers to a view that is not there".to_owned()));
         }
         let is_scalar =
             |value: &serde_json::Value| value.is_string() || value.is_number() || value.is_boolean();

@@ -174,6 +174,60 @@ pub fn shorten_note(text: Option<&str>, limit: usize) -> String {
     }
 }
 
+/// A description with its Markdown, which the page shows; cut at a paragraph or sentence, without tags.
+pub fn markdown(text: Option<&str>, limit: usize) -> String {
+    let Some(text) = text else { return String::new() };
+    let text: String = text.chars().take(limit * 6).filter(|c| *c == '\n' || !c.is_control()).collect();
+    let text = without_tags(&text);
+    let mut kept = String::with_capacity(text.len().min(limit * 4));
+    let mut blanks = 0;
+    for one in text.lines().map(str::trim_end) {
+        blanks = if one.is_empty() { blanks + 1 } else { 0 };
+        if blanks < 2 {
+            kept.push_str(one);
+            kept.push('\n');
+        }
+    }
+    let kept = kept.trim();
+    if kept.chars().count() <= limit {
+        return kept.to_owned();
+    }
+    let mut short: String = kept.chars().take(limit).collect();
+    let end = short.rfind("\n\n").or_else(|| short.rfind(". ").map(|at| at + 1));
+    match end.filter(|end| *end > limit / 3) {
+        Some(end) => short.truncate(end),
+        None => {
+            short.truncate(short.trim_end().len());
+            short.push('…');
+        }
+    }
+    if short.matches("```").count() % 2 == 1 {
+        short.push_str("\n```");
+    }
+    short.trim().to_owned()
+}
+
+/// Tags are cut out; addresses in angle brackets stay.
+fn without_tags(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let is_tag = rest[1..].starts_with(|c: char| c == '/' || c == '!' || c.is_ascii_alphabetic())
+            && !rest.starts_with("<http");
+        match rest.find('>').filter(|end| is_tag && *end < 300) {
+            Some(end) => rest = &rest[end + 1..],
+            None => {
+                out.push('<');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
 fn without_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -265,6 +319,11 @@ mod tests {
             "First sentence."
         );
         assert_eq!(shorten_note(Some("1 < 2 and 3 > 2"), 100), "1 < 2 and 3 > 2");
+        assert_eq!(
+            markdown(Some("A <b>bold</b> **word**.\r\n\n\n\n- one\n- <https://x.example>"), 100),
+            "A bold **word**.\n\n- one\n- <https://x.example>"
+        );
+        assert_eq!(markdown(Some("```\nlong code\n```"), 9), "```\nlong…\n```");
         assert_eq!(pascal("__proto__ 商品 user-list 2"), "ProtoUserList2");
         assert_eq!(pascal("-5e+299"), "E299");
     }

@@ -133,6 +133,9 @@ fn head(out: &mut String, plan: &Plan) {
 }
 
 fn tail(out: &mut String, plan: &Plan) {
+    if !plan.slots.is_empty() {
+        let _ = writeln!(out, "  \"slots\": {},", json(&plan.slots));
+    }
     let _ = write!(
         out,
         "  \"webhooks\": {},\n  \"assumptions\": {}\n}};\n",

@@ -12,6 +12,7 @@ pub(crate) mod runtime;
 
 pub use literal::{UnknownModule, plan_of};
 
+use crate::plan::slots::{SLOTS, STYLES};
 use crate::plan::{Operation, Plan, Resource};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -32,7 +33,10 @@ pub fn print_whole(plan: &Plan) -> String {
 /// How many components the module has.
 pub fn component_count(plan: &Plan) -> usize {
     // The page that chooses between the resources is printed with them.
-    runtime::component_count() + 1 + plan.resources.iter().filter(|resource| !resource.removed).count()
+    runtime::component_count()
+        + SLOTS.len()
+        + 1
+        + plan.resources.iter().filter(|resource| !resource.removed).count()
 }
 
 pub struct Chunks<'p> {
@@ -47,6 +51,7 @@ pub struct Chunks<'p> {
 enum Step {
     Runtime(usize),
     Servers,
+    Slots,
     Resource(usize),
     Choice(usize),
     Literal(usize),
@@ -80,6 +85,10 @@ impl Chunks<'_> {
             },
             Step::Servers => {
                 servers(&mut piece, self.plan);
+                Step::Slots
+            }
+            Step::Slots => {
+                slots(&mut piece, self.plan);
                 Step::Resource(0)
             }
             Step::Resource(at) => match self.plan.resources.get(at) {
@@ -120,8 +129,23 @@ fn servers(out: &mut String, plan: &Plan) {
         out.push_str("\"\"");
     }
     out.push_str(
-        "];\n\n// ---- Resources: one component each, with a control for each of its operations ----\n\n",
+        "];\n\n// ---- Slots: places for free changes. Resources: one component each, with a control for each operation ----\n\n",
     );
+}
+
+/// The slots: empty components, or the code of free changes.
+fn slots(out: &mut String, plan: &Plan) {
+    let code = |name: &str| plan.slots.iter().find(|one| one.slot == name).map(|one| one.code.trim());
+    let _ = writeln!(out, "const SLOT_STYLES = {};\n", literal::text(code(STYLES).unwrap_or_default()));
+    for slot in SLOTS {
+        match code(slot.name) {
+            Some(code) => out.push_str(code),
+            None => {
+                let _ = write!(out, "function {}Slot() {{\n  return null;\n}}", slot.name);
+            }
+        }
+        out.push_str("\n\n");
+    }
 }
 
 /// The component of one resource. Its name is checked to be a plain word.

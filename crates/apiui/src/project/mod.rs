@@ -7,6 +7,7 @@ mod client;
 mod pretty;
 mod types;
 
+use crate::plan::slots::{SLOTS, STYLES};
 use crate::plan::{Plan, Resource};
 use crate::print::runtime;
 use crate::spec::Spec;
@@ -25,7 +26,11 @@ const NOTICE: &str =
 /// The generated files of a project, as paths in the project and texts.
 pub fn files(spec: &Spec, plan: &Plan) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = runtime::files()
-        .map(|(name, text)| (format!("{GENERATED}/runtime/{name}"), text.to_owned()))
+        .map(|(name, text)| {
+            let is_filled = name == "slots.tsx" && !plan.slots.is_empty();
+            let text = if is_filled { slots(plan) } else { text.to_owned() };
+            (format!("{GENERATED}/runtime/{name}"), text)
+        })
         .collect();
     let mut add = |path: String, text: String| files.push((format!("{GENERATED}/{path}"), text));
     let shown: Vec<&Resource> = plan.resources.iter().filter(|resource| !resource.removed).collect();
@@ -58,6 +63,31 @@ pub fn files(spec: &Spec, plan: &Plan) -> Vec<(String, String)> {
     files
 }
 
+/// The slots with the code of free changes, which has no types.
+fn slots(plan: &Plan) -> String {
+    let code = |name: &str| plan.slots.iter().find(|one| one.slot == name).map(|one| one.code.trim());
+    let mut out = format!(
+        "/* eslint-disable */\n// @ts-nocheck\n{NOTICE}\n{SLOT_IMPORTS}\nexport const SLOT_STYLES = {};\n",
+        pretty::text(code(STYLES).unwrap_or_default())
+    );
+    for slot in SLOTS {
+        let head = format!("function {}Slot(", slot.name);
+        let empty = format!("{head}) {{\n  return null;\n}}");
+        let code = code(slot.name).unwrap_or(&empty).replacen(&head, &format!("export {head}"), 1);
+        let _ = write!(out, "\n{code}\n");
+    }
+    out
+}
+
+/// What the code of a slot may use, as it may in a single module.
+const SLOT_IMPORTS: &str = r#"import { Fragment, useEffect, useId, useRef, useState } from "react";
+import { PLAN } from "../plan";
+import { Cell, DataView } from "./data";
+import { Badge, Button } from "./parts";
+import { dateOf, fieldOf, labelOf, textOf } from "./values";
+import { own, ownEntries, safeUrl, withAll, withOwn } from "./vetted";
+"#;
+
 /// A module with one constant.
 fn constant(imported: &str, declared: &str, value: &Value) -> String {
     let mut out = format!("{NOTICE}\nimport type {{ {imported} }} from \"../runtime/types\";\n");
@@ -87,7 +117,7 @@ fn data_of(plan: &Plan, resource: &Resource) -> String {
 fn about(plan: &Plan) -> String {
     let mut value = json(plan);
     if let Value::Object(map) = &mut value {
-        for name in ["resources", "operations", "shapes", "schemes"] {
+        for name in ["resources", "operations", "shapes", "schemes", "slots"] {
             map.shift_remove(name);
         }
     }

@@ -79,6 +79,20 @@ pub(super) fn enumeration(value: &Value) -> Option<(Vec<Value>, bool)> {
     Some((values, all.iter().any(|value| value.is_null())))
 }
 
+/// The words for the values of an enumeration, by the extensions that generators of code know; none if one is missing.
+pub(super) fn enumeration_labels(value: &Value) -> Vec<String> {
+    let values = list(value, "enum");
+    for key in ["x-enumNames", "x-enum-varnames", "x-enum-names", "x-enum-labels"] {
+        let labels: Vec<String> =
+            list(value, key).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        if !labels.is_empty() && labels.len() == values.len() {
+            let shown = values.iter().zip(labels).filter(|(value, _)| !value.is_null());
+            return shown.map(|(_, label)| label).collect();
+        }
+    }
+    Vec::new()
+}
+
 pub(super) fn is_file(value: &Value) -> bool {
     let format = text(value, "format").unwrap_or_default();
     let media = text(value, "contentMediaType").unwrap_or_default();

@@ -216,6 +216,7 @@ impl Host {
             .map(|values| Box::new(self.model(values, depth + 1)));
         model.required = texts(value, "required");
         model.enum_values = enum_values(value);
+        model.enum_labels = texts(value, "enumLabels");
         model.union_of = union_members(value).iter().map(|member| self.model(member, depth + 1)).collect();
         model.format = text(value, "format");
         model.args = self.parameters(value, "args");

@@ -5,8 +5,8 @@
 //! `MAX_STEPS` however schemas refer to each other.
 
 use super::facets::{
-    annotate, enumeration, has_substance, has_substance_beside_all_of, has_substance_beside_reference,
-    inferred, is_file, limits, types_of,
+    annotate, enumeration, enumeration_labels, has_substance, has_substance_beside_all_of,
+    has_substance_beside_reference, inferred, is_file, limits, types_of,
 };
 use super::refs::{Documents, Spot, escape_segment, last_segment};
 use super::value::{entries, list, text, text_of, texts};
@@ -279,6 +279,7 @@ impl<'d> Schemas<'d> {
         {
             model.kind = if values.is_empty() { Kind::Null } else { Kind::Enum };
             model.enum_values = values;
+            model.enum_labels = enumeration_labels(value);
             model.nullable |= null;
             return model;
         }
@@ -332,9 +333,19 @@ impl<'d> Schemas<'d> {
         model.nullable |= variants.len() < count;
         if variants.len() > 1 && variants.iter().all(|variant| variant.kind == Kind::Enum) {
             model.kind = Kind::Enum;
-            for value in variants.into_iter().flat_map(|variant| variant.enum_values) {
-                if !model.enum_values.contains(&value) {
+            // `oneOf` of constants with titles is an enumeration with labels.
+            let is_labeled =
+                |variant: &Model| variant.enum_values.len() == 1 && variant.description.is_some();
+            let are_labeled = variants.iter().all(is_labeled);
+            for variant in variants {
+                for value in variant.enum_values {
+                    if model.enum_values.contains(&value) {
+                        continue;
+                    }
                     model.enum_values.push(value);
+                    if are_labeled {
+                        model.enum_labels.extend(variant.description.clone());
+                    }
                 }
             }
             return;
@@ -408,6 +419,7 @@ fn combine(into: &mut Model, other: Model) {
     }
     if !other.enum_values.is_empty() {
         into.enum_values = other.enum_values;
+        into.enum_labels = other.enum_labels;
     }
     into.items = other.items.or(into.items.take());
     into.values = other.values.or(into.values.take());

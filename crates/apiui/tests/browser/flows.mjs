@@ -220,13 +220,14 @@ async function detail(site) {
 async function fill(form) {
   for (let round = 0; round < 6; round += 1) {
     const controls = form.locator('[aria-required="true"]:not([data-ui-filled])');
-    const entries = await controls.evaluateAll((all) => all.map((one) => ({ id: one.id, tag: one.tagName, type: one.type, value: one.value })));
+    const entries = await controls.evaluateAll((all) => all.map((one) => ({ id: one.id, tag: one.tagName, type: one.type, value: one.value, role: one.getAttribute("role") })));
     let changed = false;
-    for (const { id, tag, type, value } of entries) {
+    for (const { id, tag, type, value, role } of entries) {
       const control = form.locator(`[id="${id}"]`);
       if (value !== "") continue;
       changed = true;
-      if (tag === "SELECT") await control.selectOption({ index: 1 });
+      if (role === "combobox") await chooseFirst(form, control);
+      else if (tag === "SELECT") await control.selectOption({ index: 1 });
       else if (type === "file") await control.setInputFiles({ name: "file.txt", mimeType: "text/plain", buffer: Buffer.from("text") });
       else if (type === "number") await control.fill("7");
       else if (type === "date") await control.fill("2026-02-03");
@@ -238,6 +239,19 @@ async function fill(form) {
       else await control.fill("a text 1");
     }
     if (!changed) return;
+  }
+}
+
+/** Chooses the first item of a reference, or types a key where nothing can be chosen. */
+async function chooseFirst(form, control) {
+  await control.click();
+  const option = form.locator('[role="option"]').first();
+  const status = form.locator('.dragoman-combobox [role="status"]').filter({ hasText: /fits|loaded|found/ });
+  await option.or(status).first().waitFor();
+  if ((await option.count()) > 0) await option.dispatchEvent("mousedown");
+  else {
+    await control.fill("7");
+    await control.press("Enter");
   }
 }
 
@@ -506,6 +520,246 @@ async function routes(site) {
   return undefined;
 }
 
+/** The resources with a form that creates, and a field of it that fits. */
+function formFields({ plan }, fits) {
+  return plan.resources.flatMap((resource) => {
+    if (resource.removed === true || resource.creates === undefined || plan.viewOnly === true) return [];
+    const operation = plan.operations[resource.creates];
+    const shape = operation.body?.input?.shape === undefined ? operation.body?.input : plan.shapes[operation.body.input.shape];
+    const fields = (shape?.fields ?? []).filter(fits);
+    return operation.body?.kind === "json" && (operation.inputs ?? []).every((input) => input.required !== true) ? fields.map((field) => ({ resource, operation, field })) : [];
+  });
+}
+
+async function openForm(site, resource) {
+  await visit(site, resource);
+  await site.page.locator(".dragoman-head .dragoman-primary").first().click();
+  const form = site.page.locator("form.dragoman-form");
+  await form.waitFor();
+  return form;
+}
+
+/** An item is chosen by its name, and its key is sent. */
+async function references(site) {
+  const { page, plan, mock } = site;
+  const lists = openLists(site);
+  const [found] = formFields(site, (field) => field.reference !== undefined && lists.includes(plan.resources[field.reference]));
+  if (found === undefined) return NOT_HERE;
+  const { resource, operation, field } = found;
+  const target = plan.resources[field.reference];
+  const form = await openForm(site, resource);
+  const control = form.locator('[role="combobox"]').first();
+  await control.click();
+  const option = form.locator('[role="option"]').nth(1);
+  await option.waitFor();
+  const [name, key] = [await option.locator("bdi").textContent(), await option.locator("code").textContent()];
+  if (site.axe !== undefined) {
+    await look(page, site.axe, "choices");
+    await control.click();
+  }
+  // Typing narrows the choices, and the keyboard chooses.
+  await control.fill(name);
+  await page.waitForFunction((name) => [...document.querySelectorAll('[role="option"] bdi')].every((one) => one.textContent.includes(name)) && document.querySelector('[role="option"]') !== null, name);
+  await control.press("Enter");
+  await page.waitForFunction((key) => document.querySelector('[role="combobox"]').value.includes(key), key);
+  expect(name === key || (await control.inputValue()).includes(name), `the control shows ${await control.inputValue()} in place of ${name}`);
+  await fill(form);
+  await form.locator('button[type="submit"]').click();
+  await told(page, "created");
+  const sent = JSON.parse(asked(mock, operation.signature).at(-1).body)[field.name];
+  expect(String(sent) === key, `${field.name} of ${target.title} was sent as ${sent} in place of ${key}`);
+  await dismiss(page);
+  return undefined;
+}
+
+/** Labels, examples, unions, maps, distinct entries, zones: what is entered is checked and sent as the schema says. */
+async function forms(site) {
+  const { page, plan, mock } = site;
+  if (plan.title !== "Gallery") return NOT_HERE;
+  const form = await openForm(site, plan.resources.find((one) => one.id === "Pictures"));
+  const group = (name) => form.getByRole("group", { name, exact: true });
+  const refused = async (message) => {
+    await form.locator('button[type="submit"]').click();
+    await form.locator(".dragoman-field .dragoman-problem", { hasText: message }).first().waitFor();
+  };
+  expect((await form.getByLabel("Title *").getAttribute("placeholder")) === "The night", "the example is not shown");
+  await fill(form);
+  await form.getByLabel("Style", { exact: true }).selectOption({ label: "Cubism" });
+  await form.getByLabel("State", { exact: true }).selectOption({ label: "In the cellar" });
+  await form.getByLabel("Opens at", { exact: true }).fill("2026-02-03T04:05");
+  await form.getByLabel("Time zone").selectOption({ label: "UTC" });
+  await form.getByRole("button", { name: "Add frame" }).click();
+  await group("Frame").getByLabel("Kind").selectOption({ label: "Metal" });
+  await group("Frame").getByLabel("Metal *").fill("gold");
+  await form.getByRole("button", { name: "Add tags" }).click();
+  await group("Tags").getByRole("button", { name: "Add entry" }).click();
+  for (const at of [0, 1]) {
+    await group("Tags").getByLabel("Name *").nth(at).fill("year");
+    await group("Tags").getByLabel("Value *").nth(at).fill(`164${at}`);
+  }
+  await refused("This name is there already.");
+  await group("Tags").getByRole("button", { name: "Remove" }).nth(1).click();
+  await form.getByLabel("Website", { exact: true }).fill("nonsense");
+  await refused("This is not a web address.");
+  await form.getByLabel("Website", { exact: true }).fill("https://example.com/night");
+  await form.getByRole("button", { name: "Add room ids" }).click();
+  await group("Room ids").getByRole("button", { name: "Add entry" }).click();
+  for (const at of [0, 1]) await chooseFirst(form, group("Room ids").getByRole("combobox").nth(at));
+  await refused("Two entries are the same.");
+  await group("Room ids").getByRole("button", { name: "Remove" }).nth(1).click();
+  await form.locator('button[type="submit"]').click();
+  await told(page, "created");
+  const sent = JSON.parse(asked(mock, "POST /pictures").at(-1).body);
+  const wanted = { style: 2, state: "stored", opensAt: "2026-02-03T04:05:00Z", frame: { metal: "gold" }, tags: { year: "1640" }, website: "https://example.com/night", roomIds: [1] };
+  for (const [name, value] of Object.entries(wanted)) expect(JSON.stringify(sent[name]) === JSON.stringify(value), `${name} was sent as ${JSON.stringify(sent[name])}`);
+  await dismiss(page);
+  return undefined;
+}
+
+/** What the API says about a field stands at the field. */
+async function refusal(site) {
+  const { page, mock } = site;
+  const [found] = formFields(site, (field) => field.kind === "text" && field.reference === undefined);
+  if (found === undefined) return NOT_HERE;
+  const { resource, field } = found;
+  const form = await openForm(site, resource);
+  await fill(form);
+  for (const data of [{ errors: [{ field: field.name, message: "is taken" }] }, { detail: [{ loc: ["body", field.name], msg: "is taken" }] }, { errors: { [field.name]: ["is taken"] } }, { errors: [{ source: { pointer: `/data/attributes/${field.name}` }, detail: "is taken" }] }]) {
+    mock.refusal = data;
+    await form.locator('button[type="submit"]').click();
+    const problem = form.locator(".dragoman-field .dragoman-problem", { hasText: "is taken" });
+    await problem.waitFor();
+    const label = await problem.locator("xpath=..").locator("label").first().textContent();
+    expect(label.toLowerCase().replace(/[^a-z0-9]/g, "") === field.name.toLowerCase().replace(/[^a-z0-9]/g, ""), `the message for ${field.name} stands at ${label}`);
+  }
+  mock.refusal = { errors: [{ field: "a_field_of_nowhere", message: "is odd" }] };
+  await form.locator('button[type="submit"]').click();
+  await form.locator('[role="alert"]', { hasText: "is odd" }).first().waitFor();
+  if (site.axe !== undefined) await look(page, site.axe, "a refused form");
+  mock.refusal = undefined;
+  return undefined;
+}
+
+/** Rows are chosen and deleted after a question; rows without a certain key cannot be chosen. */
+async function bulk(site) {
+  const { page, plan, mock } = site;
+  const tables = openLists(site).filter((resource) => resource.list.layout !== "cards" && plan.layout !== "cards");
+  for (const resource of tables.filter((one) => !hasKeys(one) && one.list.columns.length > 1).slice(0, 2)) {
+    await visitList(site, resource);
+    expect((await page.locator(".dragoman-pick").count()) === 0, `rows of ${resource.title} can be chosen without a key`);
+  }
+  const resource = tables.find((one) => one.deletes !== undefined && one.detail !== undefined && hasKeys(one));
+  if (resource === undefined || plan.viewOnly === true) return NOT_HERE;
+  const signature = plan.operations[resource.deletes].signature;
+  await visitList(site, resource);
+  const before = asked(mock, signature).length;
+  await page.locator("tbody .dragoman-pick").nth(0).check();
+  await page.locator("tbody .dragoman-pick").nth(2).check();
+  const bar = page.locator('[aria-label="Selected rows"]');
+  await bar.getByRole("button", { name: "Delete…" }).click();
+  expect(asked(mock, signature).length === before, "rows were deleted without a question");
+  if (site.axe !== undefined) await look(page, site.axe, "chosen rows");
+  await bar.getByRole("button", { name: "Keep" }).click();
+  await bar.getByRole("button", { name: "Delete…" }).click();
+  await bar.getByRole("button", { name: "Delete 2" }).click();
+  await told(page, "deleted");
+  const calls = asked(mock, signature).slice(before);
+  const named = calls.map((call) => JSON.stringify([call.path, call.query]));
+  expect(new Set(named).size === 2, `called ${named.join(", ")}`);
+  await dismiss(page);
+  return undefined;
+}
+
+/** A number over time is drawn. */
+async function chart(site) {
+  const { page } = site;
+  for (const resource of openLists(site)) {
+    await visitList(site, resource);
+    const button = page.getByRole("button", { name: "Chart", exact: true });
+    if ((await button.count()) === 0) continue;
+    await button.click();
+    await page.locator('[data-testid="chart"] polyline').waitFor();
+    const points = await page.locator('[data-testid="chart"] polyline').getAttribute("points");
+    expect(points.split(" ").length > 1 && !/NaN|Infinity/.test(points), `the line is ${points}`);
+    if (site.axe !== undefined) await look(page, site.axe, "a chart");
+    await button.click();
+    return undefined;
+  }
+  return NOT_HERE;
+}
+
+/** The request as a command and as code; the answer formatted, as a tree and raw; files, rows and events as what they are. */
+async function answers(site) {
+  const { page, plan } = site;
+  const operation = await openEntry(site);
+  if (operation === undefined) return NOT_HERE;
+  const form = page.locator("form.dragoman-form").first();
+  await form.getByText("As a command or code").click();
+  await form.getByTestId("snippet").filter({ hasText: `curl -X ${operation.method}` }).waitFor();
+  await form.getByRole("button", { name: "Show fetch" }).click();
+  await form.getByTestId("snippet").filter({ hasText: "await fetch(" }).waitFor();
+  await submitEntry(page);
+  const result = page.getByTestId("result").first();
+  await result.or(page.getByTestId("stream")).first().waitFor();
+  if ((await result.getByRole("button", { name: "Tree" }).count()) > 0) {
+    await result.getByRole("button", { name: "Tree" }).click();
+    await result.locator(".dragoman-tree").waitFor();
+    if (site.axe !== undefined) await look(page, site.axe, "a tree");
+    await result.getByRole("button", { name: "Raw" }).click();
+    await result.locator("pre").first().waitFor();
+  }
+  if (plan.title === "Gallery") await kindsOfAnswers(site);
+  return undefined;
+}
+
+async function kindsOfAnswers(site) {
+  const { page, plan } = site;
+  const open = async (signature) => {
+    const number = plan.operations.findIndex((one) => one.signature === signature);
+    await visit(site, plan.resources.find((one) => one.operations.includes(number)));
+    await page.locator(".dragoman-opener").and(page.locator(`[data-operation=${JSON.stringify(signature)}]`)).click();
+    await submitEntry(page);
+  };
+  await open("GET /pictures/{pictureId}/image");
+  await page.locator('[data-testid="result"] img').waitFor();
+  const width = await page.locator('[data-testid="result"] img').evaluate((image) => image.decode().then(() => image.naturalWidth));
+  expect(width === 1, "the image is not shown");
+  const saved = page.waitForEvent("download");
+  await page.getByTestId("result").getByRole("button", { name: "Save as a file" }).click();
+  expect((await saved).suggestedFilename() === "image.png", `saved as ${(await saved).suggestedFilename()}`);
+  await open("GET /report");
+  const cells = await page.locator('[data-testid="result"] td bdi').allTextContents();
+  expect(cells[0] === 'Miller, "Max"' && cells.length === 4, `the rows are ${cells.join(" | ")}`);
+  await open("GET /visits");
+  await page.locator('[data-testid="stream"] li').nth(1).waitFor();
+  await page.getByText("Receiving").waitFor();
+  if (site.axe !== undefined) await look(page, site.axe, "a stream");
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Ended").waitFor();
+  expect((await page.locator('[data-testid="stream"] li').count()) === 2, "the events are gone");
+}
+
+/** Nothing is wider than the page where it is written from right to left and its texts are long. */
+async function rightToLeft(site) {
+  const { page, mock } = site;
+  if (openLists(site).length === 0) return NOT_HERE;
+  mock.isLong = true;
+  await visitList(site);
+  await page.evaluate(() => {
+    document.documentElement.dir = "rtl";
+  });
+  for (const width of [375, 768, 1280]) {
+    await page.setViewportSize({ width, height: 800 });
+    const isWider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth + 1 || document.querySelector(".dragoman-main").scrollWidth > document.querySelector(".dragoman-main").clientWidth + 1);
+    expect(!isWider, `from right to left the list is wider than ${width}`);
+  }
+  await page.evaluate(() => {
+    document.documentElement.dir = "ltr";
+  });
+  await page.setViewportSize({ width: 1280, height: 900 });
+  return undefined;
+}
+
 /** The other theme is chosen and put back. */
 async function theme({ page }) {
   const before = await page.locator(".dragoman").first().evaluate((one) => getComputedStyle(one).backgroundColor);
@@ -515,4 +769,4 @@ async function theme({ page }) {
   return undefined;
 }
 
-export const flows = { list, operations, filter, sort, paging, detail, create, change, validation, call, failure, theme, routes, access, signIn, policy };
+export const flows = { list, operations, filter, sort, paging, detail, create, references, forms, refusal, change, bulk, validation, call, answers, chart, failure, theme, routes, rightToLeft, access, signIn, policy };

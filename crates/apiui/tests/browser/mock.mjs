@@ -10,7 +10,7 @@ export function mockApi(spec, plan, prefix) {
   const details = new Map(plan.resources.filter((resource) => resource.detail !== undefined).map((resource) => [plan.operations[resource.detail].signature, resource]));
   const routes = spec.endpoints.map((endpoint) => ({ endpoint, pattern: patternOf(endpoint.path), literal: endpoint.path.replace(/\{[^}]*\}/g, "").length }));
   routes.sort((a, b) => b.literal - a.literal);
-  const mock = { log: [], failWith: 0, refusals: 0, needsCredentials: false, isAttacked: false, answer };
+  const mock = { log: [], failWith: 0, refusal: undefined, refusals: 0, isLong: false, needsCredentials: false, isAttacked: false, answer };
 
   function answer({ method, url, headers, body }) {
     const address = new URL(url, "http://mock");
@@ -19,6 +19,10 @@ export function mockApi(spec, plan, prefix) {
     const entry = { method, path, query, headers, body, signature: undefined };
     mock.log.push(entry);
     if (mock.failWith !== 0) return refuse(mock.failWith, "The mock was told to fail.");
+    if (mock.refusal !== undefined && method !== "GET") {
+      mock.refusals += 1;
+      return json(422, mock.refusal);
+    }
     if (mock.needsCredentials && !hasCredentials(entry)) return refuse(401, "The mock wants credentials.");
     return plan.graphql ? graphAnswer(entry) : restAnswer(entry);
   }
@@ -47,6 +51,8 @@ export function mockApi(spec, plan, prefix) {
     const [status, response] = success(endpoint);
     if (response?.schema === undefined) return { status, headers: {}, body: "" };
     if (response.contentType !== undefined && !/json|\*/.test(response.contentType)) {
+      const known = KNOWN_ANSWERS[response.contentType];
+      if (known !== undefined) return { status, headers: { "Content-Type": response.contentType }, ...known };
       const isText = /^text|xml/.test(response.contentType);
       return { status, headers: { "Content-Type": response.contentType }, body: isText ? "a text" : Buffer.from([1, 2, 3]) };
     }
@@ -79,15 +85,16 @@ export function mockApi(spec, plan, prefix) {
 
   function listAnswer(list, entry, whole, status, given = entry.query) {
     const paging = list.paging;
-    const size = Number(given[paging?.sizeParameter] ?? (paging === undefined ? TOTAL : 20));
     const { maximum } = plan.operations[list.operation].inputs?.find((input) => input.name === paging?.sizeParameter) ?? {};
+    const size = Number(given[paging?.sizeParameter] ?? (paging === undefined ? TOTAL : Math.min(20, maximum ?? 20)));
     if (size > (maximum ?? size)) return json(400, { message: `The mock sends at most ${maximum} at a time.` });
     const mover = paging?.parameter ?? "from";
     const token = paging === undefined ? undefined : given[mover];
     const start = paging === undefined ? 0 : { page: (Number(token ?? paging.first ?? 0) - (paging.first ?? 0)) * size, offset: Number(token ?? 0) }[paging.style] ?? (token === undefined ? 0 : cursorStart(list, whole, token));
     const numbers = Array.from({ length: TOTAL }, (_, number) => number).slice(start, start + size);
     const path = list.items ?? [];
-    const rows = numbers.flatMap((number) => containerOf(whole(number), path) ?? []);
+    const isFound = (row) => given.search === undefined || JSON.stringify(row).includes(given.search);
+    const rows = numbers.flatMap((number) => containerOf(whole(number), path) ?? []).filter(isFound).map((row) => (mock.isLong ? withLongTexts(row) : row));
     let body = withContainer(whole(0), path, rows);
     const hasMore = start + size < TOTAL;
     const headers = {};
@@ -126,6 +133,21 @@ export function mockApi(spec, plan, prefix) {
 
   return mock;
 }
+
+/** Each text is a long one, with words from right to left and a word that has no end; keys stay. */
+function withLongTexts(row) {
+  if (row === null || typeof row !== "object" || Array.isArray(row)) return row;
+  const long = `نص طويل جدا ${"word ".repeat(30)}${"x".repeat(400)}`;
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, typeof value === "string" && !/id$|uuid$|key$/i.test(name) ? long : value]));
+}
+
+/** Answers that are not JSON and that a page shows as what they are. */
+const KNOWN_ANSWERS = {
+  "image/png": { body: Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64") },
+  "text/csv": { body: 'name,amount\r\n"Miller, ""Max""",7\r\nSmith,8\r\n' },
+  // The last event stays open until the reader goes.
+  "text/event-stream": { parts: ["event: visit\ndata: {\"room\": 1}\n\n", "data: {\"room\"", ": 2}\n\n"] },
+};
 
 function success(endpoint) {
   const found = Object.entries(endpoint.responses).find(([status]) => /^2/.test(status)) ?? Object.entries(endpoint.responses).find(([status]) => status === "default");

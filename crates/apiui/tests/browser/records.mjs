@@ -64,6 +64,7 @@ function entry(random, id) {
     ["amount", maybe(random, () => decimal(random))],
     ["bookedAt", maybe(random, () => moment(random))],
     ["count", maybe(random, () => digits(random))],
+    ["accountId", maybe(random, () => digits(random))],
     ["isFinal", random.pick([undefined, "true", "false", "null"])],
     ["place", random.pick([undefined, "null", object([["city", text(random)], ["floor", digits(random)], ["wing", unknown(random)]])])],
     ["parts", random.pick([undefined, "[]", `[${digits(random)},${digits(random)}]`])],
@@ -124,6 +125,8 @@ const ENTRY = [
   textTouch("subject", "Subject"),
   nullTouch("subject", "Subject"),
   numberTouch("count", "Count"),
+  // A reference: the list cannot be loaded, so what is typed is the key.
+  numberTouch("accountId", "Account ID"),
   numberTouch("amount", "Amount"),
   (random, tree) => [{ path: ["isFinal"], value: tree.get("isFinal") !== true, apply: (form) => field(form, "Is final").selectOption(String(tree.get("isFinal") !== true)) }],
   (random, tree) => (tree.get("place")?.get?.("city") === undefined ? undefined : [{ path: ["place", "city"], value: "Paris", apply: (form) => field(form, "City").fill("Paris") }]),

@@ -44,6 +44,11 @@ const server = createServer((request, response) => {
     } else {
       const body = Buffer.concat(parts).toString("utf8");
       const answer = site.mock.answer({ method: request.method, url: request.url, headers: request.headers, body });
+      if (answer.parts !== undefined) {
+        response.writeHead(answer.status, answer.headers);
+        answer.parts.forEach((part, index) => setTimeout(() => response.write(part), 50 * (index + 1)));
+        return;
+      }
       const empty = answer.status === 204 || answer.status === 304;
       response.writeHead(answer.status, answer.headers).end(empty ? undefined : answer.body);
     }
@@ -87,10 +92,12 @@ async function use(name, site) {
   await page.goto(`http://127.0.0.1:${server.address().port}/page/${name}`);
   for (const [flow, run] of Object.entries(flows)) {
     site.mock.failWith = 0;
+    site.mock.refusal = undefined;
+    site.mock.isLong = false;
     site.mock.needsCredentials = false;
     const since = Date.now();
     try {
-      told[flow] = (await run({ page, axe: isFull || names.indexOf(name) % 4 === 0 ? axe : undefined, ...site })) ?? "done";
+      told[flow] = (await run({ page, axe: isFull || name === "gallery" || names.indexOf(name) % 4 === 0 ? axe : undefined, ...site })) ?? "done";
     } catch (error) {
       told[flow] = `failed: ${String(error.message).split("\n").slice(0, 6).join(" ")}`;
     }
@@ -110,4 +117,5 @@ async function work() {
 await Promise.all(Array.from({ length: TOGETHER }, work));
 await browser.close();
 server.close();
+server.closeAllConnections();
 writeFileSync(join(jobs, "results.json"), JSON.stringify(results, null, 2));

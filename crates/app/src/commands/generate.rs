@@ -1,4 +1,5 @@
-//! `dragoman generate`: makes a Vite project, one JSX module or one page of a specification, without a model.
+//! `dragoman generate`: makes a Vite project, one JSX module or one page of a specification. A model is asked only for wishes that
+//! are not understood without one, and for `--improve`.
 //!
 //! Invariant: existing files are never overwritten, but for the generated part of a project that was made here.
 
@@ -12,7 +13,7 @@ use apiui::print::print_whole;
 use domain::{Failure, visible_line, visible_text};
 use serde_json::json;
 
-use super::generated_project::Project;
+use super::generated_project::{KeptOptions, Project};
 use super::{failed, spec, wishes};
 use crate::commands::generate_arguments::GenerateArguments;
 
@@ -42,25 +43,22 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
         Failure::user(lines.collect::<Vec<_>>().join("\n"))
     })?;
     progress.show(2, "planning");
-    let options = json!({
-        "layout": arguments.layout, "includeAuth": !arguments.no_auth, "pagination": !arguments.no_pagination,
-    });
-    let mut options = Options::from_host(arguments.theme.as_deref(), Some(&options));
-    options.server = arguments.server.as_deref().map(server_address).transpose()?;
-    options.title.clone_from(&arguments.title);
-    options.headers = arguments.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?;
-    let mut plan = plan(&reading.spec, &options);
     let is_project = react.is_none() && !arguments.single_file;
-    let project = is_project.then(|| project_at(arguments, &plan)).transpose()?;
-    let lost = project.as_ref().map(|project| wishes::apply_again(&mut plan, project.wishes()));
-    wishes::apply_new(&mut plan, &arguments.ask)?;
+    let mut project = is_project.then(|| project_at(arguments, &reading.spec.metadata.title)).transpose()?;
+    let given = KeptOptions::of(arguments);
+    let kept = project.as_mut().map_or(given.clone(), |project| project.merge_options(given));
+    let mut plan = plan(&reading.spec, &plan_options(kept)?);
+    let lost = project.as_ref().map(|project| wishes::apply_again(&mut plan, project));
+    let edits = wishes::apply_new(&mut plan, &arguments.ask, arguments.improve)?;
+    let mut new_wishes = arguments.ask.clone();
+    new_wishes.extend(arguments.improve.then(|| wishes::IMPROVE.to_owned()));
     progress.show(3, "printing");
     let output = arguments.output.as_deref();
     let written = match (project, react) {
         (Some(project), _) => {
             let files = apiui::project::files(&reading.spec, &plan);
             progress.show(4, "writing");
-            project.write(files, &slug(&plan.title), &arguments.ask)
+            project.write(files, &slug(&plan.title), &new_wishes, edits)
         }
         (None, Some(react)) => page(&plan, &print_whole(&plan), react, output),
         (None, None) => one_file(&print_whole(&plan), "App.jsx", output),
@@ -78,6 +76,17 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     }
     eprintln!("{}{}", visible_text(&apiui::describe(&plan)), visible_text(&written));
     Ok(())
+}
+
+fn plan_options(kept: KeptOptions) -> Result<Options, Failure> {
+    let words = json!({
+        "layout": kept.layout, "includeAuth": !kept.no_auth, "pagination": !kept.no_pagination,
+    });
+    let mut options = Options::from_host(kept.theme.as_deref(), Some(&words));
+    options.server = kept.server.as_deref().map(server_address).transpose()?;
+    options.title = kept.title;
+    options.headers = kept.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?;
+    Ok(options)
 }
 
 fn server_address(text: &str) -> Result<String, Failure> {
@@ -143,8 +152,9 @@ fn one_file(text: &str, name: &str, output: Option<&Path>) -> Result<String, Fai
 }
 
 /// The project's folder: the one that is named, or one with the API's title.
-fn project_at(arguments: &GenerateArguments, plan: &Plan) -> Result<Project, Failure> {
-    let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from(slug(&plan.title)));
+fn project_at(arguments: &GenerateArguments, title: &str) -> Result<Project, Failure> {
+    let title = arguments.title.as_deref().unwrap_or(title);
+    let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from(slug(title)));
     Project::open(folder, arguments.overwrite)
 }
 

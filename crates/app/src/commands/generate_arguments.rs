@@ -26,9 +26,14 @@ pub(crate) struct GenerateArguments {
     #[arg(long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
     /// A change in plain English, such as "hide the id column"; may be given more than once. A project keeps its
-    /// wishes and applies them again when it is generated from a changed specification.
+    /// wishes and applies them again when it is generated from a changed specification. What is not understood goes to
+    /// your default model, if there is one.
     #[arg(long, value_name = "WISH")]
     pub ask: Vec<String>,
+    /// Let your default model improve headings, names, descriptions and columns. The answer is kept: the same
+    /// interface is not asked about twice.
+    #[arg(long)]
+    pub improve: bool,
     /// Replace generated files of a project although they were changed by hand.
     #[arg(long)]
     pub overwrite: bool,

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use apiui::customize::PlanEdit;
 use apiui::project::GENERATED;
 use domain::Failure;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::generate::write_failure;
+use super::generate_arguments::GenerateArguments;
 
 const STATE: &str = "dragoman.json";
 
@@ -39,9 +41,70 @@ const OWN: [(&str, &str); 14] = [
 struct State {
     #[serde(default)]
     wishes: Vec<String>,
+    /// What a model made of wishes that are not understood without one, by the wish.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    edits: BTreeMap<String, Vec<PlanEdit>>,
+    /// The options of the command line, for the next time.
+    #[serde(default, skip_serializing_if = "KeptOptions::is_empty")]
+    options: KeptOptions,
     /// The hash of each generated file as it was written.
     #[serde(default)]
     files: BTreeMap<String, String>,
+}
+
+/// Options that a project was generated with; those of a later command line win.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct KeptOptions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub theme: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layout: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub header: Vec<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    pub no_auth: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub no_pagination: bool,
+}
+
+impl KeptOptions {
+    pub(super) fn of(arguments: &GenerateArguments) -> Self {
+        Self {
+            theme: arguments.theme.clone(),
+            layout: arguments.layout.clone(),
+            server: arguments.server.clone(),
+            title: arguments.title.clone(),
+            header: arguments.header.clone(),
+            no_auth: arguments.no_auth,
+            no_pagination: arguments.no_pagination,
+        }
+    }
+
+    /// These, and what they leave open as it was before.
+    fn over(self, before: Self) -> Self {
+        Self {
+            theme: self.theme.or(before.theme),
+            layout: self.layout.or(before.layout),
+            server: self.server.or(before.server),
+            title: self.title.or(before.title),
+            header: if self.header.is_empty() { before.header } else { self.header },
+            no_auth: self.no_auth || before.no_auth,
+            no_pagination: self.no_pagination || before.no_pagination,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 pub(super) struct Project {
@@ -90,12 +153,24 @@ impl Project {
         &self.state.wishes
     }
 
+    /// What a model made of a wish.
+    pub(super) fn edits(&self) -> &BTreeMap<String, Vec<PlanEdit>> {
+        &self.state.edits
+    }
+
+    /// Adds the options of the command line to those of the project.
+    pub(super) fn merge_options(&mut self, given: KeptOptions) -> KeptOptions {
+        self.state.options = given.over(std::mem::take(&mut self.state.options));
+        self.state.options.clone()
+    }
+
     /// Writes the generated files, and what a new project needs besides. Files that are not generated any more are removed.
     pub(super) fn write(
         mut self,
         files: Vec<(String, String)>,
         name: &str,
         wishes: &[String],
+        edits: BTreeMap<String, Vec<PlanEdit>>,
     ) -> Result<String, Failure> {
         for (path, template) in OWN {
             let path = self.folder.join(path);
@@ -117,6 +192,7 @@ impl Project {
             }
         }
         self.state.wishes.extend(wishes.iter().cloned());
+        self.state.edits.extend(edits);
         let state = serde_json::to_string_pretty(&self.state).unwrap_or_default();
         replace(&self.folder.join(STATE), &format!("{state}\n"))?;
         let shown = self.folder.display();

@@ -25,6 +25,8 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mcp_server;
 pub(crate) mod models;
+#[cfg(feature = "interfaces")]
+mod plan_editor;
 pub(crate) mod plugins;
 pub(crate) mod replay;
 pub(crate) mod run;

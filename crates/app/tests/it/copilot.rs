@@ -175,7 +175,8 @@ async fn a_model_edits_the_plan_or_writes_code_without_tools() {
     let request = fake.last_request();
     assert!(request.tools().is_empty(), "{:?}", request.tools());
     let told = request.last_user_text();
-    assert!(told.contains(BEYOND) && told.contains("Orders") && told.contains(&code), "wish, plan and code");
+    assert!(told.contains(BEYOND) && told.contains("Orders"), "wish and plan");
+    assert!(told.len() * 5 < code.len(), "the code is not sent: {} of {} bytes", told.len(), code.len());
     // Code that is not ours, changed by code.
     let module = "export default function App() { return <p>Hello</p>; }";
     let replaced = json!({"replacements": [{"find": "Hello", "replace": "Bye"}], "description": "Said bye."});
@@ -193,8 +194,8 @@ async fn a_failed_check_is_shown_twice_then_nothing_is_changed() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let mut host = Host::start(&home, &fake_provider(fake.url(), "openai-chat"));
     let code = host.generated(&two_tables()).await;
-    let evil =
-        json!({"code": "export default function App() { eval('1'); return null; }", "description": "x"});
+    let slot = "function FootSlot() { eval('1'); return null; }";
+    let evil = json!({"edits": [{"edit": "slot", "slot": "Foot", "code": slot}]});
     for _ in 0..3 {
         fake.answer(Answer::text(&evil.to_string()));
     }

@@ -8,8 +8,9 @@ use std::process::Stdio;
 
 use apiui::check::check;
 use serde_json::{Value, json};
+use testkit::{Answer, FakeModel};
 
-use crate::client::Home;
+use crate::client::{Home, fake_provider};
 use crate::copilot_host::{specification, two_tables};
 
 /// Exit code, stdout and stderr.
@@ -445,4 +446,110 @@ fn a_linter_for_people_and_for_scripts() {
     let place = &bad["problems"][0]["place"];
     assert!(place["pointer"].as_str().is_some_and(|pointer| pointer.starts_with('/')), "{bad}");
     assert_eq!(run_with(&home, &["spec", "check", "-"], &specification("sloppy.yaml")).code, 0);
+}
+
+#[test]
+fn a_project_keeps_the_options_it_was_generated_with() {
+    let home = with_bookshop();
+    let first = [
+        "generate",
+        "bookshop.yaml",
+        "-o",
+        "ui",
+        "--theme",
+        "dark",
+        "--title",
+        "My shop",
+        "--server",
+        "https://shop.example/v9",
+        "--header",
+        "X-Tenant: 7",
+        "--no-pagination",
+    ];
+    assert_eq!(run(&home, &first).code, 0);
+    let about = read(&home, "ui/src/generated/plan/about.ts");
+    assert_eq!(run(&home, &["generate", "bookshop.yaml", "-o", "ui"]).code, 0);
+    assert_eq!(read(&home, "ui/src/generated/plan/about.ts"), about, "the same without the options");
+    // An option of a later command line wins, and the others stay.
+    assert_eq!(run(&home, &["generate", "bookshop.yaml", "-o", "ui", "--theme", "light"]).code, 0);
+    let about = read(&home, "ui/src/generated/plan/about.ts");
+    assert!(about.contains("theme: \"light\"") && about.contains("title: \"My shop\""), "{about}");
+    assert!(about.contains("shop.example/v9") && about.contains("X-Tenant"), "{about}");
+    let kept: Value = serde_json::from_str(&read(&home, "ui/dragoman.json")).expect("JSON");
+    assert_eq!(kept["options"]["theme"], "light", "{kept}");
+    assert_eq!(kept["options"]["noPagination"], true, "{kept}");
+}
+
+/// Runs the program beside a fake model.
+async fn run_with_model(home: &Home, fake: &FakeModel, arguments: &[&str]) -> Told {
+    let mut command = home.command(arguments);
+    command.env("DRAGOMAN_CONFIG", fake_provider(fake.url(), "openai-chat").to_string());
+    command.stdin(Stdio::null());
+    let output =
+        tokio::task::spawn_blocking(move || command.output()).await.expect("runs").expect("the program");
+    Told {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_model_edits_the_plan_of_a_wish_that_is_not_understood() {
+    let (home, fake) = (with_bookshop(), FakeModel::start().await);
+    let wish = "Greet people with a poem above every list";
+    let slot = "function ListSlot({ resource }) {\n  return <p>{`Roses are red, ${resource.title}`}</p>;\n}";
+    let edits = json!({"edits": [
+        {"edit": "slot", "slot": "List", "code": slot},
+        {"edit": "describeView", "view": "Books", "note": "What is for sale."},
+    ]});
+    fake.answer(Answer::text("no JSON"));
+    fake.answer(Answer::text(&edits.to_string()));
+    let ask = ["generate", "bookshop.yaml", "-o", "ui", "--ask", wish];
+    let told = run_with_model(&home, &fake, &ask).await;
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert_eq!(fake.requests().len(), 2, "a refused answer is shown once more");
+    assert!(fake.last_request().tools().is_empty());
+    let slots = read(&home, "ui/src/generated/runtime/slots.tsx");
+    assert!(slots.contains("Roses are red") && slots.contains("export function ListSlot("), "{slots}");
+    // Generating again needs no model: what it answered is kept with the project.
+    let told = run(&home, &["generate", "bookshop.yaml", "-o", "ui"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(read(&home, "ui/src/generated/runtime/slots.tsx").contains("Roses are red"));
+    assert!(read(&home, "ui/src/generated/plan/Books.ts").contains("What is for sale."));
+    // The same wish for the same interface is not asked twice, in whatever form it is generated.
+    let told =
+        run_with_model(&home, &fake, &["generate", "bookshop.yaml", "--single-file", "--ask", wish]).await;
+    assert!(told.out.contains("Roses are red") && check(&told.out).is_ok(), "{}", told.err);
+    assert_eq!(fake.requests().len(), 2);
+    // Without a model the wish is refused as before.
+    let told = run(&home, &["generate", "bookshop.yaml", "--single-file", "--ask", "Write another poem"]);
+    assert_eq!(told.code, 1, "{}", told.err);
+    assert!(told.err.contains("Nothing was written"), "{}", told.err);
+}
+
+#[tokio::test]
+async fn a_model_improves_an_interface_only_when_it_is_asked_to() {
+    let (home, fake) = (with_bookshop(), FakeModel::start().await);
+    let told = run_with_model(&home, &fake, &["generate", "bookshop.yaml", "--single-file"]).await;
+    assert_eq!((told.code, fake.requests().len()), (0, 0), "{}", told.err);
+    let edits = json!({"edits": [
+        {"edit": "groupView", "view": "Orders", "group": "Sold"},
+        {"edit": "renameColumn", "view": "Books", "field": "isbn", "label": "Book number"},
+        {"edit": "key", "view": "Books", "parameter": "bookId", "field": "isbn"},
+    ]});
+    fake.answer(Answer::text(&edits.to_string()));
+    let improve = ["generate", "bookshop.yaml", "--single-file", "--improve"];
+    let told = run_with_model(&home, &fake, &improve).await;
+    assert_eq!(told.code, 0, "{}", told.err);
+    let plan = apiui::print::plan_of(&told.out).expect("our own code");
+    let books = plan.resources.iter().find(|one| one.title == "Books").expect("Books");
+    assert!(plan.resources.iter().any(|one| one.title == "Orders" && one.group == "Sold"));
+    let columns = &books.list.as_ref().expect("a list").columns;
+    assert!(columns.iter().any(|column| column.label == "Book number"));
+    assert_eq!(books.keys[0].field, "id", "a key that the specification names stays");
+    assert_eq!(run_with_model(&home, &fake, &improve).await.out, told.out, "kept");
+    assert_eq!(fake.requests().len(), 1);
+    let told = run(&home, &improve);
+    assert_eq!(told.code, 0, "what was answered is kept, so no model is needed: {}", told.err);
 }

@@ -38,14 +38,41 @@ fn the_commands_of_a_project_pass() {
         return;
     }
     let home = Home::new();
-    home.write("work/bookshop.yaml", &specification("bookshop.yaml"));
-    let made = home.command(&["generate", "bookshop.yaml", "-o", "ui"]).output().expect("the program");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let folder = home.workspace().join("ui");
-    std::os::unix::fs::symlink(packages, folder.join("node_modules")).expect("a link");
     let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
-    for script in ["typecheck", "lint", "test", "test:browser"] {
-        run(&folder, script, &browser, free.port());
+    for name in specifications() {
+        let folder = generate(&home, name, &packages);
+        for script in ["typecheck", "lint", "test"] {
+            run(&folder, script, &browser, free.port());
+        }
+        if *name == "bookshop.yaml" {
+            run(&folder, "test:browser", &browser, free.port());
+            assert!(folder.join("dist/index.html").is_file(), "the browser test builds the project");
+        }
     }
-    assert!(folder.join("dist/index.html").is_file(), "the browser test builds the project");
+}
+
+/// Forms, answers and relations of every kind; with the full counts also GraphQL, odd shapes, files and old formats.
+fn specifications() -> &'static [&'static str] {
+    let all = &[
+        "bookshop.yaml",
+        "gallery.yaml",
+        "library.graphql",
+        "shapes.yaml",
+        "files.yaml",
+        "ledger.yaml",
+        "hostile.yaml",
+        "parcels.json",
+    ];
+    let scale = std::env::var("DRAGOMAN_TEST_SCALE").ok().and_then(|text| text.parse::<usize>().ok());
+    if scale.unwrap_or(1) >= 10 { all } else { &all[..2] }
+}
+
+fn generate(home: &Home, name: &str, packages: &Path) -> PathBuf {
+    home.write(&format!("work/{name}"), &specification(name));
+    let output = format!("ui-{}", name.split('.').next().unwrap_or(name));
+    let made = home.command(&["generate", name, "-o", &output]).output().expect("the program");
+    assert!(made.status.success(), "{name}: {}", String::from_utf8_lossy(&made.stderr));
+    let folder = home.workspace().join(output);
+    std::os::unix::fs::symlink(packages, folder.join("node_modules")).expect("a link");
+    folder
 }

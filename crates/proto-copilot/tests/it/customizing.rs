@@ -102,8 +102,8 @@ async fn a_model_edits_the_plan() {
     assert_eq!(calls.len(), 1);
     assert!(calls[0].no_local, "never the embedded model");
     assert!(
-        calls[0].messages[0].contains(BEYOND) && calls[0].messages[0].contains(&code),
-        "plan and code are given"
+        calls[0].messages[0].contains(BEYOND) && !calls[0].messages[0].contains("function "),
+        "the plan is given, without code"
     );
 }
 
@@ -138,13 +138,15 @@ async fn a_model_may_ask_or_say_that_it_cannot() {
 
 #[tokio::test]
 async fn a_failed_check_is_shown_twice_then_it_ends() {
-    let bad = json!({"code": "export default function App() { eval('1'); return null; }"});
+    let slot = "function FootSlot() { eval('1'); return null; }";
+    let bad = json!({"edits": [{"edit": "slot", "slot": "Foot", "code": slot}]});
     let stranger = "const SERVERS = [\"https://evil.example\"];";
     for (say, reason) in [
         (bad.to_string(), "check"),
         (json!({"edits": [{"edit": "hideColumn", "view": "Nowhere", "field": "x"}]}).to_string(), "Nowhere"),
         (json!({"edits": [{"edit": "launch"}]}).to_string(), "forms"),
         ("no JSON".to_owned(), "JSON"),
+        (json!({"code": "export default function App() { return null; }"}).to_string(), "edits"),
         (
             json!({"replacements": [{"find": "const SERVERS = [\"https://shop.example\"];", "replace": stranger}]})
                 .to_string(),
@@ -152,7 +154,11 @@ async fn a_failed_check_is_shown_twice_then_it_ends() {
         ),
     ] {
         let mut host = Host::with(vec![Say::Text(say)], Limits::default()).await;
-        let code = host.generated(two_tables()).await;
+        let mut code = host.generated(two_tables()).await;
+        if reason == "evil.example" {
+            // Code that somebody changed has no plan any more.
+            code = code.replacen("function ", "function  ", 1);
+        }
         let answer = host.call(1, "customize", asking(&code, BEYOND)).await;
         assert_eq!(answer["error"]["code"], -32001, "{answer}");
         let told = answer["error"]["message"].as_str().expect("a message");
@@ -162,6 +168,26 @@ async fn a_failed_check_is_shown_twice_then_it_ends() {
         assert_eq!(calls[2].messages.len(), 5);
         assert!(calls[2].messages[4].contains("refused"));
     }
+}
+
+#[tokio::test]
+async fn a_free_change_fills_a_slot_and_later_wishes_keep_it() {
+    let slot = "function ListSlot({ resource, items }) {\n  return <p>{`${resource.title}: ${items.length}`}</p>;\n}";
+    let free = json!({"edits": [{"edit": "slot", "slot": "List", "code": slot}], "description": "Counted."});
+    let mut host = Host::with(vec![text(free)], Limits::default()).await;
+    let code = host.generated(two_tables()).await;
+    let answer = host.call(1, "customize", asking(&code, BEYOND)).await;
+    assert_eq!(answer["result"]["description"], "Counted.", "{answer}");
+    let changed = answer["result"]["code"].as_str().expect("code").to_owned();
+    assert!(changed.contains("items.length"), "the slot is in the code");
+    let calls = host.calls().len();
+    // The next wish is one of the plan again, and needs no model.
+    let answer = host.call(2, "customize", asking(&changed, "Use the dark theme")).await;
+    let dark = answer["result"]["code"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(dark.contains("items.length"), "the free change is kept");
+    let plan = apiui::print::plan_of(dark).expect("our own code");
+    assert_eq!((plan.theme, plan.slots.len()), (apiui::plan::Theme::Dark, 1));
+    assert_eq!(host.calls().len(), calls);
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ import { Button } from "./parts";
 import { Crumbs } from "./resource-screen";
 import { pageOfRoute, parentOf, routeOf, trailOf, useRoutes } from "./routes";
 import { performCall } from "./sending";
+import { FootSlot, SLOT_STYLES, TopSlot } from "./slots";
 import { fieldOf } from "./values";
 import { exactJsonText, own, sendRequest, withAll, withOwn } from "./vetted";
 import type { Data, FixedHeader, HostProps, Operation, Page, Request, Resource, Ui, Values } from "./types";
@@ -23,7 +24,8 @@ import type { Data, FixedHeader, HostProps, Operation, Page, Request, Resource, 
 /**
  * The whole interface. All calls go through `request`, or through fetch where the host gives none. The page that shows
  * it may also give `route` and `whenRouted` (the address of the view), `recall` and `remember` (a small memory),
- * `whenServerChosen` (another server) and `getToken` (OAuth 2).
+ * `whenServerChosen` (another server), `getToken` (OAuth 2), and what only a page can do with files (`saveFile`,
+ * `showImage`, `copyText`, `openApart`).
  */
 export default function App({
   request,
@@ -34,6 +36,10 @@ export default function App({
   remember,
   whenServerChosen,
   getToken,
+  saveFile,
+  showImage,
+  copyText,
+  openApart,
 }: HostProps) {
   const routes = useRoutes(route, whenRouted, whenLeft);
   const [items, setItems] = useState({});
@@ -69,8 +75,9 @@ export default function App({
     headers,
     getToken,
     whenServerChosen,
+    tools: { saveFile, showImage, copyText, openApart },
     stamp: exactJsonText([held, server, headers]),
-    perform: (operation: Operation, call: Data, controller: AbortController) =>
+    perform: (operation: Operation, call: Data, controller: AbortController, whenPart?: (text: string) => void) =>
       performCall(
         send,
         operation,
@@ -78,6 +85,7 @@ export default function App({
         held,
         server,
         controller,
+        whenPart,
       ),
     choose: (next: Page) => open(next),
     goTo: (next: Page) => open(next),
@@ -115,6 +123,7 @@ export default function App({
       }}
     >
       <style>{STYLES}</style>
+      <style>{SLOT_STYLES}</style>
       <button type="button" className="dragoman-skip" onClick={() => main.current?.focus()}>
         Skip to content
       </button>
@@ -134,6 +143,7 @@ export default function App({
           <strong>{PLAN.title}</strong>
         </button>
         <span className="dragoman-grow" />
+        <TopSlot ui={ui} />
         <Button label="Find…" kind="quiet" whenPressed={() => setPanel("palette")} />
         <Button
           label={theme === "dark" ? "Light" : "Dark"}
@@ -146,6 +156,7 @@ export default function App({
       <main className="dragoman-main" tabIndex={-1} ref={main}>
         <Crumbs ui={ui} pages={trailOf(page)} />
         <CurrentPage key={`${routes.route.split("/call/").at(0)}`} ui={ui} page={page} />
+        <FootSlot ui={ui} />
       </main>
       {panel === "connection" && !ui.isHosted ? <ConnectionPanel ui={ui} whenClosed={() => setPanel("")} /> : null}
       {panel === "palette" ? <Palette ui={ui} whenClosed={() => setPanel("")} /> : null}

@@ -2,8 +2,11 @@
 
 import { useEffect, useId, useState } from "react";
 import { PLAN } from "../plan";
+import { BulkBar, rowMark } from "./bulk";
+import { ItemChart, chartColumns } from "./chart";
 import { columnOf, shownColumns } from "./paging";
 import { Button, EmptyState } from "./parts";
+import { ListSlot } from "./slots";
 import { CardGrid, ItemTable, Pager } from "./table";
 import { compareValues, fieldOf, includesText, isNested, scalarText, textOf } from "./values";
 import { own, ownEntries, withAll, withOwn } from "./vetted";
@@ -36,10 +39,12 @@ export function ItemBrowser({
   const [page, setPage] = useState(kept?.page ?? 0);
   const [size, setSize] = useState(kept?.size ?? pageSize);
   const [fields, setFields] = useState(kept?.fields ?? shownColumns(list).map((column) => column.field));
+  const [isDrawn, setIsDrawn] = useState(kept?.isDrawn ?? false);
+  const [chosen, setChosen] = useState<string[]>([]);
   const columns = list.columns.filter((column) => fields.includes(column.field));
   useEffect(() => {
-    ui.keepView("rows", { wanted, filters, isFiltering, order, page, size, fields });
-  }, [wanted, filters, isFiltering, order, page, size, fields]);
+    ui.keepView("rows", { wanted, filters, isFiltering, order, page, size, fields, isDrawn });
+  }, [wanted, filters, isFiltering, order, page, size, fields, isDrawn]);
   const active = ownEntries(filters).filter(([, text]) => text !== "");
   const found = items.filter((item) => {
     const has = (field: string, text: string) =>
@@ -72,6 +77,15 @@ export function ItemBrowser({
           ? { field: undefined }
           : { field, descending: true },
     );
+  const markOf = (item: Data) => rowMark(ui, resource, known, item);
+  const picked = items.filter((item) => chosen.includes(markOf(item)));
+  const pick = (some: Data[], isChosen: boolean) => {
+    const marks = some.map(markOf);
+    setChosen([...chosen.filter((mark) => !marks.includes(mark)), ...(isChosen ? marks : [])]);
+  };
+  // Rows without a certain key cannot be told apart, so they cannot be chosen.
+  const canPick = items.length > 0 && new Set(items.map(markOf)).size === items.length;
+  const canDraw = items.length > 1 && chartColumns(list).numbers.length > 0;
   // A table that nothing matches keeps its head: the filters are in it.
   return (
     <>
@@ -91,7 +105,21 @@ export function ItemBrowser({
         whenFiltered={(field, text) => setFilter(field, text)}
         whenToggled={() => setIsFiltering(!isFiltering)}
         count={found.length}
+        isDrawn={canDraw ? isDrawn : undefined}
+        whenDrawn={() => setIsDrawn(!isDrawn)}
       />
+      <ListSlot ui={ui} resource={resource} items={found} />
+      {canDraw && isDrawn ? <ItemChart list={list} items={found} /> : null}
+      {picked.length === 0 ? null : (
+        <BulkBar
+          ui={ui}
+          resource={resource}
+          columns={columns}
+          items={picked}
+          known={known}
+          whenCleared={() => setChosen([])}
+        />
+      )}
       {items.length === 0 ? null : layout === "cards" ? (
         <CardGrid
           resource={resource}
@@ -113,6 +141,8 @@ export function ItemBrowser({
           whenOpened={(item) => open(item)}
           isCompact={layout === "compact"}
           signature={detailSignature(resource)}
+          isPicked={canPick ? (item) => chosen.includes(markOf(item)) : undefined}
+          whenPicked={(some, isChosen) => pick(some, isChosen)}
         />
       )}
       {shown.length > 0 ? null : (
@@ -178,6 +208,8 @@ export function BrowserBar({
   whenFiltered,
   whenToggled,
   count,
+  isDrawn,
+  whenDrawn,
 }: {
   list: List;
   fields: string[];
@@ -191,6 +223,8 @@ export function BrowserBar({
   whenFiltered: (field: string, text: string) => void;
   whenToggled: () => void;
   count: number;
+  isDrawn?: boolean;
+  whenDrawn: () => void;
 }) {
   const id = useId();
   const hasSearch = (list.search ?? []).length > 0;
@@ -225,6 +259,9 @@ export function BrowserBar({
       {list.columns.length > 1 ? (
         <ColumnChoice list={list} fields={fields} whenChosen={(next) => whenChosen(next)} />
       ) : null}
+      {isDrawn === undefined ? null : (
+        <Button label="Chart" kind="quiet" isSmall isPressed={isDrawn} whenPressed={() => whenDrawn()} />
+      )}
       {hasTable === false ? null : (
         <Button
           label={isFiltering ? "Hide filters" : "Filter"}

@@ -1,6 +1,8 @@
 // ---- Controls: one for each kind of input ----
 
+import { useContext } from "react";
 import { parseJson } from "./drafts";
+import { FormPlace, ReferenceControl, canChoose } from "./reference";
 import { labelOf, textOf } from "./values";
 import { exactJsonText } from "./vetted";
 import type { Data, Draft, Input } from "./types";
@@ -106,6 +108,18 @@ export function Control({
     `${input.note ? `dragoman-hint-${id}` : ""}${isWrong ? ` dragoman-problem-${id}` : ""}`.trim() || undefined;
   const needed = input.required === true;
   const text = typeof draft === "string" ? draft : "";
+  const place = useContext(FormPlace);
+  if (canChoose(input, place))
+    return (
+      <ReferenceControl
+        id={id}
+        input={input}
+        text={text}
+        described={described}
+        isWrong={isWrong}
+        whenChanged={(next) => whenChanged(next)}
+      />
+    );
   if (input.kind === "boolean") {
     return (
       <select
@@ -137,9 +151,9 @@ export function Control({
         onChange={(event) => whenChanged(event.target.value === "" ? undefined : event.target.value)}
       >
         <option value="">–</option>
-        {[...texts, ...unlisted].map((one) => (
+        {[...texts, ...unlisted].map((one, index) => (
           <option key={one} value={one}>
-            {choiceLabel(parseJson(one))}
+            {input.labels?.at(index) ?? choiceLabel(parseJson(one))}
           </option>
         ))}
       </select>
@@ -154,6 +168,7 @@ export function Control({
         value={text}
         placeholder={input.kind === "json" ? "JSON" : input.example}
         spellCheck={input.kind !== "json"}
+        dir={input.kind === "json" ? "ltr" : "auto"}
         aria-invalid={isWrong}
         aria-required={needed}
         aria-describedby={described}
@@ -196,6 +211,7 @@ export function Control({
       placeholder={input.example}
       step={type === "number" || type === "time" ? "any" : undefined}
       autoComplete={type === "password" ? "new-password" : "off"}
+      dir={type === "text" ? "auto" : undefined}
       aria-invalid={isWrong}
       aria-required={needed}
       aria-describedby={described}

@@ -39,7 +39,7 @@ export function Cell({ value, display, field }: { value: Data; display: string; 
     );
   }
   const text = textOf(value);
-  return text.length > 160 ? `${text.slice(0, 160)}…` : text;
+  return <bdi>{text.length > 160 ? `${text.slice(0, 160)}…` : text}</bdi>;
 }
 
 /** Any value, nested as it is. */

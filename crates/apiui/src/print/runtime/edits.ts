@@ -2,9 +2,9 @@
 
 import { inputKey } from "./calls";
 import { changesOf, draftOf, fieldsOf, isSameValue, mergedValue, startDraft, withoutPaths } from "./drafts";
-import { isNested, textOf } from "./values";
+import { isNested } from "./values";
 import { own, ownEntries, withOwn } from "./vetted";
-import type { Data, Draft, Input, Operation, Problem, Values } from "./types";
+import type { Data, Draft, Input, Operation, Values } from "./types";
 
 export function startBody(operation: Operation, value?: Data) {
   if (operation.body === undefined) return undefined;
@@ -64,44 +64,4 @@ export function isChangedElsewhere(input: Input, before: Data, now: Data, start:
     (field) =>
       own(start, field.name) !== own(draft, field.name) && !isSameValue(own(before, field.name), own(now, field.name)),
   );
-}
-
-/** What an error body says about single fields, in the forms that are usual. */
-export function fieldProblems(data: Data): Problem[] {
-  const texts = (value: Data) =>
-    (Array.isArray(value) ? value : [value])
-      .map((one) => own(one, "message") ?? own(one, "msg") ?? one)
-      .filter((one) => typeof one === "string");
-  const lists = [
-    "errors",
-    "detail",
-    "details",
-    "violations",
-    "fieldErrors",
-    "field_errors",
-    "invalidParams",
-    "invalid-params",
-  ].map((name) => own(data, name));
-  return lists.flatMap((found) => {
-    if (!Array.isArray(found))
-      return ownEntries(found).flatMap(([name, value]) =>
-        texts(value).map((message) => ({ place: `body/${name.replaceAll(".", "/")}`, message })),
-      );
-    return found.flatMap((one) => {
-      const at =
-        own(one, "loc") ??
-        own(one, "field") ??
-        own(one, "path") ??
-        own(one, "pointer") ??
-        own(own(one, "source"), "pointer") ??
-        own(one, "propertyPath") ??
-        own(one, "property") ??
-        own(one, "name") ??
-        own(one, "param");
-      const path = (Array.isArray(at) ? at.map(textOf) : textOf(at).replaceAll(".", "/").split("/")).filter(
-        (part) => part !== "" && part !== "body" && part !== "data" && part !== "attributes",
-      );
-      return path.length === 0 ? [] : texts([one]).map((message) => ({ place: `body/${path.join("/")}`, message }));
-    });
-  });
 }

@@ -6,24 +6,10 @@ import { fieldsOf, itemOf, newEntry, newVariant, startDraft } from "./drafts";
 import { Field, StateButton } from "./fields";
 import { Badge, Button } from "./parts";
 import { own, withOwn } from "./vetted";
-import type { Data, Draft, Input, ListEntry, Problem, VariantDraft } from "./types";
+import type { Data, GroupProps, ListEntry, VariantDraft } from "./types";
 
 /** A control that holds others, in a box with its name. */
-export function GroupField({
-  input,
-  draft,
-  place,
-  problems,
-  whenChanged,
-  label,
-}: {
-  input: Input;
-  draft: Draft;
-  place: string;
-  problems: Problem[];
-  whenChanged: (next: Data) => void;
-  label: string;
-}) {
+export function GroupField({ input, draft, place, problems, whenChanged, label }: GroupProps) {
   const problem = problems.find((one) => one.place === place);
   const id = useId();
   return (
@@ -50,21 +36,7 @@ export function GroupField({
   );
 }
 
-export function GroupBody({
-  input,
-  draft,
-  place,
-  problems,
-  whenChanged,
-  label,
-}: {
-  input: Input;
-  draft: Draft;
-  place: string;
-  problems: Problem[];
-  whenChanged: (next: Data) => void;
-  label: string;
-}) {
+export function GroupBody({ input, draft, place, problems, whenChanged, label }: GroupProps) {
   if (typeof draft === "string")
     return (
       <Control
@@ -87,17 +59,17 @@ export function GroupBody({
       <div className="dragoman-states">
         {draft === null ? <Badge text="null" /> : null}
         <Button
-          label={`Add ${label.toLowerCase()}`}
+          label={`Add ${label?.toLowerCase() ?? ""}`}
           isSmall
           whenPressed={() =>
             whenChanged(["list", "map"].includes(input.kind) ? [newEntry(input, "")] : startDraft(begin, true))
           }
         />
         {draft === null && input.required !== true ? (
-          <StateButton text="Leave out" label={label} whenPressed={() => whenChanged(undefined)} />
+          <StateButton text="Leave out" label={label ?? ""} whenPressed={() => whenChanged(undefined)} />
         ) : null}
         {draft === undefined && input.nullable === true ? (
-          <StateButton text="Set to null" label={label} whenPressed={() => whenChanged(null)} />
+          <StateButton text="Set to null" label={label ?? ""} whenPressed={() => whenChanged(null)} />
         ) : null}
       </div>
     );
@@ -114,31 +86,17 @@ export function GroupBody({
       />
       <div className="dragoman-states">
         {input.required === true ? null : (
-          <StateButton text="Leave out" label={label} whenPressed={() => whenChanged(undefined)} />
+          <StateButton text="Leave out" label={label ?? ""} whenPressed={() => whenChanged(undefined)} />
         )}
         {input.nullable === true ? (
-          <StateButton text="Set to null" label={label} whenPressed={() => whenChanged(null)} />
+          <StateButton text="Set to null" label={label ?? ""} whenPressed={() => whenChanged(null)} />
         ) : null}
       </div>
     </div>
   );
 }
 
-export function GroupFields({
-  input,
-  draft,
-  place,
-  problems,
-  whenChanged,
-  label,
-}: {
-  input: Input;
-  draft: Draft;
-  place: string;
-  problems: Problem[];
-  whenChanged: (next: Data) => void;
-  label: string;
-}) {
+export function GroupFields({ input, draft, place, problems, whenChanged, label }: GroupProps) {
   if (input.kind === "list")
     return (
       <ListField
@@ -181,19 +139,7 @@ export function GroupFields({
   );
 }
 
-export function ObjectFields({
-  input,
-  draft,
-  place,
-  problems,
-  whenChanged,
-}: {
-  input: Input;
-  draft: Draft;
-  place: string;
-  problems: Problem[];
-  whenChanged: (next: Data) => void;
-}) {
+export function ObjectFields({ input, draft, place, problems, whenChanged }: GroupProps) {
   return fieldsOf(input).map((field) => (
     <Field
       key={field.name}
@@ -206,21 +152,7 @@ export function ObjectFields({
   ));
 }
 
-export function ListField({
-  input,
-  draft,
-  place,
-  problems,
-  whenChanged,
-  label,
-}: {
-  input: Input;
-  draft: ListEntry[];
-  place: string;
-  problems: Problem[];
-  whenChanged: (next: Data) => void;
-  label: string;
-}) {
+export function ListField({ input, draft, place, problems, whenChanged, label }: GroupProps<ListEntry[]>) {
   const item = itemOf(input);
   return (
     <>
@@ -253,19 +185,7 @@ export function ListField({
   );
 }
 
-export function MapField({
-  input,
-  draft,
-  place,
-  problems,
-  whenChanged,
-}: {
-  input: Input;
-  draft: ListEntry[];
-  place: string;
-  problems: Problem[];
-  whenChanged: (next: Data) => void;
-}) {
+export function MapField({ input, draft, place, problems, whenChanged }: GroupProps<ListEntry[]>) {
   const item = itemOf(input);
   const changed = (index: number, name: string, next: Data) =>
     whenChanged(draft.map((old, at) => (at === index ? withOwn(old, name, next) : old)));
@@ -276,8 +196,8 @@ export function MapField({
           <Field
             input={{ name: "name", kind: "text", required: true }}
             draft={entry.name}
-            place=""
-            problems={[]}
+            place={`${place}/${index}/name`}
+            problems={problems}
             whenChanged={(next) => changed(index, "name", next)}
           />
           <div className="dragoman-grow">
@@ -304,19 +224,7 @@ export function MapField({
   );
 }
 
-export function VariantField({
-  input,
-  draft,
-  place,
-  problems,
-  whenChanged,
-}: {
-  input: Input;
-  draft: VariantDraft;
-  place: string;
-  problems: Problem[];
-  whenChanged: (next: Data) => void;
-}) {
+export function VariantField({ input, draft, place, problems, whenChanged }: GroupProps<VariantDraft>) {
   const id = useId();
   const chosen = input.alternatives!.at(draft.chosen)!;
   const inner = chosen.input;

@@ -3,14 +3,16 @@
 import { Fragment, useId, useState } from "react";
 import { PLAN } from "../plan";
 import { isKeyValue } from "./browser";
+import { deletionOf } from "./bulk";
 import { buildCall, missingInputs, startDrafts } from "./calls";
 import { Cell, DataView } from "./data";
-import { valueOf } from "./drafts";
-import { startBody } from "./edits";
+import { FileView, isFile } from "./files";
 import { OperationEntry } from "./operation";
 import { Button, FailureState, LoadingState } from "./parts";
+import { ReferenceLink, relationOf } from "./reference";
 import { PageHead, isAllowed, itemTitle, resourceOf } from "./resource-screen";
 import { useAnswer } from "./sending";
+import { ItemSlot } from "./slots";
 import { fieldOf, isNested, labelOf, textOf } from "./values";
 import { own, ownEntries, withOwn } from "./vetted";
 import type { CallState, Data, Page, Relation, Resource, Ui, Values } from "./types";
@@ -80,10 +82,12 @@ export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
         {state.phase === "failed" ? (
           <FailureState ui={ui} operation={operation!} state={state} whenRetried={() => ui.refresh()} />
         ) : null}
-        {item === undefined || (isReady && state.phase !== "done") ? null : (
-          <ItemFields resource={resource} item={item} />
+        {state.phase === "done" && isFile(state) ? <FileView ui={ui} state={state} /> : null}
+        {item === undefined || (isReady && state.phase !== "done") || isFile(state) ? null : (
+          <ItemFields ui={ui} resource={resource} item={item} />
         )}
       </section>
+      <ItemSlot ui={ui} resource={resource} item={item} />
       <RelationLinks ui={ui} resource={resource} item={item} known={page.known} />
       {related.length === 0 ? null : (
         <section className="dragoman-panel" aria-label="More operations">
@@ -193,7 +197,7 @@ export function wholeItem(result: Data) {
   return isNested(inner) && !Array.isArray(inner) && !(inner instanceof Blob) ? inner : result;
 }
 
-export function ItemFields({ resource, item }: { resource: Resource; item: Data }) {
+export function ItemFields({ ui, resource, item }: { ui: Ui; resource: Resource; item: Data }) {
   if (!isNested(item) || Array.isArray(item) || item instanceof Blob) return <DataView value={item} depth={0} />;
   const columns = (resource.list?.columns ?? []).filter((column) => own(item, column.field) !== undefined);
   const known = columns.map((column) => column.field);
@@ -204,7 +208,14 @@ export function ItemFields({ resource, item }: { resource: Resource; item: Data 
         <Fragment key={column.field}>
           <dt>{column.label}</dt>
           <dd>
-            {["object", "list"].includes(column.display) ? (
+            {leadsElsewhere(resource, item, column.field) ? (
+              <ReferenceLink
+                ui={ui}
+                resource={relationOf(resource, column.field)!.resource}
+                parameter={relationOf(resource, column.field)!.parameter}
+                value={own(item, column.field)}
+              />
+            ) : ["object", "list"].includes(column.display) ? (
               <DataView value={own(item, column.field)} depth={1} />
             ) : (
               <Cell value={own(item, column.field)} display={column.display} field={column.field} />
@@ -222,6 +233,11 @@ export function ItemFields({ resource, item }: { resource: Resource; item: Data 
       ))}
     </dl>
   );
+}
+
+/** Whether a field holds the key of another item. */
+export function leadsElsewhere(resource: Resource, item: Data, field: string) {
+  return relationOf(resource, field) !== undefined && isKeyValue(own(item, field));
 }
 
 export function RelationLinks({
@@ -276,20 +292,13 @@ export function DeleteQuestion({
   whenClosed: () => void;
 }) {
   const operation = PLAN.operations.at(resource.deletes);
-  const drafts = startDrafts(operation, page.known);
   const [state, setState] = useState<CallState>({ phase: "waiting" });
-  const missing = missingInputs(operation, drafts);
+  const missing = missingInputs(operation, startDrafts(operation, page.known));
+  const deletion = deletionOf(resource, page.known, page.item);
   const run = () => {
+    if (deletion === undefined) return;
     setState({ phase: "loading" });
-    ui.perform(
-      operation,
-      buildCall(
-        operation,
-        drafts,
-        operation.body?.required === true ? valueOf(operation.body.input, startBody(operation, page.item)) : undefined,
-      ),
-      new AbortController(),
-    ).then((next) => {
+    ui.perform(operation, deletion.sent, new AbortController()).then((next) => {
       setState(next);
       if (next.phase === "done") {
         ui.tell(`${resource.singular} deleted.`);
@@ -304,7 +313,7 @@ export function DeleteQuestion({
           ? `${missing.map((input) => labelOf(input.name)).join(", ")} is not known; use the operation below.`
           : `Delete this ${resource.singular.toLowerCase()}? This cannot be undone.`}
       </span>
-      {missing.length > 0 ? null : (
+      {deletion === undefined ? null : (
         <Button
           label={state.phase === "loading" ? "Deleting…" : "Delete"}
           kind="danger"

@@ -8,6 +8,7 @@ import { DataView } from "./data";
 import { Field } from "./fields";
 import { itemsOf, knownValues, largestPage, listCall, nextMark, otherAnswer, pagingNames, totalOf } from "./paging";
 import { Button, EmptyState, FailureState, LoadingState } from "./parts";
+import { FormPlace } from "./reference";
 import { useAnswer } from "./sending";
 import { Pager } from "./table";
 import { labelOf } from "./values";
@@ -39,16 +40,18 @@ export function ItemList({ ui, resource, known }: { ui: Ui; resource: ListedReso
   };
   return (
     <section className="dragoman-panel" aria-label={resource.title}>
-      <QueryBar
-        operation={operation}
-        list={list}
-        drafts={drafts}
-        whenChanged={(next) => setDrafts(next)}
-        whenApplied={() => {
-          setApplied(drafts);
-          restart();
-        }}
-      />
+      <FormPlace.Provider value={{ ui, known }}>
+        <QueryBar
+          operation={operation}
+          list={list}
+          drafts={drafts}
+          whenChanged={(next) => setDrafts(next)}
+          whenApplied={() => {
+            setApplied(drafts);
+            restart();
+          }}
+        />
+      </FormPlace.Provider>
       {state.phase === "waiting" ? (
         <EmptyState
           title="Fill in what the list needs"

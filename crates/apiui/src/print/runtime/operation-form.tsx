@@ -4,15 +4,22 @@ import { useRef, useState } from "react";
 import { PLAN } from "../plan";
 import { buildCall, inputKey, inputProblems, startDrafts } from "./calls";
 import { valueOf } from "./drafts";
-import { editedBody, fieldProblems, hasNoChanges, isChangedElsewhere, startBody } from "./edits";
+import { editedBody, hasNoChanges, isChangedElsewhere, startBody } from "./edits";
 import { Field } from "./fields";
 import { ObjectFields } from "./groups";
 import { Button, FailureState } from "./parts";
 import { problemsOf } from "./problems";
+import { FormPlace } from "./reference";
+import { fieldProblems } from "./refusals";
 import { ResultView } from "./result";
 import { needsSignIn } from "./sending";
+import { Snippets } from "./snippets";
+import { StreamView } from "./stream";
 import { own, withAll, withOwn } from "./vetted";
 import type { BodyForm, CallState, Data, Draft, Edit, Operation, Problem, Ui, Values } from "./types";
+
+/** The most of a stream that is kept, in characters. */
+export const MOST_RECEIVED = 1000000;
 
 /**
  * The inputs and the body of an operation, checked before it is called. `edit` is given where an existing item is
@@ -46,6 +53,8 @@ export function OperationForm({
   const [problems, setProblems] = useState<Problem[]>([]);
   const [state, setState] = useState<CallState>({ phase: "waiting" });
   const [question, setQuestion] = useState("");
+  const [received, setReceived] = useState<string>();
+  const controller = useRef<AbortController | undefined>(undefined);
   const summary = useRef<HTMLDivElement>(null);
   const isBusy = state.phase === "loading";
   const isPut = operation.method === "PUT" && operation.queryText === undefined;
@@ -75,14 +84,18 @@ export function OperationForm({
       whenCancelled?.();
       return;
     }
-    ui.perform(operation, { path: call.path, query: call.query, headers, body: call.body }, new AbortController()).then(
-      (next) => {
-        setState(next);
-        if (next.phase === "done") whenDone?.(next);
-        else setProblems(fieldProblems(next.data));
-      },
-    );
+    const sent = { path: call.path, query: call.query, headers, body: call.body };
+    const whenPart = (text: string) => setReceived((before) => `${before ?? ""}${text}`.slice(-MOST_RECEIVED));
+    controller.current = new AbortController();
+    setReceived(undefined);
+    ui.perform(operation, sent, controller.current, operation.inParts === true ? whenPart : undefined).then((next) => {
+      setState(next);
+      if (next.phase === "done") whenDone?.(next);
+      else show(fieldProblems(operation, bodyDraft, next.data));
+    });
   };
+  const currentCall = () =>
+    buildCall(operation, drafts, form === undefined ? undefined : valueOf(form.input, bodyDraft), undefined);
   const run = (isSure?: boolean) => {
     const found = [
       ...(operation.inputs ?? []).flatMap((input) =>
@@ -129,65 +142,78 @@ export function OperationForm({
     });
   };
   const inputs = (operation.inputs ?? []).filter((input) => !(hides ?? []).includes(input.name));
+  const unplaced = problems.filter((one) => one.place === "");
   return (
-    <form
-      className="dragoman-form"
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault();
-        run();
-      }}
-    >
-      <div
-        ref={summary}
-        tabIndex={-1}
-        role="alert"
-        className={problems.length > 0 ? "dragoman-problem" : "dragoman-hidden"}
+    <FormPlace.Provider value={{ ui, known }}>
+      <form
+        className="dragoman-form"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          run();
+        }}
       >
-        {problems.length > 0
-          ? `${problems.length === 1 ? "One entry needs" : `${problems.length} entries need`} attention.`
-          : ""}
-      </div>
-      {form === undefined ? null : (
-        <BodyFields form={form} draft={bodyDraft} problems={problems} whenChanged={(next) => setBodyDraft(next)} />
-      )}
-      {inputs.map((input) => (
-        <Field
-          key={inputKey(input)}
-          input={withOwn(input, "bare", input.place !== "variable")}
-          draft={own(drafts, inputKey(input))}
-          place={inputKey(input)}
-          problems={problems}
-          whenChanged={(next) => setDrafts((before) => withOwn(before, inputKey(input), next))}
-        />
-      ))}
-      {needsSignIn(operation, ui.held) && PLAN.auth && !ui.isHosted ? (
-        <p className="dragoman-hint">
-          This needs credentials. <Button label="Sign in" kind="quiet" isSmall whenPressed={() => ui.askSignIn()} />
-        </p>
-      ) : null}
-      {question === "" ? null : (
-        <div className="dragoman-confirm" role="alertdialog" aria-label="Confirm saving">
-          <span className="dragoman-grow">{question}</span>
-          <Button label="Save anyway" kind="danger" signature={operation.signature} whenPressed={() => run(true)} />
-          <Button label="Go on editing" whenPressed={() => setQuestion("")} />
+        <div
+          ref={summary}
+          tabIndex={-1}
+          role="alert"
+          className={problems.length > 0 ? "dragoman-problem" : "dragoman-hidden"}
+        >
+          {problems.length > 0
+            ? `${problems.length === 1 ? "One entry needs" : `${problems.length} entries need`} attention.`
+            : ""}
+          {unplaced.map((one, index) => (
+            <p key={index}>{one.message}</p>
+          ))}
         </div>
-      )}
-      <div className="dragoman-actions">
-        <Button
-          label={isBusy ? "Working…" : label}
-          kind={operation.destroys === true ? "danger" : "primary"}
-          submits
-          isBusy={isBusy}
-          signature={operation.signature}
-        />
-        {whenCancelled === undefined ? null : <Button label="Cancel" whenPressed={() => whenCancelled()} />}
-      </div>
-      {state.phase === "failed" ? (
-        <FailureState ui={ui} operation={operation} state={state} whenRetried={() => run()} />
-      ) : null}
-      {state.phase === "done" && isPlain !== true ? <ResultView ui={ui} operation={operation} state={state} /> : null}
-    </form>
+        {form === undefined ? null : (
+          <BodyFields form={form} draft={bodyDraft} problems={problems} whenChanged={(next) => setBodyDraft(next)} />
+        )}
+        {inputs.map((input) => (
+          <Field
+            key={inputKey(input)}
+            input={withOwn(input, "bare", input.place !== "variable")}
+            draft={own(drafts, inputKey(input))}
+            place={inputKey(input)}
+            problems={problems}
+            whenChanged={(next) => setDrafts((before) => withOwn(before, inputKey(input), next))}
+          />
+        ))}
+        {needsSignIn(operation, ui.held) && PLAN.auth && !ui.isHosted ? (
+          <p className="dragoman-hint">
+            This needs credentials. <Button label="Sign in" kind="quiet" isSmall whenPressed={() => ui.askSignIn()} />
+          </p>
+        ) : null}
+        {question === "" ? null : (
+          <div className="dragoman-confirm" role="alertdialog" aria-label="Confirm saving">
+            <span className="dragoman-grow">{question}</span>
+            <Button label="Save anyway" kind="danger" signature={operation.signature} whenPressed={() => run(true)} />
+            <Button label="Go on editing" whenPressed={() => setQuestion("")} />
+          </div>
+        )}
+        <div className="dragoman-actions">
+          <Button
+            label={isBusy ? "Working…" : label}
+            kind={operation.destroys === true ? "danger" : "primary"}
+            submits
+            isBusy={isBusy}
+            signature={operation.signature}
+          />
+          {whenCancelled === undefined ? null : <Button label="Cancel" whenPressed={() => whenCancelled()} />}
+          {isBusy && operation.inParts === true ? (
+            <Button label="Stop" whenPressed={() => controller.current?.abort()} />
+          ) : null}
+        </div>
+        {state.phase === "failed" && !(received !== undefined && controller.current?.signal.aborted === true) ? (
+          <FailureState ui={ui} operation={operation} state={state} whenRetried={() => run()} />
+        ) : null}
+        {received === undefined ? null : <StreamView text={received} isOpen={isBusy} />}
+        {state.phase === "done" && isPlain !== true && received === undefined ? (
+          <ResultView ui={ui} state={state} />
+        ) : null}
+        {isPlain === true ? null : <Snippets ui={ui} operation={operation} makeCall={() => currentCall()} />}
+      </form>
+    </FormPlace.Provider>
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { useEffect, useId, useState } from "react";
 import { PLAN } from "../plan";
+import { Markdown } from "./markdown";
 import { OperationForm } from "./operation-form";
 import { Verb } from "./parts";
 import { isAllowed } from "./resource-screen";
@@ -68,7 +69,7 @@ export function OperationDetails({ operation }: { operation: Operation }) {
   return (
     <>
       {operation.deprecated === true ? <p className="dragoman-problem">This operation is deprecated.</p> : null}
-      {operation.note ? <p className="dragoman-hint">{operation.note}</p> : null}
+      {operation.note ? <Markdown text={operation.note} /> : null}
       {incoming.length > 0 ? <IncomingList title="The API calls back" entries={incoming} /> : null}
     </>
   );

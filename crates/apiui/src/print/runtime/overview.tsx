@@ -4,6 +4,7 @@ import { PLAN } from "../plan";
 import { IncomingList } from "./operation";
 import { Badge } from "./parts";
 import { PageHead } from "./resource-screen";
+import { OverviewSlot } from "./slots";
 import type { Ui } from "./types";
 
 export function Overview({ ui }: { ui: Ui }) {
@@ -13,6 +14,7 @@ export function Overview({ ui }: { ui: Ui }) {
       <PageHead title={PLAN.title} note={PLAN.description}>
         {PLAN.apiVersion ? <Badge text={`Version ${PLAN.apiVersion}`} /> : null}
       </PageHead>
+      <OverviewSlot ui={ui} />
       <div className="dragoman-tiles">
         {resources.slice(0, 60).map((resource) => (
           <button

@@ -5,7 +5,7 @@ import { buildCall, inputKey } from "./calls";
 import { valueOf } from "./drafts";
 import { nextLink, queryOfAddress } from "./sending";
 import { fieldOf, labelOf, valueAt } from "./values";
-import { own, withAll, withOwn } from "./vetted";
+import { own, ownEntries, withAll, withOwn } from "./vetted";
 import type { Call, CallState, Column, Data, List, Mark, Operation, Paging, Values } from "./types";
 
 export function shownColumns(list: List) {
@@ -103,9 +103,14 @@ export function itemsOf(list: List, state: CallState) {
   return Array.isArray(found) ? found.filter((item) => item !== null && item !== undefined) : [];
 }
 
+/** How many items there are: by the answer, or by the headers that are usual for it. */
 export function totalOf(list: List, state: CallState) {
-  const total = list.total === undefined || state.phase !== "done" ? undefined : valueAt(state.result, list.total);
-  return typeof total === "number" ? total : undefined;
+  if (state.phase !== "done") return undefined;
+  const total = list.total === undefined ? undefined : valueAt(state.result, list.total);
+  if (typeof total === "number") return total;
+  const header = ownEntries(state.headers).find(([name]) => /^(x-total(-count)?|content-range)$/i.test(name));
+  const digits = /([0-9]+)\s*$/.exec(header === undefined ? "" : String(header[1]))?.at(1);
+  return digits === undefined ? undefined : Number(digits);
 }
 
 /** The values that are handed from a list to its items: what the list itself was asked with. */

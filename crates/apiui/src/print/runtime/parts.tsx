@@ -10,6 +10,7 @@ export function Button({
   kind,
   isSmall,
   isBusy,
+  isPressed,
   signature,
   whenPressed,
   submits,
@@ -18,6 +19,7 @@ export function Button({
   kind?: string;
   isSmall?: boolean;
   isBusy?: boolean;
+  isPressed?: boolean;
   signature?: string;
   whenPressed?: () => void;
   submits?: boolean;
@@ -28,6 +30,7 @@ export function Button({
       type={submits === true ? "submit" : "button"}
       className={classes}
       disabled={isBusy === true}
+      aria-pressed={isPressed}
       data-operation={signature}
       onClick={() => whenPressed?.()}
     >

@@ -2,7 +2,7 @@
 
 import { TEXT_KINDS, fieldsOf, itemOf, parseJson, valueOf } from "./drafts";
 import { scalarText } from "./values";
-import { isExactNumber, own } from "./vetted";
+import { exactJsonText, isExactNumber, own } from "./vetted";
 import type { Data, Draft, Input, Problem } from "./types";
 
 /** What is wrong with a draft, as `{ place, message }`; `place` is the path of the field. What was not touched is not judged. */
@@ -37,12 +37,15 @@ export function problemsOf(input: Input, draft: Draft, place: string, start?: Dr
         isPartial,
       );
     case "map":
-      return draft.flatMap((entry: Data, index: number) =>
-        problemsOf(itemOf(input), entry.draft, `${place}/${index}`, entry.start, isPartial),
-      );
+      return draft.flatMap((entry: Data, index: number) => [
+        ...nameProblem(draft, index).map((message) => ({ place: `${place}/${index}/name`, message })),
+        ...problemsOf(itemOf(input), entry.draft, `${place}/${index}`, entry.start, isPartial),
+      ]);
     case "list":
       if (value.length < (input.minLength ?? 0)) return found(`At least ${input.minLength} entries are needed.`);
       if (value.length > (input.maxLength ?? Infinity)) return found(`At most ${input.maxLength} entries are allowed.`);
+      if (input.distinct === true && new Set(value.map((one: Data) => exactJsonText(one))).size < value.length)
+        return found("Two entries are the same.");
       return draft.flatMap((entry: Data, index: number) =>
         problemsOf(itemOf(input), entry.draft, `${place}/${index}`, entry.start, isPartial),
       );
@@ -51,6 +54,10 @@ export function problemsOf(input: Input, draft: Draft, place: string, start?: Dr
       return numberProblem(input, value).flatMap(found);
     case "email":
       return /^[^@\s]+@[^@\s]+$/.test(value) ? [] : found("This is not an e-mail address.");
+    case "url":
+      return /^[a-z][a-z0-9+.-]*:\S+$/i.test(value)
+        ? textProblem(input, String(value)).flatMap(found)
+        : found("This is not a web address.");
     case "file":
     case "choice":
     case "boolean":
@@ -59,6 +66,13 @@ export function problemsOf(input: Input, draft: Draft, place: string, start?: Dr
     default:
       return textProblem(input, String(value)).flatMap(found);
   }
+}
+
+/** The names of a map differ, and none is empty. */
+export function nameProblem(entries: Data[], index: number) {
+  const name = entries.at(index).name ?? "";
+  if (name === "") return ["This is required."];
+  return entries.slice(0, index).some((one) => one.name === name) ? ["This name is there already."] : [];
 }
 
 export function numberProblem(input: Input, exact: Data) {

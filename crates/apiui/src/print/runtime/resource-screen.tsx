@@ -6,6 +6,7 @@ import { PLAN } from "../plan";
 import { inputKey, inputProblems, startDrafts } from "./calls";
 import { Field } from "./fields";
 import { ItemList } from "./list";
+import { Markdown } from "./markdown";
 import { knownValues } from "./paging";
 import { Button } from "./parts";
 import { textOf } from "./values";
@@ -54,8 +55,8 @@ export function PageHead({ title, note, children }: { title: string; note?: stri
   return (
     <header className="dragoman-head">
       <div className="dragoman-grow">
-        <h1>{title}</h1>
-        {note ? <p>{note}</p> : null}
+        <h1 dir="auto">{title}</h1>
+        {note ? <Markdown text={note} /> : null}
       </div>
       <div className="dragoman-actions">{children}</div>
     </header>

@@ -44,6 +44,9 @@ export function needsSignIn(operation: Operation, held: Values) {
 
 export const DEADLINE = 60000;
 
+/** How long a stream may be silent. */
+export const STREAM_DEADLINE = 600000;
+
 /** Sends a call and answers with a state; it never throws. */
 export async function performCall(
   request: Request,
@@ -52,10 +55,18 @@ export async function performCall(
   held: Values,
   server: number,
   controller: AbortController,
+  whenPart?: (text: string) => void,
 ): Promise<CallState> {
   const parts = credentialParts(operation, held);
   const since = Date.now();
-  const timer = setTimeout(() => controller.abort(), DEADLINE);
+  const deadline = whenPart === undefined ? DEADLINE : STREAM_DEADLINE;
+  let timer = setTimeout(() => controller.abort(), deadline);
+  // A stream may take as long as it likes while something comes.
+  const whenPartCame = (text: string) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => controller.abort(), deadline);
+    whenPart?.(text);
+  };
   try {
     const answer = await request({
       operation: operation.signature,
@@ -67,11 +78,12 @@ export async function performCall(
       text: jsonTextOf(call),
       signal: controller.signal,
       server: operation.server ?? server,
+      whenPart: whenPart === undefined ? undefined : (text: string) => whenPartCame(text),
     });
     return withAll(stateOf(operation, answer), { took: Date.now() - since, sent: call });
   } catch (error: Data) {
     const message = controller.signal.aborted
-      ? `There was no answer within ${DEADLINE / 1000} seconds.`
+      ? `There was no answer within ${deadline / 1000} seconds.`
       : String(error?.message ?? error);
     return { phase: "failed", status: 0, message, data: undefined };
   } finally {

@@ -2,7 +2,7 @@
 // reader chose. The interface itself reaches none of these; it gets them as properties.
 import { createElement, useEffect, useState } from "react";
 import type { ComponentType } from "react";
-import type { Flow, HostProps, Request, Values } from "./types";
+import type { Data, FileTools, Flow, HostProps, Request, Values } from "./types";
 
 /** How long a list that is loaded again may take until its scroll position is given up, in milliseconds. */
 const SCROLL_DEADLINE = 5000;
@@ -193,6 +193,35 @@ function returnFromSignIn() {
   return true;
 }
 
+const blobOf = (content: Data, type: string) => (content instanceof Blob ? content : new Blob([content], { type }));
+
+function saveFile(content: Data, name: string, contentType: string) {
+  const address = URL.createObjectURL(blobOf(content, contentType));
+  const link = Object.assign(document.createElement("a"), { href: address, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+/** An image of the API. As an image it cannot run scripts or load anything, whatever it holds. */
+function Picture({ content, contentType }: { content: Data; contentType: string }) {
+  const [address, setAddress] = useState<string>();
+  useEffect(() => {
+    const made = URL.createObjectURL(blobOf(content, contentType));
+    setAddress(made);
+    return () => URL.revokeObjectURL(made);
+  }, [content, contentType]);
+  return address === undefined
+    ? null
+    : createElement("img", { src: address, alt: "The image of the answer", style: { maxWidth: "100%" } });
+}
+
+const tools: FileTools = {
+  saveFile,
+  showImage: (content, contentType) => createElement(Picture, { content, contentType }),
+  copyText: (text) => void navigator.clipboard?.writeText(text).catch(() => {}),
+  openApart: (route) => void window.open(`#${route}`, "_blank", "noopener"),
+};
+
 publishServer();
 const isReturning = returnFromSignIn();
 
@@ -217,6 +246,7 @@ export function Shell({ App, request }: { App: ComponentType<HostProps>; request
   if (isReturning) return null;
   const isOwn = request === undefined;
   return createElement(App, {
+    ...tools,
     request,
     route,
     whenRouted,

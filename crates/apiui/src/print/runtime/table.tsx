@@ -31,6 +31,8 @@ export function ItemTable({
   whenOpened,
   isCompact,
   signature,
+  isPicked,
+  whenPicked,
 }: {
   resource: ListedResource;
   columns: Column[];
@@ -43,6 +45,9 @@ export function ItemTable({
   whenOpened: (item: Data) => void;
   isCompact: boolean;
   signature?: string;
+  /** Whether a row is chosen; undefined where rows cannot be chosen. */
+  isPicked?: (item: Data) => boolean;
+  whenPicked: (items: Data[], isChosen: boolean) => void;
 }) {
   return (
     <div className={isCompact ? "dragoman-scroll dragoman-compact" : "dragoman-scroll"}>
@@ -59,12 +64,23 @@ export function ItemTable({
                   order.field === column.field ? (order.descending === true ? "descending" : "ascending") : "none"
                 }
               >
-                <button type="button" onClick={() => whenSorted(column.field)}>
-                  {column.label}
-                  <span aria-hidden="true">
-                    {order.field === column.field ? (order.descending === true ? "↓" : "↑") : ""}
-                  </span>
-                </button>
+                <div>
+                  {position === 0 && isPicked !== undefined ? (
+                    <input
+                      type="checkbox"
+                      className="dragoman-pick"
+                      aria-label="Select all rows"
+                      checked={items.length > 0 && items.every((item) => isPicked(item))}
+                      onChange={(event) => whenPicked(items, event.target.checked)}
+                    />
+                  ) : null}
+                  <button type="button" onClick={() => whenSorted(column.field)}>
+                    {column.label}
+                    <span aria-hidden="true">
+                      {order.field === column.field ? (order.descending === true ? "↓" : "↑") : ""}
+                    </span>
+                  </button>
+                </div>
               </th>
             ))}
           </tr>
@@ -107,6 +123,15 @@ export function ItemTable({
                         {column.label}
                       </span>
                     )}
+                    {position === 0 && isPicked !== undefined ? (
+                      <input
+                        type="checkbox"
+                        className="dragoman-pick"
+                        aria-label={`Select ${shownText(fieldOf(item, column.field), column.display) || "this row"}`}
+                        checked={isPicked(item)}
+                        onChange={(event) => whenPicked([item], event.target.checked)}
+                      />
+                    ) : null}
                     {position === 0 ? (
                       <button
                         type="button"
@@ -114,7 +139,7 @@ export function ItemTable({
                         data-operation={signature}
                         onClick={() => whenOpened(item)}
                       >
-                        {shownText(fieldOf(item, column.field), column.display) || "Open"}
+                        <bdi>{shownText(fieldOf(item, column.field), column.display) || "Open"}</bdi>
                       </button>
                     ) : (
                       <Cell value={fieldOf(item, column.field)} display={column.display} field={column.field} />
@@ -159,7 +184,7 @@ export function CardGrid({
                 data-operation={signature}
                 onClick={() => whenOpened(item)}
               >
-                {head === undefined ? "Open" : shownText(fieldOf(item, head.field), head.display) || "Open"}
+                <bdi>{head === undefined ? "Open" : shownText(fieldOf(item, head.field), head.display) || "Open"}</bdi>
               </button>
             </h3>
             <dl className="dragoman-pairs">

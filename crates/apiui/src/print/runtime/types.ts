@@ -1,5 +1,7 @@
 // The words of this interface: the plan that it is made from, and what moves through it while it runs.
 
+import type { ReactNode } from "react";
+
 /** JSON as an API sent it, or as it is being edited: its shape is known only while the interface runs. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type Data = any;
@@ -158,6 +160,8 @@ export interface Operation {
   security?: number[][];
   queryText?: string;
   result?: string[];
+  /** The answer comes in parts: server-sent events or lines of JSON. */
+  inParts?: boolean;
   server?: number;
   incoming?: Incoming[];
 }
@@ -181,6 +185,8 @@ export interface Input {
   nullable?: boolean;
   note?: string;
   choices?: Data[];
+  /** What people read for each choice, where its value is not readable. */
+  labels?: string[];
   initial?: string;
   example?: string;
   minimum?: number;
@@ -190,9 +196,13 @@ export interface Input {
   step?: number;
   minLength?: number;
   maxLength?: number;
+  /** The entries of a list differ from each other. */
+  distinct?: boolean;
   pattern?: string;
   format?: string;
   explode?: boolean;
+  /** The value is the key of an item of this resource, by its index in the plan. */
+  reference?: number;
   shape?: number;
   fields?: Input[];
   item?: Input;
@@ -229,6 +239,16 @@ export interface Page {
   known?: Values;
   item?: Data;
   unfolded?: number;
+}
+
+/** What a control that holds others gets. */
+export interface GroupProps<D = Draft> {
+  input: Input;
+  draft: D;
+  place: string;
+  problems: Problem[];
+  whenChanged: (next: Data) => void;
+  label?: string;
 }
 
 /** One request, before the server and the credentials are added. */
@@ -269,6 +289,8 @@ export type Request = (call: {
   text?: string;
   signal?: AbortSignal;
   server?: number;
+  /** Gets an answer that comes in parts, as texts, while it comes. */
+  whenPart?: (text: string) => void;
 }) => Promise<Answer>;
 
 export interface Problem {
@@ -324,7 +346,13 @@ export interface Ui {
   stamp: string;
   getToken?: (flow: Flow, values: Values) => Promise<string>;
   whenServerChosen?: (address: string) => void;
-  perform: (operation: Operation, call: Call, controller: AbortController) => Promise<CallState>;
+  tools: FileTools;
+  perform: (
+    operation: Operation,
+    call: Call,
+    controller: AbortController,
+    whenPart?: (text: string) => void,
+  ) => Promise<CallState>;
   choose: (page: Page) => void;
   goTo: (page: Page) => void;
   replace: (page: Page) => void;
@@ -340,6 +368,17 @@ export interface Ui {
   chooseKey: (resource: Resource, parameter: string, field: string, page: Page) => void;
 }
 
+/** What only the page around the interface can do. */
+export interface FileTools {
+  /** Saves a file or a text on the reader's machine. */
+  saveFile?: (content: Data, name: string, contentType: string) => void;
+  /** An image as an element. */
+  showImage?: (content: Data, contentType: string) => ReactNode;
+  copyText?: (text: string) => void;
+  /** Opens a view in a window of its own. */
+  openApart?: (route: string) => void;
+}
+
 /** What the component of a resource gets. */
 export interface ResourceProps {
   ui: Ui;
@@ -350,7 +389,7 @@ export interface ResourceProps {
 export type About = Omit<Plan, "schemes" | "resources" | "operations" | "shapes">;
 
 /** What a page may hand to the interface. */
-export interface HostProps {
+export interface HostProps extends FileTools {
   request?: Request;
   route?: string;
   whenRouted?: (route: string, isReplacing: boolean) => void;

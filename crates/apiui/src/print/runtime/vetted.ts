@@ -94,6 +94,7 @@ export async function sendRequest({
   body,
   signal,
   server,
+  whenPart,
 }: Parameters<Request>[0]): Promise<Answer> {
   const chosen =
     Number(server) === -1
@@ -152,7 +153,12 @@ export async function sendRequest({
   const type = (response.headers.get("Content-Type") ?? "").toLowerCase();
   let data = null;
   if (verb !== "HEAD" && response.status !== 204 && response.status !== 304) {
-    if (/[/+]json/.test(type)) {
+    const isInParts = /^(text\/event-stream|application\/(x-ndjson|jsonl|json-seq))/.test(type);
+    if (response.ok && isInParts && response.body !== null && typeof whenPart === "function") {
+      const [reader, decoder] = [response.body.getReader(), new TextDecoder()];
+      for (let part = await reader.read(); !part.done; part = await reader.read())
+        whenPart(decoder.decode(part.value, { stream: true }));
+    } else if (/[/+]json/.test(type)) {
       const text = await response.text();
       try {
         data = text === "" ? null : parseExactJson(text);
