@@ -38,6 +38,7 @@ pub struct Prompts {
     pub init: Option<LazyText>,
     pub skill_create: Option<LazyText>,
     pub completion: Option<LazyText>,
+    pub next_edit: Option<LazyText>,
     pub rewrite: Option<LazyText>,
     /// Descriptions of tools by `tool` or `server__tool`.
     pub tools: Vec<(String, LazyText)>,
@@ -80,6 +81,7 @@ impl Prompts {
             init: cursor.get("init").prompt(),
             skill_create: cursor.get("skillCreate").prompt(),
             completion: cursor.get("completion").prompt(),
+            next_edit: cursor.get("nextEdit").prompt(),
             rewrite: cursor.get("rewrite").prompt(),
             tools: cursor.get("tools").entries().iter().filter_map(entry).collect(),
         }
@@ -87,9 +89,10 @@ impl Prompts {
 
     /// Every text.
     pub fn all(&self) -> impl Iterator<Item = &LazyText> {
-        let Self { chat, chat_title, compact, init, skill_create, completion, rewrite, tools } = self;
-        let texts =
-            [chat, chat_title, compact, init, skill_create, completion, rewrite].into_iter().flatten();
+        let Self { chat, chat_title, compact, init, skill_create, completion, next_edit, rewrite, tools } =
+            self;
+        let texts = [chat, chat_title, compact, init, skill_create, completion, next_edit, rewrite];
+        let texts = texts.into_iter().flatten();
         texts.chain(tools.iter().map(|(_, text)| text))
     }
 
@@ -114,6 +117,7 @@ impl Prompts {
             init: self.init.or_else(|| others.init.clone()),
             skill_create: self.skill_create.or_else(|| others.skill_create.clone()),
             completion: self.completion.or_else(|| others.completion.clone()),
+            next_edit: self.next_edit.or_else(|| others.next_edit.clone()),
             rewrite: self.rewrite.or_else(|| others.rewrite.clone()),
             tools: others.tools.iter().cloned().chain(self.tools).collect(),
         }

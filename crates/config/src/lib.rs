@@ -49,6 +49,7 @@ mod secret;
 mod settings;
 mod settings_edit;
 mod show;
+mod telemetry;
 mod tree;
 pub mod trust;
 mod trust_review;
@@ -82,6 +83,7 @@ pub use secret::{Redactor, Secret};
 pub use settings::{Budget, ChatSettings, ChatTheme, LogLevel, Settings, ShellSettings, ToolSettings};
 pub use settings_edit::{NewValue, SavedFile, SettingsChange, SettingsFile};
 pub use show::masked_server_entry;
+pub use telemetry::{TelemetrySettings, TelemetryTarget, pairs as telemetry_pairs};
 pub use undo::UndoSettings;
 pub use web_search::WebSearchSettings;
 

@@ -21,6 +21,7 @@ use crate::network::NetworkSettings;
 use crate::origin::Origin;
 use crate::provider::ProviderSettings;
 use crate::sandbox::SandboxSettings;
+use crate::telemetry::TelemetrySettings;
 use crate::tree::Node;
 use crate::undo::UndoSettings;
 use crate::web_search::WebSearchSettings;
@@ -59,8 +60,9 @@ pub struct Settings {
     pub commands: Vec<PathBuf>,
     pub skills: Vec<PathBuf>,
     pub prompts: Prompts,
-    /// The models of inline completion and of rewriting, where they have their own.
+    /// The models of inline completion, next edits and rewriting, where they have their own.
     pub completion_model: Option<String>,
+    pub next_edit_model: Option<String>,
     pub rewrite_model: Option<String>,
     pub include_parent_agents_files: bool,
 
@@ -71,6 +73,8 @@ pub struct Settings {
     /// Requests at the same time to one provider.
     pub concurrency: u64,
     pub log_level: LogLevel,
+    /// `None`: nothing is exported.
+    pub telemetry: Option<TelemetrySettings>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -185,6 +189,7 @@ impl Settings {
             commands: paths(&root.get("commands")),
             skills: paths(&root.get("skills")),
             completion_model: root.get("completion").get("model").text(),
+            next_edit_model: root.get("nextEdit").get("model").text(),
             rewrite_model: root.get("rewrite").get("model").text(),
             prompts,
             include_parent_agents_files: root.get("includeParentAgentsFiles").flag().unwrap_or_default(),
@@ -192,6 +197,7 @@ impl Settings {
             stream_silence: seconds("streamSilenceSeconds"),
             concurrency: root.get("concurrency").number(1..=1000).unwrap_or_default(),
             log_level: LogLevel::read(&root.get("logLevel")),
+            telemetry: TelemetrySettings::read(&root.get("otlp")),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::layer::{Layer, Object};
 use crate::origin::Origin;
 use crate::sandbox::is_the_users;
 use crate::secret::Redactor;
+use crate::telemetry;
 use crate::tree::Node;
 
 /// The variables in which people keep the key of a provider, in order of preference.
@@ -46,7 +47,26 @@ const OTHER_VARIABLES: &[(&[&str], &[&str])] = &[
     (&["network", "clientCert"], &["DRAGOMAN_CLIENT_CERT", "ECA_CLIENT_CERT"]),
     (&["network", "clientKey"], &["DRAGOMAN_CLIENT_KEY", "ECA_CLIENT_KEY"]),
     (&["network", "clientKeyPassphrase"], &["DRAGOMAN_CLIENT_KEY_PASSPHRASE", "ECA_CLIENT_KEY_PASSPHRASE"]),
+    (&["otlp", telemetry::ENDPOINT], &["OTEL_EXPORTER_OTLP_ENDPOINT"]),
+    (&["otlp", telemetry::TRACES_ENDPOINT], &["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]),
+    (&["otlp", telemetry::METRICS_ENDPOINT], &["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"]),
+    (&["otlp", telemetry::HEADERS], &["OTEL_EXPORTER_OTLP_HEADERS"]),
+    (&["otlp", telemetry::TRACES_HEADERS], &["OTEL_EXPORTER_OTLP_TRACES_HEADERS"]),
+    (&["otlp", telemetry::METRICS_HEADERS], &["OTEL_EXPORTER_OTLP_METRICS_HEADERS"]),
+    (&["otlp", telemetry::PROTOCOL], &["OTEL_EXPORTER_OTLP_PROTOCOL"]),
+    (&["otlp", telemetry::TRACES_PROTOCOL], &["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"]),
+    (&["otlp", telemetry::METRICS_PROTOCOL], &["OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"]),
+    (&["otlp", telemetry::TIMEOUT], &["OTEL_EXPORTER_OTLP_TIMEOUT"]),
+    (&["otlp", telemetry::TRACES_EXPORTER], &["OTEL_TRACES_EXPORTER"]),
+    (&["otlp", telemetry::METRICS_EXPORTER], &["OTEL_METRICS_EXPORTER"]),
+    (&["otlp", telemetry::SERVICE_NAME], &["OTEL_SERVICE_NAME"]),
+    (&["otlp", telemetry::RESOURCE], &["OTEL_RESOURCE_ATTRIBUTES"]),
+    (&["otlp", telemetry::DISABLED], &["OTEL_SDK_DISABLED"]),
 ];
+
+/// Headers of telemetry are keys.
+const TELEMETRY_HEADERS: [&str; 3] =
+    ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"];
 
 /// Adds the settings that only variables have, each as a layer of its own.
 pub(crate) fn fill_from_environment(environment: &Environment, tree: &mut Node, layers: &mut Vec<Layer>) {
@@ -89,6 +109,7 @@ pub(crate) fn secret_names(environment: &Environment, tree: &Node) -> Vec<String
         tree.get("providers").and_then(Node::entries).into_iter().flat_map(|entries| entries.keys());
     names.extend(configured.map(|provider| variable(provider, "API_KEY")));
     names.extend(["ECA_CONFIG", "DRAGOMAN_CONFIG"].map(str::to_owned));
+    names.extend(TELEMETRY_HEADERS.map(str::to_owned));
     names.retain(|name| environment.var(name).is_some());
     names.sort();
     names.dedup();
@@ -104,6 +125,10 @@ pub(crate) fn passed_names(layers: &[Layer]) -> Vec<String> {
 
 /// Registers the values of variables that hold secrets.
 pub(crate) fn register_secrets(environment: &Environment, names: &[String], redactor: &Redactor) {
+    let headers = TELEMETRY_HEADERS.iter().filter_map(|name| environment.var(name));
+    for (_, value) in headers.flat_map(telemetry::pairs) {
+        redactor.add_secret(&value);
+    }
     let keys = names.iter().filter(|name| !name.ends_with("_CONFIG"));
     keys.filter_map(|name| environment.var(name)).for_each(|secret| redactor.add_secret(secret));
 }

@@ -1,4 +1,4 @@
-//! `webSearch`: the service that the tool `web_search` asks.
+//! `webSearch`: the service or the model that the tool `web_search` asks.
 
 use domain::Level;
 
@@ -6,16 +6,29 @@ use crate::cursor::Cursor;
 use crate::lazy_text::SecretSource;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct WebSearchSettings {
-    /// With `{query}` where the words stand, or an address that they are posted to.
-    pub url: String,
-    pub headers: Vec<(String, SecretSource)>,
+pub enum WebSearchSettings {
+    Service {
+        /// With `{query}` where the words stand, or an address that they are posted to.
+        url: String,
+        headers: Vec<(String, SecretSource)>,
+    },
+    /// `provider/model`: its provider searches by a tool of its own.
+    Model(String),
 }
 
 impl WebSearchSettings {
     pub(crate) fn read(cursor: &Cursor) -> Option<Self> {
         let (url, headers) = (cursor.get("url").text(), cursor.get("headers").secrets());
-        let url = url?;
+        let model = cursor.get("model").text();
+        let Some(url) = url else {
+            let is_embedded = model.as_ref().is_some_and(|model| model.starts_with("local/"));
+            if is_embedded {
+                cursor
+                    .get("model")
+                    .report(Level::Error, "must be a model of a provider; others cannot search.");
+            }
+            return model.filter(|_| !is_embedded).map(Self::Model);
+        };
         if !url.starts_with("https://") && !url.starts_with("http://") {
             cursor
                 .get("url")
@@ -25,6 +38,6 @@ impl WebSearchSettings {
         for secret in crate::address::secrets(&url) {
             cursor.scope().redactor.add_secret(&secret);
         }
-        Some(Self { url, headers })
+        Some(Self::Service { url, headers })
     }
 }

@@ -91,6 +91,9 @@ pub(super) struct PromptTexts {
     /// The system prompt of inline completion.
     #[schemars(extend("examples" = ["Continue the text at the cursor."]))]
     completion: String,
+    /// The system prompt for predicting the next edit. It must keep the form of the answer; see docs/extending.md.
+    #[schemars(extend("examples" = ["${file:next-edit.md}"]))]
+    next_edit: String,
     /// The system prompt for rewriting a selection.
     #[schemars(extend("examples" = ["Rewrite the text as the user asks."]))]
     rewrite: String,

@@ -98,7 +98,7 @@ struct SettingsFile {
     #[schemars(extend("default" = 10), range(min = 1, max = 600), extend("examples" = [30]))]
     editor_timeout_seconds: u64,
 
-    /// The service that the tool `web_search` asks. Without it the model has no such tool; see docs/providers.md.
+    /// The service or the model that the tool `web_search` asks. Without it the model has no such tool; see docs/providers.md.
     web_search: WebSearchSection,
     /// Language servers for chats without an editor that has them, by name. Programs that are installed under their usual
     /// names need no entry; the name of such a program changes it. See docs/language-servers.md.
@@ -117,6 +117,8 @@ struct SettingsFile {
     skills: Vec<PathEntry>,
     /// Inline completion in editors.
     completion: CompletionSection,
+    /// Prediction of the next edit in editors.
+    next_edit: NextEditSection,
     /// Rewriting of a selection in editors.
     rewrite: RewriteSection,
 
@@ -176,8 +178,10 @@ struct SettingsFile {
     /// Variants of models by a pattern of their names; `providers.*.models.*.variants` is supported.
     #[schemars(extend("x-unsupported" = true))]
     variants_by_model: Map<String, Value>,
-    /// Export of telemetry.
-    #[schemars(extend("x-unsupported" = true))]
+    /// Export of traces and metrics (OpenTelemetry, OTLP over HTTP), by the names of the standard variables in small letters
+    /// with dots. Nothing is exported without an address. `"content": true` also sends prompts, paths, arguments and results.
+    /// Only your own files may set it; see docs/telemetry.md.
+    #[schemars(extend("examples" = [{"otel.exporter.otlp.endpoint": "http://127.0.0.1:4318", "otel.exporter.otlp.headers": "x-api-key=${env:OTLP_KEY}"}]))]
     otlp: Map<String, Value>,
     /// Plugins: sources by their names, each with `source` (an address of git, or a folder), and `install`, the names of
     /// plugins (`name` or `name@source`). `"installMode": "replace"` ignores the lists of other files. A source is used
@@ -293,6 +297,10 @@ struct WebSearchSection {
     /// Headers of its requests, such as the one with the key.
     #[schemars(extend("examples" = [{"X-Subscription-Token": "${env:BRAVE_API_KEY}"}]))]
     headers: BTreeMap<String, String>,
+    /// Without `url`: the model, as `provider/model`, whose provider searches by its own tool. Its API must be `anthropic`,
+    /// `openai-responses` or `gemini`.
+    #[schemars(extend("examples" = ["google/gemini-2.5-flash"]))]
+    model: String,
 }
 
 /// One language server.
@@ -342,6 +350,14 @@ struct CustomToolArguments {
 #[schemars(deny_unknown_fields)]
 struct CompletionSection {
     /// The model that completes, as `provider/model`; without it the default model.
+    #[schemars(extend("examples" = ["openai/gpt-5-nano"]))]
+    model: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct NextEditSection {
+    /// The model that predicts, as `provider/model`; without it that of `completion`, else the default model.
     #[schemars(extend("examples" = ["openai/gpt-5-nano"]))]
     model: String,
 }

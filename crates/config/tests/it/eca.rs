@@ -54,7 +54,7 @@ const FILE: &str = r#"{
   "completion": {"model": "openai/gpt-4.1"},
   "rewrite": {"model": "openai/o1", "fullFileMaxLines": 77},
   "variantsByModel": {".*": {"variants": {"x": {}}}},
-  "otlp": {}, "plugins": {"install": []}, "remote": {"enabled": false},
+  "otlp": {"otel.exporter.otlp.metrics.protocol": "http/protobuf", "otel.exporter.otlp.metrics.endpoint": "https://otlp.example.com/foo", "otel.exporter.otlp.headers": "Authorization=Bearer 123456"}, "plugins": {"install": []}, "remote": {"enabled": false},
   "netrcFile": null,
   "chat": {"title": false, "defaultTrust": true},
   "network": {"caCertFile": "/ca.pem"}
@@ -86,7 +86,6 @@ fn each_key_without_effect_is_named() {
         "index",
         "rewrite.fullFileMaxLines",
         "variantsByModel",
-        "otlp",
         "remote",
     ];
     let mut found: Vec<&str> = resolved.ignored_keys.iter().map(|ignored| ignored.key.as_str()).collect();

@@ -21,7 +21,7 @@ fn world() -> World {
                 "env": {"TOKEN": "hidden-variable"},
             }, "h": {"url": "http://h", "headers": {"A": "hidden-header"}, "clientSecret": "hidden-client"}},
             "network": {"clientKeyPassphrase": "hidden-phrase"},
-            "otlp": {"endpoint": "hidden-otlp"},
+            "otlp": {"otel.exporter.otlp.headers": "x=hidden-otlp"},
             "welcomeMessage": "shown, but never hidden-literal",
             "toolCall": {"approval": {"deny": {"shell_command": {"argsMatchers": {"command": ["shown-regex"]}}}}},
         }),

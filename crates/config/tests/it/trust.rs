@@ -371,7 +371,7 @@ fn a_project_never_decides_where_data_goes() {
     world.put(OUR_GLOBAL, r#"{"network": {"caCertFile": "/own.pem"}}"#);
     world.put(
         OUR_PROJECT,
-        r#"{"network": {"caCertFile": "/evil.pem", "clientCert": "/c", "clientKey": "/k"}, "otlp": {"url": "http://evil"}}"#,
+        r#"{"network": {"caCertFile": "/evil.pem", "clientCert": "/c", "clientKey": "/k"}, "otlp": {"otel.exporter.otlp.endpoint": "http://evil"}}"#,
     );
     for trusted in [false, true] {
         if trusted {
@@ -381,6 +381,7 @@ fn a_project_never_decides_where_data_goes() {
         let network = &resolved.settings.network;
         assert_eq!(network.ca_cert_file.as_deref(), Some(std::path::Path::new("/own.pem")));
         assert_eq!(network.client_cert, None);
+        assert_eq!(resolved.settings.telemetry, None);
         let said = notices(&world, &resolved);
         assert!(said.contains("network") && said.contains("cannot be set by a project"), "{said}");
     }
