@@ -90,6 +90,8 @@ pub struct Prompt {
     pub variant: Option<String>,
     /// The answer must be JSON of this schema, where the API can enforce it.
     pub output_schema: Option<Value>,
+    /// The provider searches the web by its own tool while it answers; an API without one refuses the prompt.
+    pub web_search: bool,
     /// Another model follows if this call fails, so it gives up early instead of waiting long.
     pub has_alternative: bool,
 }

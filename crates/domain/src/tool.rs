@@ -229,6 +229,23 @@ pub trait ToolContext: Send + Sync {
     fn host(&self, call: HostCall, deadline: Duration) -> BoxFuture<'_, Result<HostReply, Failure>>;
 
     fn ask(&self, kind: AskKind) -> BoxFuture<'_, Answer>;
+
+    /// Has a model search the web by the tool of its provider. What it costs counts as the chat's.
+    fn search_web<'a>(
+        &'a self,
+        _model: &'a str,
+        _words: &'a str,
+    ) -> BoxFuture<'a, Result<WebAnswer, Failure>> {
+        Box::pin(async { Err(Failure::user("No model can be asked here.")) })
+    }
+}
+
+/// What a model found on the web.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WebAnswer {
+    pub text: String,
+    /// The pages that it cites: title and address.
+    pub pages: Vec<(String, String)>,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -102,6 +102,12 @@ impl From<Failure> for AttemptError {
     }
 }
 
+fn no_web_search(model: &str) -> Failure {
+    Failure::user(format!("The API of {model} has no web search of its own.")).hint(
+        "Set `webSearch.model` to a model of Anthropic, OpenAI or Google, or `webSearch.url` to a service.",
+    )
+}
+
 impl Call {
     async fn next(&mut self) -> Option<Result<ModelEvent, Failure>> {
         loop {
@@ -208,6 +214,9 @@ impl Call {
     async fn open(&mut self) -> Result<ResponseReader, AttemptError> {
         self.begun.get_or_insert_with(Instant::now);
         let connection = self.connection.clone();
+        if self.prompt.web_search && !connection.api.searches_web() {
+            return Err(no_web_search(&connection.id).into());
+        }
         let endpoint = &connection.endpoint;
         let credential = endpoint.credential().await?;
         self.headers = connection.configured_headers().await?;

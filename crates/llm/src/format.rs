@@ -56,6 +56,14 @@ impl Api {
         Self::ALL.into_iter().find(|api| api.name() == name)
     }
 
+    /// Whether the providers of this format search the web by a tool of their own.
+    pub fn searches_web(self) -> bool {
+        match self {
+            Self::OpenAiResponses | Self::Anthropic | Self::Gemini => true,
+            Self::OpenAiChat | Self::Ollama | Self::Bedrock => false,
+        }
+    }
+
     /// The body of a request.
     pub fn encode(self, prompt: &Prompt, target: &Target) -> Value {
         match self {

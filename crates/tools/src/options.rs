@@ -12,7 +12,7 @@ use process::sandbox::{Grant, ProjectGrants, Sandbox};
 
 use crate::jobs::JobsObserver;
 use crate::tool::custom::CustomTool;
-use crate::web::search::SearchService;
+use crate::web::search::SearchBackend;
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -36,8 +36,8 @@ pub struct Options {
     pub jobs_observer: JobsObserver,
     /// Language servers of the machine, for front-ends without any.
     pub language_services: LanguageServicesHandle,
-    /// The service that `web_search` asks; without it the tool is not offered.
-    pub web_search: Option<SearchService>,
+    /// What `web_search` asks; without it the tool is not offered.
+    pub web_search: Option<SearchBackend>,
 }
 
 /// Language servers, or none.

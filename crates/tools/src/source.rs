@@ -87,7 +87,7 @@ impl BuiltInTools {
         tools.extend(code_tools(&files, services.clone()));
         tools.push(into_tool(FetchUrl { fetcher, output_bytes: limits.output_bytes }));
         tools.extend([into_tool(AskUser), into_tool(Task), into_tool(CompactChat)]);
-        let search = options.web_search.clone().map(|service| WebSearch { searcher: Searcher::new(service) });
+        let search = options.web_search.clone().map(|backend| WebSearch { searcher: Searcher::new(backend) });
         tools.extend(search.map(into_tool));
         let shell = Arc::new(shell_command(&files, &jobs, &runner));
         for custom in options.custom_tools {

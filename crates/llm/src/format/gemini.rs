@@ -27,9 +27,12 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
         let parts: Vec<_> = prompt.system.iter().map(|text| json!({ "text": text.as_ref() })).collect();
         body.insert("systemInstruction".into(), json!({ "parts": parts }));
     }
-    let tools: Vec<Value> = prompt.tools.iter().map(tool).collect();
+    let functions: Vec<Value> = prompt.tools.iter().map(tool).collect();
+    let functions = (!functions.is_empty()).then(|| json!({ "functionDeclarations": functions }));
+    let search = prompt.web_search.then(|| json!({ "google_search": {} }));
+    let tools: Vec<Value> = functions.into_iter().chain(search).collect();
     if !tools.is_empty() {
-        body.insert("tools".into(), json!([{ "functionDeclarations": tools }]));
+        body.insert("tools".into(), tools.into());
     }
     body.insert("contents".into(), contents(prompt, target).into());
     let mut config = Map::new();

@@ -1,9 +1,9 @@
-//! `web_search`: pages of the web that match some words, by the service that the user configured.
+//! `web_search`: pages of the web that match some words, by the service or the model that the user configured.
 
 use std::fmt::Write as _;
 
 use domain::Review;
-use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
+use domain::tool::{Invocation, Scope, ToolEffect, ToolResult, WebAnswer};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -45,8 +45,16 @@ impl BuiltInTool for WebSearch {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
+        let service = match &self.searcher {
+            Searcher::Service(service) => service,
+            Searcher::Model(model) => {
+                let asked = call.context.search_web(model, &input.query);
+                let answer = unless_cancelled(&call.cancel, asked).await?;
+                return Ok(ToolResult::text(describe(&answer.map_err(|failure| failure.to_string())?)));
+            }
+        };
         let most = input.count.unwrap_or(RESULTS).clamp(1, MOST_RESULTS);
-        let results = unless_cancelled(&call.cancel, self.searcher.search(&input.query, most)).await??;
+        let results = unless_cancelled(&call.cancel, service.search(&input.query, most)).await??;
         if results.is_empty() {
             return Ok(ToolResult::text("No page was found."));
         }
@@ -58,4 +66,18 @@ impl BuiltInTool for WebSearch {
         }
         Ok(ToolResult::text(out.trim_end()))
     }
+}
+
+/// What a model found, with the pages that it cites.
+fn describe(answer: &WebAnswer) -> String {
+    let mut out = answer.text.trim().to_owned();
+    if out.is_empty() && answer.pages.is_empty() {
+        return "Nothing was found.".to_owned();
+    }
+    for (number, (title, url)) in answer.pages.iter().enumerate() {
+        let gap = if number == 0 { "\n\n" } else { "\n" };
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{gap}{}. {title}\n{url}", number + 1);
+    }
+    out.trim_start().to_owned()
 }

@@ -30,6 +30,14 @@ pub struct SearchService {
     pub headers: Arc<HeaderLookup>,
 }
 
+/// What is asked.
+#[derive(Clone, Debug)]
+pub enum SearchBackend {
+    Service(SearchService),
+    /// `provider/model`: its provider searches by a tool of its own.
+    Model(String),
+}
+
 impl fmt::Debug for SearchService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SearchService(…)")
@@ -43,18 +51,38 @@ pub(crate) struct SearchResult {
     pub text: String,
 }
 
-pub(crate) struct Searcher {
+pub(crate) enum Searcher {
+    Service(ServiceSearcher),
+    Model(String),
+}
+
+impl Searcher {
+    pub(crate) fn new(backend: SearchBackend) -> Self {
+        match backend {
+            SearchBackend::Service(service) => {
+                Self::Service(ServiceSearcher { service, client: OnceCell::new() })
+            }
+            SearchBackend::Model(model) => Self::Model(model),
+        }
+    }
+
+    /// Where the words go, for people.
+    pub(crate) fn origin(&self) -> Result<String, String> {
+        match self {
+            Self::Service(service) => service.origin(),
+            Self::Model(model) => Ok(model.clone()),
+        }
+    }
+}
+
+pub(crate) struct ServiceSearcher {
     service: SearchService,
     client: OnceCell<Client>,
 }
 
-impl Searcher {
-    pub(crate) fn new(service: SearchService) -> Self {
-        Self { service, client: OnceCell::new() }
-    }
-
-    /// Scheme, host and port of the service, for people.
-    pub(crate) fn origin(&self) -> Result<String, String> {
+impl ServiceSearcher {
+    /// Scheme, host and port of the service.
+    fn origin(&self) -> Result<String, String> {
         let url = self.service.url.replace("{query}", "x");
         let url = Url::parse(&url).map_err(|_| "`webSearch.url` is not an address.".to_owned())?;
         Ok(url.origin().ascii_serialization())

@@ -13,6 +13,8 @@ use crate::format::{NO_IMAGES, Target, Thinking, input_schema, is_strict, schema
 
 const DEFAULT_OUTPUT: u64 = 32_000;
 const UNKNOWN_OUTPUT: u64 = 8_192;
+/// Of the provider's own searches for one prompt.
+const MOST_SEARCHES: u64 = 3;
 
 pub fn encode(prompt: &Prompt, target: &Target) -> Value {
     let mut body = Map::new();
@@ -45,6 +47,9 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
     }
     let mut tools = tools(prompt);
     mark(tools.last_mut());
+    if prompt.web_search {
+        tools.push(json!({ "type": "web_search_20250305", "name": "web_search", "max_uses": MOST_SEARCHES }));
+    }
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
     }

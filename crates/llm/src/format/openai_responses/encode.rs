@@ -19,7 +19,8 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
     if !prompt.system.is_empty() {
         body.insert("instructions".into(), prompt.system.join("\n\n").into());
     }
-    let tools: Vec<Value> = prompt.tools.iter().map(tool).collect();
+    let search = prompt.web_search.then(|| json!({ "type": "web_search" }));
+    let tools: Vec<Value> = prompt.tools.iter().map(tool).chain(search).collect();
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
         body.insert("parallel_tool_calls".into(), true.into());
