@@ -27,6 +27,7 @@ mod tool_calls;
 mod tool_search;
 mod turn;
 mod undo;
+mod web_search;
 mod workspace;
 
 use std::collections::HashMap;
@@ -41,6 +42,7 @@ use tokio::sync::mpsc;
 pub use crate::undo::UndoLog;
 pub use hooks::{HookExit, HookRunner};
 use session::Session;
+pub use session::is_subagent;
 pub use session::state::State;
 pub use tool_calls::approval;
 pub use workspace::{

@@ -164,7 +164,7 @@ pub(crate) fn record_answer(session: &Session, info: &ModelInfo, tokens: Tokens)
     }
 }
 
-/// Records what a call beside the conversation used: a title, a summary.
+/// Records what a call beside the conversation used: a title, a summary, a search.
 pub(crate) fn record_side_call(
     session: &Session,
     purpose: &str,
@@ -177,7 +177,10 @@ pub(crate) fn record_side_call(
         add_call(&mut usage, purpose, model, tokens, cost);
         vec![Fact::UsageChanged { usage }]
     });
-    charge_day_later(session, cost);
+    match &session.inherited {
+        Some(inherited) => record_side_call(&inherited.parent, "subagents", model, tokens, cost),
+        None => charge_day_later(session, cost),
+    }
 }
 
 fn add_call(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {

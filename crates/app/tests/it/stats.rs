@@ -64,3 +64,36 @@ async fn usage_is_counted_by_day_model_project_chat_and_tool() {
         assert!(!html.contains(forbidden), "{forbidden} is in the page");
     }
 }
+
+/// The calls of a subagent are relayed to the chat that started it; they count once, and there.
+#[tokio::test]
+async fn what_a_subagent_used_counts_once() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["chat"] = json!({"title": false});
+    config["providers"]["fake"]["models"]["m1"] = json!({"cost": {"input": 1_000_000, "output": 0}});
+    home.write("work/a.txt", "text");
+    let used = |answer: Answer, input: u64| answer.usage(Usage { input, output: 1, ..Usage::default() });
+    let spawn = json!({"agent": "explorer", "task": "look"});
+    fake.answer(used(Answer::default().call("c1", "eca__spawn_agent", spawn), 1));
+    fake.answer(used(Answer::default().call("c2", "eca__read_file", json!({"path": "a.txt"})), 20));
+    fake.answer(used(Answer::text("Seen."), 300)).answer(used(Answer::text("Done."), 4000));
+    let (code, _, err) = run(&home, &config, &["run", "look"]).await;
+    assert_eq!(code, Some(0), "{err}");
+    let (_, out, _) = run(&home, &config, &["stats", "--json"]).await;
+    let stats: Value = serde_json::from_str(&out).expect("JSON");
+    let total = &stats["total"];
+    assert_eq!((&total["requests"], &total["inputTokens"]), (&json!(4), &json!(4321)), "{stats:#}");
+    assert_eq!(total["cost"], 4321.0);
+    assert_eq!(total["toolCalls"], 2, "its calls are its own");
+    let costs: Vec<f64> =
+        stats["chats"].as_array().into_iter().flatten().filter_map(|it| it["cost"].as_f64()).collect();
+    assert_eq!(
+        costs.iter().filter(|cost| **cost > 0.0).count(),
+        1,
+        "the chat that started it pays: {costs:?}"
+    );
+    let (_, out, _) = run(&home, &config, &["stats", "--here", "--json"]).await;
+    let here: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(here["total"]["inputTokens"], 4321, "{here:#}");
+}

@@ -14,6 +14,8 @@ use domain::tool_call::{Details, ToolState};
 use domain::{AskId, ItemId, Recorded, SessionId};
 
 use super::Difference;
+use crate::slash::aside;
+use crate::web_search;
 
 /// How the notices of a failover name the next model.
 pub(super) const FAILOVER: &str = " Going on with ";
@@ -82,8 +84,8 @@ fn lanes(facts: &[Recorded], given: usize) -> Lanes {
         };
         if let Fact::UsageChanged { usage: now } = fact {
             for Spent { purpose, model, tokens, .. } in added_calls(&usage, now) {
-                // The chats of subagents are replayed by themselves.
-                if purpose != "subagents" {
+                // The chats of subagents are replayed by themselves, and no tool and command runs again.
+                if !["subagents", web_search::PURPOSE, aside::PURPOSE].contains(&purpose.as_str()) {
                     add(Lane::Usage(purpose), Entry::Used { model, tokens });
                 }
             }

@@ -37,6 +37,12 @@ use steering::Steering;
 
 /// How the ids of chats begin that an agent of another chat works in.
 pub(crate) const SUBAGENT_PREFIX: &str = "subagent-";
+
+/// Whether an agent of another chat works in this chat. Its id says so.
+pub fn is_subagent(id: &SessionId) -> bool {
+    id.as_str().starts_with(SUBAGENT_PREFIX)
+}
+
 /// Facts read at a time while loading.
 pub(crate) const PAGE: usize = 1024;
 
@@ -205,7 +211,7 @@ impl Session {
 
     /// Whether an agent of another chat works here. Its id says so.
     pub(crate) fn is_subagent(&self) -> bool {
-        self.id.as_str().starts_with(SUBAGENT_PREFIX)
+        is_subagent(&self.id)
     }
 
     pub(crate) fn new_item(&self, turn: TurnId, step: u32, kind: ItemKind) -> Item {

@@ -3,6 +3,7 @@
 //! Must not know front-ends. Invariant: every command runs as a turn of its own, beside the actor, so that a stop ends
 //! it at once.
 
+pub(crate) mod aside;
 mod costs;
 mod export;
 mod lists;
@@ -53,10 +54,15 @@ enum Native {
     Context,
     Fork,
     Export,
+    Chats,
+    Aside,
+    SyncSystemPrompt,
+    /// What does it, where a chat is no place for it.
+    Elsewhere(&'static str),
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 25] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 32] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
@@ -92,7 +98,28 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 25] = [
     (Native::Context, "context", "What fills the context window", None),
     (Native::Fork, "fork", "A new chat with the history of this one", None),
     (Native::Export, "export", "Write this chat to a Markdown file of the workspace", Some("file")),
+    (Native::Chats, "chats", "List the chats of this workspace", Some("words of the title")),
+    (Native::Aside, "btw", "Ask something beside this chat; it is not sent again", Some("question")),
+    (
+        Native::SyncSystemPrompt,
+        "sync-system-prompt",
+        "Use rules and instructions as they are now in this chat",
+        None,
+    ),
+    (Native::Elsewhere(DELETE_CHAT), "delete-chat", "How to delete a chat", Some("chat")),
+    (Native::Elsewhere(IMPORT), "import", "How to take over chats of another program", Some("file")),
+    (Native::Elsewhere(DEBUG_CHAT), "debug-chat", "How to see everything that is stored of a chat", None),
+    (Native::Elsewhere(REMOTE), "remote", "Why there is no web server", None),
 ];
+
+const DELETE_CHAT: &str = "Delete it in the list of chats of your editor, or run `dragoman chats delete ID` in a terminal; `/chats` \
+    names the ids.";
+const IMPORT: &str = "Run `dragoman import` in a terminal: it shows what it would take over, chats of ECA and others among it, and \
+    asks. `dragoman chats import FILE` reads a file of `dragoman chats export`.";
+const DEBUG_CHAT: &str = "Run `dragoman chats show ID --json` in a terminal for the whole chat, `dragoman replay ID` to run it again \
+    without a model; `/chats` names the ids.";
+const REMOTE: &str =
+    "ECA's web server is not part of Dragoman. `dragoman chat` opens the same chats in any terminal.";
 
 /// A command found in a prompt.
 pub(crate) struct ParsedCommand {
@@ -129,9 +156,12 @@ pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str
             .chars()
             .take(80)
             .collect(),
+        arguments: named_places(&custom.text)
+            .into_iter()
+            .map(|name| SlashArgument { name: name.to_owned(), description: None, required: true })
+            .collect(),
         name: custom.name,
         origin: SlashOrigin::Custom,
-        arguments: Vec::new(),
     });
     let skills = workspace.texts.skills().into_iter().map(|skill| SlashCommand {
         description: skill.description.chars().take(80).collect(),
@@ -267,8 +297,11 @@ fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand,
     accept(turn, &model, reply);
     show_command(&session, turn, model, text);
     let cancel = CancellationToken::new();
+    if let CommandKind::Native(Native::SyncSystemPrompt) = command.kind {
+        actor.system_prompt = None;
+    }
     let system_prompt = match command.kind {
-        CommandKind::Native(Native::PromptShow) => {
+        CommandKind::Native(Native::PromptShow | Native::Aside) => {
             let model: Option<Arc<dyn Model>> = start::choose_model(&session).ok();
             let info = model.map(|model| model.info()).unwrap_or_default();
             instructions::system_prompt(actor, &info)
@@ -338,8 +371,29 @@ fn split_arguments(text: &str) -> Vec<String> {
     arguments
 }
 
-/// `$ARGS` or `$ARGUMENTS` is the whole line, `$ARG1`, `$1` … one argument.
+/// The names of `{{name}}` in a text, in the order of their first places.
+fn named_places(template: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for piece in template.split("{{").skip(1) {
+        let Some((name, _)) = piece.split_once("}}") else { continue };
+        let name = name.trim();
+        let is_name =
+            !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || it == '_' || it == '-');
+        if is_name && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// `$ARGS` or `$ARGUMENTS` is the whole line, `$ARG1`, `$1` … one argument, `{{name}}` the next one.
 fn fill(template: &str, rest: &str, arguments: &[String]) -> String {
+    let mut template = template.to_owned();
+    for (at, name) in named_places(&template.clone()).into_iter().enumerate() {
+        let value = arguments.get(at).map(String::as_str).unwrap_or_default();
+        template = template.replace(&format!("{{{{{name}}}}}"), value);
+        template = template.replace(&format!("{{{{ {name} }}}}"), value);
+    }
     let mut text = template.replace("$ARGUMENTS", rest.trim()).replace("$ARGS", rest.trim());
     for (at, argument) in arguments.iter().enumerate().rev() {
         text = text.replace(&format!("$ARG{}", at + 1), argument).replace(&format!("${}", at + 1), argument);
@@ -364,5 +418,7 @@ mod tests {
             fill("x $ARG1 y $2 z $ARGS", "one \"two three\"", &arguments),
             "x one y two three z one \"two three\""
         );
+        assert_eq!(fill("{{a}} to {{ b }}, {{a}}{{c}}", "", &arguments), "one to two three, one");
+        assert_eq!(fill("{{ not a name! }} {{", "", &arguments), "{{ not a name! }} {{");
     }
 }

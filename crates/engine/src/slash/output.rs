@@ -11,7 +11,7 @@ use domain::store::{ListFilter, SearchQuery, SessionSummary};
 use domain::taint::Taint;
 use domain::{Failure, TurnId};
 
-use super::{CommandKind, Native, ParsedCommand, costs, export, lists};
+use super::{CommandKind, Native, ParsedCommand, aside, costs, export, lists};
 use crate::session::{SUBAGENT_PREFIX, Session, fork};
 
 /// Chats that `/resume` lists.
@@ -34,8 +34,16 @@ pub(super) async fn of(
         Native::Model => return switch_model(session, argument).await,
         Native::Resume => match argument {
             Some(wanted) => resume(session, turn, wanted).await?,
-            None => list_chats(session).await?,
+            None => list_chats(session, "").await?,
         },
+        Native::Chats => list_chats(session, &command.arguments.join(" ")).await?,
+        Native::Aside => aside::answer(session, system_prompt, &command.arguments.join(" ")).await?,
+        Native::SyncSystemPrompt => {
+            "From the next answer on this chat has the rules and instructions as they are now. The \
+                                     provider reads the chat anew with it, which costs more once."
+                .to_owned()
+        }
+        Native::Elsewhere(text) => text.to_owned(),
         Native::Undo => crate::undo::undo(session, &command.arguments).await?,
         Native::Redo => crate::undo::redo(session, &command.arguments).await?,
         Native::Taint => show_or_clear_taint(session, argument).await?,
@@ -104,18 +112,22 @@ async fn switch_model(session: &Session, name: Option<&str>) -> Result<String, F
     Ok(format!("This chat now uses {name}."))
 }
 
-/// `/resume`: the other chats of the workspace, to be named by number or id.
-async fn list_chats(session: &Session) -> Result<String, Failure> {
+/// `/resume` and `/chats`: the other chats of the workspace, to be named by number or id. A title leaves some out.
+async fn list_chats(session: &Session, title: &str) -> Result<String, Failure> {
     let chats = other_chats(session).await?;
-    if chats.is_empty() {
-        return Ok("There are no other chats of this workspace.".into());
-    }
+    let title = title.to_lowercase();
+    let fits =
+        |chat: &SessionSummary| chat.title.as_deref().unwrap_or("untitled").to_lowercase().contains(&title);
     let lines: Vec<String> = (1..)
         .zip(chats)
+        .filter(|(_, chat)| fits(chat))
         .map(|(number, chat)| {
             format!("{number}. {} ({})", chat.title.unwrap_or_else(|| "untitled".into()), chat.id)
         })
         .collect();
+    if lines.is_empty() {
+        return Ok("There are no other chats of this workspace.".into());
+    }
     Ok(format!("{}\n\nGo on with one of them here: /resume 1", lines.join("\n")))
 }
 

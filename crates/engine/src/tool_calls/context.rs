@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use domain::event::Channel;
 use domain::host::HostRequest;
-use domain::tool::ToolContext;
+use domain::tool::{ToolContext, WebAnswer};
 use domain::{
     Abilities, Answer, Ask, AskKind, BoxFuture, CancellationToken, Event, Failure, HostCall, HostReply,
     ItemDelta, ItemId, TurnId,
@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::session::Session;
 use crate::subagents::relay;
+use crate::web_search;
 
 /// Live output kept for people; what the model gets is bounded by the tool.
 const LIVE_OUTPUT: usize = 256 << 10;
@@ -111,5 +112,9 @@ impl ToolContext for EngineToolContext {
             }
             asked.answer(&session, &self.cancel).await
         })
+    }
+
+    fn search_web<'a>(&'a self, model: &'a str, words: &'a str) -> BoxFuture<'a, Result<WebAnswer, Failure>> {
+        Box::pin(web_search::run(&self.session, model, words))
     }
 }

@@ -134,7 +134,7 @@ pub(super) async fn collect(
         if day(chat.updated_at).is_some_and(|day| day < first) {
             continue;
         }
-        let mut reader = ChatReader::default();
+        let mut reader = ChatReader { is_subagent: engine::is_subagent(&chat.id), ..ChatReader::default() };
         let mut after = 0;
         loop {
             let page = journal.read(&chat.id, after, PAGE_FACTS).await?;
@@ -154,6 +154,8 @@ struct ChatReader {
     usage: SessionUsage,
     /// A turn was seen: from here on usage is this chat's own.
     is_own: bool,
+    /// What a subagent used and how long it worked is counted in the chat that started it; here count its tool calls.
+    is_subagent: bool,
 }
 
 impl ChatReader {
@@ -165,7 +167,7 @@ impl ChatReader {
                 self.is_own = true;
             }
             Fact::TurnEnded { .. } => {
-                if let Some((since, model)) = self.turn.take() {
+                if let Some((since, model)) = self.turn.take().filter(|_| !self.is_subagent) {
                     let figures = Figures { millis: at.saturating_sub(since), ..Figures::default() };
                     stats.add(chat, at, Some(&model), &figures);
                 }
@@ -185,7 +187,7 @@ impl ChatReader {
                 }
             }
             Fact::UsageChanged { usage } => {
-                if self.is_own {
+                if self.is_own && !self.is_subagent {
                     self.add_usage(chat, at, usage, stats);
                 }
                 self.usage = usage.clone();

@@ -1,0 +1,52 @@
+//! `/btw`: a question beside the chat. The model is sent the history with it; the chat shows both and never sends them again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::Failure;
+use domain::command::TurnLimits;
+use domain::item::Part;
+use domain::model::{Prompt, PromptEntry};
+
+use crate::completion::{Collected, collect};
+use crate::session::Session;
+use crate::spending;
+use crate::turn::{prompt, start};
+
+/// The purpose of these calls in the usage of a chat.
+pub(crate) const PURPOSE: &str = "btw";
+
+const TIMEOUT: Duration = Duration::from_secs(120);
+const REQUEST: &str = "A question beside this conversation. Answer it briefly from what you know and from the conversation, and call \
+    no tools:";
+
+pub(super) async fn answer(
+    session: &Session,
+    system_prompt: &[Arc<str>],
+    question: &str,
+) -> Result<String, Failure> {
+    if question.trim().is_empty() {
+        return Err(
+            Failure::user("There is no question.").hint("Type it behind the command: `/btw what is …`.")
+        );
+    }
+    let spent = session.state().usage().session_cost.unwrap_or(0.0);
+    spending::check_caps(session, &TurnLimits::default(), spent).await?;
+    let model = start::choose_model(session)?;
+    let mut entries = prompt::entries(session.state().items(), false);
+    entries.push(PromptEntry::User { parts: vec![Part::text(format!("{REQUEST}\n\n{question}"))] });
+    let prompt = Prompt {
+        session: Some(session.id.clone()),
+        system: system_prompt.to_vec(),
+        entries,
+        ..Prompt::default()
+    };
+    let collected = tokio::time::timeout(TIMEOUT, collect(model.stream(prompt), None)).await;
+    let Collected { answer, tokens, end } = collected.map_err(|_| {
+        Failure::provider(format!("The model gave no whole answer within {} s.", TIMEOUT.as_secs()))
+    })?;
+    let info = model.info();
+    let cost = info.price.map(|price| price.of(&tokens));
+    spending::record_side_call(session, PURPOSE, &info.id, tokens, cost);
+    end.map(|()| answer.text)
+}
