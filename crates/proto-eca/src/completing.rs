@@ -13,14 +13,14 @@ use crate::reply::Reply;
 use crate::rewriting::without_fences;
 use crate::serve::Server;
 use crate::wire::completion::{CompletionItem, CompletionParams, CompletionProblem, CompletionResult};
-use crate::wire::requests::CompletionInline;
+use crate::wire::requests::{CompletionInline, Method};
 use crate::wire::{LinePosition, Range};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Characters of the text before and after the cursor that the model is sent.
 const BEFORE: usize = 12_000;
 const AFTER: usize = 4_000;
-const CURSOR: &str = "<CURSOR>";
+pub(crate) const CURSOR: &str = "<CURSOR>";
 
 const SYSTEM: &str = "You complete code in an editor. The user's message is a piece of a file with the mark <CURSOR> in it. Answer \
     with the text that belongs in place of the mark and nothing else: no explanation, no fences, nothing that stands \
@@ -38,6 +38,23 @@ pub(crate) async fn complete(server: &mut Server, params: CompletionParams, repl
         no_local: false,
         deadline: TIMEOUT,
     };
+    let doc_version = params.doc_version;
+    let items = move |answer: &str| {
+        let text = without_fences(answer);
+        let range = Range { start: position, end: position };
+        let item = || CompletionItem { text: text.to_owned(), doc_version, range };
+        (!text.trim().is_empty()).then(item).into_iter().collect()
+    };
+    ask(server, completion, reply, items).await;
+}
+
+/// Asks the model and answers with the items that its text makes. The next request of this kind ends it.
+pub(crate) async fn ask<M: Method<Result = CompletionResult> + 'static>(
+    server: &mut Server,
+    completion: Completion,
+    reply: Reply<M>,
+    items: impl FnOnce(&str) -> Vec<CompletionItem> + Send + 'static,
+) {
     // The sender of the request before is dropped, which ends it.
     let (ended, end) = oneshot::channel::<()>();
     server.completing = Some(ended);
@@ -49,18 +66,10 @@ pub(crate) async fn complete(server: &mut Server, params: CompletionParams, repl
             _ = end => None,
         }
     };
-    let doc_version = params.doc_version;
     server.engine.later(work, move |server, completed| {
         let result = match completed {
             None => CompletionResult::Items { items: Vec::new() },
-            Some(Ok(completed)) => {
-                let text = without_fences(&completed.text);
-                let text = if text.trim().is_empty() { "" } else { text };
-                let range = Range { start: position, end: position };
-                let item = CompletionItem { text: text.to_owned(), doc_version, range };
-                let items = if item.text.is_empty() { Vec::new() } else { vec![item] };
-                CompletionResult::Items { items }
-            }
+            Some(Ok(completed)) => CompletionResult::Items { items: items(&completed.text) },
             Some(Err(failure)) => CompletionResult::Problem {
                 error: CompletionProblem { kind: "error", message: failure.to_string() },
             },
@@ -70,7 +79,7 @@ pub(crate) async fn complete(server: &mut Server, params: CompletionParams, repl
 }
 
 /// The text around the cursor, with the cursor marked.
-fn message(params: &CompletionParams, position: LinePosition) -> String {
+pub(crate) fn message(params: &CompletionParams, position: LinePosition) -> String {
     let (before, after) = split(&params.doc_text, position);
     let before_start = before.char_indices().rev().nth(BEFORE).map_or(0, |(at, _)| at);
     let after_end = after.char_indices().nth(AFTER).map_or(after.len(), |(at, _)| at);
@@ -79,7 +88,7 @@ fn message(params: &CompletionParams, position: LinePosition) -> String {
 }
 
 /// The text before and after a place; one outside of the text is its nearest end.
-fn split(text: &str, position: LinePosition) -> (&str, &str) {
+pub(crate) fn split(text: &str, position: LinePosition) -> (&str, &str) {
     let skipped = usize::try_from(position.line.saturating_sub(1)).unwrap_or(usize::MAX);
     let mut start = 0;
     for line in text.split_inclusive('\n').take(skipped) {

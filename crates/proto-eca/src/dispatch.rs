@@ -11,17 +11,17 @@ use serde_json::Value;
 use crate::reply::Reply;
 use crate::serve::Server;
 use crate::wire::requests::{
-    AddFlag, ChangeWorkspaceFolders, Clear, CompletionInline, Delete, Exit, Fork, History, Initialize,
-    Initialized, JobsKill, JobsList, JobsReadOutput, List, McpAddServer, McpConnectServer, McpDisableServer,
-    McpEnableServer, McpLogoutServer, McpRemoveServer, McpStartServer, McpStopServer, McpUpdateServer,
-    Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop, ProvidersList, ProvidersLogin,
-    ProvidersLoginInput, ProvidersLogout, QueryCommands, QueryContext, QueryFiles, RemoveFlag, RewritePrompt,
-    Rollback, SelectedAgentChanged, SelectedBehaviorChanged, SelectedModelChanged, Shutdown, ToolCallApprove,
-    ToolCallReject, Update,
+    AddFlag, ChangeWorkspaceFolders, Clear, CompletionInline, CompletionNextEdit, Delete, Exit, Fork,
+    History, Initialize, Initialized, JobsKill, JobsList, JobsReadOutput, List, McpAddServer,
+    McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer, McpRemoveServer, McpStartServer,
+    McpStopServer, McpUpdateServer, Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop,
+    ProvidersList, ProvidersLogin, ProvidersLoginInput, ProvidersLogout, QueryCommands, QueryContext,
+    QueryFiles, RemoveFlag, RewritePrompt, Rollback, SelectedAgentChanged, SelectedBehaviorChanged,
+    SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
 };
 use crate::{
-    completing, flags, from_wire, history, jobs, lifecycle, mcp, prompting, providers, queries, rewriting,
-    sessions, settings, turns,
+    completing, flags, from_wire, history, jobs, lifecycle, mcp, next_edit, prompting, providers, queries,
+    rewriting, sessions, settings, turns,
 };
 
 /// ECA has no code of its own for refused requests.
@@ -95,6 +95,7 @@ async fn handle_other_method(method: &str, call: Call<'_>) {
         ProvidersLoginInput::NAME => call.with(providers::login_input).await,
         ProvidersLogout::NAME => call.with(providers::logout).await,
         CompletionInline::NAME => call.with(completing::complete).await,
+        CompletionNextEdit::NAME => call.with(next_edit::predict).await,
         JobsList::NAME => call.with(jobs::list).await,
         JobsKill::NAME => call.with(jobs::kill).await,
         JobsReadOutput::NAME => call.with(jobs::read_output).await,

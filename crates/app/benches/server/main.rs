@@ -3,7 +3,7 @@
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, chunks per second and CPU, idle and peak
 //! memory, rounds of tool calls, the size of the first request, also with many MCP tools,
 //! 200 chats at once, load of a 10,000-message chat;
-//! the first answer with twenty broken MCP servers; start and first file completion in a tree of a million files;
+//! the first text of completions and rewrites; the first answer with twenty broken MCP servers; start and first file completion in a tree of a million files;
 //! and `dragoman run` for one word.
 
 #![allow(
@@ -13,6 +13,7 @@
 )]
 
 mod broken_servers;
+mod completions;
 mod large_tree;
 mod long_chat;
 mod many_tools;
@@ -43,6 +44,7 @@ fn main() {
     broken_servers::row(&mut table, &fake);
     large_tree::rows(&mut table, &fake);
     latency_rows(&mut table, &fake);
+    completions::rows(&mut table, &fake);
     throughput_rows(&mut table, &fake);
     tool_rows(&mut table, &fake);
     many_chats_row(&mut table, &fake);
@@ -51,6 +53,9 @@ fn main() {
     runtime.block_on(long_chat::rows(&mut table, &fake));
     table.end();
 }
+
+/// A prompt with these words is answered with the time.
+const STAMP: &str = "tell-the-time";
 
 /// The answers of the fake model by prompt.
 fn scripted(request: &Request) -> Answer {
@@ -68,6 +73,7 @@ fn scripted(request: &Request) -> Answer {
                 false => Answer::new().chunks(["ok"]),
             }
         }
+        _ if prompt.contains(STAMP) => Answer::stamps(1),
         _ => Answer::new().chunks(["ok"]),
     }
 }

@@ -59,6 +59,45 @@ async fn the_next_key_ends_the_completion_before_it() {
         (&result["items"][0]["text"], &result["items"][0]["docVersion"]),
         (&json!("a + b"), &json!(2))
     );
+    fake.wait_for_hangups(1).await;
+    gate.open();
+}
+
+#[tokio::test]
+async fn a_next_edit_has_its_own_model_and_prompt_and_a_place() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["providers"]["fake"]["models"]["quick"] = json!({});
+    config["nextEdit"] = json!({"model": "fake/quick"});
+    config["prompts"] = json!({"nextEdit": "Predict it my way."});
+    let mut client = Client::start(&home, &config).await;
+    let params = json!({
+        "docText": "fn add(a: u64, b: u32) -> u32 {\n    a + b\n}\n", "docVersion": 7, "path": "/w/sum.rs",
+        "position": {"line": 1, "character": 14}, "recentEdits": ["-fn add(a: u32,\n+fn add(a: u64,"],
+    });
+    fake.answer(Answer::text("<old>\nb: u32) -> u32 {\n</old>\n<new>\nb: u64) -> u64 {\n</new>"));
+    let result = client.request("completion/nextEdit", params.clone()).await;
+    let range = json!({"start": {"line": 1, "character": 16}, "end": {"line": 1, "character": 32}});
+    assert_eq!(result, json!({"items": [{"text": "b: u64) -> u64 {", "docVersion": 7, "range": range}]}));
+    let sent = fake.last_request().body;
+    assert_eq!(sent["model"], "quick");
+    let text = sent.to_string();
+    for words in ["Predict it my way.", "/w/sum.rs", "+fn add(a: u64,", "<CURSOR>"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // Text that is not in the document is no edit of it.
+    fake.answer(Answer::text("<old>\nfn sub() {\n</old>\n<new>\nfn add() {\n</new>"));
+    assert_eq!(client.request("completion/nextEdit", params.clone()).await, json!({"items": []}));
+
+    // The next request ends it, a completion as well as another edit.
+    let gate = Gate::new();
+    fake.answer(Answer::new().say("never seen").gate(&gate)).answer(Answer::text("a + b"));
+    let first = client.ask("completion/nextEdit", params).await;
+    fake.wait_for_requests(3).await;
+    let second = client.ask("completion/inline", request(2)).await;
+    assert_eq!(client.response_to(first).await["result"], json!({"items": []}));
+    assert_eq!(client.response_to(second).await["result"]["items"][0]["text"], "a + b");
+    fake.wait_for_hangups(1).await;
     gate.open();
 }
 

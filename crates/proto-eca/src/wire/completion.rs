@@ -15,6 +15,16 @@ pub(crate) struct CompletionParams {
     pub path: Option<String>,
 }
 
+/// Of `completion/nextEdit`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct NextEditParams {
+    #[serde(flatten)]
+    pub document: CompletionParams,
+    /// What was changed last, as diffs or in words, oldest first.
+    pub recent_edits: Vec<String>,
+}
+
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum CompletionResult {

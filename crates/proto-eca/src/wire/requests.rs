@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::completion::{CompletionParams, CompletionResult};
+use super::completion::{CompletionParams, CompletionResult, NextEditParams};
 use super::jobs::{JobList, JobOutputResult, JobParams, KillResult};
 use super::providers::{LoginAction, LoginInputParams, LoginParams, ProviderList};
 use super::{ChatKey, Context, Empty, OfferedContext};
@@ -70,6 +70,7 @@ methods! {
     ProvidersLoginInput = "providers/loginInput": LoginInputParams => LoginAction;
     ProvidersLogout = "providers/logout": LoginParams => Empty;
     CompletionInline = "completion/inline": CompletionParams => CompletionResult;
+    CompletionNextEdit = "completion/nextEdit": NextEditParams => CompletionResult;
     JobsList = "jobs/list": Empty => JobList;
     JobsKill = "jobs/kill": JobParams => KillResult;
     JobsReadOutput = "jobs/readOutput": JobParams => JobOutputResult;
