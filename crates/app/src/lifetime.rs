@@ -12,6 +12,7 @@ use domain::{Abilities, Command, Failure};
 use tokio::sync::{Notify, mpsc};
 
 use crate::memory;
+use crate::telemetry;
 
 /// The engine has deadlines of its own: 800 ms for sessions, then 800 ms for tool servers. This one is longer, so that
 /// it applies only to an engine that does not answer at all.
@@ -119,7 +120,8 @@ pub(crate) async fn until_signal<T>(work: impl Future<Output = T>) -> Option<T> 
 /// Stops turns, flushes the journal and ends children.
 pub(crate) async fn shut_down(engine: Engine) {
     let _ = tokio::time::timeout(ENGINE_SHUTDOWN_TIMEOUT, stop_engine(engine)).await;
-    let _ = tokio::time::timeout(CHILDREN_SHUTDOWN_TIMEOUT, process::shutdown()).await;
+    let children = tokio::time::timeout(CHILDREN_SHUTDOWN_TIMEOUT, process::shutdown());
+    let _ = tokio::join!(children, telemetry::shut_down());
 }
 
 async fn wait_for_signal(signal: std::io::Result<impl Future<Output = process::ShutdownSignal>>) {

@@ -26,6 +26,8 @@ mod sandboxing;
 mod servers;
 mod settings_review;
 mod skills;
+#[cfg_attr(not(feature = "telemetry"), path = "without_telemetry.rs")]
+mod telemetry;
 mod texts;
 mod workspaces;
 mod worktrees;

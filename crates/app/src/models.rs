@@ -69,10 +69,11 @@ impl AllModels {
 
 impl Models for AllModels {
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
-        match name.strip_prefix("local/") {
+        let model = match name.strip_prefix("local/") {
             Some(id) => self.local.find(id),
             None => self.configured.registry.find(name),
-        }
+        };
+        model.map(crate::telemetry::observe_model)
     }
 
     fn list(&self) -> Vec<ModelInfo> {

@@ -31,6 +31,7 @@ use crate::retention;
 use crate::sandboxing::{self, WorkspaceSandbox};
 use crate::servers;
 use crate::settings_review;
+use crate::telemetry;
 use crate::texts::WorkspaceTexts;
 use crate::worktrees::WorkspaceWorktrees;
 
@@ -104,7 +105,7 @@ impl Workspaces {
     }
 
     fn open_in(data: &Path, environment: Environment, options: EngineOptions) -> Result<Engine, Failure> {
-        let store: Arc<dyn Store> = Arc::new(store::Journal::open(data)?);
+        let store = telemetry::observe_store(Arc::new(store::Journal::open(data)?));
         let (changes, receiver) = engine::changes();
         let deps = ProviderDeps {
             credentials: Arc::new(CredentialFile::new(&environment)),
@@ -134,6 +135,7 @@ impl WorkspaceSource for Workspaces {
         let resolved = self.resolve(workspace);
         logging::redact_with(&resolved.redactor);
         withhold_secrets(&resolved);
+        telemetry::start(&resolved);
         let mut configured = providers::configured(&resolved, &self.deps);
         let problems: Vec<String> =
             std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
@@ -308,7 +310,7 @@ pub(crate) fn tool_options(environment: &Environment, resolved: &config::Resolve
         withheld_environment: resolved.secret_variables.clone(),
         private_hosts: settings.fetch_allowed_hosts.clone(),
         custom_tools: settings.custom.iter().map(custom_tool).collect(),
-        web_search: resolved.settings.web_search.as_ref().map(search_service),
+        web_search: resolved.settings.web_search.as_ref().map(search_backend),
         limits: tools::Limits {
             read_lines: number(settings.read_file_max_lines),
             output_bytes: number(settings.output_max_bytes),
@@ -325,13 +327,19 @@ fn custom_tool(tool: &config::CustomTool) -> tools::tool::custom::CustomTool {
     tools::tool::custom::CustomTool { name, description, command, input_schema }
 }
 
-fn search_service(settings: &config::WebSearchSettings) -> tools::web::search::SearchService {
-    let headers = settings.headers.clone();
+fn search_backend(settings: &config::WebSearchSettings) -> tools::web::search::SearchBackend {
+    let (url, headers) = match settings {
+        config::WebSearchSettings::Service { url, headers } => (url.clone(), headers.clone()),
+        config::WebSearchSettings::Model(model) => {
+            return tools::web::search::SearchBackend::Model(model.clone());
+        }
+    };
     let lookup = move || -> BoxFuture<'static, Result<Vec<(String, String)>, Failure>> {
         let headers = headers.clone();
         Box::pin(async move { servers::resolve_secrets(&headers).await })
     };
-    tools::web::search::SearchService { url: settings.url.clone(), headers: Arc::new(lookup) }
+    let service = tools::web::search::SearchService { url, headers: Arc::new(lookup) };
+    tools::web::search::SearchBackend::Service(service)
 }
 
 /// No child inherits a variable that holds a key, whatever its name is.

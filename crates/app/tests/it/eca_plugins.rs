@@ -149,3 +149,26 @@ async fn a_project_brings_no_plugins_without_trust() {
     let mut client = Client::start(&home, &json!({})).await;
     assert!(!commands(&mut client).await.contains(&"kit:deploy".to_owned()));
 }
+
+/// The lists of several files combine; `installMode` of a later file ignores those of earlier ones.
+#[tokio::test]
+async fn an_install_mode_replaces_the_lists_below() {
+    let home = Home::new();
+    let source = home.path().join("source");
+    make_source(&source);
+    home.write(".config/dragoman/config.json", &json!({"plugins": {"team": {"source": source}}}).to_string());
+    let (code, text) = plugins(&home, &["install", "kit@team", "--yes"]);
+    assert_eq!(code, 0, "{text}");
+    for (mode, is_used) in [
+        (json!({"install": ["guard"]}), true),
+        (json!({"install": ["guard"], "installMode": "replace"}), false),
+    ] {
+        home.write("work/.dragoman/config.json", &json!({"plugins": mode}).to_string());
+        let mut command: tokio::process::Command = home.command(&["server"]).into();
+        command.env("DRAGOMAN_TRUST", "1");
+        let mut client = Client::spawn_with(command);
+        client.initialize(&home, json!({"codeAssistant": {"chat": true}})).await;
+        let names = commands(&mut client).await;
+        assert_eq!(names.contains(&"kit:deploy".to_owned()), is_used, "{mode}: {names:?}");
+    }
+}

@@ -27,6 +27,7 @@ mod docs;
 mod eca_accounts;
 mod eca_agent;
 mod eca_calls;
+mod eca_commands;
 mod eca_completion;
 mod eca_contexts;
 mod eca_draft;
@@ -82,6 +83,7 @@ mod soak;
 mod stall;
 mod stats;
 mod stops;
+mod telemetry;
 mod threads;
 #[path = "../../../proto-threads/tests/it/shape.rs"]
 mod threads_shape;

@@ -65,3 +65,26 @@ fn no_method_of_threads_is_left_out() {
         assert!(threads.contains(&format!("| `{method}` |")), "{method}");
     }
 }
+
+/// Each method that the ECA server knows has a row, and each row has a test or says in words why it has none.
+#[test]
+fn every_method_and_row_of_eca_is_accounted_for() {
+    let text = page("eca.md");
+    let requests = root().join("crates/proto-eca/src/wire/requests.rs");
+    let requests = std::fs::read_to_string(requests).expect("the table of methods");
+    let table = requests.split("\nmethods! {").nth(1).and_then(|rest| rest.split("\n}").next());
+    let table = table.expect("the table");
+    let methods: Vec<&str> = table.split(" = \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(methods.len() > 40, "{methods:?}");
+    for method in methods {
+        assert!(text.contains(&format!("`{method}`")), "{method} has no row");
+    }
+    let rows = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("|---"));
+    for row in rows {
+        let last = row.trim_end_matches('|').rsplit(" | ").next().unwrap_or_default().trim();
+        let names_test = last.contains("::") || last.matches('_').count() > 2;
+        let says_why = last.split_whitespace().count() >= 3;
+        let is_head = ["test", "here", "same", "below"].contains(&last);
+        assert!(names_test || says_why || is_head, "neither a test nor a reason: {row}");
+    }
+}
