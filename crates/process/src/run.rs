@@ -156,7 +156,8 @@ impl OutputReader {
         self.stderr.drain(on_output);
     }
 
-    /// Reads to the end of both streams, or until `patience` where a daemon keeps them open.
+    /// Reads to the end of both streams, or until the deadline where a daemon keeps them open. What was written by then
+    /// is read even where this task had no time to read it: on a busy machine the deadline may pass first.
     async fn read_to_end_or(
         &mut self,
         drain_deadline: TokioInstant,
@@ -168,6 +169,8 @@ impl OutputReader {
                 () = sleep_until(drain_deadline) => break,
             }
         }
+        self.stdout.drain(on_output);
+        self.stderr.drain(on_output);
     }
 
     fn finish(self) -> (Captured, Captured) {
@@ -186,11 +189,13 @@ impl OutputStream {
         length
     }
 
-    /// Takes what is already in the pipe, without waiting: at most what a pipe holds.
+    /// Takes what is already in the pipe, without waiting: at most what a pipe holds. Asks the kernel and not the
+    /// runtime, which may not have noticed yet that there is something.
     fn drain(&mut self, on_output: &mut impl FnMut(Source, &[u8])) {
         for _ in 0..64 {
-            let Some(pipe) = &mut self.pipe else { return };
-            match pipe.try_read(&mut self.buffer) {
+            let Some(pipe) = &self.pipe else { return };
+            match rustix::io::read(pipe, &mut self.buffer) {
+                Err(rustix::io::Errno::INTR) => {}
                 Ok(0) | Err(_) => return,
                 Ok(length) => self.accept(length, on_output),
             }

@@ -64,6 +64,7 @@ async fn fifty_chats_five_servers_and_faults_leave_nothing_behind() {
     let mut memory: Vec<u64> = Vec::new();
     while start.elapsed() < length || soak.finished < CHATS {
         soak.prompt_all(&mut client).await;
+        fake.forget_requests();
         memory.push(resident(pid));
     }
     let half = memory.len() / 2;

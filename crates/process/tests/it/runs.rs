@@ -30,6 +30,17 @@ async fn output_and_end_as_the_child_gave_them() {
     }
 }
 
+/// The thread that reads is kept from it for longer than it would wait for more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_machine_loses_no_output() {
+    for _ in 0..8 {
+        let spawn = Spawn::shell("printf a; sleep 0.1; printf b; printf c >&2").grace(Duration::ZERO);
+        let busy = |_: Source, _: &[u8]| std::thread::sleep(Duration::from_millis(320));
+        let got = spawn.run_with(&unstopped(), busy).await.expect("it starts");
+        assert_eq!((&*got.stdout.text(), &*got.stderr.text()), ("ab", "c"));
+    }
+}
+
 #[tokio::test]
 async fn bytes_go_in_and_come_out_unchanged() {
     let input: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
