@@ -25,6 +25,8 @@ pub struct Abilities {
     pub references: bool,
     /// Reads through the client see unsaved text.
     pub read_text: bool,
+    /// It also gives a part of a text, by lines.
+    pub read_lines: bool,
     pub read_bytes: bool,
     pub write_text: bool,
     pub stat: bool,
@@ -98,6 +100,12 @@ pub enum HostCall {
     /// The text of a buffer or file, whole.
     ReadText {
         path: PathBuf,
+    },
+    /// A part of a text: after `skip` lines, at most `limit` of them.
+    ReadLines {
+        path: PathBuf,
+        skip: u64,
+        limit: u64,
     },
     ReadBytes {
         path: PathBuf,

@@ -82,6 +82,7 @@ impl LanguageServers {
                 server.unless_ended(places).await
             }
             HostCall::ReadText { .. }
+            | HostCall::ReadLines { .. }
             | HostCall::ReadBytes { .. }
             | HostCall::WriteText { .. }
             | HostCall::Stat { .. }

@@ -45,6 +45,7 @@ pub(crate) fn handle_request(server: &mut Server, request: HostRequest) {
         HostCall::Diagnostics { .. }
         | HostCall::Definition { .. }
         | HostCall::References { .. }
+        | HostCall::ReadLines { .. }
         | HostCall::ReadBytes { .. }
         | HostCall::Stat { .. }
         | HostCall::Glob { .. } => {

@@ -45,6 +45,7 @@ async fn ask_editor(outgoing: &Outgoing, call: HostCall, deadline: Duration) -> 
             locations(outgoing.request(GET_REFERENCES, &params, deadline)).await
         }
         HostCall::ReadText { .. }
+        | HostCall::ReadLines { .. }
         | HostCall::ReadBytes { .. }
         | HostCall::WriteText { .. }
         | HostCall::Stat { .. }

@@ -83,7 +83,7 @@ pub(crate) fn handle_host_request(server: &mut Server, request: HostRequest) {
 
 fn method_of(call: &HostCall) -> Option<&'static str> {
     match call {
-        HostCall::ReadText { .. } => Some(method::READ_TEXT_FILE),
+        HostCall::ReadText { .. } | HostCall::ReadLines { .. } => Some(method::READ_TEXT_FILE),
         HostCall::ReadBytes { .. } => Some(method::READ_BINARY_FILE),
         HostCall::Stat { .. } => Some(method::STAT),
         HostCall::Glob { .. } => Some(method::GLOB_SEARCH),
@@ -111,6 +111,12 @@ async fn call_client(
         HostCall::ReadText { path } => {
             let params =
                 wire::ReadTextFile { thread_id, path: path_text(path)?, line_offset: None, line_limit: None };
+            let file: wire::FileContent = calls.call(method::READ_TEXT_FILE, &params).await?;
+            Ok(HostReply::Text(file.content))
+        }
+        HostCall::ReadLines { path, skip, limit } => {
+            let (line_offset, line_limit) = (Some(skip), Some(limit));
+            let params = wire::ReadTextFile { thread_id, path: path_text(path)?, line_offset, line_limit };
             let file: wire::FileContent = calls.call(method::READ_TEXT_FILE, &params).await?;
             Ok(HostReply::Text(file.content))
         }

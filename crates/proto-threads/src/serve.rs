@@ -60,6 +60,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
     let abilities = Abilities {
         client: "threads".to_owned(),
         read_text: true,
+        read_lines: true,
         read_bytes: true,
         stat: true,
         glob: true,

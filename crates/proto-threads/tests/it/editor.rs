@@ -136,6 +136,12 @@ async fn our_tools_read_through_the_client() {
     client.request("openThread", json!({"threadId": "a"})).await;
     engine.next().await;
     let deadline = Duration::from_secs(10);
+    let lines = HostCall::ReadLines { path: "/w/a".into(), skip: 4, limit: 3 };
+    let reply = engine.host(&thread, None, lines, deadline);
+    let asked = client.asked("readTextFile").await;
+    assert_eq!(asked["params"], json!({"threadId": "a", "path": "/w/a", "lineOffset": 4, "lineLimit": 3}));
+    client.answer(&asked, json!({"version": 3, "content": "five\n"})).await;
+    assert_eq!(reply.await.unwrap().unwrap(), HostReply::Text("five\n".into()));
     for (call, method, params, result, expected) in [
         (
             HostCall::ReadText { path: "/w/a".into() },

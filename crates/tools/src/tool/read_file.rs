@@ -7,13 +7,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::Location;
-use domain::{Part, Review};
+use domain::{HostCall, HostReply, Part, Review};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::edit::disk;
 use crate::edit::document::Document;
-use crate::edit::files::Files;
+use crate::edit::files::{Files, unless_cancelled};
 use crate::edit::line_ends::NormalizedText;
 use crate::edit::seen::{SeenVia, TextStamp};
 use crate::editor;
@@ -73,6 +73,9 @@ impl BuiltInTool for ReadFile {
         if let Some(image) = self.read_image_from_editor(&path, &call).await {
             return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
         }
+        if let Some(text) = self.read_lines_from_editor(&path, &input, window, &call).await? {
+            return Ok(ToolResult::text(text));
+        }
         let in_client = if call.context.abilities().read_text {
             self.files.client_text(&path, &call).await?
         } else {
@@ -99,6 +102,26 @@ impl BuiltInTool for ReadFile {
 }
 
 impl ReadFile {
+    /// The lines that were asked for, where the editor can give just these. One more tells whether there are others.
+    async fn read_lines_from_editor(
+        &self,
+        path: &ResolvedPath,
+        input: &Input,
+        window: LineWindow,
+        call: &Invocation,
+    ) -> Result<Option<String>, String> {
+        let is_part = input.line_offset.is_some() || input.limit.is_some();
+        if !is_part || !call.context.abilities().read_lines {
+            return Ok(None);
+        }
+        let (skip, limit) = (window.skip as u64, window.lines.saturating_add(1) as u64);
+        let read = HostCall::ReadLines { path: path.path().to_owned(), skip, limit };
+        match unless_cancelled(&call.cancel, call.context.host(read, self.files.limits.host_time)).await? {
+            Ok(HostReply::Text(text)) => Ok(Some(window.select_from_part(NormalizedText::new(&text).text()))),
+            Ok(_) | Err(_) => Ok(None),
+        }
+    }
+
     /// An image as the editor has it. Other files are asked for as text.
     async fn read_image_from_editor(&self, path: &ResolvedPath, call: &Invocation) -> Option<Part> {
         let ending = path.path().extension()?.to_str()?.to_ascii_lowercase();
@@ -178,6 +201,20 @@ impl LineWindow {
         let end = self.skip + shown;
         if end < total {
             self.push_notice(&mut out, end, &format!(" of {total}"));
+        }
+        out
+    }
+
+    /// The same for a text that begins with the first line to show.
+    fn select_from_part(&self, text: &str) -> String {
+        if text.is_empty() {
+            return "(The file has fewer lines.)".to_owned();
+        }
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let mut out = String::new();
+        let shown = lines.iter().take(self.lines).take_while(|line| self.push(&mut out, line)).count();
+        if shown < lines.len() {
+            self.push_notice(&mut out, self.skip + shown, "");
         }
         out
     }

@@ -62,6 +62,30 @@ async fn bytes_and_metadata_come_from_the_editor() {
     assert_eq!(bench.good("read_file", json!({"path": "a.png"})).await, "not an image on the disk");
 }
 
+/// A part of a file is asked for as a part, with one line more, which tells whether there are others.
+#[tokio::test]
+async fn lines_come_from_the_editor() {
+    let bench = Bench::new();
+    bench.write("a.txt", "on the disk\n");
+    bench.port.can(|abilities| abilities.read_lines = true);
+    let path = bench.root.join("a.txt");
+    for (reply, expected) in [
+        ("three\nfour\nfive\n", "three\nfour\n[lines 3-4; read on with line_offset 4]"),
+        ("three\n", "three\n"),
+        ("", "(The file has fewer lines.)"),
+    ] {
+        bench.port.replies.lock().unwrap().push(HostReply::Text(reply.into()));
+        let input = json!({"path": "a.txt", "line_offset": 2, "limit": 2});
+        assert_eq!(bench.good("read_file", input).await, expected);
+        let asked = bench.port.called.lock().unwrap().pop();
+        assert_eq!(asked, Some(HostCall::ReadLines { path: path.clone(), skip: 2, limit: 3 }));
+    }
+    // It cannot tell, or the whole file is read: the disk is looked at.
+    for input in [json!({"path": "a.txt", "limit": 1}), json!({"path": "a.txt"})] {
+        assert_eq!(bench.good("read_file", input).await, "on the disk\n");
+    }
+}
+
 #[tokio::test]
 async fn commands_run_in_a_terminal_of_the_editor() {
     let withheld_environment = vec!["SECRET_KEY".to_owned()];
