@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc;
 
+use crate::BoxFuture;
 use crate::command::{Command, Reply, reply};
 use crate::event::{Event, EventBody, Recorded};
 use crate::failure::Failure;
@@ -121,23 +122,29 @@ pub struct Follower {
     ready: VecDeque<Event>,
     /// Sessions whose journal must be read on, up to at least the number given.
     behind: VecDeque<(SessionId, u64)>,
+    /// The page under way for the first of them. Kept between calls: a caller that drops [`Follower::next`] again and
+    /// again before the store has answered would never get the page, and the store would drown in requests.
+    reading: Option<BoxFuture<'static, Result<Vec<Arc<Recorded>>, Failure>>>,
 }
 
 impl Follower {
     pub fn new(commands: Commands, events: EventReceiver) -> Self {
-        Self { commands, events, places: HashMap::new(), ready: VecDeque::new(), behind: VecDeque::new() }
+        let (places, ready, behind) = (HashMap::new(), VecDeque::new(), VecDeque::new());
+        Self { commands, events, places, ready, behind, reading: None }
     }
 
     /// Delivers the facts after `after`. With 0 the whole chat is replayed; with the newest number only what comes.
     pub fn follow(&mut self, session: SessionId, after: u64) {
         self.places.insert(session.clone(), after);
         self.behind.push_back((session, u64::MAX));
+        self.reading = None;
     }
 
     pub fn forget(&mut self, session: &SessionId) {
         self.places.remove(session);
         self.behind.retain(|(behind, _)| behind != session);
         self.ready.retain(|event| event.session.as_ref() != Some(session));
+        self.reading = None;
     }
 
     /// Everything asked for by `follow` so far has been delivered.
@@ -200,11 +207,14 @@ impl Follower {
             self.behind.pop_front();
             return;
         }
-        let read = self
-            .commands
-            .call(|reply| Command::Read { session: session.clone(), after, limit: PAGE, reply })
-            .await;
-        let page = read.unwrap_or_default();
+        let reading = self.reading.get_or_insert_with(|| {
+            let (commands, session) = (self.commands.clone(), session.clone());
+            Box::pin(async move {
+                commands.call(|reply| Command::Read { session, after, limit: PAGE, reply }).await
+            })
+        });
+        let page = reading.await.unwrap_or_default();
+        self.reading = None;
         if page.is_empty() {
             self.behind.pop_front();
         }
@@ -219,5 +229,34 @@ impl Follower {
             *place = recorded.number;
             self.ready.push_back(Event::fact(session.clone(), recorded));
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::event::Fact;
+    use crate::ids::TurnId;
+
+    /// A front-end that looks away all the time gets the page of the one request that it sent.
+    #[tokio::test]
+    async fn a_page_under_way_is_kept_when_the_reader_looks_away() {
+        let (link, _port, mut commands) = Link::memory(Abilities::default()).await;
+        let mut follower = Follower::new(link.commands, link.events);
+        follower.follow(SessionId::new("s"), 0);
+        for _ in 0..20 {
+            assert!(follower.next().now_or_never().is_none());
+        }
+        let Some(Envelope { command: Command::Read { reply, .. }, .. }) = commands.recv().await else {
+            panic!("a follower reads the journal");
+        };
+        assert!(commands.try_recv().is_err(), "it asks once");
+        let fact = Fact::TurnStarted { turn: TurnId(1), model: String::new() };
+        reply.send(Ok(vec![Arc::new(Recorded { number: 1, at: 0, fact })])).unwrap();
+        assert!(follower.next().await.is_some());
+        assert_eq!(follower.place(&SessionId::new("s")), Some(1));
     }
 }
