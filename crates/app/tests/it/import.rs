@@ -395,3 +395,86 @@ async fn chats_are_imported_once_with_their_origin_and_sent_to_nobody() {
     assert!(request.contains("fix the parser bug") && request.contains("fn parse() {}"), "{request}");
     assert!(!request.contains("Imported from"), "the origin is for people: {request}");
 }
+
+/// Newer versions of opencode keep chats in SQLite, in the mode with a log beside the file.
+fn write_opencode_database(home: &Home) -> rusqlite::Connection {
+    let file = home.write(".local/share/opencode/opencode.db", "");
+    let database = rusqlite::Connection::open(file).expect("it opens");
+    let tables = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;
+        CREATE TABLE project (id text PRIMARY KEY, worktree text NOT NULL, time_created integer NOT NULL);
+        CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, slug text NOT NULL,
+            directory text NOT NULL, title text NOT NULL, version text NOT NULL, permission text,
+            time_created integer NOT NULL, time_updated integer NOT NULL, time_archived integer);
+        CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL,
+            time_updated integer NOT NULL, data text NOT NULL);
+        CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL,
+            time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);";
+    database.execute_batch(tables).expect("tables");
+    let folder = home.workspace().display().to_string();
+    let session = "INSERT INTO session VALUES (?1, 'p', NULL, 'quick-fox', ?2, ?3, '1.2.0', NULL, 1, 1780000000000, NULL)";
+    database.execute(session, ("ses_2", &folder, "A new home")).expect("a row");
+    database.execute(session, ("ses_1", &folder, "Greeting, later")).expect("a row");
+    let message = |id: &str, session: &str, at: i64, data: Value| {
+        let row = (id, session, at, at, data.to_string());
+        database.execute("INSERT INTO message VALUES (?1, ?2, ?3, ?4, ?5)", row).expect("a row");
+    };
+    message("msg_b", "ses_2", 20, json!({"role": "assistant", "modelID": "kimi-k2", "providerID": "x"}));
+    message(
+        "msg_a",
+        "ses_2",
+        10,
+        json!({"role": "user", "model": {"providerID": "x", "modelID": "kimi-k2"}}),
+    );
+    message("msg_c", "ses_1", 10, json!({"role": "user"}));
+    let part = |id: &str, message: &str, data: &str| {
+        let row = (id, message, "ses", 1, 1, data);
+        database.execute("INSERT INTO part VALUES (?1, ?2, ?3, ?4, ?5, ?6)", row).expect("a row");
+    };
+    part("prt_1", "msg_a", r#"{"type": "text", "text": "which files are here?"}"#);
+    part("prt_2", "msg_a", r#"{"type": "text", "text": "a synthetic note", "synthetic": true}"#);
+    part("prt_3", "msg_b", r#"{"type": "step-start"}"#);
+    part("prt_4", "msg_b", "{torn");
+    part(
+        "prt_5",
+        "msg_b",
+        r#"{"type": "tool", "tool": "bash", "callID": "c", "state": {"status": "error", "input": {"command": "ls"}, "error": "no ls"}}"#,
+    );
+    part("prt_6", "msg_b", r#"{"type": "text", "text": "I cannot see any."}"#);
+    part("prt_7", "msg_c", r#"{"type": "text", "text": "hello from the database"}"#);
+    database
+}
+
+/// The database may be open: what is only in its log is imported too, and no byte beside it changes.
+#[test]
+fn chats_in_the_database_of_opencode_are_imported_from_a_copy() {
+    let home = Home::new();
+    write_chats(&home);
+    let database = write_opencode_database(&home);
+    let before = originals(&home);
+    let first = report(&home, &["--yes", "--from", "opencode"]);
+    let mut ids: Vec<&str> =
+        first["chats"].as_array().expect("chats").iter().filter_map(|it| it["id"].as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["opencode-ses_1", "opencode-ses_2"], "{first:#}");
+    let shown = said(&run(&home, &["chats", "show", "opencode-ses_2"]));
+    let expected =
+        ["Imported from opencode", "opencode.db", "which files are here?", "(failed)", "I cannot see any."];
+    for words in expected {
+        assert!(shown.contains(words), "{words} is missing:\n{shown}");
+    }
+    assert!(!shown.contains("synthetic"), "{shown}");
+    let shown = said(&run(&home, &["chats", "show", "opencode-ses_1"]));
+    assert!(shown.contains("hello from the database"), "the database is newer than the files:\n{shown}");
+
+    let again = report(&home, &["--yes", "--from", "opencode"]);
+    assert_eq!((&again["chats"], &again["knownChats"]), (&json!([]), &json!(2)), "{again:#}");
+    assert!(before == originals(&home), "the originals are as they were");
+    drop(database);
+
+    home.write(
+        ".local/share/opencode/opencode.db",
+        "this is no database, but it is long enough to be read as one",
+    );
+    let broken = report(&home, &["--from", "opencode"]);
+    assert!(broken["leftOut"].to_string().contains("it cannot be read"), "{broken:#}");
+}

@@ -7,6 +7,7 @@ mod claude;
 mod codex;
 mod eca;
 mod opencode;
+mod opencode_database;
 mod transit;
 
 use std::path::{Path, PathBuf};

@@ -1,43 +1,83 @@
-//! Chats of opencode as files: `~/.local/share/opencode/storage/{session,message,part}`. Newer versions keep them in a
-//! database, which is named and not read.
+//! Chats of opencode: `~/.local/share/opencode/storage/{session,message,part}`, and in newer versions the database beside it
+//! (`opencode_database`). A chat that is in both is taken from the database, where it goes on.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use config::Environment;
 use serde_json::Value;
 
-use super::{ForeignChat, Turns, Unusable, day, files, read};
+use super::{ForeignChat, Turns, Unusable, day, files, opencode_database, read};
 use crate::commands::import::plan::Program;
+
+/// A chat in the form that both share.
+pub(super) struct StoredChat {
+    pub id: String,
+    pub file: PathBuf,
+    pub folder: Option<String>,
+    pub title: Option<String>,
+    /// Milliseconds since 1970.
+    pub updated: Value,
+    /// Each with its parts, in order.
+    pub messages: Vec<(Value, Vec<Value>)>,
+}
 
 pub(super) fn find(environment: &Environment) -> Vec<Result<ForeignChat, Unusable>> {
     let data = environment.xdg_data_home().join("opencode");
+    let mut found = Vec::new();
+    let mut known = HashSet::new();
+    for database in opencode_database::databases(&data) {
+        match opencode_database::read_chats(&database) {
+            Ok(chats) => {
+                for chat in chats.into_iter().filter(|chat| is_plain(&chat.id)) {
+                    if known.insert(chat.id.clone()) {
+                        found.push(Ok(convert(chat)));
+                    }
+                }
+            }
+            Err(unusable) => found.push(Err(unusable)),
+        }
+    }
     let storage = data.join("storage");
     let sessions = files(&storage.join("session"), "json", 1);
-    let mut found: Vec<_> = sessions.iter().map(|file| read_chat(&storage, file)).collect();
-    let database = data.join("opencode.db");
-    if database.exists() {
-        let why = "chats in this database are not read; `opencode export` writes one chat as JSON";
-        found.push(Err((database, why.to_owned())));
-    }
+    let stored = sessions.iter().map(|file| read_chat(&storage, file));
+    let is_new =
+        |chat: &Result<StoredChat, Unusable>| chat.as_ref().map_or(true, |chat| !known.contains(&chat.id));
+    found.extend(stored.filter(is_new).map(|chat| chat.map(convert)));
     found
 }
 
-fn read_chat(storage: &Path, file: &Path) -> Result<ForeignChat, Unusable> {
+fn read_chat(storage: &Path, file: &Path) -> Result<StoredChat, Unusable> {
     let session = read_object(file)?;
     let id = session["id"].as_str().unwrap_or_default().to_owned();
     if !is_plain(&id) {
         return Err((file.to_owned(), "it names no chat".to_owned()));
     }
-    let mut messages = files(&storage.join("message").join(&id), "json", 0)
+    let mut stored = files(&storage.join("message").join(&id), "json", 0)
         .iter()
         .map(|file| read_object(file))
         .collect::<Result<Vec<_>, _>>()?;
-    messages.sort_by_key(|message| message["time"]["created"].as_u64());
-    let mut turns = Turns::default();
-    for message in &messages {
+    stored.sort_by_key(|message| message["time"]["created"].as_u64());
+    let mut messages = Vec::new();
+    for message in stored {
         let Some(name) = message["id"].as_str().filter(|name| is_plain(name)) else { continue };
         let parts = files(&storage.join("part").join(name), "json", 0);
         let parts = parts.iter().map(|file| read_object(file)).collect::<Result<Vec<_>, _>>()?;
+        messages.push((message, parts));
+    }
+    Ok(StoredChat {
+        id,
+        file: file.to_owned(),
+        folder: session["directory"].as_str().map(str::to_owned),
+        title: session["title"].as_str().map(str::to_owned),
+        updated: session["time"]["updated"].clone(),
+        messages,
+    })
+}
+
+fn convert(chat: StoredChat) -> ForeignChat {
+    let mut turns = Turns::default();
+    for (message, parts) in &chat.messages {
         match message["role"].as_str() {
             Some("user") => {
                 let own = parts.iter().filter(|part| part["type"] == "text" && part["synthetic"] != true);
@@ -51,15 +91,15 @@ fn read_chat(storage: &Path, file: &Path) -> Result<ForeignChat, Unusable> {
             _ => {}
         }
     }
-    Ok(ForeignChat {
+    ForeignChat {
         program: Program::Opencode,
-        id,
-        file: file.to_owned(),
-        folder: session["directory"].as_str().map(PathBuf::from),
-        title: session["title"].as_str().map(str::to_owned),
-        day: day(&session["time"]["updated"]),
+        id: chat.id,
+        file: chat.file,
+        folder: chat.folder.map(PathBuf::from),
+        title: chat.title,
+        day: day(&chat.updated),
         turns: turns.finish(),
-    })
+    }
 }
 
 fn answer_part(turns: &mut Turns, part: &Value) {
