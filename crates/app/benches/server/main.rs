@@ -3,8 +3,9 @@
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, chunks per second and CPU, idle and peak
 //! memory, rounds of tool calls, the size of the first request, also with many MCP tools,
 //! 200 chats at once, load of a 10,000-message chat;
-//! the first text of completions and rewrites; the first answer with twenty broken MCP servers; start and first file completion in a tree of a million files;
-//! and `dragoman run` for one word.
+//! the first text of completions and rewrites; the first answer with twenty broken MCP servers; start and first file
+//! completion in a tree of a million files; and `dragoman run` for one word.
+//! `cargo bench -p dragoman --bench server -- large_tree broken_servers` measures these alone.
 
 #![allow(
     clippy::disallowed_methods,
@@ -29,6 +30,29 @@ use testkit::{Answer, FakeModel, Request};
 use program::{Home, Server, dragoman, programs};
 use table::Table;
 
+type Part = fn(&mut Table, &FakeModel);
+
+/// In their order; `long_chat` is the last.
+const PARTS: [(&str, Part); 11] = [
+    ("start", start_rows),
+    ("first_chunk", first_chunk_rows),
+    ("broken_servers", broken_servers::row),
+    ("large_tree", large_tree::rows),
+    ("latency", latency_rows),
+    ("completions", completions::rows),
+    ("throughput", throughput_rows),
+    ("tools", tool_rows),
+    ("many_chats", many_chats_row),
+    ("many_tools", many_tools::rows),
+    ("run", run_row),
+];
+
+/// The arguments name the parts; without any, all are measured.
+fn is_wanted(name: &str) -> bool {
+    let mut named = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
+    named.peek().is_none() || named.any(|argument| argument == name)
+}
+
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -39,18 +63,14 @@ fn main() {
     fake.respond_with(scripted);
     let mut table = Table::default();
 
-    start_rows(&mut table, &fake);
-    first_chunk_rows(&mut table, &fake);
-    broken_servers::row(&mut table, &fake);
-    large_tree::rows(&mut table, &fake);
-    latency_rows(&mut table, &fake);
-    completions::rows(&mut table, &fake);
-    throughput_rows(&mut table, &fake);
-    tool_rows(&mut table, &fake);
-    many_chats_row(&mut table, &fake);
-    many_tools::rows(&mut table, &fake);
-    run_row(&mut table, &fake);
-    runtime.block_on(long_chat::rows(&mut table, &fake));
+    for (name, measure) in PARTS {
+        if is_wanted(name) {
+            measure(&mut table, &fake);
+        }
+    }
+    if is_wanted("long_chat") {
+        runtime.block_on(long_chat::rows(&mut table, &fake));
+    }
     table.end();
 }
 
