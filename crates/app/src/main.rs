@@ -6,6 +6,7 @@ mod accounts;
 mod aws;
 mod aws_profile;
 mod cli;
+mod clipboard;
 mod commands;
 mod doctor;
 mod git;

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use config::{ChatSettings, ChatTheme, Environment, Inputs};
+use domain::command::Context;
 use domain::{BoxFuture, CancellationToken, Failure, FailureKind, SessionId};
 use futures_util::FutureExt;
 use process::{ShutdownSignal, Spawn};
@@ -15,6 +16,7 @@ use terminal::{Bindings, ChatOptions, Intro, Palette, TerminalServices};
 
 use super::failed;
 use crate::cli::{ChatArguments, Level, ThemeName};
+use crate::clipboard::Clipboard;
 use crate::lifetime;
 use crate::logging;
 use crate::project_rules::OwnRules;
@@ -167,11 +169,19 @@ fn services(environment: &Environment, roots: &[PathBuf]) -> TerminalServices {
         add_instruction: Box::new(add_instruction),
         export: Box::new(|path, text| export(&path, &text)),
         image: Box::new(|path| super::run::image(&path)),
+        clipboard_image: Box::new(clipboard_of(environment)),
         rules: Box::new(OwnRules { environment: environment.clone(), roots: roots.to_vec() }),
         suspend: Box::new(|| {
             let _ = process::suspend();
         }),
     }
+}
+
+fn clipboard_of(
+    environment: &Environment,
+) -> impl Fn() -> BoxFuture<'static, Result<Context, Failure>> + Send + Sync + use<> {
+    let clipboard = Clipboard::of(environment);
+    move || Box::pin(clipboard.image())
 }
 
 /// Runs `!command` of the user, with the rights and the environment of the user.

@@ -308,7 +308,8 @@ fn approval_keys(screen: &Screen, keys: &[String]) -> String {
 
 fn steering_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
     let Some(text) = &screen.steering else { return Vec::new() };
-    let text = format!("» {} (sent at the next step)", clean_line(text));
+    let when = if screen.is_steering_late { "sent after this turn" } else { "sent at the next step" };
+    let text = format!("» {} ({when})", clean_line(text));
     vec![Line::from(Span::styled(shorten(&text, columns), screen.theme.dim))]
 }
 

@@ -63,6 +63,7 @@ impl ChatLoop {
                 let image = (self.services.image)(path);
                 self.screen.add_image(&pasted, image);
             }
+            Effect::ClipboardImage => self.attach_clipboard_image(),
             Effect::PreviewRule { ask, rule } => self.preview_rule(ask, rule),
             Effect::AllowInProject(rule) => self.allow_in_project(&rule),
             Effect::Login { provider, method } => self.log_in(provider, method),
@@ -73,6 +74,11 @@ impl ChatLoop {
             Effect::Suspend => self.suspend(),
             Effect::Leave => self.is_over = true,
         }
+    }
+
+    fn attach_clipboard_image(&mut self) {
+        let image = (self.services.clipboard_image)();
+        self.pending.later(image, |chat_loop, image| chat_loop.screen.add_clipboard_image(image));
     }
 
     fn preview_rule(&mut self, ask: AskId, rule: AllowRule) {

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a frame lays out only the last block of a growing answer, not all of it.
 
+use std::borrow::Cow;
+
 use domain::TextCursor;
 use domain::event::{Channel, Level};
 use domain::item::{Item, ItemKind};
@@ -21,7 +23,27 @@ pub(crate) struct TranscriptEntry {
     pub opened: Option<bool>,
     /// The item will not change any more.
     pub ended: bool,
+    printed: PrintedPart,
     layout: Option<Layout>,
+}
+
+/// The beginning of an answer that belongs to the terminal.
+#[derive(Default)]
+struct PrintedPart {
+    bytes: usize,
+    /// See [`markdown::Printable`].
+    opening: String,
+}
+
+impl PrintedPart {
+    /// The text that is still to be shown.
+    fn rest<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let rest = text.get(self.bytes..).unwrap_or_default();
+        match self.opening.as_str() {
+            "" => Cow::Borrowed(rest),
+            opening => Cow::Owned(format!("{opening}{rest}")),
+        }
+    }
 }
 
 pub(crate) enum Body {
@@ -49,15 +71,27 @@ struct Layout {
 
 impl TranscriptEntry {
     pub(crate) fn item(item: Item, ended: bool) -> Self {
-        Self { body: Body::Item(item), opened: None, ended, layout: None }
+        Self { body: Body::Item(item), opened: None, ended, printed: PrintedPart::default(), layout: None }
     }
 
     pub(crate) fn output(title: String, text: String) -> Self {
-        Self { body: Body::Output { title, text }, opened: None, ended: true, layout: None }
+        Self {
+            body: Body::Output { title, text },
+            opened: None,
+            ended: true,
+            printed: PrintedPart::default(),
+            layout: None,
+        }
     }
 
     pub(crate) fn notice(level: Level, text: String) -> Self {
-        Self { body: Body::Notice { level, text }, opened: None, ended: true, layout: None }
+        Self {
+            body: Body::Notice { level, text },
+            opened: None,
+            ended: true,
+            printed: PrintedPart::default(),
+            layout: None,
+        }
     }
 
     /// Replaces the item and drops the layout.
@@ -123,17 +157,43 @@ impl TranscriptEntry {
         if let Body::Item(Item { kind: ItemKind::AgentMessage { text, .. }, .. }) = &self.body
             && !self.ended
         {
-            return lay_out_growing(text, columns, old, theme);
+            return lay_out_growing(&self.printed.rest(text), columns, old, theme);
         }
         let mut rows = match &self.body {
             Body::Output { title, text } => tool::output_rows(title, text, columns.into(), theme),
             Body::Notice { level, text } => notice_rows(*level, text, columns.into(), theme),
+            Body::Item(Item { kind: ItemKind::AgentMessage { text, interrupted, .. }, .. }) => {
+                answer_rows(&self.printed.rest(text), *interrupted, columns.into(), theme)
+            }
             Body::Item(item) => item_rows(item, self.is_open(), self.ended, columns.into(), theme),
         };
         if !rows.is_empty() && !self.is_folded() {
             rows.push(Line::default());
         }
         Layout { columns, stale: false, rows, settled: (0, 0) }
+    }
+
+    /// Returns the rows of a growing answer that will not change any more, once each.
+    pub(crate) fn take_settled(&mut self, columns: u16, theme: &Theme) -> Vec<Line<'static>> {
+        let Body::Item(Item { kind: ItemKind::AgentMessage { text, .. }, .. }) = &self.body else {
+            return Vec::new();
+        };
+        let rest = self.printed.rest(text);
+        let Some(piece) = Some(&rest).filter(|_| !self.ended).and_then(|rest| markdown::printable(rest))
+        else {
+            return Vec::new();
+        };
+        let mut rows = markdown::render(&rest[..piece.length], columns.into(), theme);
+        rows.extend(piece.ends_block.then(Line::default));
+        self.printed.bytes += piece.length - self.printed.opening.len();
+        self.printed.opening = piece.opening;
+        self.layout = None;
+        rows
+    }
+
+    /// The terminal has its beginning.
+    pub(crate) fn is_partly_printed(&self) -> bool {
+        self.printed.bytes > 0
     }
 
     /// Folded entries stand close together.
@@ -168,13 +228,7 @@ fn lay_out_growing(text: &str, columns: u16, old: Option<Layout>, theme: &Theme)
 fn item_rows(item: &Item, open: bool, ended: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     match &item.kind {
         ItemKind::UserMessage { text, .. } | ItemKind::Command { text } => user_rows(text, columns, theme),
-        ItemKind::AgentMessage { text, interrupted, .. } => {
-            let mut rows = markdown::render(text, columns, theme);
-            if *interrupted {
-                rows.push(Line::from(Span::styled("(cut off)", theme.warning)));
-            }
-            rows
-        }
+        ItemKind::AgentMessage { text, interrupted, .. } => answer_rows(text, *interrupted, columns, theme),
         ItemKind::Reasoning { text, millis, .. } => {
             reasoning_rows(text, *millis, open, ended, columns, theme)
         }
@@ -197,6 +251,12 @@ fn item_rows(item: &Item, open: bool, ended: bool, columns: usize, theme: &Theme
             vec![Line::from(Span::styled(format!("⚑ {}", clean_line(text)), theme.user))]
         }
     }
+}
+
+fn answer_rows(text: &str, interrupted: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut rows = markdown::render(text, columns, theme);
+    rows.extend(interrupted.then(|| Line::from(Span::styled("(cut off)", theme.warning))));
+    rows
 }
 
 fn user_rows(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {

@@ -1,6 +1,7 @@
-//! Pasted images: the path of an image file, as terminals paste a dropped file, or a `data:` address.
+//! Pasted images: the path of an image file, as terminals paste a dropped file, or a `data:` address; and the image in the
+//! clipboard, which a terminal cannot hand over itself.
 //!
-//! A terminal cannot hand over the picture of the clipboard itself. Invariant: a paste that is no image stays text.
+//! Invariant: a paste that is no image stays text.
 
 use std::path::PathBuf;
 
@@ -39,6 +40,13 @@ impl Screen {
             Ok(context) => self.attach_image(context),
             // Perhaps it is only the name of a file.
             Err(_) => self.input.insert_paste(pasted),
+        }
+    }
+
+    pub(super) fn add_clipboard_image(&mut self, image: Result<Context, Failure>) {
+        match image {
+            Ok(context) => self.attach_image(context),
+            Err(failure) => self.flash(failure.to_string()),
         }
     }
 

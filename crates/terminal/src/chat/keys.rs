@@ -12,13 +12,13 @@ use super::picker::{Choice, Picker};
 use super::screen::{Effect, LEAVE_WINDOW, Overlay, Screen};
 
 /// The help page: keys and their meaning.
-pub(crate) const KEY_HELP: [(&str, &str); 22] = [
+pub(crate) const KEY_HELP: [(&str, &str); 23] = [
     ("Enter", "send; while an answer comes: send it at the next step"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
     ("Esc", "close a list or page; stop the answer"),
     ("Ctrl-C", "the same; twice: leave"),
     ("↑ ↓ ← →, Esc", "in a form: another field, choose; decline"),
-    ("y  a  n  r", "allow once, for this session, refuse, refuse with a reason"),
+    ("y  a  p  n  r", "allow once, for this session, in this project; refuse, with a reason"),
     ("Tab", "complete; or to and from a question"),
     ("/", "commands"),
     ("@", "add a file or folder to the prompt"),
@@ -31,6 +31,7 @@ pub(crate) const KEY_HELP: [(&str, &str); 22] = [
     ("Shift-Tab", "the next behavior"),
     ("Ctrl-T", "choose the model"),
     ("Ctrl-R", "search the prompts of this chat"),
+    ("Ctrl-V", "attach the image in the clipboard"),
     ("F2, /chats", "earlier chats"),
     ("Ctrl-N", "a new chat"),
     ("Ctrl-G", "write in your editor"),
@@ -355,6 +356,7 @@ impl Screen {
                 self.overlay = Some(Overlay::Picker(Picker::prompts(self.input.earlier())));
                 return;
             }
+            KeyCode::Char('v') => self.push_effect(Effect::ClipboardImage),
             KeyCode::Char('t') => self.run_command("model", ""),
             KeyCode::Char('n') => self.run_command("new", ""),
             KeyCode::Char('a') => self.input.home(),

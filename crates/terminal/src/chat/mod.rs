@@ -27,6 +27,7 @@ mod picker;
 mod rules;
 pub mod screen;
 mod status;
+mod steering;
 mod table;
 pub mod theme;
 mod tool;
@@ -103,6 +104,9 @@ pub struct TerminalServices {
     pub export: Box<dyn Fn(String, String) -> Result<String, Failure> + Send + Sync>,
     /// Reads an image file.
     pub image: Box<dyn Fn(PathBuf) -> Result<domain::command::Context, Failure> + Send + Sync>,
+    /// Reads the image in the clipboard.
+    pub clipboard_image:
+        Box<dyn Fn() -> BoxFuture<'static, Result<domain::command::Context, Failure>> + Send + Sync>,
     /// The user's approval rules.
     pub rules: Box<dyn ProjectRules>,
     /// Stops this process until the shell continues it.

@@ -13,7 +13,7 @@ use domain::item::ItemKind;
 use domain::store::SessionSummary;
 use domain::taint::Taint;
 use domain::tool::{ServerAction, ToolServer};
-use domain::{Answer, AskId, AskKind, Event, Failure, ItemId, SessionId};
+use domain::{Answer, AskId, AskKind, Event, Failure, ItemId, Outcome, SessionId};
 
 use super::Intro;
 use super::asks::Asks;
@@ -75,6 +75,8 @@ pub enum Effect {
         path: PathBuf,
         pasted: String,
     },
+    /// Attaches the image in the clipboard.
+    ClipboardImage,
     /// Shows the rule that an approval would become.
     PreviewRule {
         ask: AskId,
@@ -180,6 +182,8 @@ pub struct Screen {
     pub progress: String,
     /// Text that was sent to the running turn and is not part of it yet.
     pub steering: Option<String>,
+    /// The running turn does not take it any more: it becomes a prompt when the turn has ended.
+    pub(super) is_steering_late: bool,
     flash: Option<(String, Instant)>,
     pub(super) leaving: Option<Instant>,
     /// The contexts of the `@words` in the input.
@@ -232,6 +236,7 @@ impl Screen {
             stopping: false,
             progress: String::new(),
             steering: None,
+            is_steering_late: false,
             flash: None,
             leaving: None,
             attached: HashMap::new(),
@@ -303,6 +308,7 @@ impl Screen {
             EventBody::Catalog(CatalogKind::Jobs) => {}
             EventBody::Lost { failure } => {
                 self.transcript.add_notice(Level::Error, failure.to_string());
+                self.is_steering_late = false;
                 self.end_turn();
             }
         }
@@ -321,6 +327,8 @@ impl Screen {
                 if let Some((level, text)) = status::outcome_notice(outcome) {
                     self.transcript.add_notice(level, text);
                 }
+                // Nothing is sent after a stop that the user did not see coming.
+                self.is_steering_late &= *outcome != Outcome::Stopped;
                 self.end_turn();
             }
             Fact::ItemStarted { item } | Fact::ItemChanged { item } => {
@@ -328,9 +336,7 @@ impl Screen {
             }
             Fact::ItemEnded { item } => {
                 if let ItemKind::UserMessage { text, .. } = &item.kind {
-                    if self.steering.as_ref() == Some(text) {
-                        self.steering = None;
-                    }
+                    self.forget_steering(text);
                     self.input.remember(text);
                 }
                 self.transcript.put(item.clone(), true);
@@ -396,29 +402,13 @@ impl Screen {
         self.stopping = false;
         self.progress.clear();
         self.asks.clear();
-        if let Some(text) = self.steering.take() {
-            self.push_effect(Effect::WithdrawSteering);
-            self.restore_to_input(&text);
-        }
+        self.end_steering();
     }
 
     /// Puts text that was not sent back into the input.
     pub(super) fn restore_to_input(&mut self, text: &str) {
         let typed = self.input.text().to_owned();
         self.input.set(&if typed.is_empty() { text.to_owned() } else { format!("{text}\n{typed}") });
-    }
-
-    /// The turn had ended before it could read the text, which becomes a prompt of its own.
-    pub(super) fn send_unsteered(&mut self, text: String) {
-        let is_in_input = self.steering.take().is_none();
-        if is_in_input && self.input.text() != text {
-            // The end of the turn put it back, and the user goes on writing.
-            return;
-        }
-        if is_in_input {
-            self.input.clear();
-        }
-        self.prompt(text);
     }
 
     pub fn request_servers(&mut self) {
@@ -493,6 +483,6 @@ impl Screen {
         self.held_by = None;
         self.transcript.clear();
         self.asks.clear();
-        self.busy = None;
+        (self.busy, self.steering, self.is_steering_late) = (None, None, false);
     }
 }

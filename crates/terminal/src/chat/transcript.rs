@@ -215,7 +215,8 @@ impl Transcript {
         }
     }
 
-    /// Returns the rows of entries that will not change any more, once each; from then on the view begins after them.
+    /// Returns the rows of entries that will not change any more, once each, and those of an answer that grows; from then
+    /// on the view begins after them.
     pub(crate) fn take_finished(&mut self, columns: u16, theme: &Theme) -> Vec<Line<'static>> {
         self.size.0 = columns;
         let end = self.first + self.entries[self.first..].iter().take_while(|entry| entry.ended).count();
@@ -231,16 +232,25 @@ impl Transcript {
             rows.extend([Line::styled(text, theme.dim), Line::default()]);
         }
         for at in (start..end).chain(self.reopened.take()) {
-            // The entry after a folded one was not known when that was printed.
-            if at > 0 && self.has_gap(at - 1) {
-                rows.push(Line::default());
-            }
+            rows.extend(self.gap_before(at));
             rows.extend_from_slice(self.entries[at].rows(columns, theme));
+        }
+        if end < self.entries.len() {
+            let gap = self.gap_before(end);
+            let settled = self.entries[end].take_settled(columns, theme);
+            rows.extend(gap.filter(|_| !settled.is_empty()));
+            rows.extend(settled);
         }
         if end > self.first {
             (self.first, self.top, self.selected) = (end, None, None);
         }
         rows
+    }
+
+    /// The entry after a folded one was not known when that was printed.
+    fn gap_before(&self, at: usize) -> Option<Line<'static>> {
+        let is_needed = at > 0 && self.has_gap(at - 1) && !self.entries[at].is_partly_printed();
+        is_needed.then(Line::default)
     }
 
     /// Lays out the visible entries and returns their rows.

@@ -55,7 +55,7 @@ impl Screen {
         if self.session.as_ref() != Some(&info.id) {
             self.transcript.clear();
             self.asks.clear();
-            self.steering = None;
+            (self.steering, self.is_steering_late) = (None, false);
             self.taint = Taint::default();
         }
         self.session = Some(info.id);

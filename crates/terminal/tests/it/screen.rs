@@ -582,6 +582,37 @@ fn what_was_not_said_comes_back() {
     assert!(bench.screen.input.is_empty());
 }
 
+/// The engine refuses text for a turn that reads nothing any more before the screen knows that it has ended: the text is
+/// sent once, after the end.
+#[test]
+fn text_that_is_too_late_becomes_the_next_prompt() {
+    let mut bench = Bench::new();
+    bench.started();
+    bench.text("also this");
+    bench.key(KeyCode::Enter);
+    assert_eq!(bench.effects(), [Effect::Steer("also this".into())]);
+    bench.screen.apply_update(Update::NotSteered("also this".into()));
+    assert_eq!(bench.effects(), [], "asking again would not end before the turn does");
+    assert!(bench.seen(80, 24).contains("» also this (sent after this turn)"));
+    bench.fact(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Done });
+    assert!(matches!(&bench.effects()[..], [Effect::Prompt(prompt)] if prompt.text == "also this"));
+    assert!(bench.screen.input.is_empty() && bench.screen.steering.is_none());
+}
+
+/// Two texts in one turn: the first is read alone, the second stays on its way.
+#[test]
+fn text_that_was_read_is_not_shown_as_waiting() {
+    let mut bench = Bench::new();
+    bench.started();
+    for text in ["one", "two"] {
+        bench.text(text);
+        bench.key(KeyCode::Enter);
+    }
+    let read = ItemKind::UserMessage { text: "one".into(), parts: vec![domain::Part::text("one")] };
+    bench.fact(Fact::ItemEnded { item: item(9, read) });
+    assert_eq!(bench.screen.steering.as_deref(), Some("two"));
+}
+
 #[test]
 fn the_status_line_gives_way() {
     let mut bench = Bench::new();

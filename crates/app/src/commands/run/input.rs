@@ -13,7 +13,7 @@ use domain::command::Context;
 
 /// The largest prompt, with the text from stdin.
 const MAX_PROMPT_BYTES: usize = 16 << 20;
-const MAX_IMAGE_BYTES: u64 = 20 << 20;
+pub(crate) const MAX_IMAGE_BYTES: u64 = 20 << 20;
 /// After this time without the end of stdin, a line says what the run waits for.
 const STDIN_NOTICE_DELAY: Duration = Duration::from_secs(3);
 
@@ -94,14 +94,20 @@ pub(super) fn attachment(path: &PathBuf) -> Result<Context, Failure> {
     if bytes.len() as u64 > MAX_IMAGE_BYTES {
         return Err(Failure::user(format!("{shown} is larger than {} MiB.", MAX_IMAGE_BYTES >> 20)));
     }
-    if let Some(mime) = image_type(&bytes) {
-        let data = base64::engine::general_purpose::STANDARD.encode(&bytes).into();
-        return Ok(Context::Image { mime: mime.to_owned(), data });
+    if let Some(image) = image(&bytes) {
+        return Ok(image);
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Context::Text { name: shown.to_string(), text }),
         Err(_) => Err(Failure::user(format!("{shown} is neither text nor a PNG, JPEG, GIF or WebP image."))),
     }
+}
+
+/// The bytes of an image that models read.
+pub(super) fn image(bytes: &[u8]) -> Option<Context> {
+    let mime = image_type(bytes).filter(|_| bytes.len() as u64 <= MAX_IMAGE_BYTES)?.to_owned();
+    let data = base64::engine::general_purpose::STANDARD.encode(bytes).into();
+    Some(Context::Image { mime, data })
 }
 
 fn image_type(bytes: &[u8]) -> Option<&'static str> {

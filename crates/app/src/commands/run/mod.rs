@@ -13,6 +13,7 @@ use std::time::Duration;
 pub(crate) use arguments::{HELP, RunArguments};
 use config::Environment;
 use domain::{CancellationToken, Failure, SessionId};
+pub(crate) use input::MAX_IMAGE_BYTES;
 use serde_json::Value;
 use terminal::{Exit, Finished, OutputFormat, RunOptions};
 
@@ -144,6 +145,11 @@ fn schema(path: &Path) -> Result<Value, Failure> {
         .map_err(|error| Failure::user(format!("{} cannot be read: {error}.", path.display())))?;
     serde_json::from_str(&text)
         .map_err(|error| Failure::user(format!("{} is not JSON: {error}.", path.display())))
+}
+
+/// The bytes of an image as an attachment of a prompt.
+pub(crate) fn image_of(bytes: &[u8]) -> Option<domain::command::Context> {
+    input::image(bytes)
 }
 
 /// An image file as an attachment of a prompt.
