@@ -1,10 +1,13 @@
-//! The documentation: links lead somewhere, and the commands in it are commands.
+//! The documentation: links lead somewhere, and the commands in it work.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
-use serde_json::Value;
-use testkit::FakeModel;
+use testkit::{Answer, FakeModel};
+use tokio::io::AsyncWriteExt;
 
 use crate::client::{Home, fake_provider};
 
@@ -13,7 +16,7 @@ fn repository() -> PathBuf {
 }
 
 /// All pages: those of `docs` and the Markdown files beside it.
-fn pages() -> Vec<(PathBuf, String)> {
+pub(crate) fn pages() -> Vec<(PathBuf, String)> {
     let mut pages = Vec::new();
     let mut folders = vec![repository().join("docs")];
     let mut files: Vec<PathBuf> = vec![];
@@ -79,71 +82,259 @@ fn links_lead_somewhere() {
     assert!(wrong.is_empty(), "links lead nowhere:\n{}", wrong.join("\n"));
 }
 
-/// The lines of `sh` blocks that call the program, without comments and pipes.
-fn commands(text: &str) -> Vec<String> {
+/// The commands of a page: the lines of its `sh` blocks and of sessions (`$ …`), without comments.
+pub(crate) fn commands(text: &str) -> Vec<String> {
     let mut commands = Vec::new();
-    let mut shell = false;
+    let mut language = None;
     for line in text.lines() {
-        if let Some(language) = line.trim_start().strip_prefix("```") {
-            shell = !shell && language.starts_with("sh");
-        } else if let (true, Some(at)) = (shell, line.find("dragoman")) {
-            let own = line[..at].trim().is_empty() || line[..at].trim_end().ends_with('|');
-            let line = line[at..].split(" #").next().unwrap_or_default();
-            let line = line.split(" | ").next().unwrap_or_default().trim();
-            if own && (line == "dragoman" || line.starts_with("dragoman ")) {
-                commands.push(line.to_owned());
-            }
+        if let Some(named) = line.trim_start().strip_prefix("```") {
+            language = if language.is_some() { None } else { Some(named) };
+            continue;
+        }
+        let typed = match language {
+            Some("sh") => line,
+            Some("console") => line.strip_prefix("$ ").unwrap_or_default(),
+            _ => continue,
+        };
+        let typed = typed.split(" #").next().unwrap_or_default().trim();
+        if !typed.is_empty() {
+            commands.push(typed.to_owned());
         }
     }
     commands
 }
 
-/// Exit code 2 means wrong usage: a flag or command that does not exist. Commands that need a terminal say so; those that
-/// need a file of the reader's get one.
+/// How a command of the pages is shown to work.
+enum Proof {
+    /// It runs here and must end with 0.
+    Runs,
+    /// The pages use a name that is an example: it runs here, fails and says this.
+    Names(&'static str),
+    /// It needs a terminal: `screen_docs` opens it.
+    Screen,
+    /// It builds or installs: its target or script must be there.
+    Repository,
+    /// This test runs it, against a service of its own.
+    Test(&'static str),
+}
+
+fn proof(command: &str) -> Proof {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    match words[..] {
+        ["dragoman"] | ["dragoman", "chat", ..] => Proof::Screen,
+        ["make" | "npm", ..] => Proof::Repository,
+        [script, ..] if script.starts_with("scripts/") => Proof::Repository,
+        ["dragoman", "login", "github-copilot"] => {
+            Proof::Test("signing_in_at_github_gives_tokens_that_are_renewed_by_one_process_at_a_time")
+        }
+        ["dragoman", "mcp", "list"] => Proof::Names("https://mcp.example.com/mcp"),
+        ["dragoman", "mcp", "login", ..] => Proof::Test("a_login_is_used_refreshed_and_forgotten"),
+        _ => Proof::Runs,
+    }
+}
+
+/// The command with the yes that it would ask for.
+fn answered(command: &str) -> String {
+    let asks = ["dragoman setup zed", "dragoman import"].iter().any(|asking| command.starts_with(asking));
+    let yes = if asks && !command.contains("--dry-run") { " --yes" } else { "" };
+    format!("{command}{yes}")
+}
+
+/// A home as the readers of the pages have one: a repository, a key on stdin, the program on the path.
+struct Reader {
+    home: Home,
+    config: String,
+}
+
+impl Reader {
+    fn new(fake: &FakeModel) -> Self {
+        let home = Home::new();
+        home.write("work/schema.json", r#"{"type": "object"}"#);
+        home.write("work/openapi.yaml", SPECIFICATION);
+        home.write("work/src/main.rs", "fn main() {}\n");
+        home.write(".config/zed/settings.json", "{}\n");
+        let programs = home.path().join("bin");
+        std::fs::create_dir(&programs).expect("a folder");
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_dragoman"), programs.join("dragoman"))
+            .expect("a link");
+        // Other programs that the pages name: what they would start runs, and nothing is downloaded.
+        for (name, script) in
+            [("claude", "while [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\""), ("npx", "exit 1")]
+        {
+            let file = home.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).expect("a program");
+        }
+        for arguments in [&["init", "--quiet"][..], &["add", "."]] {
+            let git =
+                std::process::Command::new("git").args(arguments).current_dir(home.workspace()).status();
+            assert!(git.is_ok_and(|status| status.success()), "git {arguments:?}");
+        }
+        let config = fake_provider(fake.url(), "openai-chat").to_string();
+        Self { home, config }
+    }
+
+    /// The exit code and everything that it printed.
+    async fn run(&self, command: &str) -> (Option<i32>, String) {
+        let inherited = self.home.command(&[]);
+        let path = format!(
+            "{}:{}",
+            self.home.path().join("bin").display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
+        let mut shell = tokio::process::Command::new("bash");
+        shell.args(["-o", "pipefail", "-c", command]).env_clear().current_dir(self.home.workspace());
+        shell.envs(inherited.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.env("PATH", path).env("DRAGOMAN_CONFIG", &self.config).env("HF_ENDPOINT", "http://127.0.0.1:9");
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = shell.spawn().expect("a shell");
+        if command.contains("login") {
+            let mut stdin = child.stdin.take().expect("stdin");
+            stdin.write_all(b"sk-a-key\n").await.expect("a key");
+        }
+        drop(child.stdin.take());
+        let ended = tokio::time::timeout(Duration::from_secs(120), child.wait_with_output()).await;
+        let output = ended.unwrap_or_else(|_| panic!("{command} does not end")).expect("it ran");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    }
+}
+
+/// The commands of each page work in their order, in a home that has only what the pages ask for.
 #[tokio::test]
-async fn every_command_in_the_pages_is_a_command() {
-    let (home, fake) = (Home::new(), FakeModel::start().await);
-    let config: Value = fake_provider(fake.url(), "openai-chat");
-    home.write("work/schema.json", r#"{"type": "object"}"#);
-    home.write("work/openapi.yaml", "openapi: 3.0.0\ninfo: {title: x, version: '1'}\npaths: {}\n");
-    home.write("work/src/main.rs", "fn main() {}\n");
-    let program = env!("CARGO_BIN_EXE_dragoman");
-    let mut seen = HashSet::new();
+async fn every_command_in_the_pages_works() {
+    let fake = FakeModel::start().await;
+    // It fits the schema that the pages ask for.
+    fake.respond_with(|_| Answer::text(r#"{"functions": []}"#));
+    let mut wrong = Vec::new();
+    let mut count = 0;
     for (path, text) in pages() {
-        for line in commands(&text) {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            // Real downloads, a whole sandbox test and servers that wait have tests of their own.
-            let elsewhere = ["pull smollm2", "doctor sandbox", "--refresh", "login"];
-            if !seen.insert(line.clone()) || elsewhere.iter().any(|part| line.contains(part)) {
-                continue;
-            }
-            let mut command = tokio::process::Command::from(home.command(&[]));
-            let shell = line.replacen("dragoman", &format!("'{program}'"), 1);
-            command = {
-                let mut sh = tokio::process::Command::new("sh");
-                let std = command.as_std();
-                sh.args(["-c", &shell]).env_clear().current_dir(home.workspace());
-                sh.envs(std.get_envs().filter_map(|(name, value)| Some((name, value?))));
-                sh
-            };
-            command.env("DRAGOMAN_CONFIG", config.to_string()).env("HF_ENDPOINT", "http://127.0.0.1:9");
-            command.stdin(std::process::Stdio::null()).kill_on_drop(true);
-            let ended = tokio::time::timeout(std::time::Duration::from_secs(120), command.output()).await;
-            let output = ended.unwrap_or_else(|_| panic!("{line} does not end")).expect("it starts");
-            let said = String::from_utf8_lossy(&output.stderr);
-            let needs_terminal = matches!(words.get(1), None | Some(&"chat"));
-            if needs_terminal {
-                assert!(said.contains("needs a terminal"), "{}: {line}: {said}", path.display());
-            } else {
-                let wrong =
-                    ["unexpected argument", "unrecognized subcommand", "required arguments", "invalid value"];
-                assert!(
-                    !wrong.iter().any(|words| said.contains(words)),
-                    "{}: {line}: {said}",
-                    path.display()
-                );
+        let commands = commands(&text);
+        if commands.is_empty() {
+            continue;
+        }
+        let reader = Reader::new(&fake);
+        for command in commands {
+            count += 1;
+            match proof(&command) {
+                Proof::Screen => {}
+                Proof::Repository => wrong.extend(missing_target(&command)),
+                Proof::Test(name) => {
+                    wrong.extend((!has_test(name)).then(|| format!("{command}: there is no test {name}")));
+                }
+                Proof::Names(expected) => {
+                    let (code, said) = reader.run(&command).await;
+                    let fails_so = code == Some(1) && said.contains(expected);
+                    wrong.extend((!fails_so).then(|| format!("{command}: {said}")));
+                }
+                Proof::Runs => {
+                    let (code, said) = reader.run(&answered(&command)).await;
+                    let page = path.display();
+                    let works = code == Some(0);
+                    wrong.extend((!works).then(|| format!("{page}: {command} ended with {code:?}: {said}")));
+                }
             }
         }
     }
-    assert!(seen.len() > 20, "the commands are found: {seen:?}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count > 40, "the commands are found: {count}");
 }
+
+/// A target of make, a script or a package that is not there.
+fn missing_target(command: &str) -> Option<String> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let is_there = match words[..] {
+        ["make", target, ..] => {
+            let makefile = std::fs::read_to_string(repository().join("Makefile")).expect("the Makefile");
+            makefile.lines().any(|line| line.starts_with(&format!("{target}:")))
+        }
+        // scripts/dist/verify installs the package that this builds.
+        ["npm", ..] => repository().join("scripts/dist/verify").exists(),
+        [script, ..] => repository().join(script).exists(),
+        [] => true,
+    };
+    (!is_there).then(|| format!("{command}: there is no such target"))
+}
+
+fn has_test(name: &str) -> bool {
+    let crates = std::fs::read_dir(repository().join("crates")).expect("a folder").flatten();
+    let files =
+        crates.filter_map(|entry| std::fs::read_dir(entry.path().join("tests/it")).ok()).flatten().flatten();
+    let mut texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    texts.any(|text| text.contains(&format!("fn {name}(")))
+}
+
+/// The commands that the sentences of the pages name: `dragoman chats show --json`.
+fn mentions(text: &str) -> Vec<String> {
+    let text = without_code(text);
+    let spans = text.split('`').skip(1).step_by(2);
+    spans.filter(|span| span.starts_with("dragoman ")).map(|span| span.replace('\n', " ")).collect()
+}
+
+/// Every command and every flag that a sentence names is in the help of the program.
+#[test]
+fn every_command_in_a_sentence_is_in_the_help() {
+    let home = Home::new();
+    let mut known: HashMap<Vec<String>, String> = HashMap::new();
+    let mut help = |path: &[String]| -> String {
+        let arguments: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
+        let load = || {
+            let output = home.command(&arguments).output().expect("it starts");
+            if output.status.success() {
+                String::from_utf8_lossy(&output.stdout).into_owned()
+            } else {
+                String::new()
+            }
+        };
+        known.entry(path.to_vec()).or_insert_with(load).clone()
+    };
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for (file, text) in pages() {
+        for mention in mentions(&text) {
+            count += 1;
+            let mut path: Vec<String> = Vec::new();
+            for word in mention.split_whitespace().skip(1) {
+                if word == "--version" {
+                    break;
+                }
+                let shown = help(&path);
+                let word = word.trim_matches(['[', ']', ',', '.', ';', ')']);
+                let flag = word.split(['=', '|']).next().unwrap_or_default();
+                let has = |name: &str| shown.split([' ', ',', '\n', '=', '[']).any(|it| it == name);
+                let is_command = shown.lines().any(|line| line.split_whitespace().next() == Some(word));
+                if flag.len() > 1 && flag.starts_with('-') && !has(flag) {
+                    wrong.push(format!("{}: {mention}: {flag}", file.display()));
+                } else if shown.contains("Commands:") && is_command {
+                    path.push(word.to_owned());
+                } else if path.is_empty() && word.starts_with(|c: char| c.is_ascii_lowercase()) {
+                    wrong.push(format!("{}: {mention}: no such command", file.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count > 100, "the sentences are found: {count}");
+}
+
+const SPECIFICATION: &str = r##"openapi: 3.0.0
+info: {title: Shop, version: "1"}
+paths:
+  /items:
+    get:
+      operationId: listItems
+      responses:
+        "200":
+          description: all items
+          content:
+            application/json:
+              schema:
+                type: array
+                items: {$ref: "#/components/schemas/Item"}
+components:
+  schemas:
+    Item:
+      type: object
+      required: [id, name]
+      properties:
+        id: {type: integer}
+        name: {type: string}
+"##;

@@ -70,7 +70,9 @@ mod sandbox;
 #[path = "../../../proto-acp/tests/it/schema.rs"]
 mod schema;
 mod screen;
+mod screen_docs;
 mod screen_keys;
+mod screen_pages;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/sdk.rs"]
 mod sdk;

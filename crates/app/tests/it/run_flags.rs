@@ -193,6 +193,41 @@ async fn an_ephemeral_run_leaves_nothing_behind() {
     assert!(ran.err.contains("this chat is not stored"), "{}", ran.err);
 }
 
+/// Every command waits for the one discovery: a server that names its models is enough.
+#[tokio::test]
+async fn models_of_a_server_are_found_by_every_command() {
+    let bench = Fixture::new().await;
+    bench.fake.models(&["house-model"]);
+    bench.fake.respond_with(|_| Answer::text("found"));
+    for (name, provider) in [
+        // Nothing is configured; a variable has the address.
+        ("ollama", Value::Null),
+        ("vllm", json!({"url": format!("{}/v1", bench.fake.url())})),
+        ("house", json!({"api": "openai-chat", "url": format!("{}/v1", bench.fake.url()), "key": "k"})),
+    ] {
+        let command = |arguments: &[&str]| {
+            let mut command: tokio::process::Command = bench.home.command(arguments).into();
+            match &provider {
+                Value::Null => command.env("OLLAMA_API_URL", bench.fake.url()),
+                provider => {
+                    command.env("DRAGOMAN_CONFIG", json!({"providers": {name: provider}}).to_string())
+                }
+            };
+            command
+        };
+        let ran = finish(command(&["run", "hi"])).await;
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "found\n"), "{name}: {}", ran.err);
+        let listed = finish(command(&["models"])).await.out;
+        assert!(listed.contains(&format!("{name}/house-model")), "{name}: {listed}");
+        let report: Value =
+            serde_json::from_str(&finish(command(&["doctor", "--json"])).await.out).expect("JSON");
+        let check = report["checks"].as_array().and_then(|checks| {
+            checks.iter().find(|check| check["name"] == "default model").map(|check| check["state"].clone())
+        });
+        assert_eq!(check, Some(json!("ok")), "{name}: {report}");
+    }
+}
+
 /// A server of this machine is found by every command, with nothing configured.
 #[tokio::test]
 async fn models_and_run_and_doctor_agree_on_servers_of_this_machine() {

@@ -551,7 +551,9 @@ async fn without_colors_there_are_none() {
 /// Bare `dragoman` opens the chat; its first screen has folder, branch, version, model and instructions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_program_without_arguments_opens_a_chat() {
-    let bench = Fixture::new().await;
+    let mut bench = Fixture::new().await;
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
+    bench.config["mcpServers"] = json!({"house": {"command": "python3", "args": [script]}});
     bench.home.write("work/.git/HEAD", "ref: refs/heads/topic\n");
     bench.home.write("work/AGENTS.md", "Be brief.\n");
     watch(move || {
@@ -565,6 +567,7 @@ async fn the_program_without_arguments_opens_a_chat() {
         ] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
+        screen.until_it("the server", |shown| shown.contains("MCP servers: ") && shown.contains("house"));
         screen.keys(&["C-d"]);
         screen.until_left(0);
     })

@@ -1,7 +1,7 @@
 //! `dragoman chat` on a real screen: rules for a project, settings of the input, images, logins, and the chat inline.
 
 use serde_json::json;
-use testkit::Answer;
+use testkit::{Answer, Gate};
 
 use crate::screen::{Fixture, watch};
 use crate::tmux::Start;
@@ -135,16 +135,25 @@ async fn a_login_in_the_chat_hides_the_key() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_inline_chat_stays_in_the_scrollback() {
     let bench = Fixture::new().await;
-    let long: String = (1..=60).map(|number| format!("- point{number:02}\n")).collect();
-    bench.fake.answer(Answer::text(&long));
+    let gate = Gate::new();
+    let points = |from: usize, to: usize| -> String {
+        (from..=to).map(|number| format!("- point{number:02}\n")).collect()
+    };
+    let code: String = (1..=40).map(|number| format!("code{number:02}();\n")).collect();
+    let [first, rest] = [points(1, 50), format!("{}\n```js\n{code}```\n\nThe end.", points(51, 60))];
+    bench.fake.answer(Answer::new().chunks([first.as_str()]).gate(&gate).chunks([rest.as_str()]));
     bench.wants("touch one.txt");
     watch(move || {
         let screen = bench.screen_with(&Start { arguments: &["--inline"], ..Start::default() });
         screen.until("Ask something");
         assert!(!screen.is_alternate());
         screen.say("go on");
-        screen.until("point60");
-        screen.until_it("the printed answer", |_| screen.scrollback().contains("point01"));
+        screen.until("point50");
+        // The answer is not over, and its beginning can be scrolled to already.
+        screen.until_it("the printed points", |_| screen.scrollback().contains("point01"));
+        gate.open();
+        screen.until("The end.");
+        screen.until_it("the printed code", |_| screen.scrollback().contains("code01();"));
         screen.resize(60, 20);
         screen
             .until_it("a narrower line", |shown| shown.lines().any(|line| line.trim_end() == "─".repeat(60)));
@@ -164,6 +173,8 @@ async fn an_inline_chat_stays_in_the_scrollback() {
         let all = screen.scrollback();
         for number in 1..=60 {
             assert_eq!(all.matches(&format!("point{number:02}")).count(), 1, "point {number}:\n{all}");
+            let lines = usize::from(number <= 40);
+            assert_eq!(all.matches(&format!("code{number:02}();")).count(), lines, "line {number}:\n{all}");
         }
         for part in ["› go on", "› make one", "That is all.", "fake/m1"] {
             assert!(all.contains(part), "{part}:\n{all}");

@@ -113,6 +113,12 @@ impl Screen {
         String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]).stdout).into_owned()
     }
 
+    /// Everything that the program writes from now on goes to this file, too.
+    pub(crate) fn record(&self, file: &std::path::Path) {
+        let line = format!("cat > {}", quoted(&file.display().to_string()));
+        assert!(self.tmux(&["pipe-pane", &line]).status.success());
+    }
+
     /// A program has replaced the terminal's own text for a while.
     pub(crate) fn is_alternate(&self) -> bool {
         self.tmux(&["display-message", "-p", "#{alternate_on}"]).stdout.starts_with(b"1")
