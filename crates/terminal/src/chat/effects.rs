@@ -60,8 +60,7 @@ impl ChatLoop {
             }
             Effect::Copy(text) => self.tty.copy(&text),
             Effect::Image { path, pasted } => {
-                let image = (self.services.image)(path);
-                self.screen.add_image(&pasted, image);
+                self.screen.add_image(&pasted, (self.services.image)(path));
             }
             Effect::ClipboardImage => self.attach_clipboard_image(),
             Effect::PreviewRule { ask, rule } => self.preview_rule(ask, rule),
