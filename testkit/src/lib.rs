@@ -9,10 +9,14 @@ pub mod fake_engine;
 pub mod fake_model;
 pub mod lines;
 pub mod memory_store;
+#[cfg(target_os = "linux")]
+pub mod postgres;
 pub mod scripted_model;
 
 pub use fake_engine::{FakeEngine, Seen};
 pub use fake_model::{Answer, FakeModel, Gate, Request, clock};
 pub use lines::Lines;
 pub use memory_store::MemoryStore;
+#[cfg(target_os = "linux")]
+pub use postgres::PostgresServer;
 pub use scripted_model::{ModelStep, ScriptedAnswer, ScriptedModels};

@@ -4,11 +4,13 @@
 //! lease appends; a killed process has no lease, and nothing it sends afterwards takes effect.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::store::{Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
 use domain::{BoxFuture, Fact, Failure, ItemKind, Recorded, SessionId, Store};
+use tokio::sync::Notify;
 
 /// What a commit to disk takes.
 const COMMIT: Duration = Duration::from_millis(1);
@@ -18,6 +20,14 @@ const COMMIT: Duration = Duration::from_millis(1);
 pub struct MemoryStore {
     data: Arc<Mutex<Data>>,
     process: u64,
+    risk: Arc<Risk>,
+}
+
+/// Whether the leases of all processes may end soon.
+#[derive(Default)]
+struct Risk {
+    is_there: AtomicBool,
+    changed: Notify,
 }
 
 #[derive(Default)]
@@ -29,6 +39,8 @@ struct Data {
     killed: HashSet<u64>,
     processes: u64,
     append_failure: Option<Failure>,
+    /// What a commit takes, where it is not the usual time.
+    commit: Option<Duration>,
     clock: u64,
 }
 
@@ -37,7 +49,18 @@ impl MemoryStore {
     pub fn other_process(&self) -> Self {
         let mut data = self.lock();
         data.processes += 1;
-        Self { data: self.data.clone(), process: data.processes }
+        Self { data: self.data.clone(), process: data.processes, risk: self.risk.clone() }
+    }
+
+    /// This process has the lease from now on, as after the lease of another one ended.
+    pub fn take_over(&self, session: &SessionId) {
+        self.lock().leases.insert(session.clone(), self.process);
+    }
+
+    /// No lease can be renewed, or all can again.
+    pub fn set_leases_at_risk(&self, are_at_risk: bool) {
+        self.risk.is_there.store(are_at_risk, Ordering::SeqCst);
+        self.risk.changed.notify_waiters();
     }
 
     /// This process dies now.
@@ -50,6 +73,11 @@ impl MemoryStore {
     /// Every append fails from now on; `None`: they work again.
     pub fn fail_appends(&self, failure: Option<Failure>) {
         self.lock().append_failure = failure;
+    }
+
+    /// What a commit takes from now on.
+    pub fn set_commit_time(&self, time: Duration) {
+        self.lock().commit = Some(time);
     }
 
     /// A fact gets into the journal past the lease, as a broken disk lock allows.
@@ -136,7 +164,8 @@ impl Store for MemoryStore {
         facts: Vec<Fact>,
     ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>> {
         Box::pin(async move {
-            tokio::time::sleep(COMMIT).await;
+            let commit = self.lock().commit.unwrap_or(COMMIT);
+            tokio::time::sleep(commit).await;
             self.append_now(session, facts)
         })
     }
@@ -214,6 +243,18 @@ impl Store for MemoryStore {
         Box::pin(async move {
             self.live()?.values.insert((kind.to_owned(), key.to_owned()), value);
             Ok(())
+        })
+    }
+
+    fn lease_at_risk<'a>(&'a self, _: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(async {
+            loop {
+                let changed = self.risk.changed.notified();
+                if self.risk.is_there.load(Ordering::SeqCst) {
+                    return;
+                }
+                changed.await;
+            }
         })
     }
 }

@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("llm", &["domain", "sse"]),
     ("local-model", &["domain"]),
     ("store", &["domain"]),
+    ("store-postgres", &["domain", "store"]),
     ("undo", &[]),
     ("setup", &[]),
     ("tools", &["domain", "process", "project-files"]),

@@ -106,6 +106,9 @@ pub(crate) enum Task {
         after_help = "Example:\n  dragoman chats list        those of this folder\n  dragoman chats show ID     one of them, as Markdown"
     )]
     Chats(commands::chats::ChatsTask),
+    /// The store of the chats: move them between the file of this machine and a PostgreSQL database.
+    #[command(subcommand, after_help = "Example:\n  dragoman store migrate --to postgres")]
+    Store(commands::store::StoreTask),
     /// Run the engine again from the journal of a chat, without network and tools, and report the first difference.
     #[command(after_help = commands::replay::HELP)]
     Replay(commands::replay::ReplayArguments),
@@ -402,6 +405,7 @@ pub(crate) fn run() -> ExitCode {
     match cli.command.unwrap_or_else(default_task) {
         Task::Chat(arguments) => commands::chat::run(arguments, level),
         Task::Chats(task) => commands::chats::run(task),
+        Task::Store(task) => commands::store::run(task),
         Task::Replay(arguments) => commands::replay::run(&arguments),
         Task::Import(arguments) => commands::import::run(&arguments),
         Task::Stats(arguments) => commands::stats::run(arguments),

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use config::{Environment, ProviderSettings, Resolved, masked_address};
 use domain::Failure;
-use domain::Store;
 use domain::model::Models;
 use domain::store::ListFilter;
 use domain::tool::{ServerStatus, ToolSource};
@@ -318,14 +317,16 @@ fn settings(context: &DoctorContext<'_>, report: &mut Report) {
 async fn data(context: &DoctorContext<'_>, report: &mut Report) {
     let folder = context.environment.data_dir();
     // The file is opened by its first use.
-    let used = match store::Journal::open(&folder) {
+    let used = match crate::stores::open(context.environment) {
         Ok(journal) => journal.list(ListFilter { limit: Some(1), ..ListFilter::default() }).await,
         Err(failure) => Err(failure),
     };
+    let place = match &context.resolved.settings.store {
+        Some(_) => "the PostgreSQL database of the setting `store`".to_owned(),
+        None => folder.display().to_string(),
+    };
     match used {
-        Ok(_) => {
-            report.add("chats", CheckState::Good, format!("They are kept in {}.", folder.display()), None)
-        }
+        Ok(_) => report.add("chats", CheckState::Good, format!("They are kept in {place}."), None),
         Err(failure) => report.add("chats", CheckState::Broken, failure.message, failure.hint),
     }
     let undo::DiskUse { bytes, turns, .. } =

@@ -27,6 +27,7 @@ mod sandboxing;
 mod servers;
 mod settings_review;
 mod skills;
+mod stores;
 #[cfg_attr(not(feature = "telemetry"), path = "without_telemetry.rs")]
 mod telemetry;
 mod texts;

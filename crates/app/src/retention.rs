@@ -3,11 +3,15 @@
 //! Invariant: a chat that any process writes, this one included, is not deleted: it is leased through a store of its
 //! own first.
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use config::Environment;
 use domain::store::{Lease, ListFilter};
 use domain::{Failure, Store};
+
+use crate::stores;
 
 /// The first seconds of a process belong to the user.
 const DELAY: Duration = Duration::from_secs(2);
@@ -15,9 +19,13 @@ const DAY_IN_MILLISECONDS: u64 = 24 * 60 * 60 * 1000;
 /// Chats that are listed at a time.
 const PAGE: usize = 200;
 
-pub(crate) async fn run(data: PathBuf, days: u64) {
+pub(crate) async fn run(environment: Arc<Environment>, days: u64) {
     tokio::time::sleep(DELAY).await;
-    match delete_unchanged_since(data, cutoff(days)).await {
+    let deleted = match stores::open(&environment) {
+        Ok(store) => delete_unchanged_since(store.as_ref(), &environment.data_dir(), cutoff(days)).await,
+        Err(failure) => Err(failure),
+    };
+    match deleted {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, days, "old chats were deleted"),
         Err(failure) => tracing::warn!(%failure, "old chats could not be deleted"),
@@ -32,8 +40,7 @@ fn cutoff(days: u64) -> u64 {
 }
 
 /// Returns how many chats were deleted.
-async fn delete_unchanged_since(data: PathBuf, oldest: u64) -> Result<usize, Failure> {
-    let journal = store::Journal::open(&data)?;
+async fn delete_unchanged_since(journal: &dyn Store, data: &Path, oldest: u64) -> Result<usize, Failure> {
     let mut old = Vec::new();
     let mut after = None;
     loop {
@@ -57,8 +64,6 @@ async fn delete_unchanged_since(data: PathBuf, oldest: u64) -> Result<usize, Fai
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use domain::SessionId;
     use domain::command::SessionSettings;
     use domain::event::{Fact, SessionOpened};
@@ -84,7 +89,10 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         drop(chat(data.path(), "idle").await);
         let writer = chat(data.path(), "written").await;
-        let delete = |oldest| delete_unchanged_since(data.path().to_owned(), oldest);
+        let delete = async |oldest| {
+            let other = store::Journal::open(data.path()).unwrap();
+            delete_unchanged_since(&other, data.path(), oldest).await
+        };
         assert_eq!(delete(cutoff(1)).await.unwrap(), 0, "nothing is a day old");
         assert_eq!(delete(u64::MAX).await.unwrap(), 1);
         let left = writer.list(ListFilter::default()).await.unwrap();

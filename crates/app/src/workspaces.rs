@@ -31,6 +31,7 @@ use crate::retention;
 use crate::sandboxing::{self, WorkspaceSandbox};
 use crate::servers;
 use crate::settings_review;
+use crate::stores;
 use crate::telemetry;
 use crate::texts::WorkspaceTexts;
 use crate::worktrees::WorkspaceWorktrees;
@@ -80,8 +81,8 @@ pub(crate) struct StartedEngine {
 impl Workspaces {
     /// Starts the engine on the user's store.
     pub(crate) fn open(environment: Environment) -> Result<Engine, Failure> {
-        let data = environment.data_dir();
-        Self::open_in(&data, environment, EngineOptions::default())
+        let store = stores::open(&environment)?;
+        Self::open_on(store, environment, EngineOptions::default())
     }
 
     /// Starts the engine with the options of a command line. Without a folder that can be written, chats are not stored.
@@ -90,8 +91,10 @@ impl Workspaces {
         options: EngineOptions,
     ) -> Result<StartedEngine, Failure> {
         let data = environment.data_dir();
-        if !options.is_ephemeral && is_writable(&data) {
-            let engine = Self::open_in(&data, environment, options)?;
+        let database = if options.is_ephemeral { None } else { stores::open_database(&environment)? };
+        if database.is_some() || !options.is_ephemeral && is_writable(&data) {
+            let store = database.map_or_else(|| stores::open_file(&environment), Ok)?;
+            let engine = Self::open_on(store, environment, options)?;
             return Ok(StartedEngine { engine, notice: None, _temporary: None });
         }
         let temporary = tempfile::Builder::new()
@@ -100,12 +103,17 @@ impl Workspaces {
             .map_err(|error| Failure::user(format!("There is no temporary folder for the chat: {error}.")))?;
         let notice = (!options.is_ephemeral)
             .then(|| format!("{} cannot be written, so this chat is not stored.", data.display()));
-        let engine = Self::open_in(temporary.path(), environment, options)?;
+        let store = Arc::new(store::Journal::open(temporary.path())?);
+        let engine = Self::open_on(store, environment, options)?;
         Ok(StartedEngine { engine, notice, _temporary: Some(temporary) })
     }
 
-    fn open_in(data: &Path, environment: Environment, options: EngineOptions) -> Result<Engine, Failure> {
-        let store = telemetry::observe_store(Arc::new(store::Journal::open(data)?));
+    fn open_on(
+        store: Arc<dyn Store>,
+        environment: Environment,
+        options: EngineOptions,
+    ) -> Result<Engine, Failure> {
+        let store = telemetry::observe_store(store);
         let (changes, receiver) = engine::changes();
         let deps = ProviderDeps {
             credentials: Arc::new(CredentialFile::new(&environment)),
@@ -418,7 +426,7 @@ impl Workspaces {
     /// Deletes old chats, once for each process.
     fn start_retention(&self, days: u64) {
         if !self.retention_started.swap(true, Ordering::Relaxed) {
-            tokio::spawn(retention::run(self.environment.data_dir(), days));
+            tokio::spawn(retention::run(self.environment.clone(), days));
         }
     }
 }

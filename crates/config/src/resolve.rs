@@ -137,8 +137,10 @@ impl<'a> Resolver<'a> {
             None | Some(Value::Null) => {}
             Some(Value::Object(options)) => {
                 let base = self.directory().to_owned();
-                let options = without_nulls(options);
-                self.layers.push(Layer::new(Origin::InitializationOptions, options, base));
+                let mut layer = Layer::new(Origin::InitializationOptions, without_nulls(options), base);
+                // An editor may have it from the settings of a project.
+                self.drop_keys(&mut layer, &["store"], "an editor");
+                self.layers.push(layer);
             }
             Some(_) => {
                 let text = "initializationOptions must be an object; they are ignored.";

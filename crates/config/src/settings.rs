@@ -21,6 +21,7 @@ use crate::network::NetworkSettings;
 use crate::origin::Origin;
 use crate::provider::ProviderSettings;
 use crate::sandbox::SandboxSettings;
+use crate::store::StoreAddress;
 use crate::telemetry::TelemetrySettings;
 use crate::tree::Node;
 use crate::undo::UndoSettings;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub budget: Budget,
     pub aws: AwsSettings,
     pub network: NetworkSettings,
+    /// The address of the PostgreSQL database that holds the chats; without it they are in the data folder.
+    pub store: Option<StoreAddress>,
     pub sandbox: SandboxSettings,
     pub undo: UndoSettings,
 
@@ -173,6 +176,7 @@ impl Settings {
             budget: Budget::read(&root.get("budget")),
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
             network: NetworkSettings::read(&root.get("network")),
+            store: StoreAddress::read(&root.get("store")),
             sandbox: SandboxSettings::read(root),
             undo: UndoSettings::read(root),
             tools: ToolSettings::read(root, approval),

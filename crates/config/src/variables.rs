@@ -8,6 +8,7 @@ use crate::layer::{Layer, Object};
 use crate::origin::Origin;
 use crate::sandbox::is_the_users;
 use crate::secret::Redactor;
+use crate::store;
 use crate::telemetry;
 use crate::tree::Node;
 
@@ -43,6 +44,7 @@ const PROVIDER_KEYS: &[(&str, &[&str])] = &[
 
 /// Other settings with variables of their own.
 const OTHER_VARIABLES: &[(&[&str], &[&str])] = &[
+    (&["store"], &[store::VARIABLE]),
     (&["network", "caCertFile"], &["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"]),
     (&["network", "clientCert"], &["DRAGOMAN_CLIENT_CERT", "ECA_CLIENT_CERT"]),
     (&["network", "clientKey"], &["DRAGOMAN_CLIENT_KEY", "ECA_CLIENT_KEY"]),
@@ -108,7 +110,7 @@ pub(crate) fn secret_names(environment: &Environment, tree: &Node) -> Vec<String
     let configured =
         tree.get("providers").and_then(Node::entries).into_iter().flat_map(|entries| entries.keys());
     names.extend(configured.map(|provider| variable(provider, "API_KEY")));
-    names.extend(["ECA_CONFIG", "DRAGOMAN_CONFIG"].map(str::to_owned));
+    names.extend(["ECA_CONFIG", "DRAGOMAN_CONFIG", store::VARIABLE].map(str::to_owned));
     names.extend(TELEMETRY_HEADERS.map(str::to_owned));
     names.retain(|name| environment.var(name).is_some());
     names.sort();

@@ -1,7 +1,7 @@
 //! What the engine needs of a durable store. The journal is the truth; the index is made from it.
 //!
 //! Invariants: facts of a session are numbered from 1 without gaps; only the holder of a session's lease appends;
-//! a lease dies with its process; a deleted session is erased.
+//! a lease dies with its process, or soon after it; a deleted session is erased.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,8 @@ use crate::failure::Failure;
 use crate::ids::SessionId;
 
 pub trait Store: Send + Sync {
-    /// Takes the right to append, or says who has it. Held until `release`, or until this process ends.
+    /// Takes the right to append, or says who has it. Held until `release`, until this process ends, or until another
+    /// process took it because this one could not renew it.
     fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>>;
 
     fn release<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), Failure>>;
@@ -22,6 +23,15 @@ pub trait Store: Send + Sync {
         session: &'a SessionId,
         facts: Vec<Fact>,
     ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>>;
+
+    /// Appends facts with the times that another store gave them. They follow on the newest fact.
+    fn adopt<'a>(
+        &'a self,
+        _session: &'a SessionId,
+        _records: Vec<Recorded>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async { Err(Failure::internal("This store takes no chats of another one.")) })
+    }
 
     /// Facts with a number greater than `after`, oldest first, at most `limit` of them and about 1 MiB.
     fn read<'a>(
@@ -49,6 +59,17 @@ pub trait Store: Send + Sync {
     fn add<'a>(&'a self, kind: &'a str, key: &'a str, amount: f64) -> BoxFuture<'a, Result<f64, Failure>>;
 
     fn put<'a>(&'a self, kind: &'a str, key: &'a str, value: String) -> BoxFuture<'a, Result<(), Failure>>;
+
+    /// Resolves when the lease may end before it can be renewed: programs that run under it must stop now. Never, where a
+    /// lease lasts as long as its process.
+    fn lease_at_risk<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    /// Resolves when another process may have appended. It only wakes: a reader polls all the same.
+    fn changed<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

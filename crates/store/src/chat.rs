@@ -3,33 +3,12 @@
 //! Must not know threads, files or leases. Invariants: the index changes only together with the facts it is made of;
 //! numbers have no gaps and times never go back; a chat begins with `SessionOpened`.
 
-use domain::{Fact, Failure, ItemKind, Recorded, SessionId};
+use domain::{Failure, Recorded, SessionId};
 use rusqlite::{Connection, OptionalExtension};
-use serde::Deserialize;
 
+use crate::encoded::{self, EncodedFact, IndexUpdate, MessageCount, PAGE, decode};
 use crate::error::StoreError;
-use crate::record::{RecordV1, decode_fact, to_json};
 use crate::search;
-
-/// A page of facts ends after about this many bytes.
-const PAGE: usize = 1 << 20;
-
-/// A fact in the form in which the database stores it.
-pub(crate) struct EncodedFact {
-    kind: &'static str,
-    body: String,
-    index_change: IndexChange,
-    is_searchable: bool,
-}
-
-/// The change of the chat's index row that a fact causes.
-enum IndexChange {
-    None,
-    Opened { workspace: String, parent: Option<SessionId>, title: Option<String>, model: Option<String> },
-    Changed { title: Option<String>, model: Option<String> },
-    Message,
-    Replaced,
-}
 
 /// The number and time that an append gave to its facts.
 #[derive(Clone, Copy, Debug)]
@@ -37,72 +16,6 @@ pub(crate) struct Stamp {
     /// The number of the first fact.
     pub(crate) first: u64,
     pub(crate) at: u64,
-}
-
-impl EncodedFact {
-    pub(crate) fn new(fact: &Fact) -> Result<Self, Failure> {
-        let record = RecordV1::from(fact);
-        let is_searchable = search::searchable(fact).is_some();
-        Ok(Self {
-            kind: record.kind(),
-            body: to_json(&record)?,
-            index_change: index_change(fact)?,
-            is_searchable,
-        })
-    }
-
-    /// Whether the full-text index will hold it.
-    pub(crate) fn is_searchable(&self) -> bool {
-        self.is_searchable
-    }
-
-    pub(crate) fn size(&self) -> usize {
-        self.body.len()
-    }
-}
-
-fn index_change(fact: &Fact) -> Result<IndexChange, Failure> {
-    Ok(match fact {
-        Fact::SessionOpened(opened) => IndexChange::Opened {
-            workspace: to_json(&opened.workspace)?,
-            parent: opened.parent.clone(),
-            title: opened.settings.title.clone(),
-            model: opened.settings.model.clone(),
-        },
-        Fact::SessionChanged { change } => {
-            IndexChange::Changed { title: change.title.clone(), model: change.model.clone() }
-        }
-        // No setting of the chat names the default model.
-        Fact::TurnStarted { model, .. } => {
-            IndexChange::Changed { title: None, model: Some(model.clone()).filter(|model| !model.is_empty()) }
-        }
-        // Every message ends once, whether it streamed or not.
-        Fact::ItemEnded { item } => item_index_change(&item.kind),
-        Fact::HistoryReplaced { .. } => IndexChange::Replaced,
-        Fact::TurnEnded { .. }
-        | Fact::ItemStarted { .. }
-        | Fact::ItemChanged { .. }
-        | Fact::ItemGrew { .. }
-        | Fact::AskRaised { .. }
-        | Fact::AskSettled { .. }
-        | Fact::UsageChanged { .. }
-        | Fact::Notice { .. }
-        | Fact::TaintChanged { .. } => IndexChange::None,
-    })
-}
-
-fn item_index_change(kind: &ItemKind) -> IndexChange {
-    match kind {
-        ItemKind::UserMessage { .. } | ItemKind::AgentMessage { .. } => IndexChange::Message,
-        ItemKind::Reasoning { .. }
-        | ItemKind::ToolCall(_)
-        | ItemKind::Citation { .. }
-        | ItemKind::Compaction { .. }
-        | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. }
-        | ItemKind::Hook(_)
-        | ItemKind::Flag { .. } => IndexChange::None,
-    }
 }
 
 /// Must run inside a write transaction. `now`: milliseconds since 1970.
@@ -121,8 +34,8 @@ pub(crate) fn append(
         connection.prepare_cached("INSERT INTO facts (place, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
     for (number, fact) in (stamp.first..).zip(facts) {
         let key = fact_key(key, number)?;
-        insert.execute((key, stamp.at, fact.kind, &fact.body))?;
-        if fact.is_searchable {
+        insert.execute((key, stamp.at, fact.kind(), fact.body()))?;
+        if fact.is_searchable() {
             search::enqueue(connection, key)?;
         }
     }
@@ -143,10 +56,8 @@ fn open(
     first: Option<&EncodedFact>,
     now: u64,
 ) -> Result<i64, StoreError> {
-    if !matches!(first, Some(EncodedFact { index_change: IndexChange::Opened { .. }, .. })) {
-        return Err(Failure::user(format!("There is no chat {session}; it may have been deleted."))
-            .hint("Start a new chat.")
-            .into());
+    if !first.is_some_and(EncodedFact::opens) {
+        return Err(encoded::no_chat(session).into());
     }
     connection
         .prepare_cached(
@@ -163,21 +74,7 @@ fn update_index(
     newest: u64,
     at: u64,
 ) -> Result<(), StoreError> {
-    let (mut title, mut model, mut opened, mut messages, mut replaced) = (None, None, None, 0_u64, false);
-    for fact in facts {
-        match &fact.index_change {
-            IndexChange::None => {}
-            IndexChange::Opened { workspace, parent, title: first_title, model: first_model } => {
-                opened = Some((workspace.as_str(), parent.as_ref().map(SessionId::as_str)));
-                (title, model) = (first_title.as_ref().or(title), first_model.as_ref().or(model));
-            }
-            IndexChange::Changed { title: new_title, model: new_model } => {
-                (title, model) = (new_title.as_ref().or(title), new_model.as_ref().or(model));
-            }
-            IndexChange::Message => messages += 1,
-            IndexChange::Replaced => replaced = true,
-        }
-    }
+    let IndexUpdate { title, model, opened, messages, replaced } = IndexUpdate::of(facts);
     if let Some((workspace, parent)) = opened {
         let mut statement =
             connection.prepare_cached("UPDATE sessions SET workspace = ?2, parent = ?3 WHERE key = ?1")?;
@@ -194,59 +91,20 @@ fn update_index(
     Ok(())
 }
 
-/// Counts the messages that remain after a rollback; only the facts say which do. Items are in the order of their
-/// first fact, and a message counts once it has ended.
+/// Counts the messages that remain after a rollback; only the facts say which do.
 fn count_messages(connection: &Connection, key: i64) -> Result<u64, StoreError> {
-    #[derive(Deserialize)]
-    struct Body<'a> {
-        #[serde(borrow)]
-        item: Option<Item<'a>>,
-        keep: Option<u64>,
-    }
-    #[derive(Deserialize)]
-    struct Item<'a> {
-        id: u64,
-        #[serde(borrow)]
-        kind: Kind<'a>,
-    }
-    #[derive(Deserialize)]
-    struct Kind<'a> {
-        r#type: &'a str,
-    }
     let mut statement = connection.prepare(
         "SELECT number, kind, body FROM facts
          WHERE place BETWEEN ?1 AND ?2 AND kind IN ('itemStarted', 'itemEnded', 'historyReplaced') ORDER BY place",
     )?;
     let mut rows = statement.query((fact_key(key, 0)?, fact_key(key, MOST_FACTS)?))?;
-    let mut items: Vec<(u64, bool)> = Vec::new();
+    let mut count = MessageCount::default();
     while let Some(row) = rows.next()? {
-        let number = row.get(0)?;
         let kind = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
         let body = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
-        let body: Body = serde_json::from_str(body).map_err(|error| unreadable(number, &error))?;
-        if kind == "historyReplaced" {
-            cut(&mut items, body.keep);
-        }
-        let Some(item) = body.item else { continue };
-        let counts = kind == "itemEnded" && matches!(item.kind.r#type, "userMessage" | "agentMessage");
-        // Ids only grow, so one that is greater than the last is new.
-        let is_new = items.last().is_none_or(|(last, _)| *last < item.id);
-        let known = if is_new { None } else { items.iter_mut().rev().find(|(id, _)| *id == item.id) };
-        match known {
-            Some((_, counted)) => *counted |= counts,
-            None => items.push((item.id, counts)),
-        }
+        count.observe(row.get(0)?, kind, body)?;
     }
-    Ok(items.iter().filter(|(_, counts)| *counts).count() as u64)
-}
-
-/// The history now ends with the item `keep`.
-fn cut(items: &mut Vec<(u64, bool)>, keep: Option<u64>) {
-    let length = match keep {
-        None => 0,
-        Some(keep) => items.iter().position(|(id, _)| *id == keep).map_or(items.len(), |at| at + 1),
-    };
-    items.truncate(length);
+    Ok(count.total())
 }
 
 /// Returns whether the chat existed. Must run inside a write transaction.
@@ -283,11 +141,9 @@ pub(crate) fn read(
     while size < PAGE
         && let Some(row) = rows.next()?
     {
-        let number = row.get(0)?;
         let kind = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
         let body = row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?;
-        let fact = decode_fact(kind, body).map_err(|error| unreadable(number, &error))?;
-        page.push(Recorded { number, at: row.get(1)?, fact });
+        page.push(decode(row.get(0)?, row.get(1)?, kind, body)?);
         size += body.len();
     }
     Ok(page)
@@ -301,11 +157,4 @@ fn fact_key(key: i64, number: u64) -> Result<i64, StoreError> {
         Ok(low) if number <= MOST_FACTS => Ok(key << 32 | low),
         _ => Err(Failure::user("This chat is full.").hint("Fork it or start a new one.").into()),
     }
-}
-
-/// The message names the fact's number and never quotes its text.
-fn unreadable(number: u64, error: &serde_json::Error) -> StoreError {
-    Failure::internal(format!("Fact {number} of this chat cannot be read ({:?} error).", error.classify()))
-        .hint("A newer Dragoman may have written it: update Dragoman to open this chat.")
-        .into()
 }

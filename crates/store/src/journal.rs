@@ -12,8 +12,9 @@ use domain::{BoxFuture, Fact, Failure, Recorded, SessionId, Store};
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use crate::chat::{self, EncodedFact};
+use crate::chat;
 use crate::database::{Database, Role};
+use crate::encoded::EncodedFact;
 use crate::error::StoreError;
 use crate::files::StoreFiles;
 use crate::worker::{Reply, Worker};
@@ -113,6 +114,39 @@ impl Store for Journal {
             let stamp = self.write(job).await?;
             let numbered = (stamp.first..).zip(facts);
             Ok(numbered.map(|(number, fact)| Recorded { number, at: stamp.at, fact }).collect())
+        })
+    }
+
+    fn adopt<'a>(
+        &'a self,
+        session: &'a SessionId,
+        records: Vec<Recorded>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            // Facts of one time are one append.
+            let mut runs: Vec<(u64, Vec<EncodedFact>)> = Vec::new();
+            for recorded in &records {
+                let fact = EncodedFact::new(&recorded.fact)?;
+                match runs.last_mut() {
+                    Some((at, facts)) if *at == recorded.at => facts.push(fact),
+                    _ => runs.push((recorded.at, vec![fact])),
+                }
+            }
+            let encoded = || runs.iter().flat_map(|(_, facts)| facts);
+            let (size, messages) = (
+                encoded().map(EncodedFact::size).sum(),
+                encoded().filter(|fact| fact.is_searchable()).count(),
+            );
+            let id = session.clone();
+            let job = |reply| {
+                let adopt = move |connection: &Connection| {
+                    runs.iter()
+                        .try_for_each(|(at, facts)| chat::append(connection, &id, facts, *at).map(drop))
+                };
+                let work = Box::new(Task::new(reply, adopt));
+                writer::Job::Write { session: Some(session.clone()), size, messages, work }
+            };
+            self.write(job).await
         })
     }
 

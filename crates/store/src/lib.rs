@@ -8,6 +8,7 @@
 
 mod chat;
 mod database;
+mod encoded;
 mod erase;
 mod error;
 mod files;
@@ -23,3 +24,9 @@ mod writer;
 
 pub use journal::Journal;
 pub use record::{export_line, import_line};
+
+/// What another store of the same facts needs: their stored form, and the rules of the index and of the search.
+pub mod shared {
+    pub use crate::encoded::{EncodedFact, IndexUpdate, MessageCount, PAGE, decode, no_chat, not_held};
+    pub use crate::search::{excerpt, searchable, words};
+}

@@ -21,7 +21,7 @@ const STEP: usize = 64;
 const MOST_READ: usize = 1000;
 
 /// The text of a fact that can be searched: what people and models said.
-pub(crate) fn searchable(fact: &Fact) -> Option<&str> {
+pub fn searchable(fact: &Fact) -> Option<&str> {
     let Fact::ItemEnded { item } = fact else { return None };
     let (ItemKind::UserMessage { text, .. } | ItemKind::AgentMessage { text, .. }) = &item.kind else {
         return None;
@@ -126,7 +126,8 @@ fn message(connection: &Connection, key: i64) -> Result<Option<String>, StoreErr
     Ok(fact.and_then(|fact| searchable(&fact).map(str::to_owned)))
 }
 
-fn words(text: &str) -> Vec<String> {
+/// The words of a text in lower case: runs of letters and digits.
+pub fn words(text: &str) -> Vec<String> {
     let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
 }
@@ -145,7 +146,7 @@ fn match_expression(words: &[String]) -> String {
 }
 
 /// One line of the text around the first of the words.
-fn excerpt(text: &str, words: &[String]) -> String {
+pub fn excerpt(text: &str, words: &[String]) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let chars: Vec<char> = line.chars().collect();
     let lower: Vec<char> = chars.iter().map(|char| char.to_lowercase().next().unwrap_or(*char)).collect();

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::files::StoreFiles;
 use crate::lease::Leases;
 use crate::worker::Reply;
-use crate::{chat, erase, key_values, migrations, search};
+use crate::{chat, encoded, erase, key_values, migrations, search};
 
 /// Most jobs of one commit.
 const BATCH: usize = 256;
@@ -146,7 +146,7 @@ impl Writer {
             match job {
                 Job::Lease { session, reply } => drop(reply.send(self.leases.acquire(&session))),
                 Job::Write { session: Some(session), work, .. } if !self.leases.is_held(&session) => {
-                    work.reply(Err(not_held(&session)));
+                    work.reply(Err(encoded::not_held(&session)));
                 }
                 Job::Write { size, messages, work, .. } => {
                     self.unindexed += messages;
@@ -326,9 +326,4 @@ impl Writer {
             }
         }
     }
-}
-
-fn not_held(session: &SessionId) -> Failure {
-    Failure::internal(format!("The chat {session} cannot be written without its lease."))
-        .hint("Open the chat again, or fork it.")
 }

@@ -11,11 +11,10 @@ use config::Environment;
 use domain::store::{Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
 use domain::{Fact, Failure, ItemKind, Recorded, SessionId, Store};
 use serde_json::{Value, json};
-use store::Journal;
 use terminal::text::{clean, clean_line, shorten};
 
 use super::{chats_json, failed};
-use crate::lifetime;
+use crate::{lifetime, stores};
 
 /// The first member of an export's first line.
 const FORMAT: &str = "dragoman-chat";
@@ -95,23 +94,24 @@ pub(crate) enum ChatsTask {
 
 pub(crate) fn run(task: ChatsTask) -> ExitCode {
     let environment = Environment::from_process();
-    let journal = match Journal::open(&environment.data_dir()) {
+    let journal = match stores::open(&environment) {
         Ok(journal) => journal,
         Err(failure) => return failed(&failure),
     };
     lifetime::run(async {
+        let journal = journal.as_ref();
         match task {
-            ChatsTask::List { all, json } => list(&journal, all, json).await,
-            ChatsTask::Search { words, all, limit, json } => search(&journal, &words, all, limit, json).await,
-            ChatsTask::Show { id, json } => show(&journal, &id, json).await,
-            ChatsTask::Export { id, output } => export(&journal, &id, output.as_deref()).await,
-            ChatsTask::Import { file, json } => import(&journal, &file, json).await,
-            ChatsTask::Delete { ids, json } => delete(&environment, &journal, &ids, json).await,
+            ChatsTask::List { all, json } => list(journal, all, json).await,
+            ChatsTask::Search { words, all, limit, json } => search(journal, &words, all, limit, json).await,
+            ChatsTask::Show { id, json } => show(journal, &id, json).await,
+            ChatsTask::Export { id, output } => export(journal, &id, output.as_deref()).await,
+            ChatsTask::Import { file, json } => import(journal, &file, json).await,
+            ChatsTask::Delete { ids, json } => delete(&environment, journal, &ids, json).await,
         }
     })
 }
 
-async fn list(journal: &Journal, all: bool, json: bool) -> Result<(), Failure> {
+async fn list(journal: &dyn Store, all: bool, json: bool) -> Result<(), Failure> {
     let workspace = (!all).then(crate::workspaces::current_folder);
     let chats = journal.list(ListFilter { workspace, ..ListFilter::default() }).await?;
     if json {
@@ -129,7 +129,7 @@ async fn list(journal: &Journal, all: bool, json: bool) -> Result<(), Failure> {
 }
 
 async fn search(
-    journal: &Journal,
+    journal: &dyn Store,
     words: &[String],
     all: bool,
     limit: usize,
@@ -165,7 +165,7 @@ fn day(millis: u64) -> String {
     time.map(|time| time.to_zoned(zone).strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
 }
 
-async fn show(journal: &Journal, id: &str, json: bool) -> Result<(), Failure> {
+async fn show(journal: &dyn Store, id: &str, json: bool) -> Result<(), Failure> {
     let facts = domain::replay::visible_facts(read(journal, id).await?.into_iter().map(Into::into).collect());
     let items = items(&facts);
     if json {
@@ -220,7 +220,7 @@ fn items(facts: &[std::sync::Arc<Recorded>]) -> Vec<domain::Item> {
     items
 }
 
-async fn export(journal: &Journal, id: &str, output: Option<&Path>) -> Result<(), Failure> {
+async fn export(journal: &dyn Store, id: &str, output: Option<&Path>) -> Result<(), Failure> {
     let facts = read(journal, id).await?;
     let mut text = format!("{}\n", json!({"type": FORMAT, "version": VERSION, "id": id}));
     for recorded in &facts {
@@ -245,7 +245,7 @@ fn write_new_file(path: &Path, content: &[u8]) -> std::io::Result<()> {
     std::fs::File::open(folder)?.sync_all()
 }
 
-async fn import(journal: &Journal, file: &Path, json: bool) -> Result<(), Failure> {
+async fn import(journal: &dyn Store, file: &Path, json: bool) -> Result<(), Failure> {
     let (exported_id, facts) = read_export(file)?;
     let taken = journal.newest(&exported_id).await?.is_some();
     let id = if taken { unused_id(journal, &exported_id).await? } else { exported_id };
@@ -268,7 +268,7 @@ async fn import(journal: &Journal, file: &Path, json: bool) -> Result<(), Failur
     print(&format!("Imported. To continue it: dragoman chat --session {id}\n"))
 }
 
-async fn unused_id(journal: &Journal, id: &SessionId) -> Result<SessionId, Failure> {
+async fn unused_id(journal: &dyn Store, id: &SessionId) -> Result<SessionId, Failure> {
     for number in 2..1000 {
         let candidate = SessionId::new(format!("{id}-{number}"));
         if journal.newest(&candidate).await?.is_none() {
@@ -352,7 +352,7 @@ fn strip_permissions(mut fact: Fact) -> Fact {
 
 async fn delete(
     environment: &Environment,
-    journal: &Journal,
+    journal: &dyn Store,
     ids: &[String],
     json: bool,
 ) -> Result<(), Failure> {
@@ -379,7 +379,7 @@ async fn delete(
 }
 
 /// All facts of a chat.
-pub(super) async fn read(journal: &Journal, id: &str) -> Result<Vec<Recorded>, Failure> {
+pub(super) async fn read(journal: &dyn Store, id: &str) -> Result<Vec<Recorded>, Failure> {
     let session = SessionId::new(id);
     let mut all: Vec<Recorded> = Vec::new();
     loop {

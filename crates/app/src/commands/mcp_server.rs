@@ -14,10 +14,9 @@ use std::time::Duration;
 use config::Environment;
 use domain::link::Engine;
 use domain::store::SearchQuery;
-use domain::{Failure, SessionId, Store};
+use domain::{Failure, SessionId};
 use proto_mcp::{CallOutcome, LocalFuture, RunningCall, ServedTools};
 use serde_json::{Value, json};
-use store::Journal;
 use terminal::text::clean;
 use terminal::{OutputFormat, RunOptions};
 
@@ -77,9 +76,10 @@ pub(crate) fn run(arguments: McpServerArguments, level: Option<Level>) -> ExitCo
         }
     };
     let depth = process::enter_nesting();
-    let data = Environment::from_process().data_dir();
+    let environment = Rc::new(Environment::from_process());
     on_stdio(level, |engine, transport, _| {
-        let tools = Tools { engine, arguments: Rc::new(arguments), roots, data, depth, own: Rc::default() };
+        let tools =
+            Tools { engine, arguments: Rc::new(arguments), roots, environment, depth, own: Rc::default() };
         proto_mcp::serve(Rc::new(tools), transport)
     })
 }
@@ -88,7 +88,7 @@ struct Tools {
     engine: Engine,
     arguments: Rc<McpServerArguments>,
     roots: Vec<PathBuf>,
-    data: PathBuf,
+    environment: Rc<Environment>,
     depth: u32,
     /// The chats that calls of this connection began.
     own: Rc<RefCell<HashSet<String>>>,
@@ -192,12 +192,12 @@ impl Tools {
         let limit = arguments["limit"].as_u64().unwrap_or(10).clamp(1, MAX_HITS);
         let limit = usize::try_from(limit).ok();
         let workspace = (!self.arguments.all_chats).then(|| self.roots.clone());
-        let data = self.data.clone();
+        let environment = self.environment.clone();
         Box::pin(async move {
             if text.is_empty() {
                 return refused(&Failure::user("Give words to search for."));
             }
-            match find(&data, SearchQuery { text, workspace, limit }).await {
+            match find(&environment, SearchQuery { text, workspace, limit }).await {
                 Ok(found) => found,
                 Err(failure) => refused(&failure),
             }
@@ -242,8 +242,8 @@ async fn run_once(engine: &Engine, options: RunOptions, call: &RunningCall) -> V
     serde_json::from_slice(&out).unwrap_or_default()
 }
 
-async fn find(data: &std::path::Path, query: SearchQuery) -> Result<CallOutcome, Failure> {
-    let hits = Journal::open(data)?.search(query).await?;
+async fn find(environment: &Environment, query: SearchQuery) -> Result<CallOutcome, Failure> {
+    let hits = crate::stores::open(environment)?.search(query).await?;
     let chats: Vec<Value> = hits
         .iter()
         .map(|hit| {

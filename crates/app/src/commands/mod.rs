@@ -35,6 +35,7 @@ pub(crate) mod setup;
 #[cfg(feature = "interfaces")]
 pub(crate) mod spec;
 pub(crate) mod stats;
+pub(crate) mod store;
 pub(crate) mod threads;
 pub(crate) mod trust;
 pub(crate) mod update;

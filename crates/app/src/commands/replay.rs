@@ -9,7 +9,6 @@ use domain::store::ListFilter;
 use domain::{Failure, SessionId, Store};
 use engine::replay::{Difference, Replayed};
 use serde_json::{Value, json};
-use store::Journal;
 use terminal::text::{clean, clean_line};
 
 use super::{chats, failed, print_bytes};
@@ -39,7 +38,7 @@ pub(crate) struct ReplayArguments {
 
 pub(crate) fn run(arguments: &ReplayArguments) -> ExitCode {
     let environment = Environment::from_process();
-    let journal = match Journal::open(&environment.data_dir()) {
+    let journal = match crate::stores::open(&environment) {
         Ok(journal) => journal,
         Err(failure) => return failed(&failure),
     };
@@ -48,7 +47,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(&Failure::internal(format!("No runtime: {error}."))),
     };
-    let replayed = runtime.block_on(replay(&journal, arguments));
+    let replayed = runtime.block_on(replay(journal.as_ref(), arguments));
     runtime.shutdown_background();
     match replayed {
         Err(failure) => failed(&failure),
@@ -61,7 +60,10 @@ pub(crate) fn run(arguments: &ReplayArguments) -> ExitCode {
     }
 }
 
-async fn replay(journal: &Journal, arguments: &ReplayArguments) -> Result<Vec<(String, Replayed)>, Failure> {
+async fn replay(
+    journal: &dyn Store,
+    arguments: &ReplayArguments,
+) -> Result<Vec<(String, Replayed)>, Failure> {
     let ids = if arguments.all {
         let chats = journal.list(ListFilter::default()).await?;
         chats.into_iter().map(|chat| chat.id.as_str().to_owned()).collect()

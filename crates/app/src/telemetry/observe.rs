@@ -57,6 +57,22 @@ impl Store for ObservedStore {
         self.0.release(session)
     }
 
+    fn adopt<'a>(
+        &'a self,
+        session: &'a SessionId,
+        records: Vec<Recorded>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        self.0.adopt(session, records)
+    }
+
+    fn lease_at_risk<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
+        self.0.lease_at_risk(session)
+    }
+
+    fn changed<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
+        self.0.changed(session)
+    }
+
     fn read<'a>(
         &'a self,
         session: &'a SessionId,

@@ -60,6 +60,8 @@ mod mcp_commands;
 mod mcp_server;
 mod one_history;
 mod permissions;
+#[cfg(target_os = "linux")]
+mod postgres;
 mod protocol_docs;
 mod providers;
 mod run;

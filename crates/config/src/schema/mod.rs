@@ -63,6 +63,10 @@ struct SettingsFile {
     stream_silence_seconds: u64,
     /// Certificates for requests over the network. Proxies come from the usual environment variables.
     network: NetworkSection,
+    /// The PostgreSQL database that holds the chats, as `postgres://user:password@host/database`. Without it they are in the
+    /// data folder of this machine. Only your own files and `DRAGOMAN_STORE` may set it; see docs/scale.md.
+    #[schemars(extend("examples" = ["postgres://me@db.example.com/chats", "${cmd:pass show dragoman/store}"]))]
+    store: String,
     /// Whether commands and MCP servers run in a sandbox: `on`, `off`, or `ask`, which also asks about commands that the
     /// sandbox contains. Only your own files may set it; see docs/sandbox.md.
     #[schemars(extend("default" = "on"), extend("examples" = ["ask"]))]

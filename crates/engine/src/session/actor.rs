@@ -17,7 +17,7 @@ use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 
-use super::lease::{FOLLOW_INTERVAL, LeaseState, taken};
+use super::lease::{LeaseState, next_change, taken};
 use super::{LoadedSession, Session, SessionParts, load};
 use crate::attached_frontend::AttachedFrontend;
 use crate::hooks;
@@ -89,7 +89,7 @@ pub(crate) async fn run(start: Start, mut mailbox: mpsc::UnboundedReceiver<Messa
                 }
                 None => break,
             },
-            () = tokio::time::sleep(FOLLOW_INTERVAL), if actor.is_follower() => actor.follow().await,
+            () = next_change(&actor.session), if actor.is_follower() => actor.follow().await,
         }
     }
     actor.end().await;

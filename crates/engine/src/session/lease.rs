@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use domain::store::Lease;
 use domain::{Event, Failure, Outcome};
+use futures_util::FutureExt;
 
 use super::actor::Actor;
 use super::log::Journal;
-use super::{PAGE, load};
+use super::{PAGE, Session, load};
 
 /// How often a chat that another process writes is looked at.
-pub(crate) const FOLLOW_INTERVAL: Duration = Duration::from_millis(400);
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(400);
 
 /// Who may write the chat.
 #[derive(PartialEq, Debug)]
@@ -39,7 +40,10 @@ impl Actor {
 
     /// Takes the lease where it is free, reads what another process wrote, and ends what a dead one left open.
     pub(crate) async fn recover(&mut self) -> Result<(), Failure> {
-        if self.lease == LeaseState::Held {
+        // A store on another machine may have given it to another process, after this one slept for instance.
+        let is_at_risk = || self.session.store.lease_at_risk(&self.session.id).now_or_never().is_some();
+        let is_safe = self.lease == LeaseState::Held && (self.is_busy() || !is_at_risk());
+        if is_safe || self.session.log.failure().is_some() {
             return self.recover_journal().await;
         }
         self.take_lease().await?;
@@ -55,6 +59,8 @@ impl Actor {
         if self.is_busy() || self.session.log.failure().is_none() {
             return Ok(());
         }
+        // The store may have given the lease to another process meanwhile.
+        self.take_lease().await?;
         let session = &self.session;
         let loaded = load(session.store.as_ref(), &session.id).await?;
         if loaded.state.newest() == 0 {
@@ -63,7 +69,9 @@ impl Actor {
         let (id, store, audience) = (session.id.clone(), session.store.clone(), session.audience.clone());
         let journal = Journal::start(id, store, audience, loaded.state.newest());
         session.log.restart(loaded.state, journal);
-        session.commit_with(|state| state.closing_facts(Outcome::Interrupted));
+        if self.lease == LeaseState::Held {
+            session.commit_with(|state| state.closing_facts(Outcome::Interrupted));
+        }
         Ok(())
     }
 
@@ -99,6 +107,11 @@ impl Actor {
             }
         }
     }
+}
+
+/// Waits until another process may have written: the store wakes, or some time is over.
+pub(crate) async fn next_change(session: &Session) {
+    let _ = tokio::time::timeout(FOLLOW_INTERVAL, session.store.changed(&session.id)).await;
 }
 
 /// Another process has what is asked for.

@@ -9,16 +9,22 @@
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use domain::event::EventBody;
 use domain::queue::EventSender;
-use domain::{AskId, Event, Fact, Failure, FrontendId, ItemId, Recorded, SessionId, Store};
+use domain::{AskId, BoxFuture, Event, Fact, Failure, FrontendId, ItemId, Recorded, SessionId, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use super::state::State;
 
 /// Appends that wait together share a commit, up to this many.
 const BATCH: usize = 64;
+/// An append that takes longer is told of: the store may be on another machine.
+const TELL_AFTER: Duration = Duration::from_secs(2);
+/// A store that is away keeps no chat from closing.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(20);
+const STORE_AWAY: &str = "The store of the chats does not answer; this chat waits for it";
 
 /// The state of a live session behind its one mutator.
 pub(crate) struct SessionLog {
@@ -90,10 +96,13 @@ impl SessionLog {
         self.lock().journal.publish(body);
     }
 
-    /// Waits until everything committed before is on disk.
+    /// Waits until everything committed before is on disk, though not for ever.
     pub(crate) async fn flush(&self) -> Result<(), Failure> {
         let pending = self.lock().journal.append(0, Vec::new());
-        pending.on_disk().await
+        let late = |_| {
+            Failure::config("The store of the chats does not answer, so the newest part is not stored yet.")
+        };
+        tokio::time::timeout(FLUSH_TIMEOUT, pending.on_disk()).await.map_err(late)?
     }
 
     pub(crate) fn state(&self) -> StateGuard<'_> {
@@ -271,7 +280,7 @@ impl Writer {
             return Err(failure.clone());
         }
         let Some(expected) = expected else { return Ok(Vec::new()) };
-        let written = match self.store.append(&self.session, facts).await {
+        let written = match self.tell_of_delay(self.store.append(&self.session, facts)).await {
             Ok(recorded) if recorded.first().is_some_and(|first| first.number == expected) => recorded,
             Ok(_) => return Err(self.fail(Failure::internal("Another process wrote to this chat."))),
             Err(failure) => return Err(self.fail(failure)),
@@ -280,6 +289,17 @@ impl Writer {
             self.status.published.store(last.number, Ordering::Release);
         }
         Ok(written)
+    }
+
+    async fn tell_of_delay<T>(&self, mut append: BoxFuture<'_, T>) -> T {
+        if let Ok(done) = tokio::time::timeout(TELL_AFTER, &mut append).await {
+            return done;
+        }
+        tracing::warn!(session = %self.session, "the store does not answer");
+        self.publish(EventBody::Progress { text: STORE_AWAY.to_owned() });
+        let done = append.await;
+        self.publish(EventBody::Progress { text: String::new() });
+        done
     }
 
     fn fail(&self, failure: Failure) -> Failure {
@@ -338,8 +358,6 @@ impl Audience {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use domain::queue::Received;
     use domain::{Outcome, TurnId};
     use testkit::MemoryStore;

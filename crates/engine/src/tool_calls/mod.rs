@@ -46,6 +46,8 @@ pub(crate) const REPEATED: &str =
     "Note: this call has now given the same result three times. Try something else or finish.";
 /// How long a stopped tool may take to clean up.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
+const LEASE_AT_RISK: &str = "The call was stopped: the store of the chats did not answer for so long that another process \
+     might have taken this chat over.";
 
 pub(crate) enum CallsEnd {
     /// The model gets the results. `summary`: it asked to replace the history by this text.
@@ -410,9 +412,16 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
 /// A tool that panics or does not stop in time cannot take the turn with it, and it does not outlive the turn.
 async fn run_guarded(turn: &Turn, tool: Arc<dyn Tool>, invocation: Invocation) -> Option<ToolResult> {
     let mut tasks = JoinSet::new();
+    let cancel = invocation.cancel.clone();
     tasks.spawn(async move { tool.run(invocation).await });
     let joined = tokio::select! {
         joined = tasks.join_next() => joined,
+        // Another process may take the chat over soon: nothing may run then that it does not know of.
+        () = turn.session.store.lease_at_risk(&turn.session.id) => {
+            cancel.cancel();
+            let _ = tokio::time::timeout(STOP_TIMEOUT, tasks.join_next()).await;
+            return Some(ToolResult::error(LEASE_AT_RISK));
+        }
         () = turn.cancel.cancelled() => {
             tokio::time::timeout(STOP_TIMEOUT, tasks.join_next()).await.ok().flatten()
         }

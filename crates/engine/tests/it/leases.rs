@@ -2,9 +2,11 @@
 
 use domain::command::SessionSettings;
 use domain::{Command, Fact, FailureKind, Outcome};
+use serde_json::json;
+use testkit::ScriptedAnswer;
 
 use crate::bench::Bench;
-use crate::client::lines;
+use crate::client::{calls, lines};
 
 fn model(name: &str) -> SessionSettings {
     SessionSettings { model: Some(name.into()), ..SessionSettings::default() }
@@ -86,4 +88,55 @@ async fn a_fact_of_another_process_in_the_journal_ends_the_chat_here() {
     bench.store.intrude(&holder.session, Fact::SessionChanged { change: model("test/two") });
     let refused = holder.configure(model("test/three")).await.unwrap_err();
     assert_eq!(refused.message, "Another process wrote to this chat.");
+}
+
+/// A store on another machine cannot renew the lease: the tool stops before another process may write, and the turn goes
+/// on when the store is back.
+#[tokio::test(start_paused = true)]
+async fn a_tool_stops_before_its_lease_ends_and_the_turn_goes_on() {
+    for tool in ["eca__wait", "eca__stubborn"] {
+        let bench = Bench::new();
+        let mut client = bench.client().await;
+        bench.answers([ScriptedAnswer::call(tool, json!({})), ScriptedAnswer::text("on")]);
+        client.prompt("go").await.unwrap();
+        client.until_progress("Calling tool").await;
+        bench.store.set_leases_at_risk(true);
+        assert_eq!(client.turn_end().await, Outcome::Done, "{tool}");
+        bench.store.set_leases_at_risk(false);
+        let state = bench.check_state(&client.session).await;
+        let call = &calls(&state)[0];
+        assert!(call.error && call.state.is_over(), "{tool}");
+        assert!(format!("{:?}", call.result).contains("another process"), "{tool}: {:?}", call.result);
+        assert_eq!(lines(&state).last().map(String::as_str), Some("agent on"));
+    }
+}
+
+/// A process that slept learns that another one has its chat before it commits anything.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_another_process_took_is_asked_for_again() {
+    let bench = Bench::new();
+    let mut first = bench.client().await;
+    first.run("one").await;
+    let other = bench.other_process();
+    other.store.take_over(&first.session);
+    bench.store.set_leases_at_risk(true);
+    assert_eq!(first.prompt("two").await.unwrap_err().kind, FailureKind::Taken);
+    bench.store.set_leases_at_risk(false);
+    let mut second = other.join(&first.session).await;
+    assert_eq!(second.run("three").await, Outcome::Done);
+    assert_eq!(lines(&other.check_state(&second.session).await).len(), 4);
+}
+
+/// A store that does not answer for seconds is told of, and the turn ends well when it does.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_takes_long_is_told_of() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    client.run("one").await;
+    bench.store.set_commit_time(std::time::Duration::from_secs(60));
+    client.prompt("two").await.unwrap();
+    client.until_progress("The store of the chats does not answer; this chat waits for it").await;
+    bench.store.set_commit_time(std::time::Duration::from_millis(1));
+    assert_eq!(client.turn_end().await, Outcome::Done);
+    assert_eq!(lines(&bench.check_state(&client.session).await).len(), 4);
 }

@@ -17,10 +17,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use config::Environment;
-use domain::store::Store;
 use domain::{Failure, visible_line, visible_text};
 use serde_json::{Value, json};
-use store::Journal;
 
 use super::{failed, print_bytes};
 use crate::lifetime;
@@ -109,7 +107,7 @@ async fn prepare<'a>(
             plan.left_out.push(plan::LeftOut { file, what: "chats".to_owned(), why });
         }
         if !found.is_empty() {
-            let journal = Journal::open(&environment.data_dir())?;
+            let journal = crate::stores::open(environment)?;
             for chat in found {
                 match journal.newest(&chat.session()).await? {
                     Some(_) => known_chats += 1,
@@ -211,9 +209,9 @@ impl Import<'_> {
             }
         }
         if !self.chats.is_empty() {
-            let journal = Journal::open(&environment.data_dir())?;
+            let journal = crate::stores::open(environment)?;
             for chat in &self.chats {
-                chats::write(&journal, chat).await?;
+                chats::write(journal.as_ref(), chat).await?;
             }
         }
         Ok(written)

@@ -9,7 +9,6 @@ use domain::store::{ListFilter, SessionSummary};
 use domain::{Failure, ItemKind, Recorded, Store};
 use jiff::civil::Date;
 use serde_json::{Value, json};
-use store::Journal;
 use terminal::text::clean_line;
 
 /// Facts read at a time.
@@ -123,7 +122,7 @@ impl Stats {
 
 /// The figures of the last `days` days, of one folder or of all.
 pub(super) async fn collect(
-    journal: &Journal,
+    journal: &dyn Store,
     workspace: Option<Vec<PathBuf>>,
     days: u16,
 ) -> Result<Stats, Failure> {

@@ -13,21 +13,20 @@ use std::process::ExitCode;
 
 use config::Environment;
 use domain::Failure;
-use store::Journal;
 
 use super::{failed, print_bytes};
 use crate::cli::StatsArguments;
-use crate::lifetime;
+use crate::{lifetime, stores};
 
 pub(crate) fn run(arguments: StatsArguments) -> ExitCode {
     let environment = Environment::from_process();
-    let journal = match Journal::open(&environment.data_dir()) {
+    let journal = match stores::open(&environment) {
         Ok(journal) => journal,
         Err(failure) => return failed(&failure),
     };
     lifetime::run(async {
         let workspace = arguments.here.then(crate::workspaces::current_folder);
-        let stats = collect::collect(&journal, workspace, arguments.days).await?;
+        let stats = collect::collect(journal.as_ref(), workspace, arguments.days).await?;
         if arguments.json {
             print_bytes(format!("{:#}\n", stats.json()).as_bytes());
         } else if let Some(path) = &arguments.html {

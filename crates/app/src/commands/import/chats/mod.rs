@@ -319,7 +319,7 @@ fn bounded(text: &str) -> String {
 }
 
 /// Writes a chat, unless it is there.
-pub(super) async fn write(journal: &store::Journal, chat: &ForeignChat) -> Result<bool, Failure> {
+pub(super) async fn write(journal: &dyn Store, chat: &ForeignChat) -> Result<bool, Failure> {
     let id = chat.session();
     if journal.newest(&id).await?.is_some() {
         return Ok(false);

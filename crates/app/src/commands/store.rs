@@ -1,0 +1,187 @@
+//! `dragoman store migrate`: copies all chats between the SQLite file and the PostgreSQL database, in either direction.
+//!
+//! Invariants: a chat is copied with its numbers and times; each is compared by checksum after the copy; a run that was
+//! interrupted is continued by the next one; a chat that differs in both stores is left alone and named.
+
+use std::process::ExitCode;
+
+use config::Environment;
+use domain::store::{Lease, ListFilter};
+use domain::{Failure, Recorded, SessionId, Store};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use terminal::text::clean_line;
+
+use super::failed;
+use crate::{lifetime, stores};
+
+/// Facts and chats that are read at a time.
+const PAGE: usize = 512;
+
+#[derive(clap::Subcommand)]
+pub(crate) enum StoreTask {
+    /// Copy all chats into another store, verify each, and go on where an earlier run stopped.
+    #[command(
+        after_help = "The database is the one that `store` or DRAGOMAN_STORE names (docs/scale.md).\nExit code 1: a chat was left out.\n\nExample:\n  dragoman store migrate --to postgres\n  dragoman store migrate --to sqlite --delete"
+    )]
+    Migrate {
+        /// Where the chats go; they come from the other one.
+        #[arg(long, value_enum)]
+        to: StoreKind,
+        /// Delete each chat from where it came from, after it was verified.
+        #[arg(long)]
+        delete: bool,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum StoreKind {
+    /// The file in the data folder.
+    Sqlite,
+    /// The database that the settings name.
+    Postgres,
+}
+
+/// What became of the chats.
+#[derive(Default)]
+struct Outcome {
+    copied: u64,
+    /// They were there already, and equal.
+    known: u64,
+    facts: u64,
+    /// With the reason.
+    left: Vec<(SessionId, String)>,
+}
+
+pub(crate) fn run(task: StoreTask) -> ExitCode {
+    let StoreTask::Migrate { to, delete, json } = task;
+    let environment = Environment::from_process();
+    let opened = stores::open_database(&environment).and_then(|database| {
+        let database = database.ok_or_else(|| {
+            Failure::config("No PostgreSQL database is set.").hint(
+                "Set `store` in your own config.json, or DRAGOMAN_STORE, to postgres://…; see docs/scale.md.",
+            )
+        })?;
+        Ok((database, stores::open_file(&environment)?))
+    });
+    let (database, file) = match opened {
+        Ok(opened) => opened,
+        Err(failure) => return failed(&failure),
+    };
+    lifetime::run(async {
+        let (from, to) = match to {
+            StoreKind::Postgres => (file.as_ref(), database.as_ref()),
+            StoreKind::Sqlite => (database.as_ref(), file.as_ref()),
+        };
+        let outcome = migrate(from, to, delete).await?;
+        print(&outcome, json);
+        if outcome.left.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::user(format!("{} of the chats were left out.", outcome.left.len()))
+            .hint("Close them elsewhere, or delete one of the two versions, then run this again."))
+    })
+}
+
+fn print(outcome: &Outcome, json: bool) {
+    let Outcome { copied, known, facts, left } = outcome;
+    let text = if json {
+        let left: Vec<_> =
+            left.iter().map(|(id, reason)| json!({"id": id.as_str(), "reason": reason})).collect();
+        format!("{}\n", json!({"copied": copied, "alreadyThere": known, "facts": facts, "leftOut": left}))
+    } else {
+        let mut text =
+            format!("{copied} chats copied and verified ({facts} facts), {known} were there already.\n");
+        for (id, reason) in left {
+            text.push_str(&format!("{} was left out: {}\n", clean_line(id.as_str()), clean_line(reason)));
+        }
+        text
+    };
+    super::print_bytes(domain::visible_text(&text).as_bytes());
+}
+
+async fn migrate(from: &dyn Store, to: &dyn Store, delete: bool) -> Result<Outcome, Failure> {
+    let mut outcome = Outcome::default();
+    let mut after = None;
+    // Deleting and copying change the list, so it is read first.
+    let mut ids = Vec::new();
+    loop {
+        let filter = ListFilter { limit: Some(PAGE), after, ..ListFilter::default() };
+        let page = from.list(filter).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.position());
+        ids.extend(page.into_iter().map(|chat| chat.id));
+    }
+    // The oldest first, so that the order of a list by time is that of the keys as well.
+    for id in ids.iter().rev() {
+        match migrate_chat(from, to, id, delete).await? {
+            Ok(0) => outcome.known += 1,
+            Ok(facts) => (outcome.copied, outcome.facts) = (outcome.copied + 1, outcome.facts + facts),
+            Err(reason) => outcome.left.push((id.clone(), reason)),
+        }
+    }
+    Ok(outcome)
+}
+
+/// The number of facts that were copied, or why the chat was left out.
+async fn migrate_chat(
+    from: &dyn Store,
+    to: &dyn Store,
+    id: &SessionId,
+    delete: bool,
+) -> Result<Result<u64, String>, Failure> {
+    for store in [from, to] {
+        if let Lease::HeldBy { holder } = store.lease(id).await? {
+            from.release(id).await?;
+            return Ok(Err(format!("Another Dragoman writes it: {holder}.")));
+        }
+    }
+    let copied = copy_chat(from, to, id).await;
+    to.release(id).await?;
+    if delete && matches!(copied, Ok(Ok(_))) {
+        from.delete(id).await?;
+    }
+    from.release(id).await?;
+    copied
+}
+
+async fn copy_chat(from: &dyn Store, to: &dyn Store, id: &SessionId) -> Result<Result<u64, String>, Failure> {
+    let (source, target) = (from.newest(id).await?.unwrap_or(0), to.newest(id).await?.unwrap_or(0));
+    let common = source.min(target);
+    if checksum(from, id, common).await? != checksum(to, id, common).await? {
+        return Ok(Err("The other store has a chat of this name with other contents.".to_owned()));
+    }
+    let mut newest = target;
+    while newest < source {
+        let page = from.read(id, newest, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        let last = last.number;
+        to.adopt(id, page).await?;
+        newest = last;
+    }
+    if checksum(from, id, source).await? != checksum(to, id, source).await? {
+        return Ok(Err("Its copy differs from it. Nothing was deleted.".to_owned()));
+    }
+    Ok(Ok(newest - target))
+}
+
+/// SHA-256 of the first facts of a chat, as they stand in an export.
+async fn checksum(store: &dyn Store, id: &SessionId, count: u64) -> Result<[u8; 32], Failure> {
+    let mut hash = Sha256::new();
+    let mut newest = 0;
+    while newest < count {
+        let page = store.read(id, newest, PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        for recorded in page.iter().filter(|recorded: &&Recorded| recorded.number <= count) {
+            hash.update(store::export_line(recorded)?);
+            hash.update(b"\n");
+        }
+        newest = page.last().map_or(count, |last| last.number);
+    }
+    Ok(hash.finalize().into())
+}

@@ -1,0 +1,58 @@
+//! Opens the store of the chats: the SQLite file in the data folder, or the PostgreSQL database that the user's own
+//! settings name.
+//!
+//! Invariant: opening reads two small files and connects to nothing; the first use of the store does.
+
+use std::sync::Arc;
+
+use config::{Environment, Inputs};
+use domain::{Failure, Store};
+use store::Journal;
+
+use crate::logging;
+
+/// The store that the user's settings name.
+pub(crate) fn open(environment: &Environment) -> Result<Arc<dyn Store>, Failure> {
+    match open_database(environment)? {
+        Some(database) => Ok(database),
+        None => open_file(environment),
+    }
+}
+
+/// The SQLite file in the data folder, whatever the settings name.
+pub(crate) fn open_file(environment: &Environment) -> Result<Arc<dyn Store>, Failure> {
+    Ok(Arc::new(Journal::open(&environment.data_dir())?))
+}
+
+/// The PostgreSQL database, where the settings name one.
+pub(crate) fn open_database(environment: &Environment) -> Result<Option<Arc<dyn Store>>, Failure> {
+    if !config::may_name_store(environment) {
+        return Ok(None);
+    }
+    // Without a workspace: no project and no editor has a say.
+    let resolved = config::resolve(environment, &Inputs::default());
+    let Some(address) = resolved.settings.store.clone() else { return Ok(None) };
+    logging::redact_with(&resolved.redactor);
+    connect_later(address, resolved.settings.network.ca_cert_file.clone()).map(Some)
+}
+
+#[cfg(feature = "postgres")]
+fn connect_later(
+    address: config::StoreAddress,
+    authority: Option<std::path::PathBuf>,
+) -> Result<Arc<dyn Store>, Failure> {
+    use store_postgres::{Address, PostgresStore};
+    let look_up = move || -> domain::BoxFuture<'static, Result<Address, Failure>> {
+        let (address, authority) = (address.clone(), authority.clone());
+        Box::pin(async move { Address::parse(address.get().await?.expose(), authority) })
+    };
+    Ok(Arc::new(PostgresStore::new(look_up)))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn connect_later(_: config::StoreAddress, _: Option<std::path::PathBuf>) -> Result<Arc<dyn Store>, Failure> {
+    Err(Failure::config(
+        "The setting `store` names a PostgreSQL database, and this build has no support for it.",
+    )
+    .hint("Use a released build, or build with the feature `postgres`."))
+}

@@ -1,0 +1,232 @@
+//! Chats in a PostgreSQL database, through the real program and a real server.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Answer, FakeModel, PostgresServer};
+
+use crate::client::{Client, Home, answer, contents, fake_provider, is_finished, run_command};
+
+fn config(fake: &FakeModel, address: &str) -> Value {
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["store"] = json!(address);
+    config
+}
+
+fn has_file(home: &Home) -> bool {
+    home.path().join(".local/share/dragoman/chats.sqlite").exists()
+}
+
+async fn ok(home: &Home, config: &Value, arguments: &[&str]) -> String {
+    let (code, out, err) = run_command(home, config, arguments).await;
+    assert_eq!(code, Some(0), "{arguments:?}: {out}{err}");
+    out
+}
+
+/// Prompt, list, search, show, export, import, stats, replay, delete: all of it without a file on this machine.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn chats_live_in_the_database() {
+    let Some(server) = PostgresServer::start() else { return };
+    let (fake, home) = (FakeModel::start().await, Home::new());
+    let config = config(&fake, &server.database("chats"));
+    fake.answer(Answer::text("A needle in the answer."));
+    let mut client = Client::start(&home, &config).await;
+    client.prompt(Some("c"), "Where is it?").await;
+    let listed = client.request("chat/list", json!({})).await;
+    assert_eq!(listed["chats"][0]["id"], "c", "{listed}");
+    assert!(client.end().await.success());
+
+    assert!(ok(&home, &config, &["chats", "list"]).await.contains("2 messages"));
+    assert!(ok(&home, &config, &["chats", "search", "needle"]).await.contains('c'));
+    assert!(ok(&home, &config, &["chats", "show", "c"]).await.contains("A needle in the answer."));
+    let exported = home.path().join("chat.jsonl");
+    let exported = exported.to_str().expect("a path");
+    ok(&home, &config, &["chats", "export", "c", "-o", exported]).await;
+    assert!(ok(&home, &config, &["chats", "import", exported]).await.contains("c-2"));
+    assert!(ok(&home, &config, &["stats", "--json"]).await.contains("fake"));
+    ok(&home, &config, &["replay", "c"]).await;
+
+    // Another process goes on with the chat; the model is sent what was said before.
+    fake.answer(Answer::text("Again."));
+    let mut client = Client::start(&home, &config).await;
+    client.prompt(Some("c"), "And now?").await;
+    assert!(fake.last_request().body.to_string().contains("A needle in the answer."));
+    assert!(client.end().await.success());
+
+    ok(&home, &config, &["chats", "delete", "c", "c-2"]).await;
+    assert!(ok(&home, &config, &["chats", "list", "--all"]).await.contains("no chats"));
+    assert_eq!(server.query("chats", "SELECT count(*) FROM dragoman.facts"), "0");
+    assert!(!has_file(&home), "a file of chats was made on this machine");
+}
+
+/// The database is away while an answer streams: the turn waits, says so, and goes on; nothing is missing or there twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_waits_for_a_database_that_is_away() {
+    let Some(mut server) = PostgresServer::start() else { return };
+    let (fake, home) = (FakeModel::start().await, Home::new());
+    let config = config(&fake, &server.database("away"));
+    let words: Vec<String> = (0..200).map(|at| format!("w{at} ")).collect();
+    fake.answer(Answer::new().every(Duration::from_millis(10)).chunks(&words));
+    let mut client = Client::start(&home, &config).await;
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "go on"})).await;
+    let mut messages = client.until(|message| message.to_string().contains("w5 ")).await;
+    tokio::task::block_in_place(|| server.kill());
+    messages.extend(
+        client.until(|message| message.to_string().contains("store of the chats does not answer")).await,
+    );
+    tokio::task::block_in_place(|| server.resume());
+    messages.extend(client.until(is_finished).await);
+    assert_eq!(answer(&contents(&messages)), words.concat());
+    assert!(client.end().await.success());
+    let shown = ok(&home, &config, &["chats", "show", "c"]).await;
+    assert_eq!(shown.matches("w199").count(), 1, "{shown}");
+    assert!(shown.contains(words.concat().trim_end()), "{shown}");
+    ok(&home, &config, &["replay", "c"]).await;
+}
+
+/// A chat has one writer, also over the database; a killed one on this machine is not waited for, and what it had told is
+/// there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_writer_is_followed_at_once() {
+    let Some(server) = PostgresServer::start() else { return };
+    let (fake, home) = (FakeModel::start().await, Home::new());
+    let config = config(&fake, &server.database("killed"));
+    fake.respond_with(|_| Answer::text("told"));
+    let mut first = Client::start(&home, &config).await;
+    first.prompt(Some("c"), "one").await;
+    let mut second = Client::start(&home, &config).await;
+    second.request("chat/open", json!({"chatId": "c"})).await;
+    let refused = second.response("chat/prompt", json!({"chatId": "c", "message": "two"})).await;
+    assert_eq!(refused["result"]["status"], "error", "{refused}");
+    second.until(|message| message.to_string().contains("Another Dragoman writes this chat")).await;
+    // It follows what the first one writes.
+    first.ask("chat/prompt", json!({"chatId": "c", "message": "three"})).await;
+    second.until(|message| message.to_string().contains("three")).await;
+    first.until(is_finished).await;
+    first.child.kill().await.expect("kill -9");
+    second.ask("chat/prompt", json!({"chatId": "c", "message": "four"})).await;
+    second.until(|message| message.to_string().contains("four")).await;
+    second.until(is_finished).await;
+    assert!(second.end().await.success());
+    let shown = ok(&home, &config, &["chats", "show", "c"]).await;
+    assert!(["one", "three", "four"].iter().all(|text| shown.contains(text)), "{shown}");
+    assert_eq!(shown.matches("told").count(), 3, "{shown}");
+}
+
+/// The address of the database reaches no child, no log and no error; no project and no editor names one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_address_is_a_secret_of_the_user() {
+    const PASSWORD: &str = "hunter2hunter2";
+    let (fake, home) = (FakeModel::start().await, Home::new());
+    let address = format!("postgres://me:{PASSWORD}@127.0.0.1:1/chats");
+    let set = config(&fake, &address);
+    let (code, out, err) = run_command(&home, &set, &["chats", "list"]).await;
+    assert!(code == Some(1) && err.contains("chats on 127.0.0.1 cannot be used now"), "{out}{err}");
+    assert!(!err.contains(PASSWORD), "{err}");
+    for arguments in
+        [&["config", "show"][..], &["doctor", "--json"], &["--log-level", "trace", "chats", "list"]]
+    {
+        let (_, out, err) = run_command(&home, &set, arguments).await;
+        assert!(!out.contains(PASSWORD) && !err.contains(PASSWORD), "{arguments:?}: {out}{err}");
+    }
+
+    // A project's file is ignored, and says so.
+    home.write("work/.dragoman/config.json", &json!({"store": address}).to_string());
+    home.write("work/.eca/config.json", &json!({"store": address}).to_string());
+    let plain = fake_provider(fake.url(), "openai-chat");
+    let mut trusted: tokio::process::Command = home.command(&["chats", "list"]).into();
+    trusted.env("DRAGOMAN_CONFIG", plain.to_string()).env("DRAGOMAN_TRUST", "1");
+    let listed = trusted.output().await.expect("it starts");
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let (_, checked, _) = run_command(&home, &plain, &["config", "check"]).await;
+    assert!(checked.contains("cannot be set by a project"), "{checked}");
+    assert!(!checked.contains(PASSWORD), "{checked}");
+}
+
+/// `DRAGOMAN_STORE` names the database as well, and commands of a model do not see it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_variable_names_a_database_and_is_withheld_from_commands() {
+    let Some(server) = PostgresServer::start() else { return };
+    let (fake, home) = (FakeModel::start().await, Home::new());
+    let address = server.database("variable");
+    fake.answer(Answer::tool_call("call_1", "eca__shell_command", json!({"command": "env > seen.txt"})));
+    fake.answer(Answer::text("done"));
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["sandbox"] = json!("on");
+    let mut command: tokio::process::Command = home.command(&["run", "--approve", "all", "look"]).into();
+    command.env("DRAGOMAN_CONFIG", config.to_string()).env("DRAGOMAN_STORE", &address);
+    let output = command.output().await.expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen = std::fs::read_to_string(home.workspace().join("seen.txt")).expect("the command ran");
+    assert!(
+        seen.contains("HOME=") && !seen.contains("DRAGOMAN_STORE") && !seen.contains("postgres://"),
+        "{seen}"
+    );
+    assert_eq!(server.query("variable", "SELECT count(*) FROM dragoman.sessions"), "1");
+    assert!(!has_file(&home));
+}
+
+/// Both ways, continued after an interruption, verified, and nothing is overwritten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn chats_move_between_the_stores() {
+    let Some(server) = PostgresServer::start() else { return };
+    let (fake, home) = (FakeModel::start().await, Home::new());
+    fake.respond_with(|_| Answer::text("answered"));
+    let file = fake_provider(fake.url(), "openai-chat");
+    let database = config(&fake, &server.database("moved"));
+    let mut client = Client::start(&home, &file).await;
+    for chat in ["a", "b", "c"] {
+        client.prompt(Some(chat), &format!("question of {chat}")).await;
+    }
+    assert!(client.end().await.success());
+    let exports = async |config: &Value| -> Vec<String> {
+        let mut exports = Vec::new();
+        for chat in ["a", "b", "c"] {
+            exports.push(ok(&home, config, &["chats", "export", chat]).await);
+        }
+        exports
+    };
+    let before = exports(&file).await;
+    let migrate = |to: &'static str| ["store", "migrate", "--json", "--to", to];
+    let refused = run_command(&home, &file, &migrate("postgres")).await;
+    assert!(refused.0 == Some(1) && refused.2.contains("No PostgreSQL database is set"), "{refused:?}");
+
+    let moved: Value = serde_json::from_str(&ok(&home, &database, &migrate("postgres")).await).expect("JSON");
+    assert_eq!((&moved["copied"], &moved["alreadyThere"]), (&json!(3), &json!(0)), "{moved}");
+    assert_eq!(exports(&database).await, before);
+    assert_eq!(
+        ok(&home, &database, &["chats", "list", "--all", "--json"]).await,
+        ok(&home, &file, &["chats", "list", "--all", "--json"]).await,
+    );
+
+    // An interrupted run: one chat is missing, one is cut short, one differs.
+    let key = |chat: &str| format!("(SELECT key FROM dragoman.sessions WHERE id = '{chat}')");
+    server.query("moved", &format!("DELETE FROM dragoman.facts WHERE session = {} AND number > 2", key("a")));
+    server
+        .query("moved", &format!("DELETE FROM dragoman.search WHERE session = {} AND number > 2", key("a")));
+    server.query("moved", "UPDATE dragoman.sessions SET newest = 2, updated = created WHERE id = 'a'");
+    server.query("moved", &format!("DELETE FROM dragoman.facts WHERE session = {}", key("b")));
+    server.query("moved", &format!("DELETE FROM dragoman.search WHERE session = {}", key("b")));
+    server.query("moved", "DELETE FROM dragoman.sessions WHERE id = 'b'");
+    server.query(
+        "moved",
+        &format!("UPDATE dragoman.facts SET at = at + 1 WHERE session = {} AND number = 2", key("c")),
+    );
+    let (code, out, err) = run_command(&home, &database, &migrate("postgres")).await;
+    assert_eq!(code, Some(1), "{out}{err}");
+    let moved: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(moved["copied"], 2, "{moved}");
+    assert_eq!(moved["leftOut"][0]["id"], "c", "{moved}");
+    assert_eq!(exports(&database).await[..2], before[..2]);
+
+    // Back into an empty file.
+    server.query(
+        "moved",
+        &format!("UPDATE dragoman.facts SET at = at - 1 WHERE session = {} AND number = 2", key("c")),
+    );
+    ok(&home, &file, &["chats", "delete", "a", "b", "c"]).await;
+    let moved = ok(&home, &database, &["store", "migrate", "--to", "sqlite", "--delete"]).await;
+    assert!(moved.contains("3 chats copied and verified"), "{moved}");
+    assert_eq!(exports(&file).await, before);
+    assert_eq!(server.query("moved", "SELECT count(*) FROM dragoman.sessions"), "0");
+}
