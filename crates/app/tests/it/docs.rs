@@ -129,6 +129,7 @@ fn proof(command: &str) -> Proof {
         }
         ["dragoman", "mcp", "list"] => Proof::Names("https://mcp.example.com/mcp"),
         ["dragoman", "mcp", "login", ..] => Proof::Test("a_login_is_used_refreshed_and_forgotten"),
+        ["dragoman", "store", "migrate", ..] => Proof::Test("chats_move_between_the_stores"),
         _ => Proof::Runs,
     }
 }
