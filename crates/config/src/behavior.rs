@@ -10,6 +10,8 @@ pub struct BehaviorSettings {
     pub primary: bool,
     /// Whether it works for other agents.
     pub subagent: bool,
+    /// The agents that may start it; `None`: all may.
+    pub spawnable_by: Option<Vec<String>>,
     /// What it is for.
     pub description: Option<String>,
     /// The last behavior that it inherits from.
@@ -48,14 +50,16 @@ impl BehaviorSettings {
     pub(crate) fn read(cursor: &Cursor, approval: ApprovalRules, for_all: &Prompts) -> Self {
         let mut prompts = Prompts::read(&cursor.get("prompts")).or(for_all);
         prompts.chat = cursor.get("systemPrompt").prompt().or(prompts.chat);
-        let roles = match cursor.get("mode").value() {
+        let names = |key| match cursor.get(key).value() {
             None => None,
-            Some(serde_json::Value::String(mode)) => Some(vec![mode]),
-            Some(_) => Some(cursor.get("mode").texts()),
+            Some(serde_json::Value::String(name)) => Some(vec![name]),
+            Some(_) => Some(cursor.get(key).texts()),
         };
+        let roles = names("mode");
         Self {
             primary: roles.as_ref().is_none_or(|roles| roles.iter().any(|role| role == "primary")),
             subagent: roles.is_some_and(|roles| roles.iter().any(|role| role == "subagent")),
+            spawnable_by: names("spawnableBy"),
             description: cursor.get("description").text(),
             base: None,
             default_model: cursor.get("defaultModel").text(),

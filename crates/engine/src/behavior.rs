@@ -90,9 +90,13 @@ pub(crate) fn names(settings: &Settings) -> Vec<String> {
     names
 }
 
-/// The agents that work for other agents, each with what it is for.
-pub(crate) fn subagents(settings: &Settings) -> Vec<(String, String)> {
-    let configured = settings.behaviors.iter().filter(|(_, behavior)| behavior.subagent);
+/// The agents that work for an agent, each with what it is for.
+pub(crate) fn subagents(settings: &Settings, starter: &str) -> Vec<(String, String)> {
+    let may_start = |behavior: &config::BehaviorSettings| {
+        let named = behavior.spawnable_by.as_ref();
+        named.is_none_or(|names| names.iter().any(|name| canonical(name) == canonical(starter)))
+    };
+    let configured = settings.behaviors.iter().filter(|(_, own)| own.subagent && may_start(own));
     let mut agents: Vec<(String, String)> =
         configured.map(|(name, own)| (name.clone(), own.description.clone().unwrap_or_default())).collect();
     for known in &BUILT_IN {

@@ -102,6 +102,38 @@ async fn agents_rules_and_commands_come_from_files() {
     assert_eq!(fake.last_request().last_user_text().trim(), "Check parser well.");
 }
 
+/// `spawnableBy` is a limit: other agents neither see nor start the agent.
+#[tokio::test]
+async fn an_agent_is_started_only_by_those_that_it_names() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    home.write(".config/eca/agents/lead.md", "---\nmode: primary\ndescription: leads\n---\nYou lead.\n");
+    let releaser =
+        "---\nmode: subagent\ndescription: writes release notes\nspawnableBy: lead\n---\nYou write notes.\n";
+    home.write(".config/eca/agents/releaser.md", releaser);
+    let helper =
+        "---\nmode: subagent\ndescription: helps\nspawnableBy:\n  - code\n  - lead\n---\nYou help.\n";
+    home.write(".config/eca/agents/helper.md", helper);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["chat"] = json!({"title": false});
+    let mut client = Client::start(&home, &config).await;
+    for (agent, may_start) in [("code", false), ("lead", true)] {
+        let call = json!({"agent": "releaser", "task": "write"});
+        fake.answer(Answer::tool_call("s", "eca__spawn_agent", call)).answer(Answer::text("one"));
+        if may_start {
+            fake.answer(Answer::text("two"));
+        }
+        let params = json!({"chatId": agent, "message": "go", "agent": agent});
+        client.ask("chat/prompt", params).await;
+        client.until(|it| it["params"]["chatId"] == agent && crate::client::is_finished(it)).await;
+        let sent: String = fake.requests().iter().map(|request| request.body.to_string()).collect();
+        assert_eq!(sent.contains("You write notes."), may_start, "{agent}");
+        assert!(sent.contains("helper: helps"), "{agent}");
+        let (_, shown) = client.prompt(Some(agent), "/subagents").await;
+        assert_eq!(system_text(&shown).contains("releaser"), may_start, "{agent}: {shown:#?}");
+        fake.forget_requests();
+    }
+}
+
 #[tokio::test]
 async fn the_start_is_shown_as_tasks_that_end() {
     let (home, fake) = (Home::new(), FakeModel::start().await);

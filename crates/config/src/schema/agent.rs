@@ -18,6 +18,9 @@ pub(super) struct Agent {
     /// without it a behavior is primary.
     #[schemars(extend("default" = "primary"), extend("examples" = ["subagent"]))]
     mode: AgentMode,
+    /// The agents that may start this one as a subagent, one name or a list; without it all may.
+    #[schemars(extend("examples" = [["code"]]))]
+    spawnable_by: AgentNames,
     /// The system prompt, in place of the built-in one.
     #[schemars(extend("examples" = ["${file:review.md}"]))]
     system_prompt: String,
@@ -50,6 +53,13 @@ pub(super) struct Agent {
     /// What the behavior is for. An agent chooses its subagents by it.
     #[schemars(extend("examples" = ["reviews a change for mistakes"]))]
     description: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum AgentNames {
+    One(String),
+    Several(Vec<String>),
 }
 
 #[derive(JsonSchema)]

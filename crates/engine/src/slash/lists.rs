@@ -58,7 +58,7 @@ pub(super) fn rules(session: &Session) -> String {
 
 /// `/subagents`: the names and what each is for.
 pub(super) fn subagents(session: &Session) -> String {
-    let agents = crate::behavior::subagents(&session.workspace.settings);
+    let agents = crate::behavior::subagents(&session.workspace.settings, &session.behavior());
     let line = |(name, description): &(String, String)| format!("- **{name}**: {description}");
     agents.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -139,7 +139,7 @@ impl SpawnAgent {
         if session.is_subagent() {
             return None;
         }
-        let agents = behavior::subagents(&session.workspace.settings);
+        let agents = behavior::subagents(&session.workspace.settings, &session.behavior());
         let lines: Vec<String> =
             agents.iter().map(|(name, description)| format!("- {name}: {description}")).collect();
         let description = format!(
@@ -197,7 +197,7 @@ impl SpawnAgent {
 impl Starter {
     fn agent(&self, input: &Value) -> Result<String, String> {
         let name = input["agent"].as_str().unwrap_or_default();
-        let known = behavior::subagents(&self.session.workspace.settings);
+        let known = behavior::subagents(&self.session.workspace.settings, &self.session.behavior());
         if known.iter().any(|(known, _)| known == name) {
             return Ok(name.to_owned());
         }
