@@ -87,7 +87,7 @@ fn take_tls_parameters(text: &str) -> (String, Option<String>, Option<PathBuf>) 
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
             Some(("sslmode", value)) => mode = Some(value.to_owned()),
-            Some(("sslrootcert", value)) if value == "system" => {}
+            Some(("sslrootcert", "system")) => {}
             Some(("sslrootcert", value)) => file = Some(PathBuf::from(decode(value))),
             _ => rest.push(pair),
         }

@@ -47,7 +47,7 @@ impl Page {
 /// The words of a text, each once, separated by spaces.
 fn joined_words(text: &str) -> String {
     let mut words = words(text);
-    words.iter_mut().for_each(|word| cut(word));
+    words.iter_mut().for_each(cut);
     words.sort_unstable();
     words.dedup();
     let mut size = 0;
