@@ -50,7 +50,7 @@ fn defaults() -> Value {
             },
             "readFile": {"maxLines": 2000},
             "outputTruncation": {"sizeKb": 50},
-            "toolSearch": {"abovePercent": 10},
+            "toolSearch": {"abovePercent": 10, "byProvider": true},
         },
         "chat": {"title": true, "defaultTrust": false, "theme": "auto", "viMode": false, "inline": false},
         "autoCompactPercentage": 85,

@@ -132,6 +132,8 @@ pub struct ToolSettings {
     pub fetch_allowed_hosts: Vec<String>,
     /// The percentage of the context window that definitions of servers' tools may take; beyond it they are searched.
     pub search_above_percent: u64,
+    /// Found tools are loaded by the provider, where it can.
+    pub search_by_provider: bool,
     pub custom: Vec<CustomTool>,
 }
 
@@ -299,6 +301,7 @@ impl ToolSettings {
                 .get("abovePercent")
                 .number(0..=100)
                 .unwrap_or_default(),
+            search_by_provider: cursor.get("toolSearch").get("byProvider").flag().unwrap_or(true),
             custom: custom_tools::read(&root.get("customTools")),
         }
     }

@@ -53,6 +53,8 @@ pub struct ModelInfo {
     pub reasoning: bool,
     /// Names of reasoning efforts and the like, weakest first.
     pub variants: Vec<String>,
+    /// The provider adds tools to the context where a search gave them, so found tools are called by their own names.
+    pub loads_tools: bool,
 }
 
 /// US dollars per million tokens.
@@ -83,6 +85,8 @@ pub struct Prompt {
     /// Stable instructions, in order; the cached prefix.
     pub system: Vec<Arc<str>>,
     pub tools: Arc<[ToolSpec]>,
+    /// Only for a model that loads tools.
+    pub deferred: Option<DeferredTools>,
     /// The history, oldest first.
     pub entries: Vec<PromptEntry>,
     pub max_output: Option<u64>,
@@ -94,6 +98,15 @@ pub struct Prompt {
     pub web_search: bool,
     /// Another model follows if this call fails, so it gives up early instead of waiting long.
     pub has_alternative: bool,
+}
+
+/// Tools that are not among those of the prompt until a search gives them.
+#[derive(Clone, Debug, Default)]
+pub struct DeferredTools {
+    /// The full name of the tool that searches. Each line of its results that is a JSON object with a `name` is a definition.
+    pub search: String,
+    /// The tools that searches of the history gave, as they are now.
+    pub found: Vec<ToolSpec>,
 }
 
 /// One entry of a prompt. Consecutive `Reasoning`, `Agent` and `Call` are one answer; each `Call` is followed, after

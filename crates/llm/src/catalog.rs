@@ -164,6 +164,7 @@ fn parse_row(provider: &str, line: &str) -> Option<KnownModel> {
             tools: has("tools"),
             images: has("images"),
             reasoning: has("reasoning"),
+            loads_tools: false,
             variants: variants.split(',').filter(|name| *name != "-").map(str::to_owned).collect(),
         },
         thinking,

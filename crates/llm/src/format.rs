@@ -5,6 +5,7 @@
 
 pub mod anthropic;
 pub mod bedrock;
+pub mod deferred;
 pub mod gemini;
 pub mod history;
 pub mod names;
@@ -88,7 +89,7 @@ impl Api {
 
     /// A reader for the answer to `prompt`.
     pub fn decoder(self, prompt: &Prompt, target: &Target) -> Box<dyn Decode> {
-        let names = Names::of(&prompt.tools);
+        let names = Names::of_prompt(prompt);
         let origin = Origin { format: self.name(), model: target.id.to_owned() };
         let decoder = self.plain_decoder(origin.clone(), names);
         let scans = target.dialect.text_tool_calls && matches!(self, Self::OpenAiChat | Self::Ollama);
@@ -170,6 +171,8 @@ pub struct Dialect {
     pub cache_marks: bool,
     /// The text of the model may hold tool calls that its server did not recognize.
     pub text_tool_calls: bool,
+    /// The server loads tools from the result of a search, for models that can.
+    pub loads_tools: bool,
 }
 
 impl Dialect {
@@ -181,6 +184,7 @@ impl Dialect {
         short_ids: false,
         cache_marks: false,
         text_tool_calls: false,
+        loads_tools: false,
     };
 }
 

@@ -11,7 +11,7 @@ use domain::{Failure, FailureKind};
 use crate::catalog::{self, KnownModel};
 use crate::connection::{ConnectedModel, Connection, Endpoint};
 use crate::discover;
-use crate::format::{Api, Dialect, Thinking};
+use crate::format::{Api, Dialect, Thinking, deferred};
 use crate::network::Network;
 use crate::provider::{ModelConfig, ProviderConfig, RetryPolicy};
 use crate::rate_limiter::RateLimiter;
@@ -259,6 +259,7 @@ impl Provider {
             ..self.endpoint.vendor.dialect
         };
         let api = api_of(&self.endpoint.vendor, &wire_name);
+        info.loads_tools = dialect.loads_tools && deferred::is_known_model(&wire_name);
         let thinking = match &known {
             Some(known) => known.thinking,
             None => guessed_thinking(api, &wire_name),

@@ -124,7 +124,7 @@ async fn unknown_unsearched_misused_and_denied_tools_do_not_run() {
         (2, "There is no tool many__record_999."),
         (4, "The arguments do not fit the definition of many__record_1"),
         (7, "Give the full name of a found tool"),
-        (8, "many (168), more (168)"),
+        (8, "many (169), more (169)"),
     ] {
         assert!(results[at].contains(expected), "{at}: {}", results[at]);
     }
@@ -231,4 +231,122 @@ async fn requests_stay_small_and_cached_with_any_number_of_tools() {
         );
     }
     assert!(first[2] < first[0] + 1_500 && first[2] < first[1], "{first:?}");
+}
+
+/// A chat with a provider that loads tools itself.
+async fn start_loading(home: &Home, fake: &FakeModel, provider: &str, model: &str) -> Client {
+    let providers =
+        json!({provider: {"url": fake.url(), "key": "sk-secret-of-the-test", "models": {model: {}}}});
+    let model = json!(format!("{provider}/{model}"));
+    // Models with a large window have room for all 300.
+    let limit = json!({"toolSearch": {"abovePercent": 1}});
+    start(home, fake, &[("providers", providers), ("defaultModel", model), ("toolCall", limit)]).await
+}
+
+#[tokio::test]
+async fn anthropic_loads_the_tools_that_a_search_found() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = start_loading(&home, &fake, "anthropic", "claude-sonnet-4-5").await;
+    let call = |name: &str| Answer::tool_call("c2", name, json!({"key": "k", "size": 2}));
+    let answers = vec![
+        call("many__record_42"),
+        search("many__record_42"),
+        call("many__record_42"),
+        search("record_42"),
+        Answer::text("ok"),
+    ];
+    let shown = turn(&mut client, &fake, answers, true).await;
+    let errors: Vec<(String, bool)> =
+        called(&shown).into_iter().map(|(_, name, error, _)| (name, error)).collect();
+    let [unread, found, done, again] = errors.as_slice() else { panic!("{errors:?}") };
+    assert_eq!((unread, done), (&("record_42".into(), true), &("record_42".into(), false)), "{errors:?}");
+    assert!(!found.1 && !again.1, "{errors:?}");
+
+    let requests = fake.requests();
+    let deferred = |at: usize| -> Vec<String> {
+        let tools = requests[at].body["tools"].as_array().expect("tools");
+        let deferred = tools.iter().filter(|tool| tool["defer_loading"] == true);
+        deferred.filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
+    };
+    assert!(deferred(0).is_empty() && deferred(1).is_empty(), "nothing is found yet");
+    assert_eq!(
+        (deferred(2), deferred(3)),
+        (vec!["many__record_42".to_owned()], vec!["many__record_42".to_owned()])
+    );
+    for request in &requests {
+        let names = request.tools();
+        assert!(
+            names.iter().any(|name| name == SEARCH) && !names.iter().any(|name| name == CARRIER),
+            "{names:?}"
+        );
+        let tools = request.body["tools"].as_array().expect("tools");
+        let marked = |tool: &&Value| tool.get("cache_control").is_some();
+        assert!(tools.iter().filter(marked).all(|tool| tool.get("defer_loading").is_none()), "{tools:?}");
+    }
+    let messages = requests[4].body["messages"].as_array().expect("messages");
+    let results: Vec<&Value> = messages
+        .iter()
+        .flat_map(|message| message["content"].as_array().into_iter().flatten())
+        .filter(|block| block["type"] == "tool_result")
+        .collect();
+    assert_eq!(results[1]["content"], json!([{"type": "tool_reference", "tool_name": "many__record_42"}]));
+    assert!(results[3]["content"].to_string().contains("is there already"), "loaded once: {}", results[3]);
+    assert!(!requests[4].body["messages"].to_string().contains(CARRIER));
+    assert!(client.end().await.success());
+}
+
+#[tokio::test]
+async fn openai_loads_the_tools_that_a_search_found() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = start_loading(&home, &fake, "openai", "gpt-5.4").await;
+    // The provider's own call for searches: its arguments are an object.
+    let item = json!({"type": "tool_search_call", "id": "ts_1", "call_id": "c1", "execution": "client",
+        "status": "completed", "arguments": {"query": "many__record_42", "limit": 1}});
+    let frame = |kind: &str| {
+        let event = json!({"type": kind, "output_index": 0, "item": item});
+        format!("event: {kind}\ndata: {event}\n\n")
+    };
+    let end = json!({"type": "response.completed", "response": {"status": "completed", "output": [item]}});
+    let end = format!("event: response.completed\ndata: {end}\n\n");
+    let frames = frame("response.output_item.added") + &frame("response.output_item.done") + &end;
+    let searched = Answer::new().raw(frames);
+    let call = Answer::tool_call("c2", "many__record_42", json!({"key": "k", "size": 2}));
+    let shown = turn(&mut client, &fake, vec![searched, call, Answer::text("ok")], true).await;
+    let errors: Vec<bool> = called(&shown).into_iter().map(|(_, _, error, _)| error).collect();
+    assert_eq!(errors, [false, false], "{shown:?}");
+    let requests = fake.requests();
+    for request in &requests {
+        let tools = request.body["tools"].as_array().expect("tools");
+        let search: Vec<&Value> = tools.iter().filter(|tool| tool["type"] == "tool_search").collect();
+        assert_eq!((search.len(), &search[0]["execution"]), (1, &json!("client")), "{tools:?}");
+        assert!(!request.tools().iter().any(|name| name == CARRIER || name.starts_with("many__")));
+    }
+    let input = requests[2].body["input"].as_array().expect("input");
+    let of_kind = |kind: &str| input.iter().find(|item| item["type"] == kind).expect("an item").clone();
+    assert_eq!(of_kind("tool_search_call")["arguments"]["query"], "many__record_42");
+    let output = of_kind("tool_search_output");
+    assert_eq!((&output["call_id"], &output["tools"][0]["name"]), (&json!("c1"), &json!("many__record_42")));
+    assert_eq!(output["tools"][0]["defer_loading"], true);
+    assert_eq!(of_kind("function_call")["name"], "many__record_42");
+    assert!(client.end().await.success());
+}
+
+#[tokio::test]
+async fn other_models_and_a_user_who_says_no_get_the_two_tools() {
+    let no = json!({"toolSearch": {"byProvider": false}});
+    for (model, extra) in [("claude-sonnet-4-5", vec![("toolCall", no)]), ("claude-3-5-haiku-latest", vec![])]
+    {
+        let (home, fake) = (Home::new(), FakeModel::start().await);
+        let providers =
+            json!({"anthropic": {"url": fake.url(), "key": "sk-secret-of-the-test", "models": {model: {}}}});
+        let mut settings =
+            vec![("providers", providers), ("defaultModel", json!(format!("anthropic/{model}")))];
+        settings.extend(extra);
+        let mut client = start(&home, &fake, &settings).await;
+        turn(&mut client, &fake, vec![search("many__record_42"), Answer::text("ok")], true).await;
+        let tools = fake.last_request().tools();
+        assert!(tools.iter().any(|name| name == CARRIER), "{model}: {tools:?}");
+        assert!(!fake.last_request().body.to_string().contains("defer_loading"), "{model}");
+        assert!(client.end().await.success());
+    }
 }

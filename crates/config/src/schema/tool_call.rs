@@ -129,6 +129,10 @@ struct ToolSearchSection {
     /// their place: one that searches them and one that calls a found tool. 0 always searches.
     #[schemars(extend("default" = 10), range(min = 0, max = 100), extend("examples" = [25]))]
     above_percent: u64,
+    /// Whether providers that can (Anthropic, OpenAI) load a found tool themselves. It is then called by its own name, and
+    /// requests carry one tool in place of two. `false` for a gateway in front of them that refuses such requests.
+    #[schemars(extend("default" = true), extend("examples" = [false]))]
+    by_provider: bool,
 }
 
 #[derive(JsonSchema)]

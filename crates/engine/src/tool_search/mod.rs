@@ -13,12 +13,14 @@ use std::sync::Arc;
 
 use domain::BoxFuture;
 use domain::item::{Item, ItemKind, Part};
+use domain::model::{DeferredTools, ModelInfo};
 use domain::taint::Taint;
 use domain::tool::{Invocation, Review, Scope, ServerStatus, Tool, ToolEffect, ToolResult, ToolSpec};
 use domain::tool_call::{Origin, ToolCall};
 use serde_json::{Value, json};
 
 use crate::session::Session;
+use crate::turn::described;
 pub(crate) use carrier::{CARRIER, CarrierTool, as_carried, carried_call};
 use rank::rank;
 
@@ -39,23 +41,29 @@ pub(crate) struct ToolList {
     offered: Vec<Arc<dyn Tool>>,
     /// Empty where everything is offered.
     deferred: Arc<[Arc<dyn Tool>]>,
+    /// The provider loads found tools, so they are called by their own names and no carrier is needed.
+    is_loaded: bool,
 }
 
 impl ToolList {
     /// Offers everything where the definitions of servers are within the budget.
-    pub(crate) fn new(mut tools: Vec<Arc<dyn Tool>>, session: &Session, context_limit: Option<u64>) -> Self {
+    pub(crate) fn new(mut tools: Vec<Arc<dyn Tool>>, session: &Session, model: &ModelInfo) -> Self {
         keep_one_per_name(&mut tools);
-        let percent = session.workspace.settings.tools.search_above_percent;
-        let budget = context_limit.unwrap_or(ASSUMED_CONTEXT).saturating_mul(percent) / 100;
+        let settings = &session.workspace.settings.tools;
+        let percent = settings.search_above_percent;
+        let is_loaded = model.loads_tools && settings.search_by_provider;
+        let budget = model.context_limit.unwrap_or(ASSUMED_CONTEXT).saturating_mul(percent) / 100;
         if !is_above(&tools, budget.saturating_mul(BYTES_PER_TOKEN)) {
-            return Self { offered: tools, deferred: Arc::from([]) };
+            return Self { offered: tools, deferred: Arc::from([]), is_loaded: false };
         }
         let (deferred, mut offered): (Vec<_>, Vec<_>) =
             tools.into_iter().partition(|tool| tool.spec().origin == Origin::Mcp);
         let deferred: Arc<[Arc<dyn Tool>]> = deferred.into();
-        offered.push(Arc::new(SearchTool::new(session, deferred.clone())));
-        offered.push(Arc::new(CarrierTool));
-        Self { offered, deferred }
+        offered.push(Arc::new(SearchTool::new(session, deferred.clone(), is_loaded)));
+        if !is_loaded {
+            offered.push(Arc::new(CarrierTool));
+        }
+        Self { offered, deferred, is_loaded }
     }
 
     pub(crate) fn offered(&self) -> &[Arc<dyn Tool>] {
@@ -66,9 +74,31 @@ impl ToolList {
         !self.deferred.is_empty()
     }
 
+    /// Whether tools of servers are called by the carrier.
+    pub(crate) fn is_carried(&self) -> bool {
+        self.is_searched() && !self.is_loaded
+    }
+
+    /// What a provider that loads tools must know: the tools that searches since the last summary gave, as they are now.
+    pub(crate) fn deferred(&self, session: &Session) -> Option<DeferredTools> {
+        if !self.is_searched() || !self.is_loaded {
+            return None;
+        }
+        let specs: Vec<(String, ToolSpec)> = self
+            .deferred
+            .iter()
+            .map(|tool| (definition(tool.spec(), session), described(tool.spec(), session.prompts())))
+            .collect();
+        let state = session.state();
+        let read =
+            |(definition, spec): (String, ToolSpec)| has_read(state.items(), &definition).then_some(spec);
+        let found = specs.into_iter().filter_map(read).collect();
+        Some(DeferredTools { search: format!("eca__{SEARCH}"), found })
+    }
+
     /// Whether this full name is that of the tool that carries calls of others.
     pub(crate) fn is_carrier(&self, offered: &str) -> bool {
-        self.is_searched() && offered.strip_prefix("eca__") == Some(CARRIER)
+        self.is_carried() && offered.strip_prefix("eca__") == Some(CARRIER)
     }
 
     pub(crate) fn find(&self, server: &str, name: &str) -> Option<&Arc<dyn Tool>> {
@@ -154,7 +184,7 @@ fn is_above(tools: &[Arc<dyn Tool>], limit: u64) -> bool {
 
 /// A definition as a search gives it: one line, whatever the texts in it are.
 fn definition(spec: &ToolSpec, session: &Session) -> String {
-    let spec = crate::turn::described(spec, session.prompts());
+    let spec = described(spec, session.prompts());
     let (name, description) = (spec.offered_name(), &spec.description);
     json!({"name": name, "description": description, "input_schema": spec.input_schema}).to_string()
 }
@@ -187,12 +217,18 @@ struct SearchTool {
     tools: Arc<[Arc<dyn Tool>]>,
     /// The definitions, in the order of `tools`.
     definitions: Vec<String>,
+    /// How a found tool is called, for the model.
+    help: String,
 }
 
 impl SearchTool {
-    fn new(session: &Session, tools: Arc<[Arc<dyn Tool>]>) -> Self {
+    fn new(session: &Session, tools: Arc<[Arc<dyn Tool>]>, is_loaded: bool) -> Self {
         let definitions = tools.iter().map(|tool| definition(tool.spec(), session)).collect();
-        Self { spec: search_spec(&server_names(session)), tools, definitions }
+        let help = match is_loaded {
+            true => "They can be called from then on".to_owned(),
+            false => format!("eca__{CARRIER} calls them"),
+        };
+        Self { spec: search_spec(&server_names(session), &help), tools, definitions, help }
     }
 
     fn run_now(&self, input: &Value) -> Result<ToolResult, String> {
@@ -216,7 +252,7 @@ impl SearchTool {
             lines.push(self.definitions[at].clone());
         }
         let (shown, all) = (lines.len(), found.len());
-        lines.push(format!("[{shown} of {all} tools that fit. Call one with eca__{CARRIER}.]"));
+        lines.push(format!("[{shown} of {all} tools that fit. {}.]", self.help));
         Ok(ToolResult { taint, ..ToolResult::text(lines.join("\n")) })
     }
 
@@ -264,9 +300,9 @@ fn server_names(session: &Session) -> Vec<String> {
     names
 }
 
-fn search_spec(servers: &[String]) -> ToolSpec {
+fn search_spec(servers: &[String], help: &str) -> ToolSpec {
     let description = format!(
-        "Finds tools of these servers: {}. Gives the definitions of the tools that fit best; eca__{CARRIER} calls them. \
+        "Finds tools of these servers: {}. Gives the definitions of the tools that fit best. {help}. \
          Search before you say that something cannot be done.",
         servers.join(", ")
     );

@@ -117,7 +117,7 @@ impl Turn {
     async fn run_step(&mut self, step: u32, loops: &mut LoopDetector) -> Next {
         self.session.show_progress("Waiting model");
         let info = self.model.info();
-        let tools = ToolList::new(self.tools(), &self.session, info.context_limit);
+        let tools = ToolList::new(self.tools(), &self.session, &info);
         self.session.add_description_taint(tools.offered());
         let mut prompt = self.prompt(&tools);
         if images::are_refused(&self.session, &info.id).await {
@@ -238,12 +238,15 @@ impl Turn {
             let variant = settings.behavior_variant(&behavior)?.to_owned();
             self.model.info().variants.contains(&variant).then_some(variant)
         };
+        // Before the state is locked.
+        let deferred = tools.deferred(&self.session);
         let state = self.session.state();
         Prompt {
             session: Some(self.session.id.clone()),
             system: self.system.clone(),
             tools: specs.into(),
-            entries: prompt::entries(state.items(), tools.is_searched()),
+            deferred,
+            entries: prompt::entries(state.items(), tools.is_carried()),
             variant: state.settings().variant.clone().or_else(of_behavior),
             output_schema: self.limits.output_schema.clone(),
             has_alternative: self.has_alternative(),

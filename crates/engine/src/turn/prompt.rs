@@ -11,9 +11,9 @@ use serde_json::Value;
 use crate::subagents::relay::is_relayed;
 use crate::tool_search::as_carried;
 
-/// The history from the last compaction on. `is_searched`: tools of servers are called by the carrier, so earlier calls of
+/// The history from the last compaction on. `is_carried`: tools of servers are called by the carrier, so earlier calls of
 /// them are shown that way too, however they were made.
-pub(crate) fn entries(items: &[Item], is_searched: bool) -> Vec<PromptEntry> {
+pub(crate) fn entries(items: &[Item], is_carried: bool) -> Vec<PromptEntry> {
     let start = items.iter().rposition(|item| matches!(item.kind, ItemKind::Compaction { .. })).unwrap_or(0);
     let mut entries = Vec::with_capacity(items.len() - start);
     let mut results = Vec::new();
@@ -25,14 +25,14 @@ pub(crate) fn entries(items: &[Item], is_searched: bool) -> Vec<PromptEntry> {
             entries.append(&mut results);
             answer = Some((item.turn, item.step));
         }
-        add_item(item, is_searched, &mut entries, &mut results);
+        add_item(item, is_carried, &mut entries, &mut results);
     }
     entries.append(&mut results);
     entries
 }
 
 /// Adds what an item says to the model; results of calls wait until the answer they belong to is whole.
-fn add_item(item: &Item, is_searched: bool, entries: &mut Vec<PromptEntry>, results: &mut Vec<PromptEntry>) {
+fn add_item(item: &Item, is_carried: bool, entries: &mut Vec<PromptEntry>, results: &mut Vec<PromptEntry>) {
     match &item.kind {
         ItemKind::UserMessage { parts, .. } => {
             entries.append(results);
@@ -48,7 +48,7 @@ fn add_item(item: &Item, is_searched: bool, entries: &mut Vec<PromptEntry>, resu
             // Our own id keeps the pair unique where a provider repeats or omits ids.
             let call_id = if call.call_id.is_empty() { item.id.to_string() } else { call.call_id.clone() };
             let input = call.input.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-            let (name, input) = match is_searched {
+            let (name, input) = match is_carried {
                 true => as_carried(call, input),
                 false => (format!("{}__{}", call.server, call.name), input),
             };

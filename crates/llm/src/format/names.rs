@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use domain::ToolSpec;
+use domain::model::Prompt;
 
 const LONGEST: usize = 64;
 
@@ -13,6 +14,8 @@ const LONGEST: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     changed: HashMap<String, String>,
+    /// The tool that searches others, where the provider has a call of its own for it.
+    pub search: Option<String>,
 }
 
 impl Names {
@@ -25,7 +28,15 @@ impl Names {
                 Cow::Owned(wire) => Some((wire, name)),
             })
             .collect();
-        Self { changed }
+        Self { changed, search: None }
+    }
+
+    /// The names of a prompt, with those of the tools that were found.
+    pub fn of_prompt(prompt: &Prompt) -> Self {
+        let Some(deferred) = &prompt.deferred else { return Self::of(&prompt.tools) };
+        let mut names = Self::of(&deferred.found);
+        names.changed.extend(Self::of(&prompt.tools).changed);
+        Self { search: Some(deferred.search.clone()), ..names }
     }
 
     /// The offered name of a tool that the model called.

@@ -7,6 +7,7 @@ use domain::model::Prompt;
 use serde_json::{Map, Value, json};
 
 use super::FORMAT;
+use crate::format::deferred::Loading;
 use crate::format::history::{self, Outcome, Piece, Turn};
 use crate::format::names;
 use crate::format::{NO_IMAGES, Target, Thinking, input_schema, is_strict, schema_instruction};
@@ -46,10 +47,12 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
         body.insert("system".into(), system.into());
     }
     let mut tools = tools(prompt);
+    // Those that are loaded later are not part of the cached prefix.
     mark(tools.last_mut());
     if prompt.web_search {
         tools.push(json!({ "type": "web_search_20250305", "name": "web_search", "max_uses": MOST_SEARCHES }));
     }
+    tools.extend(deferred_tools(prompt));
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
     }
@@ -96,15 +99,25 @@ fn thinking(prompt: &Prompt, target: &Target) -> Option<Value> {
     }
 }
 
+fn tool(name: &str, description: &str, schema: &Value) -> Value {
+    json!({
+        "name": names::tool_name(name),
+        "description": description,
+        "input_schema": input_schema(schema),
+    })
+}
+
+/// The found tools; the provider shows each where a result refers to it.
+fn deferred_tools(prompt: &Prompt) -> impl Iterator<Item = Value> {
+    prompt.deferred.iter().flat_map(|deferred| &deferred.found).map(|spec| {
+        let mut tool = tool(&spec.offered_name(), &spec.description, &spec.input_schema);
+        tool["defer_loading"] = true.into();
+        tool
+    })
+}
+
 /// The offered tools; calls of the history must have theirs, though they may no longer be offered.
 fn tools(prompt: &Prompt) -> Vec<Value> {
-    let tool = |name: &str, description: &str, schema: &Value| {
-        json!({
-            "name": names::tool_name(name),
-            "description": description,
-            "input_schema": input_schema(schema),
-        })
-    };
     if prompt.tools.is_empty() {
         let called = history::called(&prompt.entries);
         return called.iter().map(|name| tool(name, "No longer available.", &Value::Null)).collect();
@@ -118,13 +131,12 @@ fn tools(prompt: &Prompt) -> Vec<Value> {
 
 fn messages(prompt: &Prompt, target: &Target) -> Vec<Value> {
     let mut messages = Vec::with_capacity(prompt.entries.len());
+    let mut loading = Loading::of(prompt);
     for turn in history::turns(&prompt.entries) {
         let (role, content) = match turn {
             Turn::User(parts) => ("user", content(parts, target)),
             Turn::Answer(pieces) => ("assistant", answer(&pieces, target)),
-            Turn::Results(outcomes) => {
-                ("user", outcomes.iter().map(|outcome| tool_result(outcome, target)).collect())
-            }
+            Turn::Results(outcomes) => ("user", results(&outcomes, &mut loading, target)),
         };
         if !content.is_empty() {
             messages.push(json!({ "role": role, "content": content }));
@@ -164,6 +176,27 @@ fn answer(pieces: &[Piece], target: &Target) -> Vec<Value> {
             })),
         })
         .collect()
+}
+
+/// The results of an answer. Texts of searches follow them, because a result refers to tools or holds text, not both.
+fn results(outcomes: &[Outcome], loading: &mut Loading, target: &Target) -> Vec<Value> {
+    let (mut blocks, mut texts) = (Vec::with_capacity(outcomes.len()), Vec::new());
+    for outcome in outcomes {
+        let mut block = tool_result(outcome, target);
+        if let Some((tools, rest)) = loading.load(outcome) {
+            let reference = |tool: &&domain::ToolSpec| json!({ "type": "tool_reference", "tool_name": names::tool_name(&tool.offered_name()) });
+            let rest = (!rest.trim().is_empty()).then(|| text_block(&rest));
+            if tools.is_empty() {
+                block["content"] = rest.into_iter().collect();
+            } else {
+                block["content"] = tools.iter().map(reference).collect();
+                texts.extend(rest);
+            }
+        }
+        blocks.push(block);
+    }
+    blocks.extend(texts);
+    blocks
 }
 
 fn tool_result(outcome: &Outcome, target: &Target) -> Value {

@@ -130,7 +130,10 @@ impl Decoder {
                 let given = given.or_else(|| item.as_ref().and_then(|item| item.id.clone()));
                 let given = given.filter(|id| !id.is_empty()).unwrap_or_else(generate_call_id);
                 call_id = Some(given.clone());
-                BlockKind::ToolCall { call_id: given, name: self.names.original(name.unwrap_or_default()) }
+                let is_search = item.as_ref().is_some_and(|item| item.kind == "tool_search_call");
+                let search = self.names.search.clone().filter(|_| is_search);
+                let name = search.unwrap_or_else(|| self.names.original(name.unwrap_or_default()));
+                BlockKind::ToolCall { call_id: given, name }
             }
         };
         if let Some(item) = item {
@@ -368,7 +371,7 @@ fn kind_of(item: &str) -> Option<ItemKind> {
     match item {
         "message" => Some(ItemKind::Text),
         "reasoning" => Some(ItemKind::Reasoning),
-        "function_call" => Some(ItemKind::Call),
+        "function_call" | "tool_search_call" => Some(ItemKind::Call),
         _ => None,
     }
 }
@@ -381,9 +384,11 @@ fn final_text(kind: ItemKind, item: &Item) -> String {
             let summary = Item::join(&item.summary, "\n\n");
             if summary.is_empty() { Item::join(&item.content, "") } else { summary }
         }
-        ItemKind::Call => match item.arguments.as_deref() {
-            None | Some("") => "{}".to_owned(),
-            Some(arguments) => arguments.to_owned(),
+        ItemKind::Call => match &item.arguments {
+            None | Some(Value::Null) => "{}".to_owned(),
+            Some(Value::String(arguments)) if arguments.is_empty() => "{}".to_owned(),
+            Some(Value::String(arguments)) => arguments.clone(),
+            Some(arguments) => arguments.to_string(),
         },
     }
 }

@@ -7,6 +7,7 @@ use domain::model::Prompt;
 use serde_json::{Map, Value, json};
 
 use super::FORMAT;
+use crate::format::deferred::Loading;
 use crate::format::history::{self, Outcome, Piece, Turn};
 use crate::format::names;
 use crate::format::{NO_IMAGES, Target, Thinking, input_schema, is_strict};
@@ -20,7 +21,13 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
         body.insert("instructions".into(), prompt.system.join("\n\n").into());
     }
     let search = prompt.web_search.then(|| json!({ "type": "web_search" }));
-    let tools: Vec<Value> = prompt.tools.iter().map(tool).chain(search).collect();
+    let loading = Loading::of(prompt);
+    let tools: Vec<Value> = prompt
+        .tools
+        .iter()
+        .map(|spec| if loading.is_search(&spec.offered_name()) { search_tool(spec) } else { tool(spec) })
+        .chain(search)
+        .collect();
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
         body.insert("parallel_tool_calls".into(), true.into());
@@ -62,15 +69,28 @@ fn tool(spec: &domain::ToolSpec) -> Value {
     })
 }
 
+/// The provider's own call for searches, which we answer.
+fn search_tool(spec: &domain::ToolSpec) -> Value {
+    json!({
+        "type": "tool_search",
+        "execution": "client",
+        "description": spec.description,
+        "parameters": input_schema(&spec.input_schema),
+    })
+}
+
 fn input(prompt: &Prompt, target: &Target) -> Vec<Value> {
     let mut items = Vec::with_capacity(prompt.entries.len());
+    let mut loading = Loading::of(prompt);
     for turn in history::turns(&prompt.entries) {
         match turn {
             Turn::User(parts) => {
                 items.push(json!({ "type": "message", "role": "user", "content": content(parts, target) }));
             }
-            Turn::Answer(pieces) => answer(&pieces, target, &mut items),
-            Turn::Results(outcomes) => items.extend(outcomes.iter().map(|outcome| result(outcome, target))),
+            Turn::Answer(pieces) => answer(&pieces, &loading, target, &mut items),
+            Turn::Results(outcomes) => {
+                items.extend(outcomes.iter().map(|outcome| result(outcome, &mut loading, target)));
+            }
         }
     }
     items
@@ -89,7 +109,7 @@ fn content(parts: &[Part], target: &Target) -> Vec<Value> {
         .collect()
 }
 
-fn answer(pieces: &[Piece], target: &Target, items: &mut Vec<Value>) {
+fn answer(pieces: &[Piece], loading: &Loading, target: &Target, items: &mut Vec<Value>) {
     // A reasoning item must be followed by what it led to; a broken answer may end before that.
     let last =
         pieces.iter().rposition(|piece| !matches!(piece, Piece::Reasoning { .. })).map_or(0, |at| at + 1);
@@ -111,6 +131,13 @@ fn answer(pieces: &[Piece], target: &Target, items: &mut Vec<Value>) {
                 }
                 items.push(item);
             }
+            Piece::Call { id, name, input, .. } if loading.is_search(name) => items.push(json!({
+                "type": "tool_search_call",
+                "call_id": names::call_id(id, false),
+                "execution": "client",
+                "status": "completed",
+                "arguments": history::object(input),
+            })),
             Piece::Call { id, name, input, .. } => items.push(json!({
                 "type": "function_call",
                 "call_id": names::call_id(id, false),
@@ -121,7 +148,25 @@ fn answer(pieces: &[Piece], target: &Target, items: &mut Vec<Value>) {
     }
 }
 
-fn result(outcome: &Outcome, target: &Target) -> Value {
+fn result(outcome: &Outcome, loading: &mut Loading, target: &Target) -> Value {
+    if loading.is_search(outcome.name) {
+        let (tools, _) = loading.load(outcome).unwrap_or_default();
+        let tools: Vec<Value> = tools
+            .into_iter()
+            .map(|spec| {
+                let mut tool = tool(spec);
+                tool["defer_loading"] = true.into();
+                tool
+            })
+            .collect();
+        return json!({
+            "type": "tool_search_output",
+            "call_id": names::call_id(outcome.id, false),
+            "execution": "client",
+            "status": "completed",
+            "tools": tools,
+        });
+    }
     let output = if outcome.images().next().is_some() {
         Value::Array(content(&outcome.parts, target))
     } else {

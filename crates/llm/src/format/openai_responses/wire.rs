@@ -128,7 +128,8 @@ pub(super) struct Item {
     pub call_id: Option<String>,
     pub id: Option<String>,
     pub name: Option<String>,
-    pub arguments: Option<String>,
+    /// A text, or an object in a call that searches tools.
+    pub arguments: Option<Value>,
     pub phase: Option<Value>,
     pub content: Option<Vec<Content>>,
     pub summary: Option<Vec<Content>>,
