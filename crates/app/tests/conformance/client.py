@@ -147,12 +147,13 @@ def arguments(tool, tools, context):
 
 def entry(url, context):
     entry = {"url": url}
-    names = {"client_id": "clientId", "client_secret": "clientSecret", "private_key_pem": "privateKey", "valid_jwt": "assertion"}
+    names = {"client_id": "clientId", "client_secret": "clientSecret", "private_key_pem": "privateKey", "valid_jwt": "assertion",
+             "idp_id_token": "identityToken", "idp_token_endpoint": "identityEndpoint", "idp_client_id": "identityClientId"}
     entry.update({ours: context[theirs] for theirs, ours in names.items() if theirs in context})
     scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
     if scenario.startswith("auth/client-credentials"):
         entry["grantType"] = "client_credentials"
-    if scenario == "auth/wif-jwt-bearer":
+    if scenario == "auth/wif-jwt-bearer" or "idp_id_token" in context:
         entry["grantType"] = "jwt_bearer"
     return entry
 

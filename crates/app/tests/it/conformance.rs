@@ -25,6 +25,7 @@ const PART: &[(&str, &str)] = &[
     ("stable", "auth/metadata-var3"),
     ("stable", "auth/scope-step-up"),
     ("stable", "auth/pre-registration"),
+    ("stable", "auth/cross-app-access-complete-flow"),
     ("next", "request-metadata"),
     ("next", "sep-2322-client-request-state"),
     ("next", "http-custom-headers"),
@@ -32,6 +33,7 @@ const PART: &[(&str, &str)] = &[
     ("next", "auth/authorization-server-migration"),
     ("next", "auth/iss-wrong-issuer"),
     ("next", "auth/client-credentials-basic"),
+    ("next", "auth/enterprise-managed-authorization"),
 ];
 
 /// Judged by how late the client is, in milliseconds: on a busy machine one run says nothing.

@@ -1,7 +1,8 @@
 //! `dragoman mcp`: servers in the configuration and what the commands say about them; problems in `run` and `doctor`.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Child, Output, Stdio};
 
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
@@ -142,4 +143,113 @@ async fn a_run_and_the_doctor_name_servers_that_do_not_work() {
         let check = checks.iter().find(|it| it["name"] == format!("MCP server {name}")).expect("a check");
         assert_eq!(check["state"], "broken", "{check}");
     }
+}
+
+const LOGIN_SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/oauth.py");
+
+/// A server that requires a login; it ends with the test.
+struct LoginServer(Child, u16);
+
+impl LoginServer {
+    fn start() -> Self {
+        let mut command = std::process::Command::new("python3");
+        let mut child = command.arg(LOGIN_SERVER).stdout(Stdio::piped()).spawn().expect("python");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a port");
+        Self(child, line.trim().parse().expect("a port"))
+    }
+}
+
+impl Drop for LoginServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_login_is_made_by_a_browser_or_by_pasting_and_deleted() {
+    use std::os::unix::fs::PermissionsExt;
+    let (home, server) = (Home::new(), LoginServer::start());
+    let url = format!("http://127.0.0.1:{}/mcp", server.1);
+    assert!(run(&home, &["mcp", "add", "web", "--url", &url]).status.success());
+    let before = run(&home, &["mcp", "test", "web"]);
+    assert!(
+        !before.status.success() && said(&before).contains("dragoman mcp login web"),
+        "{}",
+        said(&before)
+    );
+
+    home.write("browser", &format!("#!/bin/sh\nexec python3 {LOGIN_SERVER} --browse \"$1\"\n"));
+    let browser = home.path().join("browser");
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    let logged_in =
+        home.command(&["mcp", "login", "web"]).env("BROWSER", &browser).output().expect("it runs");
+    assert!(logged_in.status.success(), "{}", said(&logged_in));
+    assert!(
+        said(&logged_in).contains("/authorize?"),
+        "the address is printed in any case: {}",
+        said(&logged_in)
+    );
+    assert!(!said(&logged_in).contains("token-of-the-login"), "{}", said(&logged_in));
+    let logins: Vec<PathBuf> = find(home.path(), "mcp-logins.json");
+    let [logins] = logins.as_slice() else { panic!("one file: {logins:?}") };
+    let mode = std::fs::metadata(logins).expect("the file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(run(&home, &["mcp", "test", "web"]).status.success());
+    assert!(run(&home, &["mcp", "logout", "web"]).status.success());
+    assert!(!std::fs::read_to_string(logins).unwrap_or_default().contains("token-of-the-login"));
+    assert!(!run(&home, &["mcp", "test", "web"]).status.success());
+
+    // Without a browser: the address that the login ended at is pasted.
+    let mut login = home
+        .command(&["mcp", "login", "web"])
+        .env_remove("BROWSER")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let (mut shown, mut stderr) = (String::new(), BufReader::new(login.stderr.take().expect("stderr")));
+    while !shown.contains("/authorize?") {
+        assert!(stderr.read_line(&mut shown).expect("stderr") > 0, "no address is printed: {shown}");
+    }
+    let address = shown.split_whitespace().find(|word| word.contains("/authorize?")).expect("the address");
+    let query = |name: &str| {
+        let url = address.split_once('?').expect("a query").1;
+        let found = url.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}=")));
+        found.expect("a parameter").replace("%3A", ":").replace("%2F", "/")
+    };
+    let pasted = format!("{}?code=c&state={}\n", query("redirect_uri"), query("state"));
+    login.stdin.take().expect("stdin").write_all(pasted.as_bytes()).expect("stdin");
+    assert!(login.wait().expect("it ends").success());
+    assert!(run(&home, &["mcp", "test", "web"]).status.success());
+}
+
+fn find(folder: &std::path::Path, name: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries
+        .flat_map(|path| match path.is_dir() {
+            true => find(&path, name),
+            false => {
+                if path.ends_with(name) {
+                    vec![path]
+                } else {
+                    Vec::new()
+                }
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn the_document_of_this_client_is_printed() {
+    let home = Home::new();
+    let url = "https://me.example.com/dragoman.json";
+    let printed = run(&home, &["mcp", "client-metadata", url, "--port", "8123"]);
+    let document: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
+    assert_eq!(document["client_id"], url);
+    assert!(document["redirect_uris"].to_string().contains("http://127.0.0.1:8123/callback"), "{document}");
+    let nothing = run(&home, &["mcp", "client-metadata"]);
+    assert!(!nothing.status.success(), "there is no default: {}", said(&nothing));
 }

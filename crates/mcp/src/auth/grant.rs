@@ -2,17 +2,21 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde_json::Value;
 
 use super::client_identity::ClientIdentity;
-use super::discovery::AuthorizationServer;
-use super::endpoint::{encode_form, post_form};
+use super::discovery::{AuthorizationServer, Discovered};
+use super::endpoint::{allowed, encode_form, post_form};
 use super::logins::{StoredToken, seconds_now};
-use super::{OauthGrant, OauthSettings, assertion};
+use super::{Identity, OauthGrant, OauthSettings, assertion};
 use crate::text::single_line;
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:token-type:id-jag";
+const IDENTITY_TYPE: &str = "urn:ietf:params:oauth:token-type:id_token";
 const CLIENT_ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// Why there is no token.
@@ -67,15 +71,20 @@ pub(super) async fn refresh(
 /// A token for a machine: for the client itself, or for an assertion of another issuer.
 pub(super) async fn without_person(
     settings: &OauthSettings,
-    server: &AuthorizationServer,
-    resource: &str,
+    url: &Url,
+    found: &Discovered,
     scope: Option<&str>,
 ) -> Result<StoredToken, String> {
+    let (server, resource) = (&found.server, found.resource.as_str());
     let client = ClientIdentity::configured(settings, server)
         .ok_or("grantType needs a clientId in the server's entry.")?;
     let mut form = vec![("resource", resource)];
     form.extend(scope.map(|scope| ("scope", scope)));
-    match (settings.grant, &settings.assertion) {
+    let exchanged = match (settings.grant, &settings.identity) {
+        (OauthGrant::JwtBearer, Some(identity)) => Some(exchange(identity, url, found, scope).await?),
+        _ => None,
+    };
+    match (settings.grant, exchanged.as_ref().or(settings.assertion.as_ref())) {
         (OauthGrant::JwtBearer, None) => {
             return Err("The grant type jwt_bearer needs an assertion in the server's entry.".to_owned());
         }
@@ -87,6 +96,40 @@ pub(super) async fn without_person(
         }
     }
     request(server, &client, &form, settings.private_key.as_deref()).await.map_err(TokenError::reason)
+}
+
+/// The identity provider gives an assertion for this issuer and this server. It gets nothing but its own token.
+async fn exchange(
+    identity: &Identity,
+    url: &Url,
+    found: &Discovered,
+    scope: Option<&str>,
+) -> Result<String, String> {
+    let endpoint = allowed(url, &identity.endpoint)?;
+    let mut form = vec![
+        ("grant_type", TOKEN_EXCHANGE),
+        ("requested_token_type", ASSERTION_TYPE),
+        ("subject_token", identity.token.as_str()),
+        ("subject_token_type", IDENTITY_TYPE),
+        ("audience", found.server.issuer.as_str()),
+        ("resource", found.resource.as_str()),
+    ];
+    form.extend(identity.client_id.as_deref().map(|id| ("client_id", id)));
+    form.extend(scope.map(|scope| ("scope", scope)));
+    let (status, answer) = post_form(&endpoint, &form, None).await?;
+    let assertion = answer["access_token"].as_str().filter(|token| status.is_success() && !token.is_empty());
+    let is_right = answer["issued_token_type"].as_str() == Some(ASSERTION_TYPE);
+    match assertion.filter(|_| is_right) {
+        Some(assertion) => Ok(assertion.to_owned()),
+        None => {
+            let reason =
+                answer["error_description"].as_str().or(answer["error"].as_str()).unwrap_or_default();
+            Err(format!(
+                "The identity provider gives no assertion (HTTP {status}). {}",
+                single_line(reason, 300)
+            ))
+        }
+    }
 }
 
 async fn request(

@@ -41,6 +41,8 @@ pub struct OauthSettings {
     pub private_key: Option<String>,
     /// A token of another issuer that stands for this machine (`OauthGrant::JwtBearer`).
     pub assertion: Option<String>,
+    /// Where such a token comes from, in place of `assertion`.
+    pub identity: Option<Identity>,
     pub grant: OauthGrant,
     /// The port of the address that the browser comes back to; any free one by default.
     pub port: Option<u16>,
@@ -48,6 +50,16 @@ pub struct OauthSettings {
     pub client_name: Option<String>,
     /// The https address of a client metadata document that the user hosts.
     pub client_metadata_url: Option<String>,
+}
+
+/// The login of a company's identity provider: its token is exchanged there for an assertion that the issuer of a server takes
+/// (enterprise-managed authorization).
+#[derive(Clone)]
+pub struct Identity {
+    pub token: String,
+    /// The token endpoint of the identity provider.
+    pub endpoint: String,
+    pub client_id: Option<String>,
 }
 
 /// How a token is obtained.
@@ -178,8 +190,7 @@ impl Authorization {
     async fn obtain_without_person(&self, challenge: &Challenge) -> Result<(), String> {
         let found = discovery::discover(&self.url, challenge, None).await?;
         let scope = challenge.scope.clone().or_else(|| found.resource_scope());
-        let token =
-            grant::without_person(&self.settings, &found.server, &found.resource, scope.as_deref()).await?;
+        let token = grant::without_person(&self.settings, &self.url, &found, scope.as_deref()).await?;
         self.keep(&found.server, &found.resource, scope, token)
     }
 

@@ -5,7 +5,7 @@ use super::*;
 use std::any::Any;
 use std::time::SystemTime;
 
-use mcp::{LoginPrompt, LoginStore};
+use mcp::{LoginPrompt, LoginStore, OauthLookup, OauthSettings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -23,7 +23,25 @@ struct World {
     issuer: Option<String>,
     /// Every bearer that was seen.
     bearers: Vec<String>,
+    forged: Option<Forged>,
+    /// Every address that a browser was sent to.
+    authorized: Vec<String>,
+    /// Clients must prove themselves with a secret.
+    wants_secret: bool,
 }
+
+/// How an authorization server pretends to be another one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Forged {
+    /// Its document names another issuer.
+    Document,
+    /// Its answer to the browser does.
+    Answer,
+    /// It says that answers name the issuer, and its answer does not.
+    Silence,
+}
+
+const OTHER_ISSUER: &str = "https://issuer.example.com";
 
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<World>>);
@@ -89,18 +107,23 @@ fn answer(shared: &Shared, base: &str, line: &str, bearer: Option<&str>, body: &
             json(json!({"resource": format!("{base}/mcp"), "authorization_servers": [issuer]}))
         }
         ("GET", "/.well-known/oauth-authorization-server") => json(json!({
-            "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
+            "issuer": if world.forged == Some(Forged::Document) { OTHER_ISSUER } else { base },
+            "authorization_response_iss_parameter_supported": world.forged == Some(Forged::Silence),
+            "authorization_endpoint": format!("{base}/authorize"),
             "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
-            "code_challenge_methods_supported": ["S256"], "token_endpoint_auth_methods_supported": ["none"],
+            "code_challenge_methods_supported": ["S256"], "token_endpoint_auth_methods_supported": [if world.wants_secret { "client_secret_post" } else { "none" }],
         })),
         ("POST", "/register") => {
             world.registrations += 1;
             json(json!({"client_id": format!("client-of-{base}")}))
         }
         ("GET", "/authorize") => {
+            world.authorized.push(target.to_owned());
             let url = reqwest::Url::parse(&format!("{base}{target}")).unwrap();
             let get = |name: &str| url.query_pairs().find(|(it, _)| it == name).unwrap().1.into_owned();
-            let back = format!("{}?code=c&state={}", get("redirect_uri"), get("state"));
+            let issuer = if world.forged == Some(Forged::Answer) { OTHER_ISSUER } else { "" };
+            let issuer = if issuer.is_empty() { String::new() } else { format!("&iss={issuer}") };
+            let back = format!("{}?code=c&state={}{issuer}", get("redirect_uri"), get("state"));
             (format!("302 Found\r\nlocation: {back}"), String::new())
         }
         ("POST", "/token") => {
@@ -198,10 +221,18 @@ struct Setup {
 }
 
 async fn setup() -> Setup {
+    setup_with(OauthSettings::default()).await
+}
+
+async fn setup_with(settings: OauthSettings) -> Setup {
     let (shared, logins, bench) = (Shared::default(), Arc::new(MemoryLogins::default()), Bench::new());
     let origin = serve(shared.clone()).await;
     let transport = ServerTransport::Http { url: format!("{origin}/mcp"), headers: Vec::new() };
-    let config = ServerConfig::fixed(&ServerSpec { name: "web".into(), transport });
+    let oauth: OauthLookup = Arc::new(move || {
+        let settings = settings.clone();
+        Box::pin(async move { Ok(settings) })
+    });
+    let config = ServerConfig { oauth, ..ServerConfig::fixed(&ServerSpec { name: "web".into(), transport }) };
     let options = Options { logins: Some(logins.clone()), ..bench.options() };
     let servers = Supervisor::new(vec![config], options);
     servers.start();
@@ -269,4 +300,45 @@ async fn nothing_of_one_issuer_reaches_another() {
     };
     assert!(forms.contains(&client_of(&other_origin)), "{forms}");
     assert!(!forms.contains("refresh-secret") && !forms.contains(&client_of(&setup.origin)), "{forms}");
+}
+
+#[tokio::test]
+async fn a_forged_issuer_gets_no_code_and_nothing_is_kept() {
+    for forged in [Forged::Document, Forged::Answer, Forged::Silence] {
+        let setup = setup().await;
+        setup.shared.world().forged = Some(forged);
+        reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await;
+        let login = tokio::time::timeout(LONG, setup.servers.login("web", &Browser)).await.unwrap();
+        let failure = login.err().unwrap_or_else(|| panic!("{forged:?} is refused")).to_string();
+        assert!(failure.contains("issuer"), "{forged:?}: {failure}");
+        assert!(setup.shared.world().token_requests.is_empty(), "{forged:?}: the code is not redeemed");
+        let kept = setup.logins.read().unwrap().unwrap_or_default();
+        assert!(!kept.contains("token-number"), "{forged:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_the_users_own_is_used_with_its_secret_and_port() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let setup = setup_with(OauthSettings {
+        client_id: Some("mine".into()),
+        client_secret: Some("the-secret-of-mine".into()),
+        port: Some(port),
+        ..OauthSettings::default()
+    })
+    .await;
+    setup.shared.world().wants_secret = true;
+    reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await;
+    setup.login().await;
+    reaches(&setup.servers, "web", ServerStatus::Running).await;
+    let world = setup.shared.world();
+    assert_eq!(world.registrations, 0, "no other client is registered");
+    let (address, form) = (&world.authorized[0], &world.token_requests[0]);
+    assert!(
+        address.contains("client_id=mine") && address.contains(&format!("127.0.0.1%3A{port}%2Fcallback")),
+        "{address}"
+    );
+    assert!(form.contains("client_secret=the-secret-of-mine") && !address.contains("the-secret"), "{form}");
+    let shown = format!("{:?}", setup.servers.servers());
+    assert!(!shown.contains("the-secret-of-mine"), "{shown}");
 }
