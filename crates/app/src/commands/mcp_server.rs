@@ -12,13 +12,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use config::Environment;
+use domain::command::WorkspaceSpec;
 use domain::link::Engine;
 use domain::store::SearchQuery;
-use domain::{Failure, SessionId};
+use domain::{Abilities, Command, Failure, Link, SessionId};
 use proto_mcp::{CallOutcome, LocalFuture, RunningCall, ServedTools};
 use serde_json::{Value, json};
 use terminal::text::clean;
 use terminal::{OutputFormat, RunOptions};
+use tokio::sync::OnceCell;
 
 use super::failed;
 use crate::cli::{Approve, Level, join_grants};
@@ -78,8 +80,15 @@ pub(crate) fn run(arguments: McpServerArguments, level: Option<Level>) -> ExitCo
     let depth = process::enter_nesting();
     let environment = Rc::new(Environment::from_process());
     on_stdio(level, |engine, transport, _| {
-        let tools =
-            Tools { engine, arguments: Rc::new(arguments), roots, environment, depth, own: Rc::default() };
+        let tools = Tools {
+            engine,
+            arguments: Rc::new(arguments),
+            roots,
+            environment,
+            depth,
+            own: Rc::default(),
+            held: Rc::default(),
+        };
         proto_mcp::serve(Rc::new(tools), transport)
     })
 }
@@ -92,6 +101,8 @@ struct Tools {
     depth: u32,
     /// The chats that calls of this connection began.
     own: Rc<RefCell<HashSet<String>>>,
+    /// A front-end that stays in the workspace from the first call on, so that its servers run on between calls.
+    held: Rc<OnceCell<Link>>,
 }
 
 impl ServedTools for Tools {
@@ -135,9 +146,14 @@ impl ServedTools for Tools {
             _ => return None,
         };
         let checked = self.options(behavior, &arguments, &call);
-        let (engine, own) = (self.engine.clone(), self.own.clone());
+        let (engine, own, held) = (self.engine.clone(), self.own.clone(), self.held.clone());
         Some(Box::pin(async move {
-            match checked {
+            let entered = async {
+                let options = checked?;
+                held.get_or_try_init(|| enter_workspace(&engine, &options)).await?;
+                Ok(options)
+            };
+            match entered.await {
                 Ok(options) => run_turn(&engine, options, &call, &own).await,
                 Err(failure) => refused(&failure),
             }
@@ -203,6 +219,15 @@ impl Tools {
             }
         })
     }
+}
+
+/// Enters the workspace and stays in it as long as the link is kept.
+async fn enter_workspace(engine: &Engine, options: &RunOptions) -> Result<Link, Failure> {
+    let abilities = Abilities { client: "mcp-server".into(), grants: options.grants, ..Abilities::default() };
+    let link = engine.attach(abilities).await?;
+    let workspace = WorkspaceSpec { roots: options.roots.clone(), options: None };
+    link.commands.call(|reply| Command::Enter { workspace, reply }).await?;
+    Ok(link)
 }
 
 /// One turn, as `dragoman run` has it.

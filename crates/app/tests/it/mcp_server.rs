@@ -23,9 +23,13 @@ struct McpClient {
 
 impl McpClient {
     fn start(home: &Home, fake: &FakeModel, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::start_with(home, &fake_provider(fake.url(), "openai-chat"), arguments, variables)
+    }
+
+    fn start_with(home: &Home, config: &Value, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command: Command = home.command(&[&["mcp-server"], arguments].concat()).into();
         let mut child = command
-            .env("DRAGOMAN_CONFIG", fake_provider(fake.url(), "openai-chat").to_string())
+            .env("DRAGOMAN_CONFIG", config.to_string())
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -250,5 +254,34 @@ async fn chats_of_other_folders_and_deep_nesting_are_closed() {
     client.call("run_task", json!({"prompt": "go"})).await;
     let results = fake.last_request().tool_results();
     assert!(results[0].contains("depth=2"), "{results:?}");
+    client.end().await;
+}
+
+#[tokio::test]
+async fn the_servers_of_the_folder_run_on_between_calls_and_money_ends_a_call() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = crate::eca_mcp::config(&home, fake.url(), &[("s", "good")]);
+    let mut client = McpClient::start_with(&home, &config, &[], &[]);
+    client.initialize().await;
+    for number in 0..3 {
+        fake.answer(Answer::text("Yes."));
+        let asked = client.call("ask", json!({"prompt": format!("question {number}")})).await;
+        assert_eq!(text(&asked), "Yes.", "{asked}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let log = std::fs::read_to_string(home.workspace().join("s")).expect("the log of the server");
+    assert_eq!(log.matches("\"pid\"").count(), 1, "it was started once: {log}");
+    client.end().await;
+
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["providers"]["fake"]["models"]["m1"] = json!({"cost": {"input": 100_000, "output": 100_000}});
+    let mut client = McpClient::start_with(&home, &config, &["--max-cost", "0.01"], &[]);
+    client.initialize().await;
+    let count = fake.requests().len();
+    fake.answer(Answer::tool_call("c", "eca__directory_tree", json!({"path": "."})))
+        .answer(Answer::text("never asked"));
+    let spent = client.call("ask", json!({"prompt": "go"})).await;
+    assert!(spent["isError"] == true && text(&spent).contains("has used"), "{spent}");
+    assert_eq!(fake.requests().len(), count + 1);
     client.end().await;
 }
