@@ -18,8 +18,8 @@ use domain::event::{CatalogKind, Notice};
 use domain::tool::{Resource, ServerAction, ServerPrompt, Tool, ToolServer, ToolSource};
 use domain::{BoxFuture, Failure, Part};
 use mcp::{
-    ListStore, LoginStore, OauthGrant, OauthLookup, OauthSettings, OpenBrowser, Options, ServerConfig,
-    ServerDisplay, Supervisor,
+    Identity, ListStore, LoginStore, OauthGrant, OauthLookup, OauthSettings, OpenBrowser, Options,
+    ServerConfig, ServerDisplay, Supervisor,
 };
 use process::Spawn;
 use process::sandbox::Grant;
@@ -157,6 +157,14 @@ impl ToolSource for ConfiguredServers {
 
     fn resources(&self) -> Vec<Resource> {
         self.supervisor.resources()
+    }
+
+    fn templated_resources<'a>(&'a self, typed: &'a str) -> BoxFuture<'a, Vec<Resource>> {
+        self.supervisor.templated_resources(typed)
+    }
+
+    fn complete_prompt<'a>(&'a self, name: &'a str, arguments: &'a [String]) -> BoxFuture<'a, Vec<String>> {
+        self.supervisor.complete_prompt(name, arguments)
     }
 
     fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
@@ -352,7 +360,8 @@ fn server_config(
         Box::pin(async move { resolve_transport(&transport).await })
     });
     let oauth = oauth_lookup(&server.transport, resolved.settings.mcp_client_metadata_url.clone());
-    ServerConfig { name: name.to_owned(), disabled: server.disabled, display: shown, lookup, oauth, grants }
+    let (name, disabled, sampling) = (name.to_owned(), server.disabled, server.sampling);
+    ServerConfig { name, disabled, display: shown, lookup, oauth, grants, sampling }
 }
 
 /// Looks up the settings of a login when the server starts.
@@ -364,8 +373,13 @@ fn oauth_lookup(transport: &McpTransport, client_metadata_url: Option<String>) -
     Arc::new(move || {
         let (oauth, client_metadata_url) = (oauth.clone(), client_metadata_url.clone());
         Box::pin(async move {
-            let client_id = match &oauth.client_id {
-                Some(id) => Some(id.get().await?.to_owned()),
+            let client_id = resolve_text(oauth.client_id.as_ref()).await?;
+            let identity = match &oauth.identity {
+                Some((token, endpoint, client_id)) => Some(Identity {
+                    token: token.get().await?.expose().to_owned(),
+                    endpoint: endpoint.get().await?.to_owned(),
+                    client_id: resolve_text(client_id.as_ref()).await?,
+                }),
                 None => None,
             };
             Ok(OauthSettings {
@@ -373,6 +387,7 @@ fn oauth_lookup(transport: &McpTransport, client_metadata_url: Option<String>) -
                 client_secret: resolve_secret(oauth.client_secret.as_ref()).await?,
                 private_key: resolve_secret(oauth.private_key.as_ref()).await?,
                 assertion: resolve_secret(oauth.assertion.as_ref()).await?,
+                identity,
                 grant: match oauth.grant {
                     McpGrant::AuthorizationCode => OauthGrant::AuthorizationCode,
                     McpGrant::ClientCredentials => OauthGrant::ClientCredentials,
@@ -384,6 +399,13 @@ fn oauth_lookup(transport: &McpTransport, client_metadata_url: Option<String>) -
             })
         })
     })
+}
+
+async fn resolve_text(text: Option<&LazyText>) -> Result<Option<String>, Failure> {
+    match text {
+        Some(text) => Ok(Some(text.get().await?.to_owned())),
+        None => Ok(None),
+    }
 }
 
 async fn resolve_secret(secret: Option<&SecretSource>) -> Result<Option<String>, Failure> {

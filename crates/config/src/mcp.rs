@@ -13,6 +13,8 @@ pub struct McpServer {
     pub network: bool,
     /// What its sandbox is granted, as it is written; a project cannot grant.
     pub grants: Vec<String>,
+    /// It may ask for answers of the user's model, each time with a question; a project cannot allow it.
+    pub sampling: bool,
     pub origin: Origin,
 }
 
@@ -32,6 +34,8 @@ pub struct McpOauth {
     pub grant: McpGrant,
     pub private_key: Option<SecretSource>,
     pub assertion: Option<SecretSource>,
+    /// The token of a company's identity provider, the address where it is exchanged, and the client there.
+    pub identity: Option<(SecretSource, LazyText, Option<LazyText>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,6 +66,11 @@ impl McpOauth {
             grant,
             private_key: cursor.get("privateKey").secret(),
             assertion: cursor.get("assertion").secret(),
+            identity: cursor
+                .get("identityToken")
+                .secret()
+                .zip(cursor.get("identityEndpoint").lazy_text())
+                .map(|(token, endpoint)| (token, endpoint, cursor.get("identityClientId").lazy_text())),
         }
     }
 }
@@ -91,6 +100,7 @@ impl McpServer {
         let is_of_project = parts.any(|part| matches!(part.origin(), Origin::ProjectFile { .. }));
         let network = !is_of_project && cursor.get("network").flag().unwrap_or(true);
         let grants = if is_of_project { Vec::new() } else { cursor.get("grants").texts() };
-        Some(Self { transport, disabled, network, grants, origin: cursor.origin() })
+        let sampling = !is_of_project && cursor.get("sampling").flag().unwrap_or(false);
+        Some(Self { transport, disabled, network, grants, sampling, origin: cursor.origin() })
     }
 }

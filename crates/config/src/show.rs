@@ -196,7 +196,13 @@ fn mask(path: &[&str], value: &Value) -> Value {
         [.., "headers" | "extraHeaders" | "env" | "otlp", _] => true,
         [.., last] => matches!(
             *last,
-            "key" | "clientSecret" | "clientKeyPassphrase" | "password" | "privateKey" | "assertion"
+            "key"
+                | "clientSecret"
+                | "clientKeyPassphrase"
+                | "password"
+                | "privateKey"
+                | "assertion"
+                | "identityToken"
         ),
         [] => false,
     };

@@ -139,6 +139,12 @@ pub enum Command {
         query: String,
         reply: Reply<Vec<SlashCommand>>,
     },
+    /// Values for the last of these arguments of a server's prompt.
+    CompleteArgument {
+        command: String,
+        arguments: Vec<String>,
+        reply: Reply<Vec<String>>,
+    },
     Servers {
         reply: Reply<Vec<ToolServer>>,
     },

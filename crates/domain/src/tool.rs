@@ -238,6 +238,11 @@ pub trait ToolContext: Send + Sync {
     ) -> BoxFuture<'a, Result<WebAnswer, Failure>> {
         Box::pin(async { Err(Failure::user("No model can be asked here.")) })
     }
+
+    /// One answer of the turn's model, for a tool that the user allowed to use it. The chat pays, within its budgets.
+    fn sample(&self, _sample: Sample) -> BoxFuture<'_, Result<Sampled, Failure>> {
+        Box::pin(async { Err(Failure::user("No model can be used here.")) })
+    }
 }
 
 /// What a model found on the web.
@@ -246,6 +251,24 @@ pub struct WebAnswer {
     pub text: String,
     /// The pages that it cites: title and address.
     pub pages: Vec<(String, String)>,
+}
+
+/// What a tool asks the model of the turn.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Sample {
+    pub system: String,
+    /// Whose words each is: the user's where true, else the model's.
+    pub messages: Vec<(bool, Vec<Part>)>,
+    /// The largest answer in tokens; `None`: as the model has it.
+    pub max_tokens: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sampled {
+    pub text: String,
+    pub model: String,
+    /// The answer was cut at the largest size.
+    pub is_cut: bool,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -308,6 +331,17 @@ pub trait ToolSource: Send + Sync {
 
     fn resource<'a>(&'a self, _server: &'a str, _uri: &'a str) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
         Box::pin(async { Err(Failure::user("There is no such resource.")) })
+    }
+
+    /// Resources that servers do not list: those whose addresses fit the typed text and a template of a server. Servers
+    /// that complete arguments are asked, for two seconds at most.
+    fn templated_resources<'a>(&'a self, _typed: &'a str) -> BoxFuture<'a, Vec<Resource>> {
+        Box::pin(async { Vec::new() })
+    }
+
+    /// Values for the last of these arguments of a prompt, from a server that completes arguments; two seconds at most.
+    fn complete_prompt<'a>(&'a self, _name: &'a str, _arguments: &'a [String]) -> BoxFuture<'a, Vec<String>> {
+        Box::pin(async { Vec::new() })
     }
 
     /// Commands that run in the background.

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use domain::command::{Completed, Completion, Context, ContextQuery};
-use domain::tool::ServerAction;
+use domain::tool::{Resource, ServerAction, ToolSource};
 use domain::{Command, Failure, Reply, Store};
+use futures_util::future::join_all;
 use tokio::sync::mpsc;
 
 use crate::completion;
@@ -33,9 +34,12 @@ pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>,
         Command::Contexts { query, kind, reply, .. } => {
             let mut contexts = files.query(roots, &query, kind).await;
             if kind == ContextQuery::All {
-                contexts.extend(resources(&workspace, &query));
+                contexts.extend(resources(&workspace, &query).await);
             }
             let _ = reply.send(Ok(contexts));
+        }
+        Command::CompleteArgument { command, arguments, reply } => {
+            let _ = reply.send(Ok(complete_argument(&workspace, &command, &arguments).await));
         }
         Command::ReadFile { path, reply, .. } => {
             let _ = reply.send(files.read(roots, path).await);
@@ -59,6 +63,15 @@ pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>,
             let _ = reply.send(act_on_server(&workspace, &name, action).await);
         }
         other => refuse(other, Failure::internal("The engine does not take this command.")),
+    }
+}
+
+/// Values for the last argument of a server's prompt.
+async fn complete_argument(workspace: &Workspace, command: &str, arguments: &[String]) -> Vec<String> {
+    let has_prompt = |source: &&Arc<dyn ToolSource>| source.prompts().iter().any(|it| it.name == command);
+    match workspace.sources.iter().find(has_prompt) {
+        Some(source) => source.complete_prompt(command, arguments).await,
+        None => Vec::new(),
     }
 }
 
@@ -111,12 +124,20 @@ async fn act_on_server(workspace: &Workspace, name: &str, action: ServerAction) 
     }
 }
 
-fn resources(workspace: &Workspace, query: &str) -> Vec<Context> {
-    let query = query.to_lowercase();
+/// The resources that servers list, and those that the query leads to by their templates.
+async fn resources(workspace: &Workspace, query: &str) -> Vec<Context> {
+    let words = query.to_lowercase();
     let all = workspace.sources.iter().flat_map(|source| source.resources());
-    all.filter(|resource| {
-        resource.name.to_lowercase().contains(&query) || resource.uri.to_lowercase().contains(&query)
-    })
-    .map(Context::McpResource)
-    .collect()
+    let mut found: Vec<Resource> = all
+        .filter(|resource| {
+            resource.name.to_lowercase().contains(&words) || resource.uri.to_lowercase().contains(&words)
+        })
+        .collect();
+    let templated = join_all(workspace.sources.iter().map(|source| source.templated_resources(query))).await;
+    for resource in templated.into_iter().flatten() {
+        if !found.iter().any(|known| (&known.server, &known.uri) == (&resource.server, &resource.uri)) {
+            found.push(resource);
+        }
+    }
+    found.into_iter().map(Context::McpResource).collect()
 }

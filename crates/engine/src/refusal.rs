@@ -38,6 +38,7 @@ pub(crate) fn refuse(command: Command, failure: Failure) {
         Command::Prompt { reply, .. } => send!(reply),
         Command::Contexts { reply, .. } => send!(reply),
         Command::SlashCommands { reply, .. } => send!(reply),
+        Command::CompleteArgument { reply, .. } => send!(reply),
         Command::Servers { reply } => send!(reply),
         Command::Providers { reply } => send!(reply),
         Command::Login { reply, .. } => send!(reply),

@@ -237,6 +237,7 @@ fn addressee(command: &Command) -> Option<(SessionId, Delivery)> {
         | Command::Catalog { .. }
         | Command::Contexts { .. }
         | Command::SlashCommands { .. }
+        | Command::CompleteArgument { .. }
         | Command::Servers { .. }
         | Command::ServerAction { .. }
         | Command::Providers { .. }

@@ -20,6 +20,8 @@ use crate::subagents::Inherited;
 
 /// The kind of the store's records that hold what was spent on a day.
 const DAYS: &str = "spent";
+/// The purpose of calls that a running tool asked for.
+pub(crate) const TOOLS: &str = "tools";
 /// Breaks that an account remembers.
 const BREAKS: usize = 50;
 
@@ -181,6 +183,19 @@ pub(crate) fn record_side_call(
         Some(inherited) => record_side_call(&inherited.parent, "subagents", model, tokens, cost),
         None => charge_day_later(session, cost),
     }
+}
+
+/// Records what a running tool had the model answer. The chat of a subagent's parent pays for it too.
+pub(crate) fn record_call_for_tool(session: &Session, model: &str, tokens: Tokens, cost: Option<f64>) {
+    let Some(inherited) = &session.inherited else {
+        return record_side_call(session, TOOLS, model, tokens, cost);
+    };
+    session.commit_with(|state| {
+        let mut usage = state.usage().clone();
+        add_call(&mut usage, TOOLS, model, tokens, cost);
+        vec![Fact::UsageChanged { usage }]
+    });
+    record_side_call(&inherited.parent, "subagents", model, tokens, cost);
 }
 
 fn add_call(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {

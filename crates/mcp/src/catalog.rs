@@ -15,14 +15,18 @@ use serde_json::{Map, Value, json};
 
 use crate::client::Client;
 use crate::era::Era;
+use crate::handler::Lists;
 use crate::http::{ParamHeader, param_headers};
 use crate::pins::{DefinitionHash, Digest};
+use crate::resources::ResourceTemplate;
 use crate::text::{plain_name, sanitize, single_line};
-use crate::wire::{Page, PromptItem, ResourceItem, ToolItem};
+use crate::uri_template::UriTemplate;
+use crate::wire::{Page, PromptItem, ResourceItem, TemplateItem, ToolItem};
 
 const MAX_TOOLS: usize = 256;
 const MAX_PROMPTS: usize = 256;
 const MAX_RESOURCES: usize = 1_000;
+const MAX_TEMPLATES: usize = 100;
 const MAX_ARGUMENTS: usize = 32;
 const MAX_PAGES: usize = 100;
 const MAX_DESCRIPTION_LENGTH: usize = 4 << 10;
@@ -67,7 +71,11 @@ pub(crate) async fn list_tools(
         return Ok(ToolList::default());
     }
     let is_stateless_http = client.is_http() && client.era() == Era::Stateless;
-    Ok(read_tools(server, is_stateless_http, &list(client, "tools/list", MAX_TOOLS, deadline).await?))
+    Ok(read_tools(
+        server,
+        is_stateless_http,
+        &list(client, ("tools/list", Lists::TOOLS), MAX_TOOLS, deadline).await?,
+    ))
 }
 
 pub(crate) async fn list_prompts(
@@ -78,7 +86,7 @@ pub(crate) async fn list_prompts(
     if client.capabilities().prompts.is_none() {
         return Vec::new();
     }
-    match list(client, "prompts/list", MAX_PROMPTS, deadline).await {
+    match list(client, ("prompts/list", Lists::PROMPTS), MAX_PROMPTS, deadline).await {
         Ok(items) => read_prompts(server, &items),
         Err(problem) => {
             tracing::warn!(server, problem, "the server's prompts could not be listed");
@@ -91,7 +99,7 @@ pub(crate) async fn list_resources(client: &Client, server: &str, deadline: Dura
     if client.capabilities().resources.is_none() {
         return Vec::new();
     }
-    match list(client, "resources/list", MAX_RESOURCES, deadline).await {
+    match list(client, ("resources/list", Lists::RESOURCES), MAX_RESOURCES, deadline).await {
         Ok(items) => read_resources(server, &items),
         Err(problem) => {
             tracing::warn!(server, problem, "the server's resources could not be listed");
@@ -100,10 +108,28 @@ pub(crate) async fn list_resources(client: &Client, server: &str, deadline: Dura
     }
 }
 
-/// All pages, until there are one more than `most` items; within `deadline` altogether.
+pub(crate) async fn list_templates(
+    client: &Client,
+    server: &str,
+    deadline: Duration,
+) -> Vec<ResourceTemplate> {
+    if client.capabilities().resources.is_none() {
+        return Vec::new();
+    }
+    match list(client, ("resources/templates/list", Lists::RESOURCES), MAX_TEMPLATES, deadline).await {
+        Ok(items) => read_templates(server, &items),
+        // Servers without templates often do not know the method.
+        Err(problem) => {
+            tracing::debug!(server, problem, "the server's templates could not be listed");
+            Vec::new()
+        }
+    }
+}
+
+/// All pages, until there are one more than `most` items; within `deadline` altogether. Remembers how long they are fresh.
 async fn list(
     client: &Client,
-    method: &str,
+    (method, kind): (&str, Lists),
     most: usize,
     deadline: Duration,
 ) -> Result<Vec<Box<RawValue>>, String> {
@@ -112,6 +138,10 @@ async fn list(
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let page: Page = client.request(method, &params, deadline).await?;
+            // A list that is old at once says nothing: changes are told.
+            if let Some(ttl) = page.ttl_ms.filter(|ttl| *ttl > 0 && client.era() == Era::Stateless) {
+                client.changed().expire_after(kind, Duration::from_millis(ttl));
+            }
             items.extend(page.items.into_iter().take(most + 1 - items.len()));
             match page.next_cursor {
                 Some(cursor) if items.len() <= most && params["cursor"] != json!(cursor) => {
@@ -247,6 +277,24 @@ fn read_resources(server: &str, items: &[Box<RawValue>]) -> Vec<Resource> {
         })
     };
     items.iter().take(MAX_RESOURCES).filter_map(|item| resource(item)).collect()
+}
+
+fn read_templates(server: &str, items: &[Box<RawValue>]) -> Vec<ResourceTemplate> {
+    let template = |item: &RawValue| {
+        let TemplateItem { uri_template, name, description, mime_type } = read(item)?;
+        let fits = !uri_template.is_empty() && uri_template.len() <= MAX_URI_LENGTH;
+        fits.then(|| ResourceTemplate {
+            template: UriTemplate::parse(&uri_template).map(Arc::new),
+            resource: Resource {
+                server: server.to_owned(),
+                name: single_line(if name.is_empty() { &uri_template } else { &name }, MAX_LINE_LENGTH),
+                description: single_line(description.as_deref().unwrap_or_default(), MAX_LINE_LENGTH),
+                mime: single_line(mime_type.as_deref().unwrap_or_default(), MAX_LINE_LENGTH),
+                uri: uri_template,
+            },
+        })
+    };
+    items.iter().take(MAX_TEMPLATES).filter_map(|item| template(item)).collect()
 }
 
 #[cfg(test)]

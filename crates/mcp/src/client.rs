@@ -15,8 +15,11 @@ use serde_json::{Map, Value, json};
 use crate::calls::{ActiveCall, Calls};
 use crate::era::Era;
 use crate::form;
+use crate::handler::ChangedLists;
+use crate::resources::ReadCache;
+use crate::sampling;
 use crate::text::single_line;
-use crate::wire::{self, Capabilities, InputRequired};
+use crate::wire::{self, Capabilities, InputRequired, Offered};
 
 /// Of a message that a server gave with an error.
 const MAX_REASON_LENGTH: usize = 2_000;
@@ -35,12 +38,14 @@ pub(crate) struct Client {
 pub(crate) struct ClientFacts {
     pub server: String,
     pub era: Era,
-    pub forms: bool,
+    pub offered: Offered,
     pub roots: Value,
     pub capabilities: Capabilities,
     pub is_http: bool,
     /// The revision of the protocol that is spoken.
     pub revision: String,
+    pub changed: Arc<ChangedLists>,
+    pub read_cache: Arc<ReadCache>,
 }
 
 impl Client {
@@ -60,6 +65,14 @@ impl Client {
         self.shared.is_http
     }
 
+    pub(crate) fn changed(&self) -> &ChangedLists {
+        &self.shared.changed
+    }
+
+    pub(crate) fn read_cache(&self) -> &ReadCache {
+        &self.shared.read_cache
+    }
+
     pub(crate) fn era(&self) -> Era {
         self.shared.era
     }
@@ -68,7 +81,7 @@ impl Client {
     pub(crate) fn params(&self, mut params: Value) -> Value {
         if self.shared.era == Era::Stateless
             && let (Value::Object(members), Value::Object(meta)) =
-                (&mut params, wire::meta(self.shared.forms))
+                (&mut params, wire::meta(self.shared.offered))
             && let Value::Object(known) = members.entry("_meta").or_insert_with(|| json!({}))
         {
             known.extend(meta);
@@ -83,16 +96,25 @@ impl Client {
         params: &Value,
         deadline: Duration,
     ) -> Result<T, String> {
+        Ok(self.request_rounds(method, params, deadline).await?.0)
+    }
+
+    /// The same, with how often the server asked for input before.
+    pub(crate) async fn request_rounds<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &Value,
+        deadline: Duration,
+    ) -> Result<(T, usize), String> {
         let failed = |error: RequestError| describe_error(method, &error, deadline);
         let mut params = self.params(params.clone());
-        for _ in 0..MAX_INPUT_ROUNDS {
+        for rounds in 0..MAX_INPUT_ROUNDS {
             let reply = self.outgoing.request(method, &params, deadline).await.map_err(failed)?;
             match self.input_required(&reply) {
                 Some(required) => params = self.with_input(params, required, None).await?,
                 None => {
-                    return serde_json::from_str(reply.get())
-                        .map_err(RequestError::Unexpected)
-                        .map_err(failed);
+                    let read = serde_json::from_str(reply.get()).map_err(RequestError::Unexpected);
+                    return Ok((read.map_err(failed)?, rounds));
                 }
             }
         }
@@ -118,6 +140,7 @@ impl Client {
             let response = match request["method"].as_str() {
                 Some("roots/list") => self.shared.roots.clone(),
                 Some("elicitation/create") => self.elicit(&request["params"], call).await?,
+                Some("sampling/createMessage") => self.sample(&request["params"], call).await?,
                 other => {
                     let other = single_line(other.unwrap_or("something without a name"), 100);
                     return Err(format!("It asks for {other}, which this client does not offer."));
@@ -133,6 +156,15 @@ impl Client {
             }
         }
         Ok(params)
+    }
+
+    async fn sample(&self, params: &Value, call: Option<&ActiveCall>) -> Result<Value, String> {
+        let server = &self.shared.server;
+        match call {
+            _ if !self.shared.offered.sampling => Err(sampling::refusal(server)),
+            None => Err("It asks for the model where nobody can be asked.".to_owned()),
+            Some(call) => sampling::sample_input(server, params, call).await,
+        }
     }
 
     async fn elicit(&self, params: &Value, call: Option<&ActiveCall>) -> Result<Value, String> {

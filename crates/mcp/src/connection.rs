@@ -19,10 +19,11 @@ use crate::client::{Client, ClientFacts, describe_error};
 use crate::era::{self, Era};
 use crate::handler::{ChangedLists, ServerMessageHandler};
 use crate::http::{self, HttpBridge, Refusal};
+use crate::resources::ReadCache;
 use crate::server_state::ServerState;
 use crate::stdio::{self, ServerProcess, ServerProgram};
 use crate::text::{Secrets, single_line};
-use crate::wire::{self, Discovered, Initialized, STATELESS_ERRORS, STATELESS_VERSION, VERSIONS};
+use crate::wire::{self, Discovered, Initialized, Offered, STATELESS_ERRORS, STATELESS_VERSION, VERSIONS};
 
 /// The largest message a server may send.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -34,7 +35,7 @@ pub(crate) struct Connection {
     peer: Peer,
     link: Link,
     calls: Arc<Calls>,
-    forms: bool,
+    offered: Offered,
     probe_timeout: Duration,
     server: String,
     roots: Value,
@@ -42,6 +43,7 @@ pub(crate) struct Connection {
     era_key: String,
     secrets: Arc<Secrets>,
     pub changed: Arc<ChangedLists>,
+    read_cache: Arc<ReadCache>,
 }
 
 enum Link {
@@ -98,18 +100,34 @@ impl Connection {
         era_key: String,
     ) -> Result<Self, ServerError> {
         let (calls, changed) = (Arc::<Calls>::default(), Arc::<ChangedLists>::default());
+        let read_cache = Arc::<ReadCache>::default();
         let (server, roots) = (state.config.name.clone(), wire::roots(&state.options.roots));
         let side = ServerMessageHandler {
             server: server.clone(),
             roots: roots.clone(),
             calls: calls.clone(),
             changed: changed.clone(),
+            read_cache: read_cache.clone(),
             secrets: secrets.clone(),
+            sampling: state.config.sampling,
         };
         let peer = Peer::start(peer_options(), transport, |_| side)
             .map_err(|error| ServerError::failed(format!("It could not be served: {error}.")))?;
-        let (forms, probe_timeout) = (state.options.forms, state.options.probe_timeout);
-        Ok(Self { peer, link, calls, forms, probe_timeout, server, roots, era_key, secrets, changed })
+        let offered = Offered { forms: state.options.forms, sampling: state.config.sampling };
+        let probe_timeout = state.options.probe_timeout;
+        Ok(Self {
+            peer,
+            link,
+            calls,
+            offered,
+            probe_timeout,
+            server,
+            roots,
+            era_key,
+            secrets,
+            changed,
+            read_cache,
+        })
     }
 
     /// Finds out the era of the server and makes it ready: the client to use from now on, and the server's instructions.
@@ -151,7 +169,7 @@ impl Connection {
 
     /// What a server of the stateless era says of itself; `None`: it is not of that era.
     async fn discover(&self, deadline: Duration) -> Result<Option<Discovered>, ServerError> {
-        let params = json!({"_meta": wire::meta(self.forms)});
+        let params = json!({"_meta": wire::meta(self.offered)});
         let ask =
             || self.peer.outgoing().request("server/discover", &params, deadline).decode::<Discovered>();
         let mut answer = ask().await;
@@ -191,11 +209,13 @@ impl Connection {
         let facts = ClientFacts {
             server: self.server.clone(),
             era,
-            forms: self.forms,
+            offered: self.offered,
             roots: self.roots.clone(),
             capabilities,
             is_http: matches!(self.link, Link::Http(_)),
             revision: revision.to_owned(),
+            changed: self.changed.clone(),
+            read_cache: self.read_cache.clone(),
         };
         Client::new(self.peer.outgoing(), self.calls.clone(), facts)
     }
@@ -204,7 +224,7 @@ impl Connection {
     async fn initialize(&self, deadline: Duration) -> Result<(Client, Option<String>), ServerError> {
         let outgoing = self.peer.outgoing();
         let reply = outgoing
-            .request("initialize", &wire::initialize_params(self.forms), deadline)
+            .request("initialize", &wire::initialize_params(self.offered), deadline)
             .decode::<Initialized>()
             .await;
         let welcome = match reply {

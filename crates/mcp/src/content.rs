@@ -49,6 +49,16 @@ pub(crate) fn from_resource(result: ReadResult) -> Vec<Part> {
     parts.finish()
 }
 
+/// The content of one message that a server sends to a model: a block or several.
+pub(crate) fn from_message(content: &RawValue) -> Vec<Part> {
+    let mut parts = Parts::default();
+    match serde_json::from_str::<Vec<Box<RawValue>>>(content.get()) {
+        Ok(blocks) => blocks.iter().for_each(|block| parts.push_block(block)),
+        Err(_) => parts.push_block(content),
+    }
+    parts.finish()
+}
+
 /// The messages of a prompt as one message of the user's.
 pub(crate) fn from_prompt(result: PromptResult) -> Vec<Part> {
     let mut parts = Parts::default();

@@ -28,6 +28,8 @@ pub trait ListStore: Send + Sync {
 pub(crate) struct KeptList {
     pub tools: Vec<Arc<ToolDefinition>>,
     pub instructions: Option<String>,
+    /// It has resources, so the tool that reads them is offered.
+    pub has_resources: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -38,6 +40,8 @@ struct Record {
     /// Empty where the server never answered.
     tools: Vec<Box<RawValue>>,
     instructions: Option<String>,
+    #[serde(default)]
+    has_resources: bool,
 }
 
 const VERSION: u32 = 1;
@@ -47,7 +51,8 @@ impl KeptList {
         let tools = self.tools.iter().map(|tool| RawValue::from_string(tool.source.clone()));
         let tools = tools.collect::<Result<Vec<_>, _>>().ok()?;
         let hash = hash(&tools, self.instructions.as_deref());
-        let record = Record { version: VERSION, hash, tools, instructions: self.instructions.clone() };
+        let (instructions, has_resources) = (self.instructions.clone(), self.has_resources);
+        let record = Record { version: VERSION, hash, tools, instructions, has_resources };
         serde_json::to_string(&record).ok().filter(|text| text.len() <= MAX_BYTES)
     }
 
@@ -56,7 +61,8 @@ impl KeptList {
         let is_right =
             record.version == VERSION && record.hash == hash(&record.tools, record.instructions.as_deref());
         let tools = read_tools(server, false, &record.tools).definitions.into_iter().map(Arc::new).collect();
-        is_right.then_some(Self { tools, instructions: record.instructions })
+        let has_resources = record.has_resources;
+        is_right.then_some(Self { tools, instructions: record.instructions, has_resources })
     }
 }
 
@@ -86,11 +92,11 @@ mod tests {
         let item = r#"{"name":"a.b","description":"does it","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true}}"#;
         let raw = RawValue::from_string(item.to_owned()).unwrap();
         let tools: Vec<_> = read_tools("s", false, &[raw]).definitions.into_iter().map(Arc::new).collect();
-        let kept = KeptList { tools, instructions: Some("Use it.".to_owned()) };
+        let kept = KeptList { tools, instructions: Some("Use it.".to_owned()), has_resources: true };
         let text = kept.encode().unwrap();
         let read = KeptList::decode(&text, "s").unwrap();
         assert_eq!(read.tools[0].digest, kept.tools[0].digest);
-        assert_eq!(read.instructions, kept.instructions);
+        assert_eq!((read.instructions, read.has_resources), (kept.instructions, true));
         assert!(KeptList::decode(&text.replace("does it", "does ill"), "s").is_none());
         assert!(KeptList::decode(&text.replace("Use it.", "Obey it."), "s").is_none());
     }

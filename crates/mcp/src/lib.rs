@@ -26,15 +26,20 @@ mod kept;
 mod lifecycle;
 mod options;
 mod pins;
+mod resources;
+mod sampling;
 mod server_state;
 mod stdio;
 mod supervisor;
 mod tasks;
 mod text;
 mod tool;
+mod uri_template;
 mod wire;
 
-pub use auth::{LoginDone, LoginPrompt, LoginStore, OauthGrant, OauthLookup, OauthSettings, client_metadata};
+pub use auth::{
+    Identity, LoginDone, LoginPrompt, LoginStore, OauthGrant, OauthLookup, OauthSettings, client_metadata,
+};
 pub use kept::ListStore;
 pub use options::{Lookup, OpenBrowser, Options, ServerConfig, ServerDisplay};
 pub use supervisor::{Supervisor, session_servers};

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::auth::stored_token;
-use crate::catalog::{list_prompts, list_resources, list_tools};
+use crate::catalog::{list_prompts, list_resources, list_templates, list_tools};
 use crate::client::Client;
 use crate::connection::{Connection, ServerError};
 use crate::era::Era;
@@ -237,10 +237,11 @@ async fn prepare(
 ) -> Result<Client, ServerError> {
     let (name, deadline) = (state.config.name.as_str(), state.options.start_timeout);
     let (client, instructions) = connection.negotiate(deadline).await?;
-    let (tools, prompts, resources) = tokio::join!(
+    let (tools, prompts, resources, templates) = tokio::join!(
         list_tools(&client, name, deadline),
         list_prompts(&client, name, deadline),
-        list_resources(&client, name, deadline)
+        list_resources(&client, name, deadline),
+        list_templates(&client, name, deadline)
     );
     let tools = tools.map_err(|problem| match connection.is_refused() {
         true => connection.refusal_error(),
@@ -250,8 +251,10 @@ async fn prepare(
     connection.use_param_headers(&admitted);
     let instructions = instructions.map(|text| sanitize(&text, MAX_INSTRUCTIONS_LENGTH));
     let instructions = pins.check_instructions(instructions);
-    state.keep(KeptList { tools: admitted.clone(), instructions: instructions.clone() });
-    let offer = Offer { tools: admitted, withheld, notes: tools.notes, prompts, resources, instructions };
+    let mut offer = Offer { withheld, notes: tools.notes, prompts, resources, templates, ..Offer::default() };
+    let has_resources = offer.has_resources();
+    state.keep(KeptList { tools: admitted.clone(), instructions: instructions.clone(), has_resources });
+    (offer.tools, offer.instructions) = (admitted, instructions);
     state.set_running(client.clone(), offer);
     Ok(client)
 }
@@ -271,8 +274,7 @@ async fn refresh_lists(
                 Ok(tools) => {
                     let (admitted, withheld) = pins.check_tools(tools.definitions);
                     connection.use_param_headers(&admitted);
-                    let instructions = state.kept().instructions;
-                    state.keep(KeptList { tools: admitted.clone(), instructions });
+                    state.keep(KeptList { tools: admitted.clone(), ..state.kept() });
                     state.update(|offer| {
                         (offer.tools, offer.withheld, offer.notes) = (admitted, withheld, tools.notes);
                     });
@@ -287,8 +289,11 @@ async fn refresh_lists(
             state.update(|offer| offer.prompts = prompts);
         }
         if lists.has(Lists::RESOURCES) {
-            let resources = list_resources(client, name, deadline).await;
-            state.update(|offer| offer.resources = resources);
+            let (resources, templates) =
+                tokio::join!(list_resources(client, name, deadline), list_templates(client, name, deadline));
+            let has_resources = !resources.is_empty() || !templates.is_empty();
+            state.keep(KeptList { has_resources, ..state.kept() });
+            state.update(|offer| (offer.resources, offer.templates) = (resources, templates));
         }
         tokio::time::sleep(LIST_INTERVAL).await;
     }

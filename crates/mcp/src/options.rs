@@ -31,6 +31,8 @@ pub struct ServerConfig {
     pub oauth: OauthLookup,
     /// What its sandbox is granted.
     pub grants: Vec<Grant>,
+    /// The user allowed it to use their model, each time with a question.
+    pub sampling: bool,
 }
 
 /// The command or address that clients show: as it is written, with unresolved references.
@@ -98,6 +100,7 @@ impl ServerConfig {
             lookup,
             oauth,
             grants: vec![Grant::Network],
+            sampling: false,
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::catalog::{PromptDefinition, ToolDefinition};
 use crate::client::Client;
 use crate::kept::{self, KeptList};
 use crate::options::{Options, ServerConfig};
+use crate::resources::{self, READ_TOOL, ResourceTemplate, ResourceTool};
 use crate::tool::McpTool;
 
 /// A server of which nothing is known is worth this wait, once.
@@ -64,7 +65,10 @@ pub(crate) struct Offer {
     pub notes: Vec<String>,
     pub prompts: Vec<Arc<PromptDefinition>>,
     pub resources: Vec<Resource>,
+    pub templates: Vec<ResourceTemplate>,
     pub instructions: Option<String>,
+    /// An earlier process saw resources, and the server is still starting.
+    pub had_resources: bool,
 }
 
 impl ServerState {
@@ -177,8 +181,8 @@ impl ServerState {
             return fields.offer.clone();
         }
         drop(fields);
-        let KeptList { tools, instructions } = self.kept();
-        Offer { tools, instructions, ..Offer::default() }
+        let KeptList { tools, instructions, has_resources } = self.kept();
+        Offer { tools, instructions, had_resources: has_resources, ..Offer::default() }
     }
 
     pub(crate) fn server(&self) -> ToolServer {
@@ -193,13 +197,32 @@ impl ServerState {
             args: display.args.clone(),
             url: display.url.clone(),
             error: fields.error.clone().or_else(|| offer.notice()),
-            tools: offer.tools.iter().map(|definition| definition.spec.clone()).collect(),
+            tools: offer
+                .tools
+                .iter()
+                .map(|definition| definition.spec.clone())
+                .chain(offer.reads_resources().then(|| resources::tool_spec(&self.config.name)))
+                .collect(),
         }
     }
 
     pub(crate) fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {
         let tool = |definition| -> Arc<dyn Tool> { Arc::new(McpTool { state: self.clone(), definition }) };
-        self.offer().tools.into_iter().map(tool).collect()
+        self.refresh_old_lists();
+        let offer = self.offer();
+        let reader = offer.reads_resources();
+        let mut tools: Vec<Arc<dyn Tool>> = offer.tools.into_iter().map(tool).collect();
+        if reader {
+            tools.push(Arc::new(ResourceTool::new(self.clone())));
+        }
+        tools
+    }
+
+    /// Lists that the server called fresh only until now are read again, for the next time.
+    pub(crate) fn refresh_old_lists(&self) {
+        if let Ok(client) = self.client() {
+            client.changed().refresh_old();
+        }
     }
 
     pub(crate) fn client(&self) -> Result<Client, Failure> {
@@ -226,9 +249,11 @@ impl ServerState {
         params: &Value,
     ) -> Result<T, Failure> {
         let reply = self.client()?.request(method, params, self.options.call_timeout).await;
-        reply.map_err(|reason| {
-            Failure::new(FailureKind::Tool, format!("The MCP server {} failed. {reason}", self.config.name))
-        })
+        reply.map_err(|reason| self.failure(&reason))
+    }
+
+    pub(crate) fn failure(&self, reason: &str) -> Failure {
+        Failure::new(FailureKind::Tool, format!("The MCP server {} failed. {reason}", self.config.name))
     }
 
     /// The way to a tool of a server that runs or is about to.
@@ -237,6 +262,12 @@ impl ServerState {
         definition: &ToolDefinition,
         stop: &CancellationToken,
     ) -> Result<Client, Failure> {
+        self.ready_client(stop).await?;
+        self.client_for(definition)
+    }
+
+    /// Waits for a server that is starting.
+    pub(crate) async fn ready_client(&self, stop: &CancellationToken) -> Result<Client, Failure> {
         let mut changes = self.changes.subscribe();
         let started = async {
             while self.status() == ServerStatus::Starting {
@@ -250,7 +281,7 @@ impl ServerState {
             () = stop.cancelled() => return Err(Failure::user("The call was stopped before the server ran.")),
             _ = tokio::time::timeout(self.options.start_timeout, started) => {}
         }
-        self.client_for(definition)
+        self.client()
     }
 
     /// The way to a tool, unless its definition is not the one that is offered any more.
@@ -275,6 +306,16 @@ impl ServerState {
 }
 
 impl Offer {
+    /// Whether it has resources at all.
+    pub(crate) fn has_resources(&self) -> bool {
+        self.had_resources || !self.resources.is_empty() || !self.templates.is_empty()
+    }
+
+    /// Whether our tool for resources is offered: a tool of the server with its name comes first.
+    fn reads_resources(&self) -> bool {
+        self.has_resources() && self.tools.iter().all(|tool| tool.spec.name != READ_TOOL)
+    }
+
     /// Omissions of a running server that the user should know.
     fn notice(&self) -> Option<String> {
         let mut notice = self.notes.clone();

@@ -21,7 +21,7 @@ use crate::lifecycle::{LifecycleCommand, run_server_task};
 use crate::options::{Options, ServerConfig};
 use crate::server_state::ServerState;
 use crate::text::single_line;
-use crate::wire::{PromptResult, ReadResult};
+use crate::wire::PromptResult;
 
 /// Longer than closing a server takes: farewell, grace and the end of its tree.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -272,6 +272,7 @@ impl ToolSource for Supervisor {
 
     fn prompts(&self) -> Vec<ServerPrompt> {
         let servers = self.all();
+        servers.iter().for_each(|server| server.state.refresh_old_lists());
         let offers = servers.iter().flat_map(|server| server.state.offer().prompts);
         offers.map(|entry| entry.prompt.clone()).collect()
     }
@@ -299,15 +300,37 @@ impl ToolSource for Supervisor {
         })
     }
 
+    fn complete_prompt<'a>(&'a self, name: &'a str, arguments: &'a [String]) -> BoxFuture<'a, Vec<String>> {
+        Box::pin(async move {
+            let entry = |server: &Arc<Server>| {
+                let prompts = server.state.offer().prompts;
+                let entry = prompts.into_iter().find(|entry| entry.prompt.name == name)?;
+                Some((server.state.clone(), entry))
+            };
+            match self.all().iter().find_map(entry) {
+                Some((state, entry)) => state.complete_prompt(&entry, arguments).await,
+                None => Vec::new(),
+            }
+        })
+    }
+
+    fn templated_resources<'a>(&'a self, typed: &'a str) -> BoxFuture<'a, Vec<Resource>> {
+        Box::pin(async move {
+            let servers = self.all();
+            let found = join_all(servers.iter().map(|server| server.state.templated_resources(typed))).await;
+            found.into_iter().flatten().collect()
+        })
+    }
+
     fn resources(&self) -> Vec<Resource> {
+        self.all().iter().for_each(|server| server.state.refresh_old_lists());
         self.all().iter().flat_map(|server| server.state.offer().resources).collect()
     }
 
     fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
         Box::pin(async move {
             let state = self.find(server)?.state.clone();
-            let result: ReadResult = state.request("resources/read", &json!({"uri": uri})).await?;
-            Ok(content::from_resource(result))
+            state.read_resource(uri).await
         })
     }
 

@@ -16,27 +16,47 @@ pub(crate) const STATELESS_VERSION: &str = "2026-07-28";
 /// The errors that only servers of the stateless era give.
 pub(crate) const STATELESS_ERRORS: std::ops::RangeInclusive<i64> = -32022..=-32020;
 
-pub(crate) fn initialize_params(forms: bool) -> Value {
+/// What the client offers to a server, beside its roots.
+#[derive(Clone, Copy)]
+pub(crate) struct Offered {
+    /// The front-end can show forms.
+    pub forms: bool,
+    /// The user allowed the server to use their model.
+    pub sampling: bool,
+}
+
+impl Offered {
+    pub(crate) const NOTHING: Self = Self { forms: false, sampling: false };
+}
+
+pub(crate) fn initialize_params(offered: Offered) -> Value {
     json!({
         "protocolVersion": VERSIONS[0],
-        "capabilities": client_capabilities(forms),
+        "capabilities": client_capabilities(offered),
         "clientInfo": client_info(),
     })
 }
 
 /// The `_meta` of each request in the stateless era.
-pub(crate) fn meta(forms: bool) -> Value {
+pub(crate) fn meta(offered: Offered) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": STATELESS_VERSION,
-        "io.modelcontextprotocol/clientCapabilities": client_capabilities(forms),
+        "io.modelcontextprotocol/clientCapabilities": client_capabilities(offered),
         "io.modelcontextprotocol/clientInfo": client_info(),
         "io.modelcontextprotocol/logLevel": "info",
     })
 }
 
 /// Servers of 2025-06-18 read any elicitation as forms.
-fn client_capabilities(forms: bool) -> Value {
-    if forms { json!({"roots": {}, "elicitation": {"form": {}, "url": {}}}) } else { json!({"roots": {}}) }
+fn client_capabilities(offered: Offered) -> Value {
+    let mut capabilities = json!({"roots": {}});
+    if offered.forms {
+        capabilities["elicitation"] = json!({"form": {}, "url": {}});
+    }
+    if offered.sampling {
+        capabilities["sampling"] = json!({});
+    }
+    capabilities
 }
 
 fn client_info() -> Value {
@@ -86,15 +106,20 @@ pub(crate) struct Capabilities {
     pub prompts: Option<Value>,
     #[serde(default)]
     pub resources: Option<Value>,
+    #[serde(default)]
+    pub completions: Option<Value>,
 }
 
 /// One page of any list.
 #[derive(Deserialize)]
 pub(crate) struct Page {
-    #[serde(default, alias = "tools", alias = "prompts", alias = "resources")]
+    #[serde(default, alias = "tools", alias = "prompts", alias = "resources", alias = "resourceTemplates")]
     pub items: Vec<Box<RawValue>>,
     #[serde(default, rename = "nextCursor")]
     pub next_cursor: Option<String>,
+    /// How long the list counts as fresh, in the stateless era.
+    #[serde(default, rename = "ttlMs")]
+    pub ttl_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -157,6 +182,35 @@ pub(crate) struct ResourceItem {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
+pub(crate) struct TemplateItem {
+    pub uri_template: String,
+    #[serde(default)]
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub mime_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct UpdatedResource {
+    pub uri: String,
+}
+
+/// The answer to `completion/complete`.
+#[derive(Deserialize)]
+pub(crate) struct Completed {
+    pub completion: CompletionValues,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CompletionValues {
+    #[serde(default)]
+    pub values: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct CallResult {
     #[serde(default)]
     pub content: Vec<Box<RawValue>>,
@@ -213,6 +267,9 @@ pub(crate) struct ResourceContent {
 pub(crate) struct ReadResult {
     #[serde(default)]
     pub contents: Vec<ResourceContent>,
+    /// How long it counts as fresh, in the stateless era.
+    #[serde(default, rename = "ttlMs")]
+    pub ttl_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -296,7 +353,7 @@ mod tests {
 
     #[test]
     fn one_page_type_reads_every_list() {
-        for list in ["tools", "prompts", "resources"] {
+        for list in ["tools", "prompts", "resources", "resourceTemplates"] {
             let page: Page =
                 serde_json::from_str(&format!(r#"{{"{list}":[{{}},7],"nextCursor":"x"}}"#)).unwrap();
             assert_eq!((page.items.len(), page.next_cursor.as_deref()), (2, Some("x")));

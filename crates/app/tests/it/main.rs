@@ -36,6 +36,7 @@ mod eca_history;
 mod eca_hooks;
 mod eca_jobs;
 mod eca_mcp;
+mod eca_mcp_offers;
 mod eca_plugins;
 mod eca_rewrite;
 mod eca_subagents;

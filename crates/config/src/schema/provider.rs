@@ -151,6 +151,10 @@ pub(super) struct McpServerEntry {
     /// What the program is granted beyond the rules of the sandbox; not for a server of a project. See docs/sandbox.md.
     #[schemars(extend("examples" = [["write:/home/me/notes"]]))]
     grants: Vec<String>,
+    /// Whether the server may ask for answers of your model (sampling). You are asked each time, and the chat pays. Not for
+    /// a server of a project.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    sampling: bool,
     /// The client of an OAuth login that you registered yourself.
     #[schemars(extend("examples" = ["dragoman-on-my-laptop"]))]
     client_id: String,
@@ -164,7 +168,8 @@ pub(super) struct McpServerEntry {
     #[schemars(range(min = 1, max = 65_535), extend("examples" = [8123]))]
     oauth_port: u16,
     /// How a token is obtained: `authorization_code` by a person with a browser, `client_credentials` with `clientId` and
-    /// `clientSecret` or `privateKey`, `jwt_bearer` with `clientId` and `assertion`. The last two need no person.
+    /// `clientSecret` or `privateKey`, `jwt_bearer` with `clientId` and `assertion` or
+    /// `identityToken`. The last two need no person.
     #[schemars(extend("enum" = ["authorization_code", "client_credentials", "jwt_bearer"]),
         extend("default" = "authorization_code"), extend("examples" = ["client_credentials"]))]
     grant_type: String,
@@ -174,4 +179,13 @@ pub(super) struct McpServerEntry {
     /// A token of another issuer that stands for this machine, for `jwt_bearer`.
     #[schemars(extend("examples" = ["${file:/run/secrets/workload-token}"]))]
     assertion: String,
+    /// The login (an ID token) of your company's identity provider, for `jwt_bearer`: it is exchanged there for an assertion.
+    #[schemars(extend("examples" = ["${file:/run/secrets/id-token}"]))]
+    identity_token: String,
+    /// The token endpoint of the identity provider.
+    #[schemars(extend("examples" = ["https://id.example.com/token"]))]
+    identity_endpoint: String,
+    /// The client at the identity provider.
+    #[schemars(extend("examples" = ["dragoman"]))]
+    identity_client_id: String,
 }

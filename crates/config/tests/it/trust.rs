@@ -393,12 +393,12 @@ fn a_project_never_decides_about_the_sandbox() {
     let world = World::new();
     world.put(
         OUR_GLOBAL,
-        r#"{"sandbox": "on", "mcpServers": {"mine": {"command": "mine", "grants": ["ssh"]}, "both": {"command": "b"}}}"#,
+        r#"{"sandbox": "on", "mcpServers": {"mine": {"command": "mine", "grants": ["ssh"], "sampling": true}, "both": {"command": "b", "sampling": true}}}"#,
     );
     world.put(
         OUR_PROJECT,
         r#"{"sandbox": "off", "sandboxGrants": ["network"], "mcpServers": {
-            "theirs": {"command": "evil", "network": true, "grants": ["containers"]}, "both": {"args": ["evil"]}}}"#,
+            "theirs": {"command": "evil", "network": true, "grants": ["containers"], "sampling": true}, "both": {"args": ["evil"]}}}"#,
     );
     for trusted in [false, true] {
         if trusted {
@@ -408,11 +408,12 @@ fn a_project_never_decides_about_the_sandbox() {
         assert!(resolved.settings.sandbox.enabled);
         assert_eq!(resolved.settings.sandbox.grants, [""; 0]);
         let servers = &resolved.settings.mcp_servers;
-        assert!(servers["mine"].network && servers["mine"].grants == ["ssh"]);
+        assert!(servers["mine"].network && servers["mine"].grants == ["ssh"] && servers["mine"].sampling);
         assert_eq!(servers.contains_key("theirs"), trusted);
         if trusted {
             assert!(!servers["theirs"].network && servers["theirs"].grants.is_empty());
             assert!(!servers["both"].network);
+            assert!(!servers["theirs"].sampling && !servers["both"].sampling);
         }
     }
     world.put(OUR_GLOBAL, r#"{"sandbox": "off", "sandboxGrants": ["port:1"]}"#);

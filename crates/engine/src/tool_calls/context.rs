@@ -1,4 +1,4 @@
-//! What a running tool may use of the engine: live output, the editor of the turn, questions to the user.
+//! What a running tool may use of the engine: live output, the editor of the turn, questions to the user, the model.
 //!
 //! Invariant: every host call and every question ends, by a reply, a deadline or the turn's stop.
 
@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use domain::event::Channel;
 use domain::host::HostRequest;
-use domain::tool::{ToolContext, WebAnswer};
+use domain::tool::{Sample, Sampled, ToolContext, WebAnswer};
 use domain::{
     Abilities, Answer, Ask, AskKind, BoxFuture, CancellationToken, Event, Failure, HostCall, HostReply,
     ItemDelta, ItemId, TurnId,
 };
 use tokio::sync::{mpsc, oneshot};
 
+use super::sampling::Sampler;
 use crate::session::Session;
 use crate::subagents::relay;
 use crate::web_search;
@@ -34,6 +35,8 @@ pub(crate) struct EngineToolContext {
     pub(crate) item: Option<ItemId>,
     pub(crate) editor: Option<EditorHandle>,
     pub(crate) cancel: CancellationToken,
+    /// `None`: the tool cannot use a model.
+    pub(crate) sampler: Option<Sampler>,
     output: Mutex<String>,
 }
 
@@ -45,7 +48,7 @@ impl EngineToolContext {
         editor: Option<EditorHandle>,
         cancel: CancellationToken,
     ) -> Self {
-        Self { session, turn, item, editor, cancel, output: Mutex::default() }
+        Self { session, turn, item, editor, cancel, sampler: None, output: Mutex::default() }
     }
 
     /// What was shown while the tool ran.
@@ -116,5 +119,14 @@ impl ToolContext for EngineToolContext {
 
     fn search_web<'a>(&'a self, model: &'a str, words: &'a str) -> BoxFuture<'a, Result<WebAnswer, Failure>> {
         Box::pin(web_search::run(&self.session, model, words))
+    }
+
+    fn sample(&self, sample: Sample) -> BoxFuture<'_, Result<Sampled, Failure>> {
+        Box::pin(async move {
+            match &self.sampler {
+                Some(sampler) => sampler.sample(&self.session, sample, &self.cancel).await,
+                None => Err(Failure::user("No model can be used here.")),
+            }
+        })
     }
 }

@@ -8,14 +8,15 @@ use serde_json::json;
 
 use super::response::root_cause;
 use crate::auth::Challenge;
-use crate::wire::{STATELESS_VERSION, meta};
+use crate::wire::{Offered, STATELESS_VERSION, meta};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The status and the challenge with which a server answers a request without a login.
 pub(crate) async fn challenge_of(client: &Client, url: &Url) -> Result<(StatusCode, Challenge), String> {
     let method = "server/discover";
-    let body = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": {"_meta": meta(false)}});
+    let body =
+        json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": {"_meta": meta(Offered::NOTHING)}});
     let request = client
         .post(url.clone())
         .header(ACCEPT, "application/json, text/event-stream")

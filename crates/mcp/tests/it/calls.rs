@@ -32,7 +32,7 @@ async fn every_kind_of_result_arrives() {
     let root = bench.folder.path().canonicalize().unwrap();
     assert!(said(&roots.parts).contains(&format!("file://{}", root.display())), "{roots:?}");
     let sampling = call(&servers, "s__sample", json!({})).await;
-    assert!(said(&sampling.parts).contains("sampling is not supported"), "{sampling:?}");
+    assert!(said(&sampling.parts).contains("did not allow this server to use their model"), "{sampling:?}");
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ async fn a_server_answers_in_either_form() {
     for mode in ["json", "good", "polling"] {
         let web = web(mode, &[("authorization", "Bearer right-token-123")]).await;
         let running = reaches(&web.servers, mode, ServerStatus::Running).await;
-        assert_eq!((running.tools.len(), running.error), (18, None), "{mode}");
+        assert_eq!((running.tools.len(), running.error), (19, None), "{mode}");
         let shown = running.url.unwrap();
         assert!(shown.ends_with("/mcp"), "{shown}");
         echoes(&web.servers, mode).await;
@@ -135,7 +135,7 @@ async fn a_call_is_cancelled_over_http_too() {
 async fn a_server_of_the_stateless_era_works_over_http() {
     let web = web("modern", &[]).await;
     let running = reaches(&web.servers, "modern", ServerStatus::Running).await;
-    assert_eq!((running.tools.len(), running.error), (18, None));
+    assert_eq!((running.tools.len(), running.error), (19, None));
     echoes(&web.servers, "modern").await;
     let port = Port::new(Some(Answer::Form { data: json!({"color": "blue"}) }));
     let result = call_with(&web.servers, "modern__ask", json!({}), port).await;
@@ -160,7 +160,7 @@ async fn a_server_of_the_stateless_era_works_over_http() {
 async fn the_old_transport_works_and_its_end_is_noticed() {
     let web = web("oldsse", &[("authorization", "Bearer right-token-123")]).await;
     let running = reaches(&web.servers, "oldsse", ServerStatus::Running).await;
-    assert_eq!((running.tools.len(), running.error), (18, None));
+    assert_eq!((running.tools.len(), running.error), (19, None));
     echoes(&web.servers, "oldsse").await;
     let port = Port::new(Some(Answer::Form { data: json!({"color": "blue"}) }));
     let result = call_with(&web.servers, "oldsse__ask", json!({}), port).await;

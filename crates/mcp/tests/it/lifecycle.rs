@@ -9,7 +9,7 @@ async fn a_good_server_offers_its_tools_prompts_and_resources() {
     let servers = bench.supervisor(&[("good", "good")]);
     assert_eq!(server(&servers, "good").status, ServerStatus::Starting);
     let running = reaches(&servers, "good", ServerStatus::Running).await;
-    assert_eq!((running.tools.len(), running.error, running.command.as_str()), (18, None, "python3"));
+    assert_eq!((running.tools.len(), running.error, running.command.as_str()), (19, None, "python3"));
     let names: Vec<String> = servers.tools().iter().map(|tool| tool.spec().offered_name()).collect();
     assert!(names.contains(&"good__files_read".to_owned()), "{names:?}");
     assert!(servers.tools().iter().all(|tool| !tool.spec().effect.is_read_only()));
@@ -109,7 +109,7 @@ async fn a_server_of_the_stateless_era_needs_no_handshake() {
     let bench = Bench::new();
     let servers = bench.supervisor(&[("new", "modern")]);
     let running = reaches(&servers, "new", ServerStatus::Running).await;
-    assert_eq!((running.tools.len(), running.error), (18, None));
+    assert_eq!((running.tools.len(), running.error), (19, None));
     echoes(&servers, "new").await;
     assert_eq!(servers.instructions().len(), 1);
     let parts = servers.prompt("new:greet", json!({"who": "Ada"})).await.unwrap();
@@ -298,4 +298,35 @@ async fn a_disabled_server_starts_only_when_asked() {
     assert!(bench.pids("off").is_empty());
     servers.act("off", ServerAction::Start).await.unwrap();
     reaches(&servers, "off", ServerStatus::Running).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_started_again_is_subscribed_to_again() {
+    let bench = Bench::new();
+    let options = Options { restart_wait: Duration::from_millis(20), ..bench.options() };
+    let servers = bench.with_options(&[("s", "modern")], options);
+    for start in 1..=2 {
+        reaches(&servers, "s", ServerStatus::Running).await;
+        assert!(within(LONG, || bench.told("s", "subscribed").len() == start).await);
+        assert!(call(&servers, "s__die", json!({})).await.error);
+        assert!(within(LONG, || bench.pids("s").len() > start).await);
+    }
+    reaches(&servers, "s", ServerStatus::Running).await;
+    assert!(within(LONG, || bench.told("s", "subscribed").len() == 3).await);
+    call(&servers, "s__grow", json!({})).await;
+    assert!(within(LONG, || server(&servers, "s").tools.iter().any(|tool| tool.name == "grown")).await);
+}
+
+#[tokio::test]
+async fn forms_are_offered_only_where_they_can_be_shown() {
+    for mode in ["good", "modern"] {
+        for forms in [true, false] {
+            let bench = Bench::new();
+            let servers = bench.with_options(&[("s", mode)], Options { forms, ..bench.options() });
+            reaches(&servers, "s", ServerStatus::Running).await;
+            let received = bench.told("s", "received");
+            let is_offered = received.iter().any(|message| message.to_string().contains("\"elicitation\""));
+            assert_eq!(is_offered, forms, "{mode}");
+        }
+    }
 }

@@ -13,6 +13,9 @@ mod lifecycle;
 mod pins;
 mod popular;
 mod reference;
+mod resources;
+mod sampling;
+mod sdk;
 mod tasks;
 
 use std::fs;
@@ -21,7 +24,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use domain::command::{ServerSpec, ServerTransport};
-use domain::tool::{Invocation, Scope, ServerStatus, Tool, ToolContext, ToolResult, ToolServer, ToolSource};
+use domain::tool::{
+    Invocation, Sample, Sampled, Scope, ServerStatus, Tool, ToolContext, ToolResult, ToolServer, ToolSource,
+};
 use domain::{
     Abilities, Answer, AskKind, BoxFuture, CancellationToken, Failure, HostCall, HostReply, ItemId, Part,
     SessionId,
@@ -146,13 +151,19 @@ async fn all_gone(pids: &[u32]) -> bool {
 struct Port {
     output: Mutex<String>,
     asked: Mutex<Vec<AskKind>>,
+    sampled: Mutex<Vec<Sample>>,
     /// `None`: the user never answers.
     answer: Option<Answer>,
 }
 
 impl Port {
     fn new(answer: Option<Answer>) -> Arc<Self> {
-        Arc::new(Self { output: Mutex::default(), asked: Mutex::default(), answer })
+        Arc::new(Self {
+            output: Mutex::default(),
+            asked: Mutex::default(),
+            sampled: Mutex::default(),
+            answer,
+        })
     }
 }
 
@@ -178,6 +189,12 @@ impl ToolContext for Port {
                 None => std::future::pending().await,
             }
         })
+    }
+
+    fn sample(&self, sample: Sample) -> BoxFuture<'_, Result<Sampled, Failure>> {
+        self.sampled.lock().unwrap().push(sample);
+        let sampled = Sampled { text: "Paris".into(), model: "test/one".into(), is_cut: false };
+        Box::pin(async { Ok(sampled) })
     }
 }
 

@@ -17,7 +17,7 @@ async fn a_changed_definition_is_withheld_and_the_user_is_told_how_to_allow_it()
         error.contains("the definition of echo") && error.contains("stop the server and start it"),
         "{error}"
     );
-    assert_eq!((changed.status, changed.tools.len()), (ServerStatus::Running, 17));
+    assert_eq!((changed.status, changed.tools.len()), (ServerStatus::Running, 18));
     assert!(servers.tools().iter().all(|tool| tool.spec().name != "echo"));
     let result = approved.run(invocation(json!({}), Port::new(None), CancellationToken::new())).await;
     assert!(result.error && said(&result.parts).contains("does not offer echo as it was"), "{result:?}");

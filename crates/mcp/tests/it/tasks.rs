@@ -7,7 +7,7 @@ async fn a_task_is_followed_to_its_result() {
     let bench = Bench::new();
     let servers = bench.supervisor(&[("s", "tasks")]);
     let running = reaches(&servers, "s", ServerStatus::Running).await;
-    assert_eq!(running.tools.len(), 2);
+    assert_eq!(running.tools.len(), 3);
     let result = call(&servers, "s__work", json!({})).await;
     assert!(!result.error && said(&result.parts) == "the result of work", "{}", said(&result.parts));
     servers.shutdown().await;

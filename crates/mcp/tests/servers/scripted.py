@@ -9,6 +9,7 @@ It logs everything that it receives and starts, one JSON object per line.
 import json
 import os
 import queue
+import random
 import subprocess
 import sys
 import threading
@@ -17,6 +18,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+SAMPLE = {
+    "messages": [{"role": "user", "content": {"type": "text", "text": "What is the capital of France?"}}],
+    "systemPrompt": "Answer with one word.",
+    "maxTokens": 20,
+}
 FORM = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
 
 
@@ -85,6 +91,8 @@ class Server:
             required = {"taskSupport": "required"}
             self.tools = [tool("work", "Works as a task", execution=required), tool("toil", "Never ends", execution=required)]
             self.asked = 0
+        if mode == "reader":
+            self.tools.append(tool("read_mcp_resource", "A tool with the name of the client's own"))
         if mode == "shadow":
             self.tools.append(tool("b__echo", "A name like that of another server's tool"))
         if mode.startswith("many-"):
@@ -142,7 +150,7 @@ class Server:
         if "io.modelcontextprotocol/clientCapabilities" not in params["_meta"]:
             return {"error": {"code": -32602, "message": "clientCapabilities are missing"}}
         if method == "server/discover":
-            capabilities = {"tools": {"listChanged": True}, "prompts": {}, "resources": {}}
+            capabilities = {"tools": {"listChanged": True}, "prompts": {}, "resources": {}, "completions": {}}
             return {"supportedVersions": [*supported, "2025-11-25"], "capabilities": capabilities,
                     "instructions": "Use echo for echoes.", "resultType": "complete"}
         if method == "subscriptions/listen":
@@ -150,7 +158,14 @@ class Server:
             self.log.tell(subscribed=params["notifications"])
             self.cancelled.setdefault(number, threading.Event()).wait(60)
             return {}
+        if method == "resources/read" and params["uri"].startswith("kept://"):
+            self.log.tell(read=params["uri"])
+            return {"contents": [{"uri": params["uri"], "text": "kept"}], "ttlMs": 60_000, "cacheScope": "private"}
         name = params.get("name")
+        if method == "tools/call" and name == "sample":
+            if "inputResponses" in params:
+                return {"content": text(json.dumps(params["inputResponses"]["q"]))}
+            return {"resultType": "input_required", "inputRequests": {"q": {"method": "sampling/createMessage", "params": SAMPLE}}}
         if method == "tools/call" and name in ("ask", "roots"):
             form = {"method": "elicitation/create", "params": {"message": "Which color?", "requestedSchema": FORM}}
             if "inputResponses" not in params:
@@ -177,6 +192,12 @@ class Server:
         if method == "resources/list":
             notes = [{"uri": f"note://{n}", "name": f"note {n}", "mimeType": "text/plain"} for n in range(3)]
             return self.page("resources", notes, params, 2)
+        if method == "resources/templates/list":
+            day = {"uriTemplate": "day://{year}/{month}", "name": "a month", "mimeType": "text/plain"}
+            note = {"uriTemplate": "note://{id}", "name": "any note", "description": "A note by its number"}
+            return self.page("resourceTemplates", [note, day], params, 1)
+        if method == "completion/complete":
+            return self.complete(params)
         if method == "prompts/get":
             who = params["arguments"]["who"]
             return {"messages": [{"role": "user", "content": {"type": "text", "text": f"Say hello to {who}."}}]}
@@ -187,6 +208,15 @@ class Server:
         if method == "tools/call":
             return self.call(number, params["name"], params.get("arguments") or {}, params.get("_meta") or {})
         return {}[method]
+
+    def complete(self, params):
+        value, known = params["argument"]["value"], {
+            "id": ["40", "41", "50"],
+            "year": ["2025", "2026"],
+            "month": ["may of " + (params.get("context") or {}).get("arguments", {}).get("year", "?")],
+            "who": ["Ada", "Alan Turing", "Grace"],
+        }[params["argument"]["name"]]
+        return {"completion": {"values": [it for it in known if it.startswith(value)], "hasMore": False}}
 
     def task(self, method, params):
         """Tools that run as a task only: `work` ends when it was asked three times, `toil` never."""
@@ -210,7 +240,7 @@ class Server:
         versions = {"old": "2024-11-05", "alien": "3000-01-01"}
         return {
             "protocolVersion": versions.get(self.mode, params["protocolVersion"]),
-            "capabilities": {"tools": {"listChanged": True}, "prompts": {}, "resources": {}},
+            "capabilities": {"tools": {"listChanged": True}, "prompts": {}, "resources": {}, "completions": {}},
             "serverInfo": {"name": "scripted", "version": "1"},
             "instructions": "Use echo for echoes.",
         }
@@ -267,7 +297,8 @@ class Server:
             self.request("ping")
             return {"content": text(json.dumps(self.request("roots/list")["result"]))}
         if name == "sample":
-            return {"content": text(json.dumps(self.request("sampling/createMessage", {"messages": []})["error"]))}
+            answer = self.request("sampling/createMessage", SAMPLE)
+            return {"content": text(json.dumps(answer.get("result") or answer["error"]))}
         if name == "environment":
             return {"content": text(os.environ.get(arguments.get("text", ""), "(not set)"))}
         if name == "change":
@@ -285,11 +316,25 @@ class Server:
         return {}[name]
 
 
+def damaged(line, chance):
+    """A line in which some bytes are changed, cut out or repeated. It stays one line."""
+    for _ in range(chance.choice([0, 0, 1, 1, 2, 5])):
+        at, length = chance.randrange(len(line) + 1), chance.choice([1, 1, 3, 20, 200])
+        piece = chance.choice(["", "", chance.choice('{}[]",:0n-9e'), line[at : at + length] * 2, "null", "\\u0000", "1e999"])
+        line = line[:at] + piece + line[at + length :]
+    return line.replace("\n", " ")
+
+
 def serve_pipes(mode, log):
     lock = threading.Lock()
+    chance = random.Random(mode)
 
     def send(message):
         with lock:
+            if mode.startswith("fuzz-"):
+                sys.stdout.write(damaged(json.dumps(message), chance) + "\n")
+                sys.stdout.flush()
+                return
             if mode == "garbage":
                 sys.stdout.write("[INFO] about to answer\n{broken\n\x00\xff\n\n")
             sys.stdout.write(json.dumps(message) + "\n")

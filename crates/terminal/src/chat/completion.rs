@@ -37,6 +37,8 @@ pub(crate) const TERMINAL_COMMANDS: [(&str, &str); 19] = [
 pub enum CompletionKind {
     Command,
     File,
+    /// An argument of a server's prompt; the query is the whole line.
+    Argument,
 }
 
 /// The word at the cursor that can be completed.
@@ -79,6 +81,12 @@ pub(crate) fn word_at(text: &str, cursor: usize) -> Option<Word> {
     let start = before
         .rfind(char::is_whitespace)
         .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+    // Prompts of servers are the commands with a colon.
+    let line = before.strip_prefix('/').filter(|line| !line.contains(['\n', '"', '\'']));
+    if let Some(line) = line.filter(|line| line.split_whitespace().next().is_some_and(|it| it.contains(':')))
+    {
+        return Some(Word { kind: CompletionKind::Argument, range: start..cursor, query: line.to_owned() });
+    }
     let query = before[start..].strip_prefix('@')?;
     Some(Word { kind: CompletionKind::File, range: start..cursor, query: query.to_owned() })
 }
@@ -97,6 +105,16 @@ pub(crate) fn commands(query: &str, found: Vec<SlashCommand>) -> Vec<Suggestion>
     }
     suggestions.sort_by_key(|suggestion| !suggestion.text[1..].starts_with(query));
     suggestions
+}
+
+/// Values for an argument. One with spaces is quoted.
+pub(crate) fn arguments(found: Vec<String>) -> Vec<Suggestion> {
+    let quoted = |value: String| {
+        if value.contains(char::is_whitespace) { format!("\"{value}\"") } else { value }
+    };
+    let is_safe = |value: &String| !value.contains('"');
+    let values = found.into_iter().map(|value| clean_line(&value)).filter(is_safe).map(quoted);
+    values.map(|value| suggestion(value, String::new())).collect()
 }
 
 fn suggestion(text: String, detail: String) -> Suggestion {
@@ -146,6 +164,8 @@ mod tests {
             ("é @a", Some((CompletionKind::File, 3..5, "a"))),
             ("mail a@b", None),
             ("a / b", None),
+            ("/notes:find re", Some((CompletionKind::Argument, 12..14, "notes:find re"))),
+            ("/notes:find ", Some((CompletionKind::Argument, 12..12, "notes:find "))),
             ("", None),
         ] {
             let found = word_at(text, text.len());

@@ -328,7 +328,9 @@ fn completion_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
         // The end of a path is its most useful part.
         let text = match completion.word.kind {
             CompletionKind::File => keep_end(&suggestion.text, columns.saturating_sub(2)),
-            CompletionKind::Command => shorten(&suggestion.text, columns.saturating_sub(2)),
+            CompletionKind::Command | CompletionKind::Argument => {
+                shorten(&suggestion.text, columns.saturating_sub(2))
+            }
         };
         let space = " ".repeat(wide.saturating_sub(width(&text)) + 2);
         let room = columns.saturating_sub(width(&text) + space.len() + 2);

@@ -190,11 +190,29 @@ impl ChatLoop {
     }
 
     fn look_up_commands(&mut self, query: String) {
+        if query.contains(char::is_whitespace) {
+            return self.look_up_arguments(query);
+        }
         let (session, asked) = (self.screen.session.clone(), query.clone());
         self.call(
             |reply| Command::SlashCommands { session, query: asked, reply },
             |chat_loop, found| {
                 chat_loop.screen.apply_update(Update::Commands { query, found: found.unwrap_or_default() })
+            },
+        );
+    }
+
+    fn look_up_arguments(&mut self, line: String) {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        let command = words.next().unwrap_or_default();
+        let mut arguments: Vec<String> = words.collect();
+        if line.ends_with(char::is_whitespace) {
+            arguments.push(String::new());
+        }
+        self.call(
+            |reply| Command::CompleteArgument { command, arguments, reply },
+            |chat_loop, found| {
+                chat_loop.screen.apply_update(Update::Arguments(line, found.unwrap_or_default()))
             },
         );
     }

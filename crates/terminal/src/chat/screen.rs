@@ -116,6 +116,8 @@ pub enum Update {
         query: String,
         found: Vec<SlashCommand>,
     },
+    /// Values for the last argument of a line.
+    Arguments(String, Vec<String>),
     Contexts {
         query: String,
         found: Vec<Context>,
@@ -417,15 +419,13 @@ impl Screen {
 
     /// Requests suggestions for the word at the cursor.
     pub(super) fn request_completion(&mut self) {
-        match completion::word_at(self.input.text(), self.input.cursor()) {
-            Some(Word { kind: CompletionKind::Command, query, .. }) => {
-                self.push_effect(Effect::Commands { query })
-            }
-            Some(Word { kind: CompletionKind::File, query, .. }) => {
-                self.push_effect(Effect::Contexts { query })
-            }
-            None => self.completion = None,
-        }
+        let word = completion::word_at(self.input.text(), self.input.cursor());
+        self.completion.take_if(|_| word.as_ref().is_none_or(|it| it.kind == CompletionKind::Argument));
+        let Some(Word { kind, query, .. }) = word else { return };
+        self.push_effect(match kind {
+            CompletionKind::Command | CompletionKind::Argument => Effect::Commands { query },
+            CompletionKind::File => Effect::Contexts { query },
+        });
     }
 
     pub(super) fn accept_suggestion(&mut self) {

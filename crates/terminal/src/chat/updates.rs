@@ -22,6 +22,9 @@ impl Screen {
                     self.submit();
                 }
             }
+            Update::Arguments(line, found) => {
+                self.set_completion(CompletionKind::Argument, &line, completion::arguments(found));
+            }
             Update::Contexts { query, found } => {
                 let suggestions = completion::contexts(found, &self.roots);
                 let typed = format!("@{query}");
