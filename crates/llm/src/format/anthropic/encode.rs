@@ -46,13 +46,7 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
     if !system.is_empty() {
         body.insert("system".into(), system.into());
     }
-    let mut tools = tools(prompt);
-    // Those that are loaded later are not part of the cached prefix.
-    mark(tools.last_mut());
-    if prompt.web_search {
-        tools.push(json!({ "type": "web_search_20250305", "name": "web_search", "max_uses": MOST_SEARCHES }));
-    }
-    tools.extend(deferred_tools(prompt));
+    let tools = all_tools(prompt);
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
     }
@@ -97,6 +91,17 @@ fn thinking(prompt: &Prompt, target: &Target) -> Option<Value> {
             Some(json!({ "type": "enabled", "budget_tokens": budget.min(most).max(1_024) }))
         }
     }
+}
+
+/// The offered tools, with a cache mark at their end, and those that are not part of the cached prefix.
+fn all_tools(prompt: &Prompt) -> Vec<Value> {
+    let mut tools = tools(prompt);
+    mark(tools.last_mut());
+    if prompt.web_search {
+        tools.push(json!({ "type": "web_search_20250305", "name": "web_search", "max_uses": MOST_SEARCHES }));
+    }
+    tools.extend(deferred_tools(prompt));
+    tools
 }
 
 fn tool(name: &str, description: &str, schema: &Value) -> Value {
