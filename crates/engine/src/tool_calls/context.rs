@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::sampling::Sampler;
 use crate::session::Session;
 use crate::subagents::relay;
+use crate::turn::Turn;
 use crate::web_search;
 
 /// Live output kept for people; what the model gets is bounded by the tool.
@@ -49,6 +50,14 @@ impl EngineToolContext {
         cancel: CancellationToken,
     ) -> Self {
         Self { session, turn, item, editor, cancel, sampler: None, output: Mutex::default() }
+    }
+
+    /// What the tool of a call may use.
+    pub(crate) fn of_call(turn: &Turn, item: ItemId, cancel: &CancellationToken) -> Self {
+        let (session, editor) = (turn.session.clone(), turn.editor.clone());
+        let mut context = Self::new(session, turn.id, Some(item), editor, cancel.clone());
+        context.sampler = Some(Sampler::of(turn));
+        context
     }
 
     /// What was shown while the tool ran.

@@ -23,7 +23,7 @@ use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
 use domain::tool::{Invocation, Review, Tool, ToolEffect, ToolResult};
 use domain::tool_call::{Details, Origin, RejectedBy, ToolInput, next};
-use domain::{Answer, Ask, AskKind, CancellationToken, Failure, ItemId};
+use domain::{Answer, Ask, AskKind, Failure};
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -41,7 +41,6 @@ use asks::PendingAsk;
 pub(crate) use case::with_case;
 use case::{decide, scope};
 use context::EngineToolContext;
-use sampling::Sampler;
 
 /// What a model learns that repeats itself.
 pub(crate) const REPEATED: &str =
@@ -359,14 +358,6 @@ fn is_repeatable(tool: &dyn Tool, item: &Item) -> bool {
     }
 }
 
-/// What the tool of a call may use of the engine.
-fn context_of(turn: &Turn, item: ItemId, cancel: &CancellationToken) -> EngineToolContext {
-    let (session, editor) = (turn.session.clone(), turn.editor.clone());
-    let mut context = EngineToolContext::new(session, turn.id, Some(item), editor, cancel.clone());
-    context.sampler = Some(Sampler::of(turn));
-    context
-}
-
 /// `Running`: the intent is on disk, then the tool runs.
 async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Review) -> EndedCall {
     advance(&mut item, ToolInput::Allowed);
@@ -381,7 +372,7 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     let ItemKind::ToolCall(call) = &item.kind else { return (item, None) };
     let input = call.input.clone().unwrap_or(Value::Null);
     let cancel = turn.cancel.child_token();
-    let context = Arc::new(context_of(turn, item.id, &cancel));
+    let context = Arc::new(EngineToolContext::of_call(turn, item.id, &cancel));
     let recording = match undo::begin(turn, tool.spec().effect, review).await {
         Ok(recording) => recording,
         Err(problem) if unrecorded::is_allowed(context.as_ref(), &problem).await => None,
