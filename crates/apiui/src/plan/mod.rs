@@ -5,6 +5,7 @@
 //! plan's JSON comes from the specification (its names are values), so that the literal is inert data; every
 //! index is in range (`validate` proves it for plans from outside).
 
+mod answers;
 pub mod columns;
 mod connection;
 mod document;

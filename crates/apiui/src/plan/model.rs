@@ -324,6 +324,9 @@ pub struct Operation {
     /// Where the result is in the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub result: Vec<String>,
+    /// What may come back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<AnswerNote>,
     /// The answer comes in parts: server-sent events or lines of JSON.
     #[serde(default, skip_serializing_if = "is_false")]
     pub in_parts: bool,
@@ -333,6 +336,20 @@ pub struct Operation {
     /// Requests that the API sends back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub incoming: Vec<Incoming>,
+}
+
+/// One answer of an operation, as the specification describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AnswerNote {
+    pub status: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// The fields of the data, as text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shape: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub example: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

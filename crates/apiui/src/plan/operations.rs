@@ -72,6 +72,7 @@ fn rest<'s>(
         server: endpoint.servers.first().and_then(|server| servers.index(server)),
         incoming: incoming(&endpoint.callbacks, models),
         in_parts: in_parts(endpoint),
+        answers: super::answers::answers(endpoint, models),
         ..Operation::default()
     };
     if operation.note == operation.title {

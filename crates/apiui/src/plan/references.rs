@@ -73,15 +73,14 @@ fn certain_key(resource: &Resource) -> Option<&str> {
 
 /// `name` is that of the list around the input, where there is one.
 fn mark_input(input: &mut Input, name: Option<&str>, named: &HashMap<String, usize>) {
-    let own = input.name.clone();
-    let name = name.unwrap_or(&own);
     if is_plain(input) {
-        input.reference = resource_of(name, named);
+        input.reference = resource_of(name.unwrap_or(&input.name), named);
     }
     input.fields.iter_mut().for_each(|field| mark_input(field, None, named));
     input.alternatives.iter_mut().for_each(|one| mark_input(&mut one.input, None, named));
     if let Some(item) = &mut input.item {
-        mark_input(item, (input.kind == InputKind::List).then_some(name), named);
+        let around = (input.kind == InputKind::List).then_some(name.unwrap_or(&input.name));
+        mark_input(item, around, named);
     }
 }
 
@@ -91,6 +90,14 @@ fn is_plain(input: &Input) -> bool {
 
 /// The resource that a name ends with: `primaryAuthorId` → authors.
 fn resource_of(name: &str, named: &HashMap<String, usize>) -> Option<usize> {
+    // Most names are no keys: that is seen without taking them apart.
+    let ends_with = |word: &str| {
+        let start = name.len().checked_sub(word.len());
+        start.and_then(|start| name.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(word))
+    };
+    if !KEY_WORDS.iter().any(|word| ends_with(word)) {
+        return None;
+    }
     let mut words = split(name);
     let last = words.pop()?.to_lowercase();
     if !KEY_WORDS.contains(&last.as_str()) {

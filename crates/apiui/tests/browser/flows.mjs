@@ -694,6 +694,13 @@ async function answers(site) {
   const operation = await openEntry(site);
   if (operation === undefined) return NOT_HERE;
   const form = page.locator("form.dragoman-form").first();
+  const told = (operation.answers ?? []).find((answer) => answer.shape?.startsWith("{"));
+  if (told !== undefined) {
+    await page.locator(".dragoman-operation summary", { hasText: /^Answers$/ }).first().click();
+    const shown = await page.locator(".dragoman-operation .dragoman-notes pre").first().textContent();
+    expect(shown === told.shape, `the answer is described as ${shown}`);
+    if (site.axe !== undefined) await look(page, site.axe, "the answers of an operation");
+  }
   await form.getByText("As a command or code").click();
   await form.getByTestId("snippet").filter({ hasText: `curl -X ${operation.method}` }).waitFor();
   await form.getByRole("button", { name: "Show fetch" }).click();

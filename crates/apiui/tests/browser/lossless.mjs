@@ -114,7 +114,11 @@ async function edit(page, number) {
 /** The fields that a patch holds: those on the first level that are touched, null where they are gone. */
 function changes(before, after, touched) {
   const names = [...new Set(touched.map((one) => one.path[0]))].filter((name) => exactText(valueAtPath(before, [name])) !== exactText(valueAtPath(after, [name])));
-  const order = [...before.keys(), ...[...after.keys()].filter((name) => !before.has(name))];
+  // What a record did not have comes in the order of the form.
+  const { input } = plan.operations[edits(KINDS.patch.resource)].body;
+  const fields = (input.shape === undefined ? input.fields : plan.shapes[input.shape].fields).map((field) => field.name);
+  const added = [...after.keys()].filter((name) => !before.has(name)).sort((a, b) => fields.indexOf(a) - fields.indexOf(b));
+  const order = [...before.keys(), ...added];
   return new Map(order.filter((name) => names.includes(name)).map((name) => [name, valueAtPath(after, [name]) ?? null]));
 }
 

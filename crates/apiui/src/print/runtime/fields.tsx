@@ -8,7 +8,10 @@ import { Badge } from "./parts";
 import { labelOf } from "./values";
 import type { Data, Draft, Input, Problem } from "./types";
 
-/** A labelled control and everything that belongs to it. */
+/**
+ * A labelled control and everything that belongs to it. A reference is decided when its control is left: the place of its
+ * states is reserved, so that nothing moves under the pointer then.
+ */
 export function Field({
   input,
   draft,
@@ -52,7 +55,13 @@ export function Field({
         isWrong={problem !== undefined}
         whenChanged={(next) => whenChanged(next)}
       />
-      <DraftState input={input} draft={draft} label={label} whenChanged={(next) => whenChanged(next)} />
+      {input.reference === undefined || input.bare === true ? (
+        <DraftState input={input} draft={draft} label={label} whenChanged={(next) => whenChanged(next)} />
+      ) : (
+        <div className="dragoman-reserved">
+          <DraftState input={input} draft={draft} label={label} whenChanged={(next) => whenChanged(next)} />
+        </div>
+      )}
       {input.note ? (
         <span className="dragoman-hint" id={`dragoman-hint-${id}`}>
           {input.note}

@@ -4,7 +4,7 @@ import { useEffect, useId, useState } from "react";
 import { PLAN } from "../plan";
 import { Markdown } from "./markdown";
 import { OperationForm } from "./operation-form";
-import { Verb } from "./parts";
+import { Badge, Verb } from "./parts";
 import { isAllowed } from "./resource-screen";
 import { pageOfRoute } from "./routes";
 import { withOwn } from "./vetted";
@@ -70,8 +70,38 @@ export function OperationDetails({ operation }: { operation: Operation }) {
     <>
       {operation.deprecated === true ? <p className="dragoman-problem">This operation is deprecated.</p> : null}
       {operation.note ? <Markdown text={operation.note} /> : null}
+      {(operation.answers ?? []).length > 0 ? <AnswerNotes operation={operation} /> : null}
       {incoming.length > 0 ? <IncomingList title="The API calls back" entries={incoming} /> : null}
     </>
+  );
+}
+
+/** What the specification says about the answers. */
+export function AnswerNotes({ operation }: { operation: Operation }) {
+  return (
+    <details className="dragoman-details">
+      <summary>Answers</summary>
+      <ul className="dragoman-notes">
+        {(operation.answers ?? []).map((answer) => (
+          <li key={answer.status}>
+            <Badge text={answer.status} tone={answer.status.startsWith("2") ? "good" : "plain"} /> {answer.note}
+            {answer.shape === undefined ? null : (
+              <pre className="dragoman-raw dragoman-code" dir="ltr" tabIndex={0}>
+                {answer.shape}
+              </pre>
+            )}
+            {answer.example === undefined ? null : (
+              <>
+                <span className="dragoman-hint">Example</span>
+                <pre className="dragoman-raw dragoman-code" dir="ltr" tabIndex={0}>
+                  {answer.example}
+                </pre>
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

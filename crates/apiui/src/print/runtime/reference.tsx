@@ -21,6 +21,9 @@ export const CHOICES = 100;
 /** Parameters by which lists are searched. */
 export const SEARCH_NAMES = /^(q|query|search|search_?(text|term|query)|keywords?|term|name)$/i;
 
+/** A text that is a key and no name. */
+export const KEY_LIKE = /^-?[0-9]+$|^[0-9a-f-]{16,}$/i;
+
 /** The resource that an input refers to, and the field of its items that is the key. */
 export function referenceOf(input: Input) {
   const resource = input.reference === undefined ? undefined : PLAN.resources.at(input.reference);
@@ -153,11 +156,12 @@ export function ReferenceControl({
         whenChosen={(item) => choose(item)}
         whenTaken={(typed) => take(typed)}
       />
-      {text === "" || resource.detail === undefined ? null : (
+      {resource.detail === undefined ? null : (
         <Button
           label={`Open ${resource.singular.toLowerCase()}`}
           kind="quiet"
           isSmall
+          isBusy={text === ""}
           whenPressed={() => (ui.tools.openApart === undefined ? ui.goTo(page) : ui.tools.openApart(routeOf(page)))}
         />
       )}
@@ -203,7 +207,7 @@ export function ReferenceSearch({
 }) {
   const listId = useId();
   const [at, setAt] = useState(0);
-  const { found, state, goOn } = useChoices(ui, resource, field, known, wanted, isOpen);
+  const { found, state, isSettled, goOn } = useChoices(ui, resource, field, known, wanted, isOpen);
   const typed = wanted.trim();
   const shown = found.slice(0, 50);
   const isListed = isOpen && shown.length > 0;
@@ -212,8 +216,9 @@ export function ReferenceSearch({
     whenOpened(false);
     if (typed === "") return;
     const same = found.find((item) => scalarText(fieldOf(item, field)) === typed);
-    if (same !== undefined || found.length === 1) whenChosen(same ?? found.at(0));
-    else if (found.length === 0) whenTaken(typed);
+    if (KEY_LIKE.test(typed) && same === undefined) whenTaken(typed);
+    else if (same !== undefined || (isSettled && found.length === 1)) whenChosen(same ?? found.at(0));
+    else if (isSettled && found.length === 0) whenTaken(typed);
   };
   return (
     <div className="dragoman-combobox">
@@ -252,7 +257,7 @@ export function ReferenceSearch({
           if (event.key === "Enter" && isOpen) {
             event.preventDefault();
             if (shown.at(at) !== undefined) whenChosen(shown.at(at));
-            else if (typed !== "") whenTaken(typed);
+            else if (typed !== "" && (isSettled || KEY_LIKE.test(typed))) whenTaken(typed);
           }
         }}
       />
@@ -365,7 +370,9 @@ export function useChoices(
     setBefore([...before, ...items]);
     setMark(next!);
   };
-  return { found, state: state.phase, goOn: next === undefined ? undefined : goOn };
+  // While the choices are on their way nobody knows whether a text is a name or a key.
+  const isSettled = ["done", "failed"].includes(state.phase) && (!isSearched || asked === wanted.trim());
+  return { found, state: state.phase, isSettled, goOn: next === undefined ? undefined : goOn };
 }
 
 /** Whether a control can let people choose: a form says where it is, and the list can be asked for. */

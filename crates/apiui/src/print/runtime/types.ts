@@ -160,10 +160,21 @@ export interface Operation {
   security?: number[][];
   queryText?: string;
   result?: string[];
+  /** What may come back. */
+  answers?: AnswerNote[];
   /** The answer comes in parts: server-sent events or lines of JSON. */
   inParts?: boolean;
   server?: number;
   incoming?: Incoming[];
+}
+
+/** One answer of an operation, as the specification describes it. */
+export interface AnswerNote {
+  status: string;
+  note?: string;
+  /** The fields of the data, as text. */
+  shape?: string;
+  example?: string;
 }
 
 export interface BodyForm {
