@@ -118,7 +118,14 @@ enum Proof {
     Test(&'static str),
 }
 
+/// The command behind the variables that a line sets for it.
+pub(crate) fn without_variables(line: &str) -> String {
+    let words = line.split(' ').skip_while(|word| word.contains('=') && !word.starts_with('-'));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 fn proof(command: &str) -> Proof {
+    let command = without_variables(command);
     let words: Vec<&str> = command.split_whitespace().collect();
     match words[..] {
         ["dragoman"] | ["dragoman", "chat", ..] => Proof::Screen,
