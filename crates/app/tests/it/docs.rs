@@ -136,6 +136,9 @@ fn proof(command: &str) -> Proof {
         }
         ["dragoman", "mcp", "list"] => Proof::Names("https://mcp.example.com/mcp"),
         ["dragoman", "mcp", "login", ..] => Proof::Test("a_login_is_used_refreshed_and_forgotten"),
+        ["dragoman", "generate", .., "--improve"] => {
+            Proof::Test("a_model_improves_an_interface_only_when_it_is_asked_to")
+        }
         ["dragoman", "store", "migrate", ..] => Proof::Test("chats_move_between_the_stores"),
         _ => Proof::Runs,
     }

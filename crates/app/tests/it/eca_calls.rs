@@ -61,6 +61,9 @@ async fn a_stop_is_heard_in_every_state_of_a_call() {
         }
         client.ask("chat/prompt", json!({"chatId": "c", "message": at, "trust": trust})).await;
         client.until(|it| is_content(it, at)).await;
+        if at == "toolCalled" {
+            fake.wait_for_requests(5).await;
+        }
         client.notify("chat/promptStop", json!({"chatId": "c"})).await;
         let after = contents(&client.until(is_finished).await);
         assert_eq!(kinds(&after).last().copied().unwrap_or_default(), last, "{at}");

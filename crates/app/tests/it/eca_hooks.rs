@@ -170,6 +170,13 @@ async fn every_event_reaches_its_program_and_takes_its_effect() {
     let mut config = config(&fake, hooks_of_all_events(&home));
     config["chat"] = json!({"title": false});
     let mut client = Client::start(&home, &config).await;
+    // Nothing waits for the hooks of the start.
+    for _ in 0..3000 {
+        if !heard(&home, "sessionStart").is_empty() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
     fake.answer(Answer::tool_call("c1", "eca__spawn_agent", json!({"agent": "explorer", "task": "look"})));
     fake.answer(Answer::text("Seen.")).answer(Answer::text("Seen again."));
     fake.answer(Answer::tool_call("c2", "eca__shell_command", json!({"command": "echo original"})));
