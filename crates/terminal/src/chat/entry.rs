@@ -11,6 +11,7 @@ use domain::tool_call::ToolState;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::growing;
 use super::markdown;
 use super::theme::Theme;
 use super::tool;
@@ -31,7 +32,7 @@ pub(crate) struct TranscriptEntry {
 #[derive(Default)]
 struct PrintedPart {
     bytes: usize,
-    /// See [`markdown::Printable`].
+    /// See [`growing::Printable`].
     opening: String,
 }
 
@@ -179,7 +180,7 @@ impl TranscriptEntry {
             return Vec::new();
         };
         let rest = self.printed.rest(text);
-        let Some(piece) = Some(&rest).filter(|_| !self.ended).and_then(|rest| markdown::printable(rest))
+        let Some(piece) = Some(&rest).filter(|_| !self.ended).and_then(|rest| growing::printable(rest))
         else {
             return Vec::new();
         };
@@ -213,7 +214,7 @@ fn lay_out_growing(text: &str, columns: u16, old: Option<Layout>, theme: &Theme)
         _ => (Vec::new(), 0),
     };
     let rest = &text[settled..];
-    let last = markdown::settled(rest);
+    let last = growing::settled(rest);
     if last > 0 && !rest[..last].trim().is_empty() {
         rows.extend(markdown::render(&rest[..last], columns.into(), theme));
         rows.push(Line::default());

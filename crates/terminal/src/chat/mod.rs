@@ -15,6 +15,7 @@ pub mod draw;
 mod effects;
 mod entry;
 mod form;
+mod growing;
 mod highlight;
 mod images;
 mod inline;
