@@ -3,8 +3,9 @@
 //! A prompt is append-only from call to call, so that provider caches hit. A stream is a flat list of blocks in the
 //! order the model made them; dropping it aborts the call.
 
+use std::any::Any;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::Stream;
 use serde_json::Value;
@@ -89,6 +90,8 @@ pub struct Prompt {
     pub deferred: Option<DeferredTools>,
     /// The history, oldest first.
     pub entries: Vec<PromptEntry>,
+    /// Lets a provider keep what it wrote of the history; without it every request is written anew.
+    pub written: Option<WrittenHistory>,
     pub max_output: Option<u64>,
     pub temperature: Option<f64>,
     pub variant: Option<String>,
@@ -99,6 +102,17 @@ pub struct Prompt {
     /// Another model follows if this call fails, so it gives up early instead of waiting long.
     pub has_alternative: bool,
 }
+
+/// A place of the chat in which a provider keeps the written form of its history from prompt to prompt.
+#[derive(Clone, Debug, Default)]
+pub struct WrittenHistory {
+    /// One key per entry of the prompt. Within a chat, equal keys mean equal entries.
+    pub keys: Vec<u64>,
+    pub place: WrittenPlace,
+}
+
+/// Holds a value that only the provider knows.
+pub type WrittenPlace = Arc<Mutex<Option<Box<dyn Any + Send>>>>;
 
 /// Tools that are not among those of the prompt until a search gives them.
 #[derive(Clone, Debug, Default)]

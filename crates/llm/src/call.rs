@@ -35,7 +35,7 @@ pub(crate) fn stream(connection: Arc<Connection>, prompt: Prompt) -> ModelStream
     let call = Box::new(Call {
         connection,
         prompt,
-        body: None,
+        reduced: None,
         attempt: 1,
         begun: None,
         downgrades: 0,
@@ -56,7 +56,8 @@ pub(crate) fn stream(connection: Arc<Connection>, prompt: Prompt) -> ModelStream
 struct Call {
     connection: Arc<Connection>,
     prompt: Prompt,
-    body: Option<Value>,
+    /// The body without what the server refused.
+    reduced: Option<Value>,
     attempt: u32,
     /// When the first attempt began.
     begun: Option<Instant>,
@@ -220,8 +221,10 @@ impl Call {
         let endpoint = &connection.endpoint;
         let credential = endpoint.credential().await?;
         self.headers = connection.configured_headers().await?;
-        let body = self.body.get_or_insert_with(|| connection.encode(&self.prompt));
-        let bytes = serde_json::to_vec(body).map_err(|error| Failure::internal(format!("{error}.")))?;
+        let bytes = match &self.reduced {
+            Some(body) => body.to_string().into_bytes(),
+            None => connection.encode_bytes(&self.prompt),
+        };
         let request = connection.request(&self.prompt, bytes, credential.as_ref(), &self.headers).await?;
         self.credential = credential;
         tracing::debug!(model = connection.id, attempt = self.attempt, "calling the model");
@@ -312,7 +315,11 @@ impl Call {
         if fault.kind != FaultKind::Request || self.downgrades >= downgrade::MOST {
             return None;
         }
-        let taken = downgrade::without(self.body.as_mut()?, &fault.message)?;
+        let mut body = self.reduced.take().unwrap_or_else(|| self.connection.encode(&self.prompt));
+        let taken = downgrade::without(&mut body, &fault.message);
+        // An untouched body needs no keeping.
+        self.reduced = (taken.is_some() || self.downgrades > 0).then_some(body);
+        let taken = taken?;
         self.downgrades += 1;
         let name = &self.connection.id;
         tracing::warn!(model = name, taken, "sending the request again without what the provider refused");

@@ -13,6 +13,7 @@ pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 mod unread;
+pub mod written;
 
 use std::collections::VecDeque;
 
@@ -75,6 +76,32 @@ impl Api {
             Self::Ollama => ollama::encode(prompt, target),
             Self::Bedrock => bedrock::encode(prompt, target),
         }
+    }
+
+    /// The member of the body that holds the history.
+    pub fn history_member(self) -> &'static str {
+        match self {
+            Self::OpenAiResponses => "input",
+            Self::Gemini => "contents",
+            Self::OpenAiChat | Self::Anthropic | Self::Ollama | Self::Bedrock => "messages",
+        }
+    }
+
+    /// The body as bytes. What the chat's last request held already is not written again where that is possible.
+    pub fn encode_bytes(
+        self,
+        prompt: &Prompt,
+        target: &Target,
+        encode: impl Fn(&Prompt) -> Value,
+    ) -> Vec<u8> {
+        // Marks on messages of the user alone may be far from the end.
+        let has_far_marks = self == Self::OpenAiChat && target.dialect.cache_marks;
+        let kept = match has_far_marks {
+            true => None,
+            false => written::body(self, prompt, format!("{} {target:?}", self.name()), &encode),
+        };
+        // A JSON value always has a text.
+        kept.unwrap_or_else(|| encode(prompt).to_string().into_bytes())
     }
 
     /// Headers that depend on the prompt.

@@ -1,4 +1,5 @@
-//! Opening a chat of 10,000 messages that another process left behind, with all of its contents sent.
+//! Long chats: opening one of 10,000 messages that another process left behind, with all of its contents sent, and further
+//! prompts in chats of 100, 1,000 and 10,000 messages.
 
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ const MESSAGES: u64 = 10_000;
 
 pub(crate) async fn rows(table: &mut Table, fake: &FakeModel) {
     let home = Home::new();
-    write(&home).await;
+    write(&home, "long", MESSAGES).await;
     let mut times = Vec::new();
     for _ in 0..5 {
         let mut server = Server::start(&dragoman(), &home, fake);
@@ -37,17 +38,48 @@ pub(crate) async fn rows(table: &mut Table, fake: &FakeModel) {
     }
     let time = crate::median(times);
     table.row("open a chat of 10,000 messages, sent and parsed", "ms", time, f64::INFINITY);
+    for (messages, wanted) in [(100, 1.5), (1_000, 2.0), (10_000, 8.0)] {
+        further_prompts(table, fake, messages, wanted).await;
+    }
 }
 
-async fn write(home: &Home) {
+/// The time of prompts after the second one, until the first chunk. The floor is the time in which a model reads the bytes.
+async fn further_prompts(table: &mut Table, fake: &FakeModel, messages: u64, wanted: f64) {
+    let home = Home::new();
+    write(&home, "grown", messages).await;
+    let mut server = Server::start(&dragoman(), &home, fake);
+    server.initialize(&home);
+    let id = server.ask("chat/open", json!({"chatId": "grown"}));
+    server.until(|it| it["id"] == json!(id) && it.get("method").is_none());
+    let mut times = Vec::new();
+    for number in 0..12 {
+        let since = Instant::now();
+        server.prompt("grown", "go on");
+        server.until(|it| it["params"]["content"]["type"] == "text" && it["params"]["role"] == "assistant");
+        if number >= 2 {
+            times.push(since.elapsed().as_secs_f64() * 1000.0);
+        }
+        server.until(|it| it["params"]["content"]["state"] == "finished");
+    }
+    let name = format!("a further prompt in a chat of {messages} messages, to the first chunk");
+    table.row(&name, "ms", crate::median(times), wanted);
+    table.row(
+        &format!("peak memory of the chat of {messages} messages"),
+        "MiB",
+        server.peak(),
+        f64::INFINITY,
+    );
+}
+
+async fn write(home: &Home, chat: &str, messages: u64) {
     let journal = Journal::open(&home.path().join(".local/share/dragoman")).expect("a journal");
-    let session = SessionId::new("long");
-    let settings = SessionSettings { title: Some("long".to_owned()), ..SessionSettings::default() };
+    let session = SessionId::new(chat);
+    let settings = SessionSettings { title: Some(chat.to_owned()), ..SessionSettings::default() };
     let workspace = vec![home.path().to_owned()];
     journal.lease(&session).await.expect("a lease");
     let opened = SessionOpened { workspace, settings, parent: None, client: String::new() };
     journal.append(&session, vec![Fact::SessionOpened(opened)]).await.expect("an append");
-    for turn in 0..MESSAGES / 2 {
+    for turn in 0..messages / 2 {
         journal.append(&session, facts_of_turn(turn)).await.expect("an append");
     }
 }

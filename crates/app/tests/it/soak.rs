@@ -12,6 +12,10 @@ use crate::client::{Client, Home, alive, contents, is_finished};
 use crate::eca_mcp::{config, is_server};
 
 const CHATS: usize = 50;
+
+/// After so many rounds the chats are compared, deleted and replaced, so that memory can only grow by a leak.
+const ROUNDS_OF_A_CHAT: usize = 20;
+
 const SERVERS: [(&str, &str); 5] =
     [("s0", "good"), ("s1", "good"), ("s2", "good"), ("s3", "good"), ("s4", "good")];
 
@@ -66,6 +70,10 @@ async fn fifty_chats_five_servers_and_faults_leave_nothing_behind() {
         soak.prompt_all(&mut client).await;
         fake.forget_requests();
         memory.push(resident(pid));
+        if soak.rounds.is_multiple_of(ROUNDS_OF_A_CHAT) {
+            soak.check_answers(&mut client).await;
+            soak.replace_chats(&mut client).await;
+        }
     }
     let half = memory.len() / 2;
     let peak = |samples: &[u64]| samples.iter().copied().max().unwrap_or_default();
@@ -73,7 +81,8 @@ async fn fifty_chats_five_servers_and_faults_leave_nothing_behind() {
     assert!(second <= first + LEVEL, "memory grew from {first} to {second} KiB");
     let children = children_of(pid);
     assert!(children.iter().all(|child| alive(*child)), "a zombie among {children:?}");
-    soak.check(&home, &mut client).await;
+    soak.check_answers(&mut client).await;
+    soak.check_commands(&home);
     let status = client.end().await;
     assert!(status.success(), "{status}");
     for _ in 0..3000 {
@@ -96,9 +105,12 @@ async fn fifty_chats_five_servers_and_faults_leave_nothing_behind() {
 #[derive(Default)]
 struct Soak {
     next: usize,
+    rounds: usize,
+    /// How often the chats were replaced; part of their names.
+    generation: usize,
     finished: usize,
     faults: usize,
-    /// Token of each answer that was shown whole, with its chat.
+    /// Token of each answer of today's chats that was shown whole, with its chat.
     answered: HashMap<String, String>,
     shell: Vec<String>,
 }
@@ -109,7 +121,7 @@ impl Soak {
         const KINDS: [&str; 8] = ["text", "shell", "text", "server", "fails", "text", "stalls", "cut"];
         let mut open: HashMap<String, (String, &str)> = HashMap::new();
         for chat in 0..CHATS {
-            let (chat, token) = (format!("chat-{chat}"), format!("t{}", self.next));
+            let (chat, token) = (self.chat_name(chat), format!("t{}", self.next));
             let kind = KINDS[(self.next * 7 + self.next / CHATS) % KINDS.len()];
             self.next += 1;
             let prompt = json!({"chatId": chat, "message": format!("go {token} {kind}"), "trust": true});
@@ -137,17 +149,36 @@ impl Soak {
                 }
             }
         }
+        self.rounds += 1;
     }
 
-    /// Every answer that was shown is in its chat, and no command ran twice.
-    async fn check(&self, home: &Home, client: &mut Client) {
+    fn chat_name(&self, chat: usize) -> String {
+        format!("chat-{}-{chat}", self.generation)
+    }
+
+    /// Deletes today's chats; the next round begins new ones.
+    async fn replace_chats(&mut self, client: &mut Client) {
+        for chat in 0..CHATS {
+            let id = client.ask("chat/delete", json!({"chatId": self.chat_name(chat)})).await;
+            client.until(|it| it["id"] == json!(id) && it.get("method").is_none()).await;
+        }
+        self.answered.clear();
+        self.generation += 1;
+    }
+
+    /// No command ran twice, and none was left out.
+    fn check_commands(&self, home: &Home) {
         let ran = std::fs::read_to_string(home.workspace().join("ran.txt")).unwrap_or_default();
         for token in &self.shell {
             let times = ran.lines().filter(|line| line == token).count();
             assert_eq!(times, 1, "the command of {token} ran {times} times");
         }
+    }
+
+    /// Every answer that was shown is in its chat.
+    async fn check_answers(&self, client: &mut Client) {
         let mut replayed: HashMap<String, String> = HashMap::new();
-        for chat in (0..CHATS).map(|chat| format!("chat-{chat}")) {
+        for chat in (0..CHATS).map(|chat| self.chat_name(chat)) {
             let id = client.ask("chat/open", json!({"chatId": chat})).await;
             let is_reply = |it: &Value| it["id"] == json!(id) && it.get("method").is_none();
             let messages = client.until(is_reply).await;

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::event::{EventBody, Fact};
 use domain::item::{Item, ItemKind};
+use domain::model::WrittenPlace;
 use domain::taint::Taint;
 use domain::tool::{Tool, ToolSource};
 use domain::tool_call::Origin;
@@ -66,6 +67,8 @@ pub(crate) struct Session {
     pub(crate) inherited: Option<Inherited>,
     /// `chatStart` hooks have run in this process.
     pub(crate) hooks_started: AtomicBool,
+    /// Where the provider keeps the written history.
+    pub(crate) written: WrittenPlace,
     remembered: Mutex<Remembered>,
     /// The descriptions of servers' tools have tainted the chat; a user who cleared that has seen it.
     has_described_tools: AtomicBool,
@@ -129,6 +132,7 @@ impl Session {
             subagents,
             inherited,
             hooks_started: AtomicBool::new(false),
+            written: WrittenPlace::default(),
             remembered: Mutex::default(),
             has_described_tools: AtomicBool::new(false),
         }

@@ -19,6 +19,8 @@ use domain::{Answer, Ask, AskId, ItemId, Outcome, SessionId, TurnId};
 pub struct State {
     /// Ordered by id.
     items: Vec<Item>,
+    /// For each item, the number of the fact that changed it last.
+    stamps: Vec<u64>,
     workspace: Vec<PathBuf>,
     parent: Option<SessionId>,
     settings: SessionSettings,
@@ -39,6 +41,11 @@ pub struct State {
 impl State {
     pub fn items(&self) -> &[Item] {
         &self.items
+    }
+
+    /// The items with the number of the fact that changed each last: an equal number means an equal item.
+    pub fn stamped_items(&self) -> impl DoubleEndedIterator<Item = (u64, &Item)> + ExactSizeIterator {
+        self.stamps.iter().copied().zip(&self.items)
     }
 
     pub fn workspace(&self) -> &[PathBuf] {
@@ -111,13 +118,15 @@ impl State {
             }
             Fact::ItemStarted { item } => {
                 self.open_items.push(item.id);
-                self.put(item);
+                self.put(number, item);
             }
-            Fact::ItemChanged { item } => self.put(item),
-            Fact::ItemGrew { item, channel, offset, text } => self.grow(*item, *channel, *offset, text),
+            Fact::ItemChanged { item } => self.put(number, item),
+            Fact::ItemGrew { item, channel, offset, text } => {
+                self.grow(number, *item, *channel, *offset, text);
+            }
             Fact::ItemEnded { item } => {
                 self.open_items.retain(|id| *id != item.id);
-                self.put(item);
+                self.put(number, item);
             }
             Fact::HistoryReplaced { keep } => self.cut(*keep),
             Fact::AskRaised { ask } => {
@@ -134,16 +143,23 @@ impl State {
     }
 
     /// Adds an item or replaces the one with its id.
-    fn put(&mut self, item: &Item) {
+    fn put(&mut self, number: u64, item: &Item) {
         self.last_item = self.last_item.max(item.id.0);
         match self.position(item.id) {
-            Ok(at) => self.items[at] = item.clone(),
-            Err(at) => self.items.insert(at, item.clone()),
+            Ok(at) => {
+                self.items[at] = item.clone();
+                self.stamps[at] = number;
+            }
+            Err(at) => {
+                self.items.insert(at, item.clone());
+                self.stamps.insert(at, number);
+            }
         }
     }
 
-    fn grow(&mut self, id: ItemId, channel: Channel, offset: u64, text: &str) {
+    fn grow(&mut self, number: u64, id: ItemId, channel: Channel, offset: u64, text: &str) {
         let Ok(at) = self.position(id) else { return };
+        self.stamps[at] = number;
         if let Some(whole) = self.items[at].channel_text_mut(channel)
             && whole.len() as u64 == offset
         {
@@ -164,8 +180,11 @@ impl State {
         let is_kept_flag = |item: &Item| {
             matches!(item.kind, ItemKind::Flag { .. }) && item.parent.is_some_and(|of| Some(of) <= keep)
         };
-        let dropped = self.items.split_off(length);
-        self.items.extend(dropped.into_iter().filter(is_kept_flag));
+        let (dropped, stamps) = (self.items.split_off(length), self.stamps.split_off(length));
+        for (item, stamp) in dropped.into_iter().zip(stamps).filter(|(item, _)| is_kept_flag(item)) {
+            self.items.push(item);
+            self.stamps.push(stamp);
+        }
         let left = keep.map_or(0, |keep| keep.0);
         self.open_items.retain(|id| id.0 <= left);
     }

@@ -33,7 +33,7 @@ pub(super) async fn answer(
     let spent = session.state().usage().session_cost.unwrap_or(0.0);
     spending::check_caps(session, &TurnLimits::default(), spent).await?;
     let model = start::choose_model(session)?;
-    let mut entries = prompt::entries(session.state().items(), false);
+    let mut entries = prompt::entries(&session.state(), false);
     entries.push(PromptEntry::User { parts: vec![Part::text(format!("{REQUEST}\n\n{question}"))] });
     let prompt = Prompt {
         session: Some(session.id.clone()),

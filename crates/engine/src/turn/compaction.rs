@@ -47,7 +47,7 @@ pub(crate) async fn run(turn: &Turn, wish: Option<&str>, trigger: &str) -> Resul
         return Ok(());
     }
     turn.session.show_progress("Compacting the chat");
-    let transcript = transcript(&prompt::entries(turn.session.state().items(), false));
+    let transcript = transcript(&prompt::entries(&turn.session.state(), false));
     let own = instructions::own_text(turn.session.prompts().compact.as_ref());
     let mut request = own.unwrap_or_else(|| REQUEST.to_owned());
     if let Some(wish) = wish {

@@ -58,6 +58,8 @@ fn has_image(kind: &ItemKind) -> bool {
 
 /// Puts a text in the place of each image.
 pub(super) fn remove(prompt: &mut Prompt) {
+    // The keys speak of entries with their images.
+    prompt.written = None;
     for entry in &mut prompt.entries {
         let (PromptEntry::User { parts } | PromptEntry::Result { parts, .. }) = entry else { continue };
         for part in parts.iter_mut().filter(|part| matches!(part, Part::Image { .. })) {

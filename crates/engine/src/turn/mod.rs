@@ -17,7 +17,7 @@ use std::sync::Arc;
 use domain::command::TurnLimits;
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
-use domain::model::{Model, Prompt, StopReason};
+use domain::model::{Model, Prompt, StopReason, WrittenHistory};
 use domain::tool::{Tool, ToolSpec};
 use domain::{CancellationToken, Failure, TurnId};
 
@@ -241,12 +241,14 @@ impl Turn {
         // Before the state is locked.
         let deferred = tools.deferred(&self.session);
         let state = self.session.state();
+        let (keys, entries) = prompt::keyed_entries(&state, tools.is_carried()).into_iter().unzip();
         Prompt {
             session: Some(self.session.id.clone()),
             system: self.system.clone(),
             tools: specs.into(),
             deferred,
-            entries: prompt::entries(state.items(), tools.is_carried()),
+            entries,
+            written: Some(WrittenHistory { keys, place: self.session.written.clone() }),
             variant: state.settings().variant.clone().or_else(of_behavior),
             output_schema: self.limits.output_schema.clone(),
             has_alternative: self.has_alternative(),

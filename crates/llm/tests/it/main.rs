@@ -14,3 +14,4 @@ mod requests;
 mod stalls;
 mod support;
 mod text_tool_calls;
+mod written;
