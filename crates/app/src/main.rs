@@ -13,6 +13,7 @@ mod git;
 mod github;
 mod hooks;
 mod installation;
+mod keyring;
 mod language_servers;
 mod lifetime;
 mod logging;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use config::{
-    Environment, Inputs, LazyText, McpGrant, McpLoginFile, McpOauth, McpServer, McpTransport, Resolved,
-    SecretSource,
+    Environment, Inputs, LazyText, McpGrant, McpLoginFile, McpLoginPlace, McpOauth, McpServer, McpTransport,
+    Resolved, SecretSource,
 };
 use domain::command::{ServerSpec, ServerTransport};
 use domain::event::{CatalogKind, Notice};
@@ -19,12 +19,13 @@ use domain::tool::{Resource, ServerAction, ServerPrompt, Tool, ToolServer, ToolS
 use domain::{BoxFuture, Failure, Part};
 use mcp::{
     Identity, ListStore, LoginStore, OauthGrant, OauthLookup, OauthSettings, OpenBrowser, Options,
-    ServerConfig, ServerDisplay, Supervisor,
+    SealedLogins, ServerConfig, ServerDisplay, Supervisor,
 };
 use process::Spawn;
 use process::sandbox::Grant;
 use serde_json::{Value, json};
 
+use crate::keyring::SystemKeyring;
 use crate::mcp_entries;
 use crate::sandboxing::{self, WorkspaceSandbox, read_grants};
 
@@ -233,7 +234,7 @@ pub(crate) fn session_servers(
         Options {
             sandbox,
             forms: run.forms,
-            logins: Some(logins(environment)),
+            logins: Some(Arc::new(logins(environment, None))),
             kept_lists: run.kept_lists(environment),
             open_browser: browser(environment),
             ..Options::new(roots.to_vec(), catalog_notifier(changes))
@@ -252,14 +253,17 @@ pub(crate) fn options(
         withheld_environment: resolved.secret_variables.clone(),
         start_timeout: resolved.settings.mcp_timeout,
         call_timeout: resolved.settings.mcp_timeout,
-        logins: Some(logins(environment)),
+        logins: Some(Arc::new(logins(environment, Some(resolved.settings.mcp_logins)))),
         open_browser: browser(environment),
         ..Options::new(roots.to_vec(), changed)
     }
 }
 
-pub(crate) fn logins(environment: &Environment) -> Arc<dyn LoginStore> {
-    Arc::new(Logins(McpLoginFile::new(environment)))
+/// Without a place they are kept as they were.
+pub(crate) fn logins(environment: &Environment, place: Option<McpLoginPlace>) -> SealedLogins {
+    let file = Arc::new(Logins(McpLoginFile::new(environment)));
+    let is_wanted = place.map(|place| place == McpLoginPlace::Keyring);
+    SealedLogins::new(file, Box::new(SystemKeyring::new(environment)), is_wanted)
 }
 
 /// A folder with a file for each server.

@@ -81,7 +81,9 @@ pub use resolve::{Inputs, Resolved, resolve};
 pub use sandbox::SandboxSettings;
 pub use schema::{configuration_page, json_schema, nearest};
 pub use secret::{Redactor, Secret};
-pub use settings::{Budget, ChatSettings, ChatTheme, LogLevel, Settings, ShellSettings, ToolSettings};
+pub use settings::{
+    Budget, ChatSettings, ChatTheme, LogLevel, McpLoginPlace, Settings, ShellSettings, ToolSettings,
+};
 pub use settings_edit::{NewValue, SavedFile, SettingsChange, SettingsFile};
 pub use show::masked_server_entry;
 pub use store::{StoreAddress, may_name_store};

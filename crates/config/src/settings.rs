@@ -57,6 +57,7 @@ pub struct Settings {
     pub language_server_timeout: Duration,
     /// The https address of a client metadata document that the user hosts.
     pub mcp_client_metadata_url: Option<String>,
+    pub mcp_logins: McpLoginPlace,
 
     /// Files and folders; relative ones start from each workspace folder.
     pub rules: Vec<PathBuf>,
@@ -109,6 +110,14 @@ pub enum ChatTheme {
     Auto,
     Dark,
     Light,
+}
+
+/// Where the logins of MCP servers are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum McpLoginPlace {
+    File,
+    /// The file is encrypted with a key of the operating system's keyring.
+    Keyring,
 }
 
 /// Spending limits in dollars.
@@ -191,6 +200,7 @@ impl Settings {
                 root.get("lspTimeoutSeconds").number(1..=600).unwrap_or_default(),
             ),
             mcp_client_metadata_url: root.get("mcpClientMetadataUrl").text(),
+            mcp_logins: McpLoginPlace::read(&root.get("mcpLogins")),
             rules: paths(&root.get("rules")),
             commands: paths(&root.get("commands")),
             skills: paths(&root.get("skills")),
@@ -303,6 +313,22 @@ impl ToolSettings {
                 .unwrap_or_default(),
             search_by_provider: cursor.get("toolSearch").get("byProvider").flag().unwrap_or(true),
             custom: custom_tools::read(&root.get("customTools")),
+        }
+    }
+}
+
+impl McpLoginPlace {
+    const USUAL: Self = if cfg!(target_os = "macos") { Self::Keyring } else { Self::File };
+
+    fn read(cursor: &Cursor) -> Self {
+        match cursor.text().as_deref() {
+            Some("file") => Self::File,
+            Some("keyring") => Self::Keyring,
+            None => Self::USUAL,
+            Some(_) => {
+                cursor.report_invalid("must be file or keyring");
+                Self::USUAL
+            }
         }
     }
 }

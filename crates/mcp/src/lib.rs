@@ -38,7 +38,8 @@ mod uri_template;
 mod wire;
 
 pub use auth::{
-    Identity, LoginDone, LoginPrompt, LoginStore, OauthGrant, OauthLookup, OauthSettings, client_metadata,
+    Identity, Keyring, LoginDone, LoginPrompt, LoginStore, OauthGrant, OauthLookup, OauthSettings,
+    SealedLogins, client_metadata,
 };
 pub use kept::ListStore;
 pub use options::{Lookup, OpenBrowser, Options, ServerConfig, ServerDisplay};

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use similar::TextDiff;
+use diffy::DiffOptions;
 
 use crate::editors::{Change, Plugin};
 use crate::record::{self, Record};
@@ -38,7 +38,9 @@ impl Edit {
     /// The changed lines with two lines around them.
     pub fn diff(&self) -> String {
         let (before, after) = (self.before.as_deref().unwrap_or(""), self.after.as_deref().unwrap_or(""));
-        TextDiff::from_lines(before, after).unified_diff().context_radius(2).to_string()
+        let patch = DiffOptions::new().set_context_len(2).create_patch(before, after).to_string();
+        // Without the names of files.
+        patch.lines().skip(2).map(|line| format!("{line}\n")).collect()
     }
 }
 

@@ -226,6 +226,67 @@ fn a_login_is_made_by_a_browser_or_by_pasting_and_deleted() {
     assert!(run(&home, &["mcp", "test", "web"]).status.success());
 }
 
+/// Stands for the keyring's own program: keeps one secret in a file, and hangs or refuses where it is told to.
+const SECRET_TOOL: &str = r#"#!/bin/sh
+[ ! -e "$HOME/hangs" ] || sleep 60
+[ ! -e "$HOME/refuses" ] || { echo "Cannot create an item in a locked collection" >&2; exit 1; }
+case $1 in
+  store) cat > "$HOME/secret" ;;
+  lookup) cat "$HOME/secret" 2>/dev/null ;;
+esac
+"#;
+
+#[test]
+fn logins_are_kept_encrypted_where_the_user_chose_the_keyring() {
+    use std::os::unix::fs::PermissionsExt;
+    let (home, server) = (Home::new(), LoginServer::start());
+    let url = format!("http://127.0.0.1:{}/mcp", server.1);
+    let config = json!({"mcpLogins": "keyring", "mcpServers": {"web": {"url": url}}});
+    home.write(".config/dragoman/config.json", &config.to_string());
+    home.write("bin/secret-tool", SECRET_TOOL);
+    home.write("browser", &format!("#!/bin/sh\nexec python3 {LOGIN_SERVER} --browse \"$1\"\n"));
+    for program in ["bin/secret-tool", "browser"] {
+        let program = home.path().join(program);
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    }
+    let path = format!("{}:{}", home.path().join("bin").display(), std::env::var("PATH").expect("PATH"));
+    let dragoman = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        command.env("BROWSER", home.path().join("browser")).env("PATH", &path);
+        command.output().expect("it runs")
+    };
+    let kept = || {
+        let files = find(home.path(), "mcp-logins.json");
+        files.iter().map(|file| std::fs::read_to_string(file).expect("the file")).collect::<String>()
+    };
+
+    // A locked keyring: the login is kept in the file, and the user reads so.
+    home.write("refuses", "");
+    let logged_in = dragoman(&["mcp", "login", "web"]);
+    assert!(
+        logged_in.status.success() && said(&logged_in).contains("The keyring could not be used"),
+        "{}",
+        said(&logged_in)
+    );
+    assert!(kept().contains("token-of-the-login"), "{}", kept());
+    std::fs::remove_file(home.path().join("refuses")).expect("the file");
+
+    let logged_in = dragoman(&["mcp", "login", "web"]);
+    assert!(logged_in.status.success() && !said(&logged_in).contains("keyring"), "{}", said(&logged_in));
+    assert!(!kept().is_empty() && !kept().contains("token-of-the-login"), "{}", kept());
+    assert!(dragoman(&["mcp", "test", "web"]).status.success(), "the login is read again");
+
+    // A keyring that does not answer is waited for no longer than two seconds, and what it protects stays closed.
+    home.write("hangs", "");
+    let tried = dragoman(&["mcp", "test", "web"]);
+    assert!(
+        !tried.status.success() && said(&tried).contains("did not answer within 2 s"),
+        "{}",
+        said(&tried)
+    );
+    assert!(!kept().contains("token-of-the-login"), "{}", kept());
+}
+
 fn find(folder: &std::path::Path, name: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries

@@ -98,6 +98,10 @@ struct SettingsFile {
     /// support such documents then know this client without registration.
     #[schemars(extend("examples" = ["https://me.example.com/dragoman.json"]))]
     mcp_client_metadata_url: String,
+    /// Where the logins of MCP servers are kept: in a file that only its owner may read, or in that file, encrypted with a key
+    /// that the keyring of the operating system holds. Without this setting: `keyring` on macOS, `file` elsewhere.
+    #[schemars(extend("examples" = ["keyring"]))]
+    mcp_logins: McpLoginPlaceName,
     /// Seconds that the editor may take to answer a tool, for example with its diagnostics.
     #[schemars(extend("default" = 10), range(min = 1, max = 600), extend("examples" = [30]))]
     editor_timeout_seconds: u64,
@@ -263,6 +267,13 @@ struct ChatSection {
     /// Keys of `dragoman chat`, each with the key or the command that it stands for.
     #[schemars(extend("examples" = [{"ctrl-p": "up", "f5": "/review"}]))]
     keys: BTreeMap<String, String>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+enum McpLoginPlaceName {
+    File,
+    Keyring,
 }
 
 #[derive(JsonSchema)]

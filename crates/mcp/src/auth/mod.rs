@@ -13,6 +13,7 @@ mod grant;
 mod login;
 mod logins;
 mod loopback;
+mod sealed;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,6 +28,7 @@ pub(crate) use login::login;
 pub use login::{LoginDone, LoginPrompt};
 pub use logins::LoginStore;
 use logins::{Logins, StoredToken};
+pub use sealed::{Keyring, SealedLogins};
 
 /// Finds the OAuth settings of a server each time it is started: they may hold secrets from files or commands.
 pub type OauthLookup = Arc<dyn Fn() -> BoxFuture<'static, Result<OauthSettings, Failure>> + Send + Sync>;
@@ -137,9 +139,16 @@ impl Authorization {
     pub(crate) async fn renew(&self, challenge: &Challenge, sent: Option<&HeaderValue>) -> Renewal {
         let _renewal = self.renewal.lock().await;
         // Another request or another process may have renewed it already.
-        let stored = self.read().ok().and_then(|logins| logins.token(self.key()).cloned());
-        if let Some(stored) = stored {
-            *self.token() = Some(stored);
+        match self.read() {
+            Ok(logins) => {
+                if let Some(stored) = logins.token(self.key()) {
+                    *self.token() = Some(stored.clone());
+                }
+            }
+            Err(failure) => {
+                let hint = failure.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
+                return Renewal::Refused(format!("{}{hint}", failure.message));
+            }
         }
         let now = self.bearer().await;
         if now.as_ref() != sent && now.is_some() {

@@ -1,15 +1,18 @@
 //! What a change looks like to people: a unified diff and two counts.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use domain::tool_call::FileChange;
-use similar::{ChangeTag, TextDiff};
+use similar::DiffTag;
 
+use super::line_diff::{diff_lines, hunks, lines_of};
 use super::line_ends::NormalizedText;
 
 const KEPT_TEXT: usize = 256 * 1024;
 const KEPT_DIFF: usize = 256 * 1024;
+const DIFF_TIME: Duration = Duration::from_millis(500);
+const CONTEXT_LINES: usize = 3;
 
 /// `old` is `None` for a new file.
 pub fn file_change(path: &Path, shown: &str, old: Option<&str>, new: &str) -> FileChange {
@@ -20,17 +23,17 @@ pub fn file_change(path: &Path, shown: &str, old: Option<&str>, new: &str) -> Fi
     } else {
         (old_plain.text(), new_plain.text())
     };
-    let diff = TextDiff::configure().timeout(Duration::from_millis(500)).diff_lines(before, after);
-    let (mut added, mut removed) = (0, 0);
-    for change in diff.iter_all_changes() {
-        match change.tag() {
-            ChangeTag::Insert => added += 1,
-            ChangeTag::Delete => removed += 1,
-            ChangeTag::Equal => {}
-        }
-    }
+    let (before, after) = (lines_of(before), lines_of(after));
+    let ops = diff_lines(&before, &after, Some(Instant::now() + DIFF_TIME));
+    let changes = ops.iter().filter(|op| op.tag() != DiffTag::Equal);
+    let (added, removed) = changes
+        .fold((0, 0), |(added, removed), op| (added + op.new_range().len(), removed + op.old_range().len()));
+    let count = |lines: usize| u32::try_from(lines).unwrap_or(u32::MAX);
     let from = if old.is_some() { format!("a/{shown}") } else { "/dev/null".to_owned() };
-    let mut text = diff.unified_diff().context_radius(3).header(&from, &format!("b/{shown}")).to_string();
+    let mut text = hunks(&before, &after, ops, CONTEXT_LINES);
+    if !text.is_empty() {
+        text.insert_str(0, &format!("--- {from}\n+++ b/{shown}\n"));
+    }
     if text.len() > KEPT_DIFF {
         text.truncate(text.floor_char_boundary(KEPT_DIFF));
         text.push_str("\n[the diff goes on]\n");
@@ -39,8 +42,8 @@ pub fn file_change(path: &Path, shown: &str, old: Option<&str>, new: &str) -> Fi
     FileChange {
         path: path.to_owned(),
         diff: text,
-        lines_added: added,
-        lines_removed: removed,
+        lines_added: count(added),
+        lines_removed: count(removed),
         old_text: old.and_then(kept),
         new_text: kept(new),
     }

@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+use similar::DiffOp;
 
 use super::document::Splice;
+use super::line_diff::{diff_lines, lines_of};
 
 const DIFF_TIME: Duration = Duration::from_millis(500);
 
@@ -42,10 +43,8 @@ impl<'a> NormalizedText<'a> {
 
     /// The least change of the original that makes `range` of the plain text say `new`.
     pub fn change(&self, range: Range<usize>, new: &str) -> Vec<Splice> {
-        let old: Vec<&str> = self.text[range.clone()].split_inclusive('\n').collect();
-        let lines: Vec<&str> = new.split_inclusive('\n').collect();
-        let deadline = Some(Instant::now() + DIFF_TIME);
-        let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &lines, deadline);
+        let (old, lines) = (lines_of(&self.text[range.clone()]), lines_of(new));
+        let ops = diff_lines(&old, &lines, Some(Instant::now() + DIFF_TIME));
         let mut starts = Vec::with_capacity(old.len() + 1);
         starts.push(range.start);
         for line in &old {

@@ -5,9 +5,10 @@
 
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::DiffOp;
 
 use super::indent::Indent;
+use super::line_diff::diff_lines;
 
 /// What to replace, and what with.
 #[derive(Clone, Copy, Debug)]
@@ -192,7 +193,7 @@ fn line_change(
     let pairs = old.lines.iter().zip(&file.lines[start..=last]).map(|(old, file)| (*old, *file));
     let indent = Indent::learn(pairs);
     let mut lines: Vec<String> = Vec::new();
-    for op in capture_diff_slices(Algorithm::Myers, &old.lines, &new.lines) {
+    for op in diff_lines(&old.lines, &new.lines, None) {
         if let DiffOp::Equal { old_index, len, .. } = op {
             lines.extend(
                 file.lines[start + old_index..start + old_index + len].iter().map(|line| (*line).to_owned()),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use config::{Environment, Inputs, Resolved, SavedFile};
+use config::{Environment, Inputs, McpLoginFile, McpLoginPlace, Resolved, SavedFile};
 use domain::{BoxFuture, Failure, visible_text};
 use mcp::{LoginPrompt, OpenBrowser, client_metadata};
 use serde_json::{Map, Value, json};
@@ -165,8 +165,22 @@ impl McpContext {
             let scope = done.scope.map(|scope| format!(" with the rights {scope}")).unwrap_or_default();
             let text = format!("You are logged in to {name} by {}{scope}.\n", done.issuer);
             print_bytes(visible_text(&text).as_bytes());
+            self.report_unused_keyring();
             Ok(())
         })
+    }
+
+    /// Says that the login is in the file although the user wanted it in the keyring.
+    fn report_unused_keyring(&self) {
+        let place = self.resolved.settings.mcp_logins;
+        let logins = servers::logins(&self.environment, Some(place));
+        if place == McpLoginPlace::Keyring && !logins.is_sealed() {
+            let file = McpLoginFile::new(&self.environment);
+            eprintln!(
+                "The keyring could not be used, so the login is kept in {}, which only you may read.",
+                file.path().display()
+            );
+        }
     }
 
     fn logout(&self, name: &str) -> ExitCode {
