@@ -1,5 +1,5 @@
 //! What tests need and programs do not: a fake model over real HTTP, models and a store in memory, an engine's end that
-//! a test scripts, a client of lines.
+//! a test scripts, a client of lines, a guard of costs.
 //!
 //! A development dependency only. Panics are allowed here: a test that cannot be set up has failed.
 
@@ -7,6 +7,7 @@
 
 pub mod fake_engine;
 pub mod fake_model;
+pub mod instruction_guard;
 pub mod lines;
 pub mod memory_store;
 #[cfg(target_os = "linux")]
@@ -15,6 +16,7 @@ pub mod scripted_model;
 
 pub use fake_engine::{FakeEngine, Seen};
 pub use fake_model::{Answer, FakeModel, Gate, Request, clock};
+pub use instruction_guard::{InstructionGuard, measured_scenario};
 pub use lines::Lines;
 pub use memory_store::MemoryStore;
 #[cfg(target_os = "linux")]

@@ -7,6 +7,7 @@ mod browser;
 mod check;
 mod figures;
 mod fuzz;
+mod instructions;
 mod own;
 mod shared;
 mod wishes;

@@ -4,5 +4,6 @@
 
 mod client;
 mod contents;
+mod instructions;
 mod lifecycle;
 mod sessions;
