@@ -176,6 +176,14 @@ impl ToolSource for ConfiguredServers {
         self.supervisor.first_lists()
     }
 
+    fn suspend(&self) -> BoxFuture<'_, ()> {
+        self.supervisor.suspend()
+    }
+
+    fn resume(&self) {
+        self.supervisor.resume();
+    }
+
     fn shutdown(&self) -> BoxFuture<'_, ()> {
         self.supervisor.shutdown()
     }

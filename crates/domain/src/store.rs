@@ -60,6 +60,11 @@ pub trait Store: Send + Sync {
 
     fn put<'a>(&'a self, kind: &'a str, key: &'a str, value: String) -> BoxFuture<'a, Result<(), Failure>>;
 
+    /// Whether a lease may end while its process lives.
+    fn leases_end(&self) -> bool {
+        false
+    }
+
     /// Resolves when the lease may end before it can be renewed: programs that run under it must stop now. Never, where a
     /// lease lasts as long as its process.
     fn lease_at_risk<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {

@@ -359,6 +359,19 @@ pub trait ToolSource: Send + Sync {
         None
     }
 
+    /// Ends the jobs of a chat that another process may take over soon.
+    fn stop_jobs_of<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+
+    /// Ends its servers until `resume`, because other processes may take over the chats that they work for.
+    fn suspend(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    /// Starts the servers again that `suspend` ended.
+    fn resume(&self) {}
+
     /// Resolves when servers of which nothing is known have answered or failed, after two seconds in any case.
     fn first_lists(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})

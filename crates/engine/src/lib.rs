@@ -44,6 +44,7 @@ pub use hooks::{HookExit, HookRunner};
 use session::Session;
 pub use session::is_subagent;
 pub use session::state::State;
+pub use spending::record_of_today;
 pub use tool_calls::approval;
 pub use workspace::{
     NamedText, ProviderAccounts, Skill, Texts, Workspace, WorkspaceSource, Worktree, Worktrees,
@@ -114,6 +115,11 @@ impl LiveSessions {
     fn title(&self, session: &SessionId) -> Option<String> {
         let session = self.find(session)?;
         session.state().settings().title.clone()
+    }
+
+    fn all(&self) -> Vec<Arc<Session>> {
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.values().filter_map(Weak::upgrade).collect()
     }
 
     fn find(&self, session: &SessionId) -> Option<Arc<Session>> {

@@ -103,6 +103,13 @@ impl Router {
                 let _ = reply.send(self.set_defaults(front, change));
             }
             Command::Shutdown { reply } => self.shutdown(reply),
+            Command::Cancel { session } => {
+                // Heard at once, also where the actor waits for a store that is away.
+                if let Some(live) = self.live.find(&session) {
+                    live.request_stop();
+                }
+                self.send(front, &session.clone(), Command::Cancel { session }, None);
+            }
             Command::Jobs { .. } | Command::StopJob { .. } | Command::JobOutput { .. } => {
                 // A chat may work in a workspace that its front-end has left.
                 let sources = self.workspaces.iter().flat_map(|known| known.workspace.sources.clone());

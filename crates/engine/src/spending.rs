@@ -249,6 +249,11 @@ pub(crate) async fn spent_today(session: &Session) -> Result<f64, Failure> {
     session.store.add(DAYS, &today(), 0.0).await
 }
 
+/// Kind and key of the store's record of what was spent today.
+pub fn record_of_today() -> (&'static str, String) {
+    (DAYS, today())
+}
+
 fn today() -> String {
     config::local_now().date().to_string()
 }

@@ -29,6 +29,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Supervisor {
     servers: RwLock<Vec<Arc<Server>>>,
     options: Arc<Options>,
+    /// Servers that ran when the source was suspended.
+    suspended: Mutex<Vec<Arc<Server>>>,
 }
 
 struct Server {
@@ -49,7 +51,8 @@ pub fn session_servers(specs: &[ServerSpec], options: Options) -> Arc<dyn ToolSo
 impl Supervisor {
     /// Starts nothing yet.
     pub fn new(servers: Vec<ServerConfig>, options: Options) -> Self {
-        let supervisor = Self { servers: RwLock::default(), options: Arc::new(options) };
+        let supervisor =
+            Self { servers: RwLock::default(), options: Arc::new(options), suspended: Mutex::default() };
         for config in servers {
             supervisor.insert(config);
         }
@@ -340,6 +343,26 @@ impl ToolSource for Supervisor {
                 server.state.first_list().await;
             }
         })
+    }
+
+    fn suspend(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let mut running = self.all();
+            running.retain(|server| {
+                matches!(server.state.status(), ServerStatus::Starting | ServerStatus::Running)
+            });
+            self.suspended.lock().unwrap_or_else(PoisonError::into_inner).extend(running.iter().cloned());
+            drop(join_all(running.iter().map(|server| server.stop())).await);
+        })
+    }
+
+    fn resume(&self) {
+        let suspended = std::mem::take(&mut *self.suspended.lock().unwrap_or_else(PoisonError::into_inner));
+        let known = self.all();
+        // One that was removed meanwhile stays away.
+        for server in suspended.iter().filter(|server| known.iter().any(|one| Arc::ptr_eq(one, server))) {
+            server.start();
+        }
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

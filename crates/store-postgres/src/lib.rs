@@ -271,6 +271,10 @@ impl Store for PostgresStore {
         })
     }
 
+    fn leases_end(&self) -> bool {
+        true
+    }
+
     fn lease_at_risk<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
         Box::pin(self.leases.at_risk(session))
     }

@@ -169,6 +169,24 @@ impl Jobs {
         }
     }
 
+    /// Ends the jobs of a session.
+    pub async fn stop_all_of(&self, session: &SessionId) {
+        let jobs: Vec<Arc<RunningJob>> = self
+            .lock()
+            .jobs
+            .iter()
+            .filter(|job| job.session == *session && job.is_running())
+            .cloned()
+            .collect();
+        for job in &jobs {
+            job.killed.store(true, Ordering::Relaxed);
+            job.child.begin_stop();
+        }
+        for job in &jobs {
+            job.child.stop().await;
+        }
+    }
+
     /// The jobs of a session, one per line.
     pub fn describe(&self, session: &SessionId) -> String {
         let mut out = String::new();

@@ -6,7 +6,7 @@ use domain::host::LanguageServices;
 use domain::job::{Job, JobOutput};
 use domain::tool::{ServerStatus, ToolServer, ToolSource};
 use domain::tool_call::Origin;
-use domain::{BoxFuture, Tool};
+use domain::{BoxFuture, SessionId, Tool};
 
 use crate::contexts::Contexts;
 use crate::edit::files::Files;
@@ -153,6 +153,19 @@ impl ToolSource for BuiltInTools {
 
     fn job_output(&self, id: &str) -> Option<JobOutput> {
         self.jobs.output(id)
+    }
+
+    fn stop_jobs_of<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(self.jobs.stop_all_of(session))
+    }
+
+    /// Language servers are started again by the next question.
+    fn suspend(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            if let Some(services) = &self.services {
+                services.stop().await;
+            }
+        })
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

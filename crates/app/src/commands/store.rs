@@ -52,6 +52,8 @@ struct Outcome {
     /// They were there already, and equal.
     known: u64,
     facts: u64,
+    /// The cost of today, as the other store has it now.
+    spent_today: f64,
     /// With the reason.
     left: Vec<(SessionId, String)>,
 }
@@ -76,7 +78,8 @@ pub(crate) fn run(task: StoreTask) -> ExitCode {
             StoreKind::Postgres => (file.as_ref(), database.as_ref()),
             StoreKind::Sqlite => (database.as_ref(), file.as_ref()),
         };
-        let outcome = migrate(from, to, delete).await?;
+        let mut outcome = migrate(from, to, delete).await?;
+        outcome.spent_today = carry_today(from, to).await?;
         print(&outcome, json);
         if outcome.left.is_empty() {
             return Ok(());
@@ -87,11 +90,13 @@ pub(crate) fn run(task: StoreTask) -> ExitCode {
 }
 
 fn print(outcome: &Outcome, json: bool) {
-    let Outcome { copied, known, facts, left } = outcome;
+    let Outcome { copied, known, facts, spent_today, left } = outcome;
     let text = if json {
         let left: Vec<_> =
             left.iter().map(|(id, reason)| json!({"id": id.as_str(), "reason": reason})).collect();
-        format!("{}\n", json!({"copied": copied, "alreadyThere": known, "facts": facts, "leftOut": left}))
+        let object = json!({"copied": copied, "alreadyThere": known, "facts": facts,
+            "spentToday": spent_today, "leftOut": left});
+        format!("{object}\n")
     } else {
         let mut text =
             format!("{copied} chats copied and verified ({facts} facts), {known} were there already.\n");
@@ -101,6 +106,13 @@ fn print(outcome: &Outcome, json: bool) {
         text
     };
     super::print_bytes(domain::visible_text(&text).as_bytes());
+}
+
+/// The cost of today counts for the cap of the day in both stores. Running it twice adds nothing.
+async fn carry_today(from: &dyn Store, to: &dyn Store) -> Result<f64, Failure> {
+    let (kind, key) = engine::record_of_today();
+    let (source, target) = (from.add(kind, &key, 0.0).await?, to.add(kind, &key, 0.0).await?);
+    to.add(kind, &key, (source - target).max(0.0)).await
 }
 
 async fn migrate(from: &dyn Store, to: &dyn Store, delete: bool) -> Result<Outcome, Failure> {

@@ -65,6 +65,10 @@ impl Store for ObservedStore {
         self.0.adopt(session, records)
     }
 
+    fn leases_end(&self) -> bool {
+        self.0.leases_end()
+    }
+
     fn lease_at_risk<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
         self.0.lease_at_risk(session)
     }

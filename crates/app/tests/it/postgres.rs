@@ -84,6 +84,70 @@ async fn a_turn_waits_for_a_database_that_is_away() {
     ok(&home, &config, &["replay", "c"]).await;
 }
 
+/// A stop is heard while the database is away, and the chat goes on when it is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_is_heard_while_the_database_is_away() {
+    let Some(mut server) = PostgresServer::start() else { return };
+    let (fake, home) = (FakeModel::start().await, Home::new());
+    let config = config(&fake, &server.database("stopped"));
+    let words: Vec<String> = (0..2_000).map(|at| format!("w{at} ")).collect();
+    fake.answer(Answer::new().every(Duration::from_millis(10)).chunks(&words));
+    let mut client = Client::start(&home, &config).await;
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "go on"})).await;
+    client.until(|message| message.to_string().contains("w5 ")).await;
+    tokio::task::block_in_place(|| server.kill());
+    client.until(|message| message.to_string().contains("store of the chats does not answer")).await;
+    client.notify("chat/promptStop", json!({"chatId": "c"})).await;
+    let ended = contents(&client.until(is_finished).await);
+    assert!(crate::client::system_text(&ended).contains("the end of this answer is not stored"), "{ended:?}");
+    tokio::task::block_in_place(|| server.resume());
+
+    fake.answer(Answer::text("Here again."));
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "and now?"})).await;
+    // The turn that was stopped may end first.
+    let mut said = answer(&contents(&client.until(is_finished).await));
+    if !said.contains("Here again.") {
+        said = answer(&contents(&client.until(is_finished).await));
+    }
+    assert!(said.ends_with("Here again."), "{said}");
+    assert!(client.end().await.success());
+    let shown = ok(&home, &config, &["chats", "show", "c"]).await;
+    assert!(shown.contains("w0") && shown.contains("Here again."), "{shown}");
+    ok(&home, &config, &["replay", "c"]).await;
+}
+
+/// Jobs and MCP servers end before the lease of their chat does; the servers run again when the database is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_end_before_the_lease_of_their_chat() {
+    // By the defaults of the store.
+    const LEASE: Duration = Duration::from_secs(30);
+    let Some(mut server) = PostgresServer::start() else { return };
+    let (fake, home) = (FakeModel::start().await, Home::new());
+    let mut config = crate::eca_mcp::config(&home, fake.url(), &[("good", "good")]);
+    config["store"] = json!(server.database("programs"));
+    config["toolCall"] = json!({"approval": {"allow": {"eca__shell_command": {}}}});
+    let mut client = Client::start(&home, &config).await;
+    client.until(|it| crate::eca_mcp::is_server(it, "good", "running")).await;
+    let line = json!({"command": "sleep 600", "background": "a job"});
+    fake.answer(Answer::tool_call("j", "eca__shell_command", line)).answer(Answer::text("It runs."));
+    client.prompt(Some("c"), "start it").await;
+    let statuses = async |client: &mut Client| -> Vec<String> {
+        let jobs = client.request("jobs/list", json!({})).await;
+        jobs["jobs"].as_array().into_iter().flatten().map(|job| job["status"].to_string()).collect()
+    };
+    assert_eq!(statuses(&mut client).await, ["\"running\""]);
+    tokio::task::block_in_place(|| server.kill());
+    let away = std::time::Instant::now();
+    client.until(|it| crate::eca_mcp::is_server(it, "good", "stopped")).await;
+    while statuses(&mut client).await != ["\"killed\""] {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(away.elapsed() < LEASE, "the programs ran for {:?} without the database", away.elapsed());
+    tokio::task::block_in_place(|| server.resume());
+    client.until(|it| crate::eca_mcp::is_server(it, "good", "running")).await;
+    assert!(client.end().await.success());
+}
+
 /// A chat has one writer, also over the database; a killed one on this machine is not waited for, and what it had told is
 /// there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -194,6 +258,9 @@ async fn chats_move_between_the_stores() {
     let moved: Value = serde_json::from_str(&ok(&home, &database, &migrate("postgres")).await).expect("JSON");
     assert_eq!((&moved["copied"], &moved["alreadyThere"]), (&json!(3), &json!(0)), "{moved}");
     assert_eq!(exports(&database).await, before);
+    // The cost of today goes with them; a second run adds nothing.
+    let spent = "SELECT coalesce(sum(value::float8), 0) FROM dragoman.records WHERE kind = 'spent'";
+    assert_eq!(server.query("moved", spent).parse::<f64>().expect("a sum"), moved["spentToday"]);
     assert_eq!(
         ok(&home, &database, &["chats", "list", "--all", "--json"]).await,
         ok(&home, &file, &["chats", "list", "--all", "--json"]).await,

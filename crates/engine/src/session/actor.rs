@@ -118,6 +118,8 @@ pub(crate) struct Actor {
     pub(crate) updated_at: u64,
     created_at: u64,
     turn: Option<RunningTurn>,
+    /// All loaded chats, until a task watches over the lease.
+    pub(crate) unguarded: Option<LiveSessions>,
     /// The system prompt by behavior, made once so that the provider's cache holds.
     pub(crate) system_prompt: Option<(String, Vec<Arc<str>>)>,
     /// The parent of a subagent waits for its end.
@@ -143,9 +145,16 @@ impl Actor {
         let parts = SessionParts { id, store, workspace, own_sources, roots, state, subagents, inherited };
         let session = Arc::new(Session::new(parts));
         live.add(&session);
-        let lease = LeaseState::Unknown;
-        let mut actor =
-            Self { session, lease, updated_at, created_at, turn: None, system_prompt: None, ended };
+        let mut actor = Self {
+            session,
+            lease: LeaseState::Unknown,
+            updated_at,
+            created_at,
+            turn: None,
+            unguarded: Some(live),
+            system_prompt: None,
+            ended,
+        };
         if let Some(create) = create {
             actor.create(create).await?;
         }
@@ -184,8 +193,8 @@ impl Actor {
                 let _ = reply.send(self.steer(text));
             }
             Command::Cancel { .. } => {
-                if let Some(running) = &self.turn {
-                    running.cancel.cancel();
+                if self.turn.is_some() {
+                    self.session.request_stop();
                 }
             }
             Command::Answer { ask, answer, .. } => self.session.asks.settle(ask, answer),
@@ -306,6 +315,7 @@ impl Actor {
         cancel: CancellationToken,
         work: impl Future<Output = Outcome> + Send + 'static,
     ) {
+        self.session.begin_turn(cancel.clone());
         self.turn = Some(RunningTurn { id, cancel, task: tokio::spawn(work) });
     }
 
@@ -417,6 +427,7 @@ impl Actor {
     async fn stop_turn(&mut self, limit: Option<Duration>) {
         let Some(running) = &mut self.turn else { return };
         running.cancel.cancel();
+        self.session.request_stop();
         let ended = match limit {
             None => (&mut running.task).await,
             Some(limit) => match tokio::time::timeout(limit, &mut running.task).await {

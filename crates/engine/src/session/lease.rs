@@ -9,13 +9,19 @@ use std::time::Duration;
 use domain::store::Lease;
 use domain::{Event, Failure, Outcome};
 use futures_util::FutureExt;
+use futures_util::future::join_all;
 
 use super::actor::Actor;
 use super::log::Journal;
 use super::{PAGE, Session, load};
+use crate::LiveSessions;
+use crate::workspace::Workspace;
 
 /// How often a chat that another process writes is looked at.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(400);
+
+/// How often a lease at risk is looked at.
+const RISK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Who may write the chat.
 #[derive(PartialEq, Debug)]
@@ -41,8 +47,7 @@ impl Actor {
     /// Takes the lease where it is free, reads what another process wrote, and ends what a dead one left open.
     pub(crate) async fn recover(&mut self) -> Result<(), Failure> {
         // A store on another machine may have given it to another process, after this one slept for instance.
-        let is_at_risk = || self.session.store.lease_at_risk(&self.session.id).now_or_never().is_some();
-        let is_safe = self.lease == LeaseState::Held && (self.is_busy() || !is_at_risk());
+        let is_safe = self.lease == LeaseState::Held && (self.is_busy() || !is_at_risk(&self.session));
         if is_safe || self.session.log.failure().is_some() {
             return self.recover_journal().await;
         }
@@ -80,6 +85,12 @@ impl Actor {
             Lease::Held => LeaseState::Held,
             Lease::HeldBy { holder } => LeaseState::HeldBy(holder),
         };
+        if self.session.store.leases_end()
+            && self.lease == LeaseState::Held
+            && let Some(live) = self.unguarded.take()
+        {
+            tokio::spawn(guard_programs(self.session.clone(), live));
+        }
         Ok(())
     }
 
@@ -107,6 +118,45 @@ impl Actor {
             }
         }
     }
+}
+
+/// Ends the programs of a chat before its lease may end, and starts its servers again when the lease is safe. The calls of
+/// a turn end by themselves.
+async fn guard_programs(session: Arc<Session>, live: LiveSessions) {
+    loop {
+        tokio::select! {
+            () = session.closed.cancelled() => return,
+            () = session.store.lease_at_risk(&session.id) => {}
+        }
+        tracing::warn!(session = %session.id, "the lease of a chat may end; its programs are stopped");
+        let mut is_suspended = false;
+        while is_at_risk(&session) {
+            for source in session.sources() {
+                source.stop_jobs_of(&session.id).await;
+            }
+            if !std::mem::replace(&mut is_suspended, true) {
+                suspend_servers(&session, &live).await;
+            }
+            tokio::select! {
+                () = session.closed.cancelled() => return,
+                () = tokio::time::sleep(RISK_INTERVAL) => {}
+            }
+        }
+        session.sources().for_each(|source| source.resume());
+    }
+}
+
+/// Servers of the workspace work for all its chats: they end with the last one whose lease is safe.
+async fn suspend_servers(session: &Session, live: &LiveSessions) {
+    let same_workspace =
+        |other: &Arc<Session>| std::ptr::eq::<Workspace>(&**other.workspace, &**session.workspace);
+    let is_shared = live.all().iter().any(|other| same_workspace(other) && !is_at_risk(other));
+    let shared: &[_] = if is_shared { &[] } else { &session.workspace.sources };
+    join_all(session.own_sources.iter().chain(shared).map(|source| source.suspend())).await;
+}
+
+fn is_at_risk(session: &Session) -> bool {
+    session.store.lease_at_risk(&session.id).now_or_never().is_some()
 }
 
 /// Waits until another process may have written: the store wakes, or some time is over.

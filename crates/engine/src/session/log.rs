@@ -14,7 +14,7 @@ use std::time::Duration;
 use domain::event::EventBody;
 use domain::queue::EventSender;
 use domain::{AskId, BoxFuture, Event, Fact, Failure, FrontendId, ItemId, Recorded, SessionId, Store};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::state::State;
 
@@ -96,6 +96,11 @@ impl SessionLog {
         self.lock().journal.publish(body);
     }
 
+    /// Whether the user has stopped the turn: an append that a store does not answer is given up then.
+    pub(crate) fn set_stopping(&self, is_stopping: bool) {
+        self.lock().journal.status.stopping.send_replace(is_stopping);
+    }
+
     /// Waits until everything committed before is on disk, though not for ever.
     pub(crate) async fn flush(&self) -> Result<(), Failure> {
         let pending = self.lock().journal.append(0, Vec::new());
@@ -149,6 +154,7 @@ pub(crate) struct Journal {
 struct Status {
     published: AtomicU64,
     failure: OnceLock<Failure>,
+    stopping: watch::Sender<bool>,
 }
 
 enum JournalEntry {
@@ -172,7 +178,9 @@ impl Journal {
     /// Writes for a session whose newest fact on disk has the number `newest`.
     pub(crate) fn start(session: SessionId, store: Arc<dyn Store>, audience: Audience, newest: u64) -> Self {
         let (entries, receiver) = mpsc::unbounded_channel();
-        let status = Arc::new(Status { published: AtomicU64::new(newest), failure: OnceLock::new() });
+        let stopping = watch::Sender::new(false);
+        let status = Status { published: AtomicU64::new(newest), failure: OnceLock::new(), stopping };
+        let status = Arc::new(status);
         let writer = Writer { session, store, audience, status: status.clone() };
         tokio::spawn(writer.run(receiver));
         Self { entries, status }
@@ -291,13 +299,22 @@ impl Writer {
         Ok(written)
     }
 
-    async fn tell_of_delay<T>(&self, mut append: BoxFuture<'_, T>) -> T {
+    /// Waits for the store and says so, until the user stops the turn.
+    async fn tell_of_delay<T>(&self, mut append: BoxFuture<'_, Result<T, Failure>>) -> Result<T, Failure> {
         if let Ok(done) = tokio::time::timeout(TELL_AFTER, &mut append).await {
             return done;
         }
         tracing::warn!(session = %self.session, "the store does not answer");
         self.publish(EventBody::Progress { text: STORE_AWAY.to_owned() });
-        let done = append.await;
+        let mut stopping = self.status.stopping.subscribe();
+        let done = tokio::select! {
+            biased;
+            done = append => done,
+            // A file on this machine is slow at most; a database may be away for long.
+            _ = stopping.wait_for(|is_stopping| *is_stopping), if self.store.leases_end() => {
+                Err(stopped_while_away())
+            }
+        };
         self.publish(EventBody::Progress { text: String::new() });
         done
     }
@@ -312,6 +329,13 @@ impl Writer {
     fn publish(&self, body: EventBody) {
         self.audience.publish(Event { session: Some(self.session.clone()), body });
     }
+}
+
+fn stopped_while_away() -> Failure {
+    Failure::config(
+        "Stopped. The store of the chats does not answer, so the end of this answer is not stored.",
+    )
+    .hint("All but its last words is stored. Go on in this chat when the store answers again.")
 }
 
 /// The event queues of the front-ends attached to a session.

@@ -61,6 +61,8 @@ pub(crate) struct Session {
     pub(crate) roots: Arc<[PathBuf]>,
     /// Cancelled when the actor has ended: nothing may be committed any more.
     pub(crate) closed: CancellationToken,
+    /// Stops the running turn.
+    turn_cancel: Mutex<CancellationToken>,
     /// Starts subagents.
     pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
     /// Set in the chat of a subagent that runs.
@@ -129,6 +131,7 @@ impl Session {
             own_sources,
             roots,
             closed: CancellationToken::new(),
+            turn_cancel: Mutex::default(),
             subagents,
             inherited,
             hooks_started: AtomicBool::new(false),
@@ -136,6 +139,21 @@ impl Session {
             remembered: Mutex::default(),
             has_described_tools: AtomicBool::new(false),
         }
+    }
+
+    /// A turn begins that this token stops.
+    pub(crate) fn begin_turn(&self, cancel: CancellationToken) {
+        self.log.set_stopping(false);
+        *self.turn_cancel.lock().unwrap_or_else(PoisonError::into_inner) = cancel;
+    }
+
+    /// Stops the running turn. Facts that wait for a store that is away are not waited for any longer.
+    pub(crate) fn request_stop(&self) {
+        let cancel = self.turn_cancel.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if !cancel.is_cancelled() {
+            cancel.cancel();
+        }
+        self.log.set_stopping(true);
     }
 
     /// See [`SessionLog::commit`].
