@@ -1,14 +1,18 @@
 //! What a command that nobody approved may not leave behind: new files that other programs run by themselves.
 //!
-//! Those that were there before are read-only for such a command. Invariant: nothing is removed that existed before.
+//! Those that were there before are read-only for such a command. Invariants: nothing is removed that existed before, and
+//! nothing outside of the workspace: the git folder of a linked worktree is there, and other programs change it meanwhile.
 
 use std::path::{Path, PathBuf};
 
 /// Removes such files among the paths that the command changed, and names them for the model. `known`: those that existed.
-pub(super) fn remove(changed: &[PathBuf], known: &[PathBuf]) -> Option<String> {
+pub(super) fn remove(changed: &[PathBuf], known: &[PathBuf], roots: &[PathBuf]) -> Option<String> {
     let is_new = |path: &&PathBuf| !known.iter().any(|known| path.starts_with(known));
-    let mut found: Vec<PathBuf> =
-        changed.iter().filter(is_new).filter_map(|path| run_later_part(path)).collect();
+    let roots: Vec<PathBuf> =
+        roots.iter().map(|root| root.canonicalize().unwrap_or_else(|_| root.clone())).collect();
+    let is_inside = |part: &PathBuf| roots.iter().any(|root| part != root && part.starts_with(root));
+    let parts = changed.iter().filter(is_new).filter_map(|path| run_later_part(path));
+    let mut found: Vec<PathBuf> = parts.filter(is_inside).collect();
     found.sort();
     found.dedup_by(|path, before| path.starts_with(before));
     let mut removed = Vec::new();
@@ -59,13 +63,18 @@ mod tests {
         ];
         let mut changed: Vec<PathBuf> = files.iter().map(|file| make(file)).collect();
         changed.push(make("lib/.git/hooks/pre-commit"));
-        let text = remove(&changed, &[known]).unwrap();
+        let roots = [root.clone()];
+        let text = remove(&changed, &[known], &roots).unwrap();
         assert!(text.contains("grants: run-later"), "{text}");
         for (file, is_left) in files.iter().zip([true, true, false, false, true]) {
             assert_eq!(root.join(file).exists(), is_left, "{file}");
         }
         assert!(!root.join("lib/.git").exists() && root.join("lib").exists());
-        assert!(remove(&changed, &[]).is_some());
-        assert_eq!(remove(&[root.join("a/b/main.rs")], &[]), None);
+        assert!(remove(&changed, &[], &roots).is_some());
+        assert_eq!(remove(&[root.join("a/b/main.rs")], &[], &roots), None);
+        // The repository that a workspace belongs to is not the workspace's.
+        let state = make("shop/.git/worktrees/other/HEAD");
+        assert_eq!(remove(std::slice::from_ref(&state), &[], &[root.join("shop-worktree")]), None);
+        assert!(state.exists());
     }
 }

@@ -399,7 +399,7 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     let millis = since.elapsed().as_millis() as u64;
     if let Some(recording) = recording {
         let changed = recording.end(&turn.session).await;
-        let removed = if keeps { leftovers::remove(&changed, &run_later) } else { None };
+        let removed = if keeps { leftovers::remove(&changed, &run_later, &turn.session.roots) } else { None };
         result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
     }
     turn.session.add_taint(&taint::of_result(result.as_ref()));
