@@ -119,6 +119,7 @@ fn graph<'s>(operation: &'s GraphOperation, models: &'s Models<'s>, inputs: &mut
         writes: operation.kind == "mutation",
         destroys: operation.kind == "mutation" && super::roles::is_removal(&operation.name),
         inputs: args().map(|arg| inputs.parameter(arg, true)).collect(),
+        in_parts: operation.kind == "subscription",
         query_text: document::document(operation, models),
         result: vec!["data".to_owned(), operation.name.clone()],
         ..Operation::default()

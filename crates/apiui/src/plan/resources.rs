@@ -147,7 +147,7 @@ fn assume(resources: &[Resource], all: &[Operation], assumptions: &mut Vec<Strin
     }
     if all.iter().any(|operation| operation.signature.starts_with("subscription ")) {
         assumptions.push(
-            "Subscriptions are sent as one request; a stream needs a host that supplies `request`."
+            "Subscriptions are read as server-sent events; an API that has them over WebSockets alone needs a host that supplies `request`."
                 .to_owned(),
         );
     }

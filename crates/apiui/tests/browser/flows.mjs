@@ -716,7 +716,25 @@ async function answers(site) {
     await result.locator("pre").first().waitFor();
   }
   if (plan.title === "Gallery") await kindsOfAnswers(site);
+  await subscription(site);
   return undefined;
+}
+
+/** A subscription shows what it asked for as it comes, until it is stopped. */
+async function subscription(site) {
+  const { page, plan } = site;
+  const number = plan.operations.findIndex((one) => one.signature.startsWith("subscription "));
+  const resource = plan.resources.find((one) => (one.operations ?? []).includes(number));
+  if (resource === undefined) return;
+  const { signature, result } = plan.operations[number];
+  await visit(site, resource);
+  await page.locator(".dragoman-opener").and(page.locator(`[data-operation=${JSON.stringify(signature)}]`)).click();
+  await submitEntry(page);
+  await page.locator('[data-testid="stream"] li').nth(1).waitFor();
+  const shown = await page.locator('[data-testid="stream"]').textContent();
+  expect(!shown.includes(result.at(-1)), `an event is shown with its envelope: ${shown}`);
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Ended").waitFor();
 }
 
 async function kindsOfAnswers(site) {

@@ -127,6 +127,10 @@ export function mockApi(spec, plan, prefix) {
     entry.query = call.variables ?? {};
     const whole = wholeOf(operation);
     const list = lists.get(operation.signature);
+    if (operation.signature.startsWith("subscription ") && /text\/event-stream/.test(entry.headers.accept ?? "")) {
+      const event = (number) => `event: next\ndata: ${JSON.stringify(set({ data: {} }, operation.result, whole(number)))}\n\n`;
+      return { status: 200, headers: { "Content-Type": "text/event-stream" }, parts: [event(0), event(1)] };
+    }
     const answered = list === undefined ? json(200, whole(0)) : listAnswer(list, entry, whole, 200, entry.query);
     return json(200, set({ data: {} }, operation.result, JSON.parse(answered.body)));
   }

@@ -152,6 +152,7 @@ export function buildCall(operation: Operation, drafts: Values, bodyValue?: Data
     const sent = { query: operation.queryText, variables: Object.fromEntries(variables) };
     const files = filesIn(sent.variables, "variables");
     headers.push(["Content-Type", files.length > 0 ? "multipart/form-data" : "application/json"]);
+    if (operation.inParts === true) headers.push(["Accept", "text/event-stream, application/json"]);
     body = files.length > 0 ? uploadOf(sent, files) : sent;
   } else if (operation.body !== undefined) {
     body = bodyOf(operation.body, bodyValue);

@@ -207,7 +207,7 @@ export function OperationForm({
         {state.phase === "failed" && !(received !== undefined && controller.current?.signal.aborted === true) ? (
           <FailureState ui={ui} operation={operation} state={state} whenRetried={() => run()} />
         ) : null}
-        {received === undefined ? null : <StreamView text={received} isOpen={isBusy} />}
+        {received === undefined ? null : <StreamView text={received} isOpen={isBusy} result={operation.result} />}
         {state.phase === "done" && isPlain !== true && received === undefined ? (
           <ResultView ui={ui} state={state} />
         ) : null}

@@ -3,6 +3,7 @@
 import { DataView } from "./data";
 import { parseJson } from "./drafts";
 import { Badge } from "./parts";
+import { valueAt } from "./values";
 import type { Data } from "./types";
 
 /** The most parts that are shown, the newest first. */
@@ -38,9 +39,11 @@ export function partsOf(text: string): StreamPart[] {
     });
 }
 
-export function StreamView({ text, isOpen }: { text: string; isOpen: boolean }) {
+/** `result`: where a part holds what was asked for; a part without it is shown whole. */
+export function StreamView({ text, isOpen, result }: { text: string; isOpen: boolean; result?: string[] }) {
   const parts = partsOf(isOpen ? text : `${text}\n\n`);
   const shown = parts.slice(-SHOWN_PARTS).toReversed();
+  const asked = (value: Data) => (result === undefined ? value : (valueAt(value, result) ?? value));
   return (
     <div className="dragoman-result" data-testid="stream">
       <div className="dragoman-row" role="status">
@@ -50,8 +53,8 @@ export function StreamView({ text, isOpen }: { text: string; isOpen: boolean }) 
       <ol className="dragoman-parts">
         {shown.map((part, index) => (
           <li key={parts.length - index}>
-            {part.kind === "" ? null : <Badge text={part.kind} />}
-            <DataView value={part.value} depth={1} />
+            {part.kind === "" || result !== undefined ? null : <Badge text={part.kind} />}
+            <DataView value={asked(part.value)} depth={1} />
           </li>
         ))}
       </ol>
