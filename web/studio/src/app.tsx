@@ -100,7 +100,7 @@ function TopBar({ studio }: { studio: Studio }) {
     <header class="top">
       <div class="brand">
         <img src="/assets/icon.svg" alt="" width="24" height="24" />
-        <span>Studio</span>
+        <h1>Studio</h1>
       </div>
       {studio.phase === "ready" ? <TabStrip studio={studio} /> : <span class="grow" />}
       <p class="cli" role="status" title={cli.message ?? `dragoman copilot${cli.pid === null ? "" : `, process ${cli.pid}`}`}>

@@ -21,7 +21,7 @@ export function Chat({ studio, tab }: { studio: Studio; tab: Tab }) {
     <section class="chat" aria-label="Chat">
       <header class="pane-head">
         <div class="pane-title">
-          <h1>{tab.specification?.title ?? tab.title}</h1>
+          <h2>{tab.specification?.title ?? tab.title}</h2>
           {tab.specification === null ? (
             <p class="note">No specification yet</p>
           ) : (

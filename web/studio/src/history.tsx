@@ -150,6 +150,12 @@ function Lines({ diff, from, to }: { diff: Diff; from: number; to: number }) {
   return (
     <div class="diff" tabIndex={0} role="region" aria-label="Differences">
       <table>
+        <colgroup>
+          <col class="number" />
+          <col />
+          <col class="number" />
+          <col />
+        </colgroup>
         <thead>
           <tr>
             <th scope="col" colSpan={2}>

@@ -126,7 +126,7 @@ export function Empty({ icon, title, text, children }: EmptyProps) {
       <span class="empty-icon">
         <Icon name={icon} />
       </span>
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       <p>{text}</p>
       {children === undefined ? null : <div class="row center">{children}</div>}
     </div>
@@ -186,14 +186,14 @@ export function Dialog({ title, kind = "box", whenClosed, children, foot }: Dial
       }}
     >
       <div class="dialog-inner">
-        <header class="dialog-head">
+        <div class="dialog-head">
           <h2 id={id} tabIndex={-1} autofocus>
             {title}
           </h2>
           <Button label="Close" icon="close" kind="quiet" isIconOnly whenPressed={whenClosed} />
-        </header>
+        </div>
         <div class="dialog-body">{children}</div>
-        {foot === undefined ? null : <footer class="dialog-foot">{foot}</footer>}
+        {foot === undefined ? null : <div class="dialog-foot">{foot}</div>}
       </div>
     </dialog>
   );
