@@ -1,6 +1,7 @@
 // Tells the page what the browser refuses here, so that it stands in the debug console. It refuses nothing itself, with
 // one kind of exception: where the browser would say nothing (a popup, a message to the page), the call is replaced by one
 // that is told.
+import { makeSubmitEvents } from "./forms";
 import type { FromFrame } from "./protocol";
 
 type Send = (type: FromFrame, payload: Record<string, unknown>) => void;
@@ -32,6 +33,7 @@ export function watchRefusals(send: Send) {
   for (const name of ["alert", "confirm", "prompt", "print"])
     replace(window, name, tell, `The interface tried to show a browser dialog (${name}).`, undefined);
   refuse("parent", tell);
+  makeSubmitEvents(tell);
   watchNavigation(tell);
 }
 

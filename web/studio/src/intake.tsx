@@ -1,6 +1,6 @@
 // Taking a specification: by drop, by file, by address, as text. Problems are shown with their place and advice, missing
 // references are supplied by hand, private addresses are asked about.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { CallError, call, problemOf } from "./api";
 import { chooseFile } from "./files";
 import { Icon } from "./icons";
@@ -144,9 +144,11 @@ function GivenForm({ way, isBusy, submit }: { way: "url" | "text"; isBusy: boole
 function Refused({ refusal, isBusy, submit }: { refusal: Refusal; isBusy: boolean; submit: (given: Given) => void }) {
   const [documents, setDocuments] = useState<Record<string, string>>({});
   const { problems, missing, given } = refusal;
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => place.current?.scrollIntoView({ block: "nearest" }), []);
   const isComplete = missing.every(({ location }) => (documents[location] ?? "").trim() !== "");
   return (
-    <div class="intake-result stack">
+    <div ref={place} class="intake-result stack">
       <ProblemNote problem={refusal.problem} />
       {problems.length === 0 ? null : (
         <ul class="problems">

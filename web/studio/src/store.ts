@@ -51,7 +51,7 @@ let studio: Studio = {
   active: undefined,
   panel: undefined,
   isConsoleShown: false,
-  view: "chat",
+  view: "interface",
   progress: {},
   versions: {},
   entries: [],

@@ -1,0 +1,334 @@
+// What a person does with studio, from outside. A flow throws where the page does not do what it should.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { specificationOf } from "./api.mjs";
+import { expect, until } from "./page.mjs";
+
+/** From a dropped file to live data: list, create, a refusal, an error, an expired token, signing in again. */
+async function live(stage) {
+  const { page, shop } = stage;
+  const since = Date.now();
+  await stage.drop("shop.yaml", specificationOf(shop.origin));
+  await stage.shown(1);
+  expect(Date.now() - since < 30_000, "the interface took more than 30 s");
+  // Nothing is called before the address was confirmed.
+  await stage.openList("Books");
+  await stage.interface.getByTestId("failure").waitFor();
+  expect(shop.calls.length === 0, "the API was called before its address was confirmed");
+  await stage.confirmAddress();
+  await stage.signIn("first-secret");
+  await stage.interface.getByRole("button", { name: /Try again|Refresh/ }).first().click();
+  await stage.rows().first().waitFor();
+  expect((await stage.rows().count()) >= 10, "the books are not listed");
+  await createBooks(stage);
+  await failures(stage);
+  await expiry(stage);
+  const origins = shop.calls.map((call) => call.headers.origin).filter((origin) => origin !== undefined);
+  expect(origins.length === 0, `the API was sent an Origin: ${origins[0]}`);
+  expect(!(await page.content()).includes("first-secret"), "a secret is in the page");
+}
+
+async function createBooks({ interface: shown, shop }) {
+  await shown.getByRole("button", { name: "New book" }).click();
+  const form = shown.locator("form.dragoman-form");
+  await form.getByLabel("Title").fill("No");
+  await form.locator('button[type="submit"]').click();
+  await shown.getByText("Write at least three letters.").first().waitFor();
+  await form.getByLabel("Title").fill("A new book");
+  await form.locator('button[type="submit"]').click();
+  await until(() => shop.books.some((book) => book.title === "A new book"), "the book was not created");
+  await shown.getByText("A new book").first().waitFor();
+}
+
+async function failures(stage) {
+  const { interface: shown, shop } = stage;
+  shop.fail = 503;
+  await stage.openList("Authors");
+  await shown.getByTestId("failure").waitFor();
+  expect(/closed for a moment/.test(await shown.getByTestId("failure").textContent()), "the message of the API is not shown");
+  shop.fail = 0;
+  await shown.getByRole("button", { name: "Try again" }).click();
+  await shown.getByText("Ada Quill").first().waitFor();
+}
+
+/** The token expires while a form is half filled; after signing in again it still is. */
+async function expiry(stage) {
+  const { page, interface: shown, shop } = stage;
+  await stage.openList("Books");
+  await shown.getByRole("button", { name: "New book" }).click();
+  await shown.locator("form.dragoman-form").getByLabel("Title").fill("Half written");
+  shop.tokens = new Set(["third-secret"]);
+  await shown.locator('form.dragoman-form button[type="submit"]').click();
+  await page.locator(".banner", { hasText: "not accepted any more" }).waitFor();
+  await stage.accessible("an expired sign-in");
+  await stage.signIn("third-secret");
+  expect((await shown.locator("form.dragoman-form").getByLabel("Title").inputValue()) === "Half written", "the form lost its text");
+  await shown.locator('form.dragoman-form button[type="submit"]').click();
+  await until(() => shop.books.some((book) => book.title === "Half written"), "the book was not created after signing in again");
+}
+
+/** By address, by paste, by chat; problems with their place; references by hand; private addresses asked about. */
+async function specifications(stage) {
+  const { page, shop } = stage;
+  await stage.accessible("an empty tab");
+  await stage.paste("openapi: 3.0.3\ninfo: {title: Nothing, version: '1'}\npaths: {}\n");
+  await page.locator(".intake-result .callout").waitFor();
+  await stage.accessible("a refused specification");
+  const text = specificationOf(shop.origin).replace("{$ref: '#/components/schemas/Author'}", `{$ref: '${shop.origin}/missing.yaml#/Author'}`);
+  await page.getByLabel("Text of the specification").fill(text);
+  await page.getByRole("button", { name: "Build the interface" }).click();
+  const supplied = page.getByLabel(`${shop.origin}/missing.yaml`, { exact: false }).first();
+  await supplied.waitFor();
+  await stage.accessible("missing references");
+  await supplied.fill("Author: {type: object, properties: {id: {type: integer}, name: {type: string}}}");
+  await page.getByRole("button", { name: "Try again with these" }).click();
+  await stage.shown(1);
+  shop.documents.set("/shop.yaml", specificationOf(shop.origin));
+  await page.getByRole("button", { name: "New tab" }).click();
+  await page.getByRole("button", { name: "Address", exact: true }).click();
+  await page.getByLabel("Address of the specification").fill(`${shop.origin}/shop.yaml`);
+  await page.getByRole("button", { name: "Build the interface" }).click();
+  await page.getByRole("dialog", { name: "Load from a private address?" }).getByRole("button", { name: "Load it" }).click();
+  await stage.shown(1);
+  await page.getByRole("button", { name: "New tab" }).click();
+  await page.locator("#composer").fill(specificationOf(shop.origin));
+  await page.locator("#composer").press("Enter");
+  await stage.shown(1);
+}
+
+/** Changes wait in order, an ambiguous one is asked about, a note says what was changed, an impossible one changes nothing. */
+async function changes(stage) {
+  const { page } = stage;
+  await stage.prepare();
+  const since = Date.now();
+  await stage.say("Show books as cards");
+  await stage.say("Add a search bar");
+  await stage.say("Change the title to Reading room");
+  await stage.shown(2);
+  expect(Date.now() - since < 15_000, "a change took more than 15 s");
+  const question = page.locator(".message", { hasText: "search bar" }).getByRole("group", { name: "Choose an answer" });
+  await question.waitFor();
+  await stage.accessible("a question");
+  await stage.interface.getByText("Reading room").first().waitFor();
+  await question.getByRole("button", { name: /Books/ }).first().click();
+  await page.locator(".version-note", { hasText: "Version 4" }).waitFor();
+  await stage.shown(4);
+  await stage.openList("Books");
+  await stage.interface.getByTestId("search-bar").waitFor();
+  await stage.say("Draw a pie chart of everything that was sold");
+  await page.locator(".message-problem, .is-error").first().waitFor();
+  await stage.accessible("a change that could not be made");
+  await stage.shown(4);
+  await stage.say("What formats do you support?");
+  await page.locator(".from-assistant", { hasText: "GraphQL" }).last().waitFor();
+}
+
+/** The view and the state of an interface stay when another version is shown. */
+async function versions(stage) {
+  const { page, studio } = stage;
+  await stage.prepare();
+  await stage.openList("Books");
+  await stage.rows().first().waitFor();
+  await stage.say("Show books as cards");
+  await stage.shown(2);
+  await stage.rows().first().waitFor();
+  await page.getByRole("button", { name: "Version 2" }).click();
+  let history = page.getByRole("dialog", { name: "Version history" });
+  await history.locator(".version").nth(1).waitFor();
+  await stage.accessible("the history");
+  await history.getByRole("button", { name: "Changes" }).first().click();
+  const compared = page.getByRole("dialog", { name: "Compare versions" });
+  await compared.locator(".is-added").first().waitFor();
+  await stage.accessible("a difference");
+  await page.keyboard.press("Escape");
+  await compared.waitFor({ state: "detached" });
+  const since = Date.now();
+  await history.locator(".version", { hasText: "Version 1" }).getByRole("button", { name: "Restore" }).click();
+  await stage.shown(3);
+  expect(Date.now() - since < 3000, `the way back took ${Date.now() - since} ms`);
+  await studio.stop();
+  await page.locator(".banner", { hasText: "does not answer" }).waitFor();
+  await stage.accessible("a process that is gone");
+  await studio.start();
+  await stage.open();
+  await stage.shown(3);
+  await stage.page.getByRole("button", { name: "Version 3" }).click();
+  history = stage.page.getByRole("dialog", { name: "Version history" });
+  await history.locator(".version").nth(2).waitFor();
+  expect((await history.locator(".version").count()) === 3, "the versions are not all there after a restart");
+  await history.locator(".version", { hasText: "Version 2" }).getByRole("button", { name: "Restore" }).click();
+  await stage.shown(4);
+  expect((await stage.page.locator(".message").count()) > 2, "the chat is gone after a restart");
+}
+
+/** Ten tabs with an interface each: switching is quick; renaming, moving, closing with a question, reopening. */
+async function tabs(stage) {
+  const { page, shop } = stage;
+  await stage.prepare();
+  for (let count = 2; count <= 10; count += 1) {
+    await page.getByRole("button", { name: "New tab" }).click();
+    await until(async () => (await page.locator(".tab").count()) === count, "the tab was not opened");
+    await stage.drop("shop.yaml", specificationOf(shop.origin));
+    await stage.shown(1);
+  }
+  const times = [];
+  for (let index = 0; index < 10; index += 1) {
+    const since = await page.evaluate(() => performance.now());
+    await page.locator(".tab").nth(index).click();
+    await page.waitForFunction((at) => document.querySelectorAll(".tab")[at].getAttribute("aria-selected") === "true" && document.querySelectorAll("iframe.frame:not([hidden])").length === 1, index);
+    times.push((await page.evaluate(() => performance.now())) - since);
+  }
+  times.sort((a, b) => a - b);
+  expect(times[5] < 200, `switching tabs takes ${Math.round(times[5])} ms`);
+  await page.locator(".tab").nth(0).focus();
+  await page.keyboard.press("F2");
+  await page.getByRole("dialog", { name: "Rename tab" }).getByLabel("Title").fill("The first");
+  await page.keyboard.press("Enter");
+  await page.locator(".tab", { hasText: "The first" }).waitFor();
+  await page.locator(".tab").nth(0).focus();
+  await page.keyboard.press("Control+Shift+ArrowRight");
+  await until(async () => /The first/.test(await page.locator(".tab").nth(1).textContent()), "the tab was not moved");
+  await page.keyboard.press("Delete");
+  const question = page.getByRole("dialog", { name: /^Close/ });
+  await stage.accessible("the question before closing");
+  await question.getByRole("button", { name: "Close tab" }).click();
+  await until(async () => (await page.locator(".tab").count()) === 9, "the tab was not closed");
+  await page.getByRole("button", { name: "Tab actions" }).click();
+  await page.getByRole("menuitem", { name: "Reopen The first" }).click();
+  await page.locator(".tab", { hasText: "The first" }).waitFor();
+  await stage.shown(1);
+}
+
+/** The child is killed while it works: the state is seen, what was asked for is sent again, the answer comes. */
+async function killed(stage) {
+  const { page } = stage;
+  await stage.prepare();
+  const title = await page.locator(".cli").getAttribute("title");
+  const pid = Number(/process (\d+)/.exec(title)?.[1]);
+  expect(pid > 0, "the page does not tell the child's process");
+  process.kill(pid, "SIGSTOP");
+  await stage.say("Show books as cards");
+  await page.locator(".from-user", { hasText: "cards" }).getByText("In progress").waitFor();
+  process.kill(pid, "SIGKILL");
+  await page.locator(".banner", { hasText: "being restarted" }).waitFor();
+  await stage.accessible("a restarting child");
+  await stage.shown(2);
+  await until(async () => (await page.locator(".cli-label").textContent()) === "Running", "the child does not run again");
+}
+
+/** Requests with masked secrets, filter, search, clear; what the child writes. */
+async function consoles(stage) {
+  const { page, shop } = stage;
+  await stage.prepare();
+  await stage.openConsole();
+  await stage.openList("Books");
+  await stage.rows().first().waitFor();
+  await stage.logged("/v1/books");
+  await page.locator("summary.entry-line", { hasText: "/v1/books" }).first().click();
+  await page.locator(".entry-parts pre").first().waitFor();
+  const text = await page.locator(".console").textContent();
+  expect(/authorization/i.test(text), "the headers of a request are not shown");
+  expect(!text.includes("first-secret"), "the console shows a secret");
+  await stage.accessible("the console");
+  shop.fail = 500;
+  await stage.openList("Authors");
+  await stage.interface.getByTestId("failure").waitFor();
+  shop.fail = 0;
+  await page.getByLabel("Status").selectOption("5");
+  await until(async () => (await page.locator(".entry").count()) === 1, "the filter shows something else");
+  await page.getByLabel("Status").selectOption("");
+  await page.getByLabel("Search the console").fill("authors");
+  await until(async () => (await page.locator(".entry").allTextContents()).every((one) => /authors/i.test(one)), "the search shows something else");
+  await page.getByLabel("Search the console").fill("");
+  await page.getByRole("button", { name: "Clear" }).click();
+  await page.getByText("Nothing yet").waitFor();
+}
+
+/** OAuth 2 with PKCE through a window of the API, from the panel to the interface. */
+async function oauth(stage) {
+  const { page, shop } = stage;
+  await stage.drop("shop.yaml", specificationOf(shop.origin));
+  await stage.shown(1);
+  await stage.confirmAddress();
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  const panel = page.getByRole("dialog", { name: "Connection" });
+  await panel.getByText("OAuth 2 sign-in").click();
+  await panel.getByLabel("Client id").fill("studio-test");
+  await stage.accessible("guided sign-in");
+  await panel.getByRole("button", { name: "Sign in", exact: true }).click();
+  await panel.locator(".status", { hasText: "Connected" }).waitFor();
+  expect(shop.authorized.code_challenge_method === "S256", "the sign-in has no PKCE challenge");
+  expect((shop.tokenRequest.code_verifier ?? "").length >= 43, "the token request has no verifier");
+  await panel.getByRole("button", { name: "Close", exact: true }).click();
+  await stage.openList("Books");
+  await stage.rows().first().waitFor();
+}
+
+/** A Vite project, one HTML file, one module. */
+async function exports(stage) {
+  const { page, folder } = stage;
+  await stage.prepare();
+  for (const [item, ending, start] of [["Vite project", ".zip", "PK"], ["One HTML file", ".html", "<!doctype html>"], ["JSX module", ".jsx", "import"]]) {
+    await page.getByRole("button", { name: "Export" }).click();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("menuitem", { name: item }).click()]);
+    expect(download.suggestedFilename().endsWith(ending), `${item} is saved as ${download.suggestedFilename()}`);
+    const path = join(folder, download.suggestedFilename());
+    await download.saveAs(path);
+    const { readFileSync } = await import("node:fs");
+    expect(readFileSync(path, "latin1").startsWith(start), `${item} does not begin with ${start}`);
+  }
+}
+
+/** Everything by keyboard: the line between the sides, tabs, dialogs; and the page at the width of a phone, light and dark. */
+async function keyboard(stage) {
+  const { page } = stage;
+  await stage.prepare();
+  const line = page.getByRole("separator", { name: "Width of the chat" });
+  await line.focus();
+  expect((await line.getAttribute("aria-valuenow")) === "30", "the chat does not begin with 30 %");
+  await page.keyboard.press("End");
+  expect((await line.getAttribute("aria-valuenow")) === "85", "End does not give the chat 85 %");
+  await page.keyboard.press("Home");
+  expect((await line.getAttribute("aria-valuenow")) === "15", "Home does not give the chat 15 %");
+  await page.keyboard.press("Enter");
+  const box = await line.boundingBox();
+  await page.mouse.move(box.x, box.y + 200);
+  await page.mouse.down();
+  await page.mouse.move(640, box.y + 200, { steps: 4 });
+  await page.mouse.up();
+  expect((await line.getAttribute("aria-valuenow")) === "50", "the line does not follow the pointer");
+  await page.getByRole("button", { name: "Version 1" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog", { name: "Version history" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  expect(await page.getByRole("button", { name: "Version 1" }).evaluate((one) => one === document.activeElement), "the focus does not come back");
+  for (const theme of ["Dark", "Light"]) await looks(stage, theme);
+}
+
+async function looks(stage, theme) {
+  const { page, folder } = stage;
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.getByRole("button", { name: "Theme" }).click();
+  await stage.accessible(`a menu, ${theme}`);
+  await page.getByRole("menuitemradio", { name: theme }).click();
+  await stage.interface.locator(`.dragoman-${theme.toLowerCase()}`).waitFor();
+  await stage.accessible(`an interface, ${theme}`);
+  for (const panel of ["Connected", "Plugins"]) {
+    await page.getByRole("button", { name: panel }).click();
+    await page.getByRole("dialog").waitFor();
+    await stage.accessible(`${panel}, ${theme}`);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  }
+  await page.setViewportSize({ width: 375, height: 740 });
+  for (const view of ["Chat", "Interface"]) {
+    await page.getByRole("navigation", { name: "View" }).getByRole("button", { name: view }).click();
+    await stage.accessible(`a phone, ${view}, ${theme}`);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(width <= 375, `the page is ${width} pixels wide on a phone`);
+    writeFileSync(join(folder, `phone-${view}-${theme}.png`), await page.screenshot());
+  }
+}
+
+export const flows = { live, specifications, changes, versions, tabs, killed, consoles, oauth, exports, keyboard };

@@ -1,0 +1,107 @@
+//! `dragoman studio` in a real browser: the page, the frame, a live API, each used from outside (`flows.mjs`, `attacks.mjs`).
+//!
+//! Needs what `make` fetches and builds under `target/web`, and Chromium. Without them a test says so and passes, unless
+//! `DRAGOMAN_BROWSER` is set (as `make test` does): then they are required.
+
+#![cfg(feature = "interfaces")]
+#![allow(clippy::disallowed_methods, reason = "tests drive the program from outside, with node and Chromium")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn web() -> PathBuf {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::env::var_os("DRAGOMAN_WEB").map_or_else(|| repository.join("target/web"), PathBuf::from)
+}
+
+fn browser() -> PathBuf {
+    std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from)
+}
+
+fn is_present() -> bool {
+    let (page, browser) = (web().join("studio/studio.js"), browser());
+    if page.exists() && browser.exists() {
+        return true;
+    }
+    let missing = format!("{} or {} is missing; run `make`", page.display(), browser.display());
+    assert!(std::env::var_os("DRAGOMAN_BROWSER").is_none(), "{missing}");
+    #[allow(clippy::print_stdout, reason = "says why nothing was run")]
+    {
+        println!("not run: {missing}");
+    }
+    false
+}
+
+/// Runs one flow with a home of its own. Pictures of a failure stay in the folder.
+fn run(flow: &str) {
+    if !is_present() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("studio").join(flow);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/studio/driver.mjs");
+    let mut command = Command::new("node");
+    command.arg(driver).arg(flow).arg(env!("CARGO_BIN_EXE_dragoman")).arg(web()).arg(&folder);
+    let output = command.env("CHROMIUM", browser()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Drop, confirm the address, sign in, list, create, a refusal, an error, an expired token, signing in again.
+#[test]
+fn from_a_drop_to_live_data() {
+    run("live");
+}
+
+/// By paste, by address, by chat; problems, missing references, private addresses.
+#[test]
+fn specifications_come_in_every_way() {
+    run("specifications");
+}
+
+#[test]
+fn changes_wait_in_order_and_ask_what_is_unclear() {
+    run("changes");
+}
+
+#[test]
+fn versions_are_compared_restored_and_survive_a_restart() {
+    run("versions");
+}
+
+#[test]
+fn ten_tabs_stay_quick() {
+    run("tabs");
+}
+
+#[test]
+fn a_child_that_is_killed_comes_back_with_the_answer() {
+    run("killed");
+}
+
+#[test]
+fn the_console_shows_requests_without_secrets() {
+    run("consoles");
+}
+
+#[test]
+fn a_guided_sign_in_uses_pkce() {
+    run("oauth");
+}
+
+#[test]
+fn an_interface_is_exported_in_three_forms() {
+    run("exports");
+}
+
+/// Divider, tabs, dialogs by keyboard; axe-core in light and dark, wide and narrow.
+#[test]
+fn keyboard_themes_and_a_phone() {
+    run("keyboard");
+}
+
+/// Parent, network, navigation, storage, popups, forged messages, an endless loop: none works, each is logged.
+#[test]
+fn hostile_code_stays_in_its_frame() {
+    run("attacks");
+}

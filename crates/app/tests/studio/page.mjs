@@ -1,0 +1,208 @@
+// The studio process and its page in Chromium, and what a person does with them.
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const WAIT = 30_000;
+
+export function expect(truth, sentence) {
+  if (!truth) throw new Error(sentence);
+}
+
+/** Asks again until the answer is yes. */
+export async function until(question, sentence, wait = WAIT) {
+  const end = Date.now() + wait;
+  while (!(await question())) {
+    if (Date.now() > end) throw new Error(sentence);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+/** `dragoman studio` with a home of its own. */
+export class Process {
+  constructor(binary, home) {
+    this.binary = binary;
+    this.home = home;
+    mkdirSync(home, { recursive: true });
+  }
+
+  async start(settings = []) {
+    const since = Date.now();
+    this.child = spawn(this.binary, ["studio", "--no-open", ...settings], {
+      cwd: this.home,
+      env: { PATH: process.env.PATH, HOME: this.home, LANG: "C.UTF-8", ...(process.env.LD_LIBRARY_PATH === undefined ? {} : { LD_LIBRARY_PATH: process.env.LD_LIBRARY_PATH }) },
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    // Whatever happens here, the process does not stay.
+    const { child } = this;
+    process.once("exit", () => child.kill("SIGKILL"));
+    this.told = "";
+    for (const stream of [this.child.stdout, this.child.stderr]) stream.on("data", (part) => (this.told += part));
+    this.ended = new Promise((done) => this.child.once("exit", done));
+    await until(() => /http:\/\/127\.0\.0\.1:\d+\/#token=\S+/.test(this.told) || this.child.exitCode !== null, `studio told no address: ${this.told}`);
+    this.took = Date.now() - since;
+    this.address = /http:\/\/127\.0\.0\.1:\d+\/#token=[^\s"]+/.exec(this.told)?.[0];
+    expect(this.address !== undefined, `studio ended: ${this.told}`);
+    return this.address;
+  }
+
+  async stop() {
+    if (this.child === undefined) return;
+    this.child.kill("SIGTERM");
+    const late = new Promise((done) => setTimeout(() => done("late"), 10_000));
+    if ((await Promise.race([this.ended, late])) === "late") this.child.kill("SIGKILL");
+    this.child = undefined;
+  }
+}
+
+/** Everything that a flow uses; `close` ends it. */
+export async function openStage({ binary, web, folder, shop, options = {} }) {
+  const { chromium } = createRequire(join(web, "package.json"))("playwright-core");
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+  const studio = new Process(binary, join(folder, "home"));
+  const stage = new Stage({ browser, studio, shop, web, folder });
+  await studio.start();
+  await stage.open(options);
+  return stage;
+}
+
+export class Stage {
+  constructor(parts) {
+    Object.assign(this, parts);
+    this.axe = readFileSync(join(this.web, "node_modules/axe-core/axe.min.js"), "utf8");
+    this.problems = [];
+  }
+
+  /** A window of the browser with the page, by the link that the process printed. */
+  async open(options = {}) {
+    await this.context?.close();
+    this.context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", locale: "en-US", acceptDownloads: true, ...options });
+    this.context.setDefaultTimeout(WAIT);
+    this.page = await this.context.newPage();
+    // What the frame is refused in an attack is an error of the browser, and wanted.
+    this.page.on("pageerror", (error) => this.isAttacked || this.problems.push(`error of the page: ${error.message}`));
+    const since = Date.now();
+    await this.page.goto(this.studio.address);
+    await this.page.locator(".top").waitFor();
+    this.painted = Date.now() - since;
+    await this.page.locator(".tabs, .center-page .empty").first().waitFor();
+    if (!(await this.page.locator(".tab").first().isVisible().catch(() => false))) await this.page.getByRole("button", { name: "New tab" }).last().click();
+    await this.page.locator(".tab").first().waitFor();
+  }
+
+  async close() {
+    await this.browser.close();
+    await this.studio.stop();
+  }
+
+  /** The interface that is shown, as a place to look for things. */
+  get interface() {
+    return this.page.frameLocator("iframe.frame:not([hidden]):not(.frame-coming)");
+  }
+
+  /** The frame of the interface that is shown, to run code in it. */
+  async frame() {
+    const element = await this.page.locator("iframe.frame:not([hidden]):not(.frame-coming)").elementHandle();
+    return element.contentFrame();
+  }
+
+  async drop(name, text) {
+    await this.page.locator(".intake").waitFor();
+    const data = await this.page.evaluateHandle(
+      ([name, text]) => {
+        const data = new DataTransfer();
+        data.items.add(new File([text], name, { type: "text/yaml" }));
+        return data;
+      },
+      [name, text],
+    );
+    await this.page.dispatchEvent(".intake", "drop", { dataTransfer: data });
+  }
+
+  async paste(text) {
+    await this.page.getByRole("button", { name: "Paste" }).click();
+    await this.page.getByLabel("Text of the specification").fill(text);
+    await this.page.getByRole("button", { name: "Build the interface" }).click();
+  }
+
+  /** Waits until the interface of this version is shown. */
+  async shown(version) {
+    await this.page.locator(".toolbar", { hasText: `Version ${version}` }).waitFor();
+    await until(async () => {
+      const all = await this.page.locator("iframe.frame:not([hidden])").evaluateAll((frames) => frames.map((frame) => frame.className));
+      return all.length === 1 && all[0] === "frame";
+    }, `version ${version} is not shown`);
+    await this.interface.locator(".dragoman-brand").waitFor();
+  }
+
+  /** Confirms the address of the shop, which is a private one. */
+  async confirmAddress() {
+    await this.page.getByRole("button", { name: "Confirm", exact: true }).click();
+    await this.page.getByRole("dialog", { name: "Send requests to a private address?" }).getByRole("button", { name: "Allow" }).click();
+    await this.page.locator(".stage .banner", { hasText: "Authentication required" }).waitFor();
+  }
+
+  async signIn(token) {
+    await this.page.locator(".banner").getByRole("button", { name: /^(Connect|Sign in again)$/ }).click();
+    const panel = this.page.getByRole("dialog", { name: "Connection" });
+    await panel.getByText("Bearer token").click();
+    await panel.getByLabel("Token", { exact: true }).fill(token);
+    await panel.getByRole("button", { name: "Save and test" }).click();
+    await panel.locator(".status", { hasText: "Connected" }).waitFor();
+    await panel.getByRole("button", { name: "Close", exact: true }).click();
+  }
+
+  async say(text) {
+    const box = this.page.locator("#composer");
+    await box.fill(text);
+    await box.press("Enter");
+    await this.page.locator(".from-user", { hasText: text }).last().waitFor();
+  }
+
+  async openConsole() {
+    if ((await this.page.locator(".console").count()) === 0) await this.page.getByRole("button", { name: "Console", exact: true }).click();
+    await this.page.locator(".console").waitFor();
+  }
+
+  /** Waits for an entry of the console with this text. */
+  async logged(text) {
+    await this.openConsole();
+    await this.page.locator(".entry", { hasText: text }).first().waitFor({ timeout: 15_000 }).catch(() => {
+      throw new Error(`the console does not tell “${text}”`);
+    });
+  }
+
+  /** A list of the interface. */
+  async openList(resource) {
+    await this.interface.locator(`[data-ui-resource="${resource}"]`).click();
+  }
+
+  rows() {
+    return this.interface.locator(".dragoman-rowlink");
+  }
+
+  /** No violation in what is shown now. The frame is a document of its own and is looked at by the tests of apiui. */
+  async accessible(state) {
+    await this.page.evaluate(`typeof axe === "undefined" ? (() => { ${this.axe} })() : undefined`).catch(async () => {
+      await this.page.addScriptTag({ content: this.axe });
+    });
+    const found = await this.page.evaluate(async () => {
+      const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"], iframes: false });
+      return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(" ")).join(", ")}`);
+    });
+    expect(found.length === 0, `axe-core in “${state}”: ${found.join("; ")}`);
+  }
+
+  /** From nothing to an interface with live data. */
+  async prepare() {
+    const { specificationOf } = await import("./api.mjs");
+    await this.drop("shop.yaml", specificationOf(this.shop.origin));
+    await this.shown(1);
+    await this.confirmAddress();
+    await this.signIn("first-secret");
+  }
+}
