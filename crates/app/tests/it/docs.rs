@@ -139,6 +139,7 @@ fn proof(command: &str) -> Proof {
         ["dragoman", "generate", .., "--improve"] => {
             Proof::Test("a_model_improves_an_interface_only_when_it_is_asked_to")
         }
+        ["dragoman", "studio", ..] => Proof::Test("from_a_drop_to_live_data"),
         ["dragoman", "store", "migrate", ..] => Proof::Test("chats_move_between_the_stores"),
         _ => Proof::Runs,
     }
@@ -268,8 +269,8 @@ fn missing_target(command: &str) -> Option<String> {
 
 fn has_test(name: &str) -> bool {
     let crates = std::fs::read_dir(repository().join("crates")).expect("a folder").flatten();
-    let files =
-        crates.filter_map(|entry| std::fs::read_dir(entry.path().join("tests/it")).ok()).flatten().flatten();
+    let folders = crates.flat_map(|entry| ["tests/it", "tests/studio"].map(|tests| entry.path().join(tests)));
+    let files = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
     let mut texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
     texts.any(|text| text.contains(&format!("fn {name}(")))
 }

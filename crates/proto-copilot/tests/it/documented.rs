@@ -18,7 +18,9 @@ fn every_test_that_is_named_exists() {
         if folder == "proto-copilot" && module == "apiui" {
             continue;
         }
-        let source = std::fs::read_to_string(crates.join(folder).join(format!("tests/it/{module}.rs")));
+        // The tests in a browser are a program of their own.
+        let file = if module == "page" { "tests/studio/main.rs".to_owned() } else { format!("tests/it/{module}.rs") };
+        let source = std::fs::read_to_string(crates.join(folder).join(file));
         let source = source.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(test == "*" || source.contains(&format!("fn {test}(")), "{name} is not there");
         count += 1;
