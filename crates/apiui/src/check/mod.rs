@@ -66,3 +66,8 @@ pub fn check_with_servers(code: &str, servers: &[String]) -> Result<Checked, Vec
 pub fn transform(code: &str) -> Result<String, Vec<Refusal>> {
     transform::checked(code).map(|(_, plain)| plain)
 }
+
+/// Checks a JSX module and gives a script for a page that has `dragomanReact`: it shows the component in `#root`.
+pub fn frame_script(code: &str) -> Result<String, Vec<Refusal>> {
+    transform::page_script(code).map(|(_, script)| script)
+}

@@ -1,0 +1,35 @@
+//! `dragoman studio`: the host of generated interfaces, in a page of the browser.
+//!
+//! Owns tabs, versions, the queue of changes, connections to APIs and the console; speaks the Copilot CLI contract to a
+//! child (`cli`) and HTTP to the page (`routes`, docs/protocols/studio.md). Knows no engine and no model.
+//! Invariants: code runs in the page only after the checker let it pass; nothing is deleted; credentials never leave
+//! this process but to the API they belong to.
+
+mod archive;
+mod calls;
+mod changes;
+pub mod cli;
+mod connections;
+mod console;
+mod export;
+
+mod model;
+mod network;
+mod oauth;
+mod routes;
+mod specification;
+mod studio;
+mod tabs;
+mod versions;
+mod zip;
+
+pub use connections::CredentialFile;
+pub use routes::{body_limit, is_open};
+pub use studio::{ProjectFiles, Studio, StudioOptions};
+
+include!(concat!(env!("OUT_DIR"), "/assets.rs"));
+
+/// The files of the page; empty where `make` has not built them.
+pub fn assets() -> &'static [web::Asset] {
+    ASSETS
+}

@@ -1,0 +1,486 @@
+//! Requests of the frame to the API of its tab: to the confirmed base URL and nowhere else.
+//!
+//! Invariants: the address that is connected to was checked, at each hop; a redirect leaves no origin; headers by which the
+//! frame could act for somebody are dropped; an answer has a limit of size and of time.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::{Client, Method, Response, Url, redirect};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tools::web::address::is_public;
+
+use crate::connections::Credential;
+use crate::console::{CallEntry, MASK, masked, shown_body};
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+const LARGEST_ANSWER: usize = 16 << 20;
+const MOST_REDIRECTS: usize = 5;
+const LONGEST_PATH: usize = 64 * 1024;
+/// A shorter secret is not looked for in answers: it would be found everywhere.
+const SHORTEST_MASKED: usize = 8;
+
+/// By these the frame could act for somebody, or change how the request is understood.
+const DROPPED: [&str; 17] = [
+    "authorization",
+    "cookie",
+    "host",
+    "origin",
+    "referer",
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "content-length",
+    "accept-encoding",
+    "forwarded",
+    "via",
+    "date",
+    "expect",
+];
+const DROPPED_STARTS: [&str; 3] = ["proxy-", "sec-", "x-forwarded-"];
+
+/// What the frame asks for.
+#[derive(Debug, Deserialize)]
+pub(crate) struct NetworkRequest {
+    pub method: String,
+    pub path: String,
+    #[serde(default)]
+    pub query: Vec<(String, String)>,
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    #[serde(default)]
+    pub body: Option<NetworkBody>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum NetworkBody {
+    Text(String),
+    Base64(String),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NetworkFault {
+    pub kind: &'static str,
+    pub message: String,
+}
+
+impl NetworkFault {
+    pub(crate) fn new(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    fn refused(message: impl Into<String>) -> Self {
+        Self::new("refused", message)
+    }
+
+    pub(crate) fn shown(&self) -> Value {
+        json!({"error": {"kind": self.kind, "message": self.message}})
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct NetworkAnswer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    pub duration: Duration,
+}
+
+impl NetworkAnswer {
+    pub(crate) fn shown(&self) -> Value {
+        let body = match std::str::from_utf8(&self.body) {
+            Ok(text) => json!({"text": text}),
+            Err(_) => json!({"base64": STANDARD.encode(&self.body)}),
+        };
+        json!({
+            "status": self.status,
+            "ok": (200..300).contains(&self.status),
+            "headers": self.headers,
+            "body": body,
+            "duration": milliseconds(self.duration),
+        })
+    }
+}
+
+/// A request as it is sent, with its credentials.
+pub(crate) struct Prepared {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    may_be_private: bool,
+    /// Texts that must not be shown.
+    secrets: Vec<String>,
+}
+
+impl Prepared {
+    pub(crate) fn new(
+        base: &str,
+        may_be_private: bool,
+        request: &NetworkRequest,
+        credential: &Credential,
+    ) -> Result<Self, NetworkFault> {
+        let method = method_of(&request.method)?;
+        let mut url = address(base, &request.path)?;
+        if !request.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&request.query);
+        }
+        let mut headers = HeaderMap::new();
+        for (name, value) in request.headers.iter().filter(|(name, _)| !is_dropped(name)) {
+            let broken = |_| NetworkFault::refused(format!("The header {name} cannot be sent."));
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| NetworkFault::refused("A header has no proper name."))?;
+            headers.append(name.clone(), HeaderValue::from_str(value).map_err(|_| broken(()))?);
+        }
+        let body = match &request.body {
+            None => Vec::new(),
+            Some(NetworkBody::Text(text)) => text.clone().into_bytes(),
+            Some(NetworkBody::Base64(text)) => {
+                STANDARD.decode(text).map_err(|_| NetworkFault::refused("The body is not base64."))?
+            }
+        };
+        credential.apply(&mut url, &mut headers).map_err(NetworkFault::refused)?;
+        Ok(Self { method, url, headers, body, may_be_private, secrets: credential.secrets() })
+    }
+
+    /// As the console shows it, with its answer.
+    pub(crate) fn entry(&self, answer: &Result<NetworkAnswer, NetworkFault>) -> CallEntry {
+        let headers = self.headers.iter().map(|(name, value)| {
+            let value = value.to_str().unwrap_or("(not text)");
+            (name.to_string(), self.hide(&masked(name.as_str(), value)))
+        });
+        let mut entry = CallEntry {
+            method: self.method.to_string(),
+            url: self.hide(self.url.as_str()),
+            request_headers: headers.collect(),
+            request_body: shown_body(&self.body).map(|text| self.hide(&text)),
+            ..CallEntry::default()
+        };
+        if let Ok(answer) = answer {
+            entry.status = Some(answer.status);
+            let shown = |(name, value): &(String, String)| (name.clone(), masked(name, value));
+            entry.response_headers = answer.headers.iter().map(shown).collect();
+            entry.response_body = shown_body(&answer.body);
+            entry.size = answer.body.len();
+            entry.duration = milliseconds(answer.duration);
+        }
+        entry
+    }
+
+    fn hide(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in &self.secrets {
+            // In an address a secret may be escaped.
+            let escaped = percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC).to_string();
+            text = text.replace(secret.as_str(), MASK).replace(&escaped, MASK);
+        }
+        text
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Network {
+    public: OnceLock<Client>,
+    any: OnceLock<Client>,
+}
+
+impl Network {
+    pub(crate) async fn send(&self, prepared: &Prepared) -> Result<NetworkAnswer, NetworkFault> {
+        let started = Instant::now();
+        match tokio::time::timeout(TIMEOUT, self.follow(prepared, started)).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let seconds = TIMEOUT.as_secs();
+                Err(NetworkFault::new("timeout", format!("The API did not answer within {seconds} s.")))
+            }
+        }
+    }
+
+    async fn follow(&self, prepared: &Prepared, started: Instant) -> Result<NetworkAnswer, NetworkFault> {
+        let client = self.client(prepared.may_be_private)?;
+        let (mut method, mut url, mut body) = (prepared.method.clone(), prepared.url.clone(), prepared.body.clone());
+        for _ in 0..=MOST_REDIRECTS {
+            check_host(&url, prepared.may_be_private)?;
+            let request = client.request(method.clone(), url.clone()).headers(prepared.headers.clone());
+            let request = if body.is_empty() { request } else { request.body(body.clone()) };
+            let response = request.send().await.map_err(|error| unreachable_fault(&url, &error))?;
+            let status = response.status().as_u16();
+            let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            let Some(location) = location.filter(|_| matches!(status, 301..=303 | 307 | 308)) else {
+                return read_answer(response, prepared, started).await;
+            };
+            let next = url.join(location).map_err(|_| {
+                NetworkFault::new("redirect", "The API redirects to something that is no address.")
+            })?;
+            if next.origin() != url.origin() {
+                let origin = next.origin().ascii_serialization();
+                let message = format!("The API redirects to {origin}, which is another origin. It was not followed.");
+                return Err(NetworkFault::new("redirect", message));
+            }
+            if status == 303 || matches!(status, 301 | 302) && method == Method::POST {
+                method = Method::GET;
+                body.clear();
+            }
+            url = next;
+        }
+        Err(NetworkFault::new("redirect", "The API redirects too often."))
+    }
+
+    /// Made at the first use: it reads the system's certificates.
+    pub(crate) fn client(&self, may_be_private: bool) -> Result<&Client, NetworkFault> {
+        let cell = if may_be_private { &self.any } else { &self.public };
+        if let Some(client) = cell.get() {
+            return Ok(client);
+        }
+        // Fails only where one is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = Client::builder()
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .referer(false)
+            .connect_timeout(TIMEOUT)
+            .user_agent(concat!("dragoman-studio/", env!("CARGO_PKG_VERSION")));
+        let builder = if may_be_private { builder } else { builder.dns_resolver(Arc::new(PublicOnly)) };
+        let client = builder
+            .build()
+            .map_err(|error| NetworkFault::new("unreachable", format!("No request can be sent: {error}.")))?;
+        Ok(cell.get_or_init(|| client))
+    }
+}
+
+/// Resolves names to public addresses only. The connection is made to one of these and no other.
+struct PublicOnly;
+
+impl Resolve for PublicOnly {
+    fn resolve(&self, name: Name) -> Resolving {
+        let host = name.as_str().to_owned();
+        Box::pin(async move {
+            let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            if addresses.iter().any(|address| !is_public(address.ip())) {
+                let message = format!("{host} is in a private network. Confirm the base URL again to allow it");
+                return Err(io::Error::other(message).into());
+            }
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// A base URL that can be confirmed: http(s), no user, no query, no fragment.
+pub(crate) fn base_address(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text.trim()).map_err(|error| format!("This is not an address: {error}."))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err("The address must begin with http:// or https://.".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("The address must not hold a user name or password.".to_owned());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("The address must not have a query or a fragment.".to_owned());
+    }
+    Ok(url)
+}
+
+/// Whether an address is, by its looks, one of this machine or of a private network.
+pub(crate) fn looks_private(address: &str) -> bool {
+    let Ok(url) = Url::parse(address) else { return false };
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return !is_public(address);
+    }
+    let endings = [".localhost", ".local", ".internal", ".lan", ".home", ".intranet", ".corp"];
+    host == "localhost" || !host.contains('.') || endings.iter().any(|ending| host.ends_with(ending))
+}
+
+/// Whether a name leads to a private address; a name that cannot be resolved does not.
+pub(crate) async fn leads_inside(address: &str) -> bool {
+    if looks_private(address) {
+        return true;
+    }
+    let Some(host) = Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)) else { return false };
+    let lookup = tokio::net::lookup_host((host, 0));
+    match tokio::time::timeout(Duration::from_secs(3), lookup).await {
+        Ok(Ok(mut addresses)) => addresses.any(|address| !is_public(address.ip())),
+        _ => false,
+    }
+}
+
+fn check_host(url: &Url, may_be_private: bool) -> Result<(), NetworkFault> {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    match host.parse::<IpAddr>() {
+        Ok(address) if !may_be_private && !is_public(address) => {
+            Err(NetworkFault::refused(format!("{host} is in a private network that was not confirmed.")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn method_of(name: &str) -> Result<Method, NetworkFault> {
+    let method = Method::from_bytes(name.to_ascii_uppercase().as_bytes());
+    let allowed = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+    ];
+    method
+        .ok()
+        .filter(|method| allowed.contains(method))
+        .ok_or_else(|| NetworkFault::refused("This method cannot be used."))
+}
+
+/// The base URL with a path below it.
+fn address(base: &str, path: &str) -> Result<Url, NetworkFault> {
+    let base = base_address(base).map_err(NetworkFault::refused)?;
+    let outside = || NetworkFault::refused("The request leaves the base URL of this tab, so it was not sent.");
+    let is_plain = !path.contains('\\') && !path.contains(char::is_control) && !path.contains('#');
+    if !path.is_empty() && !path.starts_with('/') || path.len() > LONGEST_PATH || !is_plain {
+        return Err(outside());
+    }
+    let url = Url::parse(&format!("{}{path}", base.as_str().trim_end_matches('/'))).map_err(|_| outside())?;
+    let folder = base.path().trim_end_matches('/');
+    let is_below = url.path().strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    // Parsing has removed dot segments, also escaped ones.
+    if url.origin() != base.origin() || !is_below || !url.username().is_empty() {
+        return Err(outside());
+    }
+    Ok(url)
+}
+
+fn is_dropped(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    DROPPED.contains(&name.as_str()) || DROPPED_STARTS.iter().any(|start| name.starts_with(start))
+}
+
+async fn read_answer(
+    mut response: Response,
+    prepared: &Prepared,
+    started: Instant,
+) -> Result<NetworkAnswer, NetworkFault> {
+    let too_large =
+        || NetworkFault::new("tooLarge", format!("The answer is larger than {} MiB.", LARGEST_ANSWER >> 20));
+    let status = response.status().as_u16();
+    let is_handed_on = |name: &HeaderName| !matches!(name.as_str(), "set-cookie" | "set-cookie2");
+    let headers = response.headers().iter().filter(|(name, _)| is_handed_on(name)).filter_map(|(name, value)| {
+        Some((name.to_string(), value.to_str().ok()?.to_owned()))
+    });
+    let headers: Vec<(String, String)> = headers.collect();
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| unreachable_fault(&prepared.url, &error))? {
+        if body.len() + piece.len() > LARGEST_ANSWER {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&piece);
+    }
+    let mut answer = NetworkAnswer { status, headers, body, duration: started.elapsed() };
+    hide_secrets(&mut answer, &prepared.secrets);
+    Ok(answer)
+}
+
+/// An API that repeats what it was sent must not hand a credential to the page.
+fn hide_secrets(answer: &mut NetworkAnswer, secrets: &[String]) {
+    for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST_MASKED) {
+        for (_, value) in &mut answer.headers {
+            *value = value.replace(secret.as_str(), MASK);
+        }
+        if let Ok(text) = std::str::from_utf8(&answer.body)
+            && text.contains(secret.as_str())
+        {
+            answer.body = text.replace(secret.as_str(), MASK).into_bytes();
+        }
+    }
+}
+
+/// The innermost cause says what a person can use; the address may hold a credential, so only its origin is named.
+fn unreachable_fault(url: &Url, error: &reqwest::Error) -> NetworkFault {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    let origin = url.origin().ascii_serialization();
+    NetworkFault::new("unreachable", format!("{origin} cannot be reached: {cause}."))
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_below_the_base_url() {
+        let good = [
+            ("https://api.test/v1", "/books", "https://api.test/v1/books"),
+            ("https://api.test/v1/", "/books/7", "https://api.test/v1/books/7"),
+            ("https://api.test", "", "https://api.test/"),
+            ("https://api.test/v1", "", "https://api.test/v1"),
+            ("https://api.test/v1", "/a/../b", "https://api.test/v1/b"),
+            ("https://api.test/v1", "//evil.test/x", "https://api.test/v1//evil.test/x"),
+        ];
+        for (base, path, expected) in good {
+            assert_eq!(address(base, path).unwrap().as_str(), expected);
+        }
+        let bad = [
+            ("https://api.test/v1", "/../admin"),
+            ("https://api.test/v1", "/%2e%2e/admin"),
+            ("https://api.test/v1", "x"),
+            ("https://api.test", "@evil.test/"),
+            ("https://api.test", ".evil.test/"),
+            ("https://api.test", ":81/"),
+            ("https://api.test", "/\\evil.test"),
+            ("https://api.test", "/a\nb"),
+            ("https://api.test", "/a#b"),
+            ("https://u:p@api.test", "/a"),
+            ("file:///etc", "/passwd"),
+        ];
+        for (base, path) in bad {
+            assert!(address(base, path).is_err(), "{base} {path}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_look_private() {
+        for address in [
+            "http://localhost:3000",
+            "http://127.0.0.1",
+            "http://[::1]:8080/v1",
+            "http://10.1.2.3",
+            "http://169.254.169.254/latest",
+            "http://printer.local",
+            "http://intranet",
+            "http://[::ffff:127.0.0.1]",
+        ] {
+            assert!(looks_private(address), "{address}");
+        }
+        for address in ["https://api.example.com", "https://8.8.8.8"] {
+            assert!(!looks_private(address), "{address}");
+        }
+    }
+
+    #[test]
+    fn methods_and_headers_of_a_frame() {
+        assert!(method_of("get").is_ok() && method_of("DELETE").is_ok());
+        for name in ["CONNECT", "TRACE", "GET /", "", "B\u{e4}"] {
+            assert!(method_of(name).is_err(), "{name}");
+        }
+        for name in ["Authorization", "COOKIE", "host", "Origin", "Sec-Fetch-Site", "Proxy-Authorization", "X-Forwarded-For"] {
+            assert!(is_dropped(name), "{name}");
+        }
+        assert!(!is_dropped("X-Tenant") && !is_dropped("Content-Type") && !is_dropped("If-Match"));
+    }
+}
