@@ -24,7 +24,9 @@ fn main() {
         .flatten()
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| path.is_file() && path.file_name().is_some_and(|name| is_served(&name.to_string_lossy())))
+        .filter(|path| {
+            path.is_file() && path.file_name().is_some_and(|name| is_served(&name.to_string_lossy()))
+        })
         .collect();
     files.sort();
     let mut table = String::from("const ASSETS: &[web::Asset] = &[\n");

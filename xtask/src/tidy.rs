@@ -39,6 +39,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("proto-threads", &["domain", "rpc"]),
     ("proto-copilot", &["domain", "rpc", "apiui"]),
     ("terminal", &["domain"]),
+    ("web", &[]),
+    ("studio", &["domain", "process", "tools", "apiui", "web"]),
     ("testkit", &["domain", "rpc"]),
     (
         "fuzz-targets",
@@ -61,7 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Dependencies that only tests and benchmarks may have; `*` is any crate.
-const ALLOWED_IN_TESTS: &[(&str, &str)] = &[("*", "testkit"), ("sandbox", "process")];
+const ALLOWED_IN_TESTS: &[(&str, &str)] = &[("*", "testkit"), ("sandbox", "process"), ("studio", "store")];
 
 /// Everything that is wrong, one line each.
 pub fn problems() -> Vec<String> {

@@ -72,6 +72,9 @@ pub(crate) enum Task {
         after_help = "Example:\n  dragoman generate openapi.yaml -o shop-ui          a project: npm install && npm run dev\n  dragoman generate openapi.yaml --single-file       the module, on stdout\n  dragoman generate schema.graphql --html -o ui.html one page that opens in a browser"
     )]
     Generate(commands::generate_arguments::GenerateArguments),
+    /// Turn API specifications into interfaces in your browser: drop one, connect it to the API, change it by talking.
+    #[command(after_help = commands::studio_arguments::HELP)]
+    Studio(commands::studio_arguments::StudioArguments),
     /// API specifications.
     #[command(subcommand, after_help = "Example:\n  dragoman spec check openapi.yaml")]
     Spec(SpecTask),
@@ -423,6 +426,7 @@ pub(crate) fn run() -> ExitCode {
         Task::McpServer(arguments) => commands::mcp_server::run(arguments, level),
         Task::Copilot => commands::copilot::run(level),
         Task::Generate(arguments) => commands::generate::run(&arguments),
+        Task::Studio(arguments) => commands::studio::run(arguments, level),
         Task::Spec(SpecTask::Check { spec, fetch_refs, json }) => {
             commands::spec::check(&spec, fetch_refs, json)
         }

@@ -99,6 +99,11 @@ impl Environment {
         }
     }
 
+    /// A variable that is set, as it is.
+    pub(crate) fn os(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
+
     /// A variable that is set and text, though perhaps empty.
     pub(crate) fn raw(&self, name: &str) -> Option<&str> {
         self.variables.get(OsStr::new(name))?.to_str()

@@ -118,6 +118,19 @@ pub(crate) fn secret_names(environment: &Environment, tree: &Node) -> Vec<String
     names
 }
 
+/// The variables in which keys and addresses of providers may be, whether they are set or not.
+pub(crate) fn provider_names(tree: &Node) -> Vec<String> {
+    let known = PROVIDER_KEYS.iter().map(|(provider, _)| *provider);
+    let configured =
+        tree.get("providers").and_then(Node::entries).into_iter().flat_map(|entries| entries.keys());
+    let own = configured
+        .map(String::as_str)
+        .chain(known)
+        .flat_map(|provider| [variable(provider, "API_KEY"), variable(provider, "API_URL")]);
+    let kept = PROVIDER_KEYS.iter().flat_map(|(_, names)| *names).map(|name| (*name).to_owned());
+    own.chain(kept).collect()
+}
+
 /// `shell.passEnvironment`: variables that programs get although they hold keys. A project cannot name any.
 pub(crate) fn passed_names(layers: &[Layer]) -> Vec<String> {
     let own = layers.iter().rev().filter(|layer| is_the_users(layer));

@@ -12,7 +12,9 @@ use web::ApiError;
 use crate::connections::{ConnectionState, Credential, Observed, Token};
 use crate::console::{EntryKind, Level};
 use crate::model::{BaseUrl, BaseUrlSource, now, origin_of};
-use crate::network::{NetworkAnswer, NetworkBody, NetworkFault, NetworkRequest, Prepared, base_address, leads_inside};
+use crate::network::{
+    NetworkAnswer, NetworkBody, NetworkFault, NetworkRequest, Prepared, base_address, leads_inside,
+};
 use crate::studio::{Studio, no_tab, not_kept};
 
 /// Connections are looked at this often.
@@ -45,14 +47,19 @@ impl Studio {
             let model = self.model();
             let specification = &model.tab(tab).ok_or_else(no_tab)?.specification;
             let origin = origin_of(&url);
-            let is_named = specification.iter().flat_map(|one| &one.servers).any(|server| origin_of(&server.url) == origin);
+            let is_named = specification
+                .iter()
+                .flat_map(|one| &one.servers)
+                .any(|server| origin_of(&server.url) == origin);
             if is_named { BaseUrlSource::Specification } else { BaseUrlSource::User }
         };
         let is_private = leads_inside(&url).await;
         if is_private && from == BaseUrlSource::Specification && !input.allow_private {
-            return Err(ApiError::conflict(format!("The specification names {url}, which is on this machine or in a private network."))
-                .hint("Allow it only if you know this server.")
-                .data(json!({"private": url})));
+            return Err(ApiError::conflict(format!(
+                "The specification names {url}, which is on this machine or in a private network."
+            ))
+            .hint("Allow it only if you know this server.")
+            .data(json!({"private": url})));
         }
         self.change_tab(tab, |tab| {
             tab.base_url = Some(BaseUrl { url, is_confirmed: true, from, is_private });
@@ -107,9 +114,10 @@ impl Studio {
         request: &NetworkRequest,
         credential: &Credential,
     ) -> Result<NetworkAnswer, NetworkFault> {
-        let prepared = Prepared::new(&base.url, base.is_private, request, credential).inspect_err(|fault| {
-            self.log(Some(tab), EntryKind::Api, Level::Warning, &fault.message, None);
-        })?;
+        let prepared =
+            Prepared::new(&base.url, base.is_private, request, credential).inspect_err(|fault| {
+                self.log(Some(tab), EntryKind::Api, Level::Warning, &fault.message, None);
+            })?;
         let answer = self.network.send(&prepared).await;
         let entry = prepared.entry(&answer);
         let (level, message) = match &answer {
@@ -123,7 +131,9 @@ impl Studio {
                 let time = u64::try_from(answer.duration.as_millis()).unwrap_or(u64::MAX);
                 Some(Observed::Status(answer.status, time))
             }
-            Err(fault) if matches!(fault.kind, "unreachable" | "timeout") => Some(Observed::Unreachable(fault.message.clone())),
+            Err(fault) if matches!(fault.kind, "unreachable" | "timeout") => {
+                Some(Observed::Unreachable(fault.message.clone()))
+            }
             Err(_) => None,
         };
         if observed.is_some_and(|observed| self.model().connections.observe(origin, &observed)) {
@@ -169,7 +179,12 @@ impl Studio {
         self.test_connection(tab, None).await
     }
 
-    pub(crate) fn take_credential(&self, origin: &str, credential: Credential, keep: bool) -> Result<(), ApiError> {
+    pub(crate) fn take_credential(
+        &self,
+        origin: &str,
+        credential: Credential,
+        keep: bool,
+    ) -> Result<(), ApiError> {
         {
             let mut model = self.model();
             model.connections.set(origin, credential, keep);
@@ -236,8 +251,14 @@ impl Studio {
             for origin in active {
                 let tab = {
                     let model = self.model();
-                    let uses = |base: &BaseUrl| base.is_confirmed && origin_of(&base.url).as_deref() == Some(origin.as_str());
-                    model.tabs.iter().find(|tab| tab.base_url.as_ref().is_some_and(uses)).map(|tab| tab.id.clone())
+                    let uses = |base: &BaseUrl| {
+                        base.is_confirmed && origin_of(&base.url).as_deref() == Some(origin.as_str())
+                    };
+                    model
+                        .tabs
+                        .iter()
+                        .find(|tab| tab.base_url.as_ref().is_some_and(uses))
+                        .map(|tab| tab.id.clone())
                 };
                 if let Some(tab) = tab {
                     let _ = self.test_connection(&tab, None).await;
@@ -248,9 +269,9 @@ impl Studio {
 
     /// The origin whose credentials a sign-in is for.
     pub(crate) fn connection_origin(&self, tab: &str) -> Result<(String, bool), ApiError> {
-        let (base, origin) = self.target(tab).map_err(|fault| {
-            ApiError::new(StatusCode::CONFLICT, "conflict", fault.message)
-        })?;
+        let (base, origin) = self
+            .target(tab)
+            .map_err(|fault| ApiError::new(StatusCode::CONFLICT, "conflict", fault.message))?;
         Ok((origin, base.is_private))
     }
 }
@@ -271,11 +292,14 @@ fn test_request(spec: &Spec) -> NetworkRequest {
         };
     }
     let is_simple = |endpoint: &&apiui::spec::Endpoint| {
-        let needs = |parameter: &apiui::spec::Parameter| parameter.required && parameter.location != Location::Cookie;
+        let needs =
+            |parameter: &apiui::spec::Parameter| parameter.required && parameter.location != Location::Cookie;
         endpoint.method == "GET" && !endpoint.path.contains('{') && !endpoint.parameters.iter().any(needs)
     };
     let is_protected = |endpoint: &&apiui::spec::Endpoint| !endpoint.security_requirements.is_empty();
     let mut simple = spec.endpoints.iter().filter(is_simple);
     let protected = simple.clone().find(is_protected);
-    read_request(protected.or_else(|| simple.next()).map_or_else(String::new, |endpoint| endpoint.path.clone()))
+    read_request(
+        protected.or_else(|| simple.next()).map_or_else(String::new, |endpoint| endpoint.path.clone()),
+    )
 }

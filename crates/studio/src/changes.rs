@@ -62,18 +62,20 @@ impl Studio {
 
     async fn generate(&self, tab: &str) -> Result<String, ApiError> {
         let spec = self.normalized(tab).await?;
-        let theme = self.model().preferences.theme.clone();
         let params = json!({
             "spec": *spec,
             "format": "react",
-            "theme": theme,
+            // The frame gives it the theme of the page.
+            "theme": "auto",
             "options": {"layout": "default", "includeAuth": true, "pagination": true},
         });
         let (sender, chunks) = mpsc::unbounded_channel();
         tokio::spawn(self.clone().show_chunks(tab.to_owned(), chunks));
-        let result = self.cli.call(Method::Generate, params, Some(sender)).await.map_err(|error| cli_error(&error))?;
+        let result =
+            self.cli.call(Method::Generate, params, Some(sender)).await.map_err(|error| cli_error(&error))?;
         let code = text_of(&result, "code").ok_or_else(|| ApiError::internal("The CLI sent no code."))?;
-        let description = text_of(&result, "description").unwrap_or_else(|| "Generated interface.".to_owned());
+        let description =
+            text_of(&result, "description").unwrap_or_else(|| "Generated interface.".to_owned());
         let assumptions = texts_of(&result, "assumptions");
         let new = NewVersion {
             kind: VersionKind::Generation,
@@ -140,9 +142,14 @@ impl Studio {
             Intent::Auto => input.answer_to.is_some() || has_interface && !reads_like_question(&text),
         };
         if is_change && !has_interface {
-            return Err(ApiError::conflict("There is no interface to change yet.").hint("Drop a specification first."));
+            return Err(ApiError::conflict("There is no interface to change yet.")
+                .hint("Drop a specification first."));
         }
-        if is_change { self.queue_change(tab, text, input.answer_to).await } else { self.ask(tab, text).await }
+        if is_change {
+            self.queue_change(tab, text, input.answer_to).await
+        } else {
+            self.ask(tab, text).await
+        }
     }
 
     async fn take_pasted(&self, tab: &str, text: String) -> Result<Message, ApiError> {
@@ -181,7 +188,12 @@ impl Studio {
         .await
     }
 
-    async fn queue_change(&self, tab: &str, text: String, answer_to: Option<String>) -> Result<Message, ApiError> {
+    async fn queue_change(
+        &self,
+        tab: &str,
+        text: String,
+        answer_to: Option<String>,
+    ) -> Result<Message, ApiError> {
         if let Some(question) = &answer_to {
             self.change_tab(tab, |tab| match tab.message_mut(question) {
                 Some(message) if message.is_question && message.answered.is_none() => {
@@ -239,13 +251,15 @@ impl Studio {
         let (current, prompt, history) = {
             let model = self.model();
             let tab = model.tab(tab).ok_or_else(no_tab)?;
-            let current = tab.current.ok_or_else(|| ApiError::conflict("There is no interface to change yet."))?;
+            let current =
+                tab.current.ok_or_else(|| ApiError::conflict("There is no interface to change yet."))?;
             let wish = tab.chat.iter().find(|message| message.id == id).ok_or_else(no_tab)?;
             (current, wish.text.clone(), history_of(&tab.chat, wish))
         };
         let code = self.code(tab, current).await?;
         let params = json!({"currentCode": code, "prompt": prompt, "spec": *spec, "history": history});
-        let result = self.cli.call(Method::Customize, params, None).await.map_err(|error| cli_error(&error))?;
+        let result =
+            self.cli.call(Method::Customize, params, None).await.map_err(|error| cli_error(&error))?;
         if result["clarificationNeeded"] == true {
             return Ok(Message {
                 role: Role::Assistant,
@@ -337,13 +351,14 @@ fn history_of(chat: &[Message], wish: &Message) -> Vec<Value> {
     let find = |id: &Option<String>| chat.iter().find(|message| Some(&message.id) == id.as_ref());
     let question = find(&wish.reply_to).filter(|message| message.is_question);
     let asked = question.and_then(|question| find(&question.reply_to));
-    let is_apart = |message: &Message| {
-        [question, asked].into_iter().flatten().any(|other| other.id == message.id)
-    };
+    let is_apart =
+        |message: &Message| [question, asked].into_iter().flatten().any(|other| other.id == message.id);
     let before: Vec<&Message> = chat
         .iter()
         .take_while(|message| message.id != wish.id)
-        .filter(|message| message.status == MessageStatus::Sent && message.problem.is_none() && !is_apart(message))
+        .filter(|message| {
+            message.status == MessageStatus::Sent && message.problem.is_none() && !is_apart(message)
+        })
         .collect();
     let first = before.len().saturating_sub(HISTORY);
     let turn = |message: &&Message| {
@@ -377,11 +392,15 @@ pub(crate) fn cli_error(error: &CliError) -> ApiError {
     let (status, hint) = match error.kind {
         CliErrorKind::Code(-32004) => (StatusCode::TOO_MANY_REQUESTS, "Wait a moment, then try again."),
         CliErrorKind::Code(-32002) => (StatusCode::UNPROCESSABLE_ENTITY, "Correct the specification."),
-        CliErrorKind::Code(-32003) => (StatusCode::PAYLOAD_TOO_LARGE, "Use a smaller specification or change."),
+        CliErrorKind::Code(-32003) => {
+            (StatusCode::PAYLOAD_TOO_LARGE, "Use a smaller specification or change.")
+        }
         CliErrorKind::Code(_) => (StatusCode::UNPROCESSABLE_ENTITY, "Say it in other words, or try again."),
         CliErrorKind::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "Try again, or make the request simpler."),
         CliErrorKind::Crashed => (StatusCode::BAD_GATEWAY, "Look at the console, then try again."),
-        CliErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Start the CLI again, then try again."),
+        CliErrorKind::Unavailable => {
+            (StatusCode::SERVICE_UNAVAILABLE, "Start the CLI again, then try again.")
+        }
     };
     let error_data = json!({"code": error.code(), "details": error.data});
     ApiError::new(status, "cli", error.message.clone()).hint(hint).data(error_data)

@@ -203,7 +203,9 @@ impl Connections {
         origins.sort();
         origins.dedup();
         let nothing = Connection::default();
-        let shown = |origin: &String| self.by_origin.get(origin).unwrap_or(&nothing).shown(origin, &users(tabs, origin));
+        let shown = |origin: &String| {
+            self.by_origin.get(origin).unwrap_or(&nothing).shown(origin, &users(tabs, origin))
+        };
         origins.iter().map(shown).collect()
     }
 
@@ -224,7 +226,10 @@ impl Connection {
         };
         let expires_at = match &self.credential {
             Credential::Oauth2(token) => token.expires_at,
-            Credential::None | Credential::ApiKey { .. } | Credential::Bearer { .. } | Credential::Basic { .. } => None,
+            Credential::None
+            | Credential::ApiKey { .. }
+            | Credential::Bearer { .. }
+            | Credential::Basic { .. } => None,
         };
         json!({
             "key": origin,
@@ -243,14 +248,17 @@ impl Connection {
 }
 
 fn users<'t>(tabs: &'t [TabRecord], origin: &str) -> Vec<&'t str> {
-    let uses = |tab: &&TabRecord| tab.base_url.as_ref().and_then(|base| origin_of(&base.url)).as_deref() == Some(origin);
+    let uses = |tab: &&TabRecord| {
+        tab.base_url.as_ref().and_then(|base| origin_of(&base.url)).as_deref() == Some(origin)
+    };
     tabs.iter().filter(uses).map(|tab| tab.id.as_str()).collect()
 }
 
 impl Credential {
     /// Says what is wrong with it, if something is.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
-        let is_text = |text: &str| !text.is_empty() && text.len() <= 64 * 1024 && HeaderValue::from_str(text).is_ok();
+        let is_text =
+            |text: &str| !text.is_empty() && text.len() <= 64 * 1024 && HeaderValue::from_str(text).is_ok();
         match self {
             Credential::None => Ok(()),
             Credential::ApiKey { parameter, value, place } => {
@@ -285,14 +293,19 @@ impl Credential {
             Credential::Basic { account, value } => {
                 set(AUTHORIZATION, &format!("Basic {}", STANDARD.encode(format!("{account}:{value}"))))
             }
-            Credential::ApiKey { place: Place::Cookie, parameter, value } => set(COOKIE, &format!("{parameter}={value}")),
+            Credential::ApiKey { place: Place::Cookie, parameter, value } => {
+                set(COOKIE, &format!("{parameter}={value}"))
+            }
             Credential::ApiKey { place: Place::Header, parameter, value } => {
                 set(HeaderName::from_bytes(parameter.as_bytes()).map_err(|_| broken(()))?, value)
             }
             Credential::ApiKey { place: Place::Query, parameter, value } => {
                 // The frame's own value of the parameter would win in some servers.
-                let others: Vec<(String, String)> =
-                    url.query_pairs().filter(|(name, _)| name != parameter).map(|(name, text)| (name.into_owned(), text.into_owned())).collect();
+                let others: Vec<(String, String)> = url
+                    .query_pairs()
+                    .filter(|(name, _)| name != parameter)
+                    .map(|(name, text)| (name.into_owned(), text.into_owned()))
+                    .collect();
                 url.query_pairs_mut().clear().extend_pairs(others).append_pair(parameter, value);
                 Ok(())
             }
@@ -308,7 +321,10 @@ impl Credential {
                 vec![STANDARD.encode(format!("{account}:{value}")), value.clone()]
             }
             Credential::Oauth2(token) => {
-                [Some(token.access.clone()), token.refresh.clone(), token.client_secret.clone()].into_iter().flatten().collect()
+                [Some(token.access.clone()), token.refresh.clone(), token.client_secret.clone()]
+                    .into_iter()
+                    .flatten()
+                    .collect()
             }
         }
         .into_iter()

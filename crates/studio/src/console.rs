@@ -113,7 +113,8 @@ pub(crate) fn shown_body(bytes: &[u8]) -> Option<String> {
 /// The value of a header that may carry a secret is not shown.
 pub(crate) fn masked(name: &str, value: &str) -> String {
     let name = name.to_ascii_lowercase();
-    let words = ["authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "x-key", "session"];
+    let words =
+        ["authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "x-key", "session"];
     if words.iter().any(|word| name.contains(word)) { MASK.to_owned() } else { value.to_owned() }
 }
 

@@ -48,7 +48,8 @@ impl Studio {
             Format::Vite => {
                 let plan = plan_of(&code).map_err(|error| {
                     let message = format!("This version cannot become a project: {error}");
-                    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message).hint("Export it as one page.")
+                    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message)
+                        .hint("Export it as one page.")
                 })?;
                 let name = slug(&title);
                 let mut files = project_files(&name);
@@ -67,7 +68,8 @@ fn page(code: &str, title: &str, react: Option<&'static str>) -> Result<Exported
             .hint("Build the program with `make build`.")
     })?;
     let flows = plan_of(code).map(|plan| plan.schemes).unwrap_or_default();
-    let token_urls = flows.iter().flat_map(|scheme| &scheme.flows).map(|flow| flow.token_url.clone()).collect();
+    let token_urls =
+        flows.iter().flat_map(|scheme| &scheme.flows).map(|flow| flow.token_url.clone()).collect();
     let options = PageOptions { title: title.to_owned(), language: "en".to_owned(), token_urls };
     let page = html_page(code, react, &options).map_err(|refusals| {
         let first = refusals.first().map(ToString::to_string).unwrap_or_default();

@@ -25,6 +25,7 @@ mod zip;
 
 pub use connections::CredentialFile;
 pub use routes::{body_limit, is_open};
+pub use specification::GivenSpecification;
 pub use studio::{ProjectFiles, Studio, StudioOptions};
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));

@@ -140,7 +140,8 @@ impl Prepared {
         let mut headers = HeaderMap::new();
         for (name, value) in request.headers.iter().filter(|(name, _)| !is_dropped(name)) {
             let broken = |_| NetworkFault::refused(format!("The header {name} cannot be sent."));
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| NetworkFault::refused("A header has no proper name."))?;
+            let name = HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| NetworkFault::refused("A header has no proper name."))?;
             headers.append(name.clone(), HeaderValue::from_str(value).map_err(|_| broken(()))?);
         }
         let body = match &request.body {
@@ -182,7 +183,8 @@ impl Prepared {
         let mut text = text.to_owned();
         for secret in &self.secrets {
             // In an address a secret may be escaped.
-            let escaped = percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC).to_string();
+            let escaped =
+                percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC).to_string();
             text = text.replace(secret.as_str(), MASK).replace(&escaped, MASK);
         }
         text
@@ -209,7 +211,8 @@ impl Network {
 
     async fn follow(&self, prepared: &Prepared, started: Instant) -> Result<NetworkAnswer, NetworkFault> {
         let client = self.client(prepared.may_be_private)?;
-        let (mut method, mut url, mut body) = (prepared.method.clone(), prepared.url.clone(), prepared.body.clone());
+        let (mut method, mut url, mut body) =
+            (prepared.method.clone(), prepared.url.clone(), prepared.body.clone());
         for _ in 0..=MOST_REDIRECTS {
             check_host(&url, prepared.may_be_private)?;
             let request = client.request(method.clone(), url.clone()).headers(prepared.headers.clone());
@@ -225,7 +228,8 @@ impl Network {
             })?;
             if next.origin() != url.origin() {
                 let origin = next.origin().ascii_serialization();
-                let message = format!("The API redirects to {origin}, which is another origin. It was not followed.");
+                let message =
+                    format!("The API redirects to {origin}, which is another origin. It was not followed.");
                 return Err(NetworkFault::new("redirect", message));
             }
             if status == 303 || matches!(status, 301 | 302) && method == Method::POST {
@@ -268,7 +272,8 @@ impl Resolve for PublicOnly {
         Box::pin(async move {
             let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             if addresses.iter().any(|address| !is_public(address.ip())) {
-                let message = format!("{host} is in a private network. Confirm the base URL again to allow it");
+                let message =
+                    format!("{host} is in a private network. Confirm the base URL again to allow it");
                 return Err(io::Error::other(message).into());
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
@@ -294,7 +299,12 @@ pub(crate) fn base_address(text: &str) -> Result<Url, String> {
 /// Whether an address is, by its looks, one of this machine or of a private network.
 pub(crate) fn looks_private(address: &str) -> bool {
     let Ok(url) = Url::parse(address) else { return false };
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
+    let host = url
+        .host_str()
+        .unwrap_or_default()
+        .trim_matches(['[', ']'])
+        .trim_end_matches('.')
+        .to_ascii_lowercase();
     if let Ok(address) = host.parse::<IpAddr>() {
         return !is_public(address);
     }
@@ -307,7 +317,9 @@ pub(crate) async fn leads_inside(address: &str) -> bool {
     if looks_private(address) {
         return true;
     }
-    let Some(host) = Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)) else { return false };
+    let Some(host) = Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)) else {
+        return false;
+    };
     let lookup = tokio::net::lookup_host((host, 0));
     match tokio::time::timeout(Duration::from_secs(3), lookup).await {
         Ok(Ok(mut addresses)) => addresses.any(|address| !is_public(address.ip())),
@@ -345,14 +357,16 @@ fn method_of(name: &str) -> Result<Method, NetworkFault> {
 /// The base URL with a path below it.
 fn address(base: &str, path: &str) -> Result<Url, NetworkFault> {
     let base = base_address(base).map_err(NetworkFault::refused)?;
-    let outside = || NetworkFault::refused("The request leaves the base URL of this tab, so it was not sent.");
+    let outside =
+        || NetworkFault::refused("The request leaves the base URL of this tab, so it was not sent.");
     let is_plain = !path.contains('\\') && !path.contains(char::is_control) && !path.contains('#');
     if !path.is_empty() && !path.starts_with('/') || path.len() > LONGEST_PATH || !is_plain {
         return Err(outside());
     }
     let url = Url::parse(&format!("{}{path}", base.as_str().trim_end_matches('/'))).map_err(|_| outside())?;
     let folder = base.path().trim_end_matches('/');
-    let is_below = url.path().strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_below =
+        url.path().strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     // Parsing has removed dot segments, also escaped ones.
     if url.origin() != base.origin() || !is_below || !url.username().is_empty() {
         return Err(outside());
@@ -374,12 +388,16 @@ async fn read_answer(
         || NetworkFault::new("tooLarge", format!("The answer is larger than {} MiB.", LARGEST_ANSWER >> 20));
     let status = response.status().as_u16();
     let is_handed_on = |name: &HeaderName| !matches!(name.as_str(), "set-cookie" | "set-cookie2");
-    let headers = response.headers().iter().filter(|(name, _)| is_handed_on(name)).filter_map(|(name, value)| {
-        Some((name.to_string(), value.to_str().ok()?.to_owned()))
-    });
+    let headers = response
+        .headers()
+        .iter()
+        .filter(|(name, _)| is_handed_on(name))
+        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
     let headers: Vec<(String, String)> = headers.collect();
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| unreachable_fault(&prepared.url, &error))? {
+    while let Some(piece) =
+        response.chunk().await.map_err(|error| unreachable_fault(&prepared.url, &error))?
+    {
         if body.len() + piece.len() > LARGEST_ANSWER {
             return Err(too_large());
         }
@@ -478,7 +496,15 @@ mod tests {
         for name in ["CONNECT", "TRACE", "GET /", "", "B\u{e4}"] {
             assert!(method_of(name).is_err(), "{name}");
         }
-        for name in ["Authorization", "COOKIE", "host", "Origin", "Sec-Fetch-Site", "Proxy-Authorization", "X-Forwarded-For"] {
+        for name in [
+            "Authorization",
+            "COOKIE",
+            "host",
+            "Origin",
+            "Sec-Fetch-Site",
+            "Proxy-Authorization",
+            "X-Forwarded-For",
+        ] {
             assert!(is_dropped(name), "{name}");
         }
         assert!(!is_dropped("X-Tenant") && !is_dropped("Content-Type") && !is_dropped("If-Match"));

@@ -94,7 +94,11 @@ impl Studio {
         if !input.scopes.is_empty() {
             address.query_pairs_mut().append_pair("scope", &input.scopes.join(" "));
         }
-        self.model().connections.set_state(&origin, ConnectionState::Connecting, Some("Waiting for the sign-in.".to_owned()));
+        self.model().connections.set_state(
+            &origin,
+            ConnectionState::Connecting,
+            Some("Waiting for the sign-in.".to_owned()),
+        );
         self.show_connections();
         let sign_in = SignIn { tab: tab.to_owned(), origin, verifier, input, since: Instant::now() };
         self.sign_ins.add(state, sign_in);
@@ -157,8 +161,11 @@ impl Studio {
     /// Renews a token; `None` where there is nothing to renew it with.
     pub(crate) async fn renewed_token(&self, token: &Token) -> Option<Result<Token, String>> {
         let refresh = token.refresh.as_deref()?;
-        let mut fields =
-            vec![("grant_type", "refresh_token"), ("refresh_token", refresh), ("client_id", token.client_id.as_str())];
+        let mut fields = vec![
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh),
+            ("client_id", token.client_id.as_str()),
+        ];
         fields.extend(token.client_secret.as_deref().map(|secret| ("client_secret", secret)));
         let answer = match self.ask_for_token(&token.token_url, &fields).await {
             Ok(answer) => answer,
@@ -171,8 +178,11 @@ impl Studio {
     async fn ask_for_token(&self, token_url: &str, fields: &[(&str, &str)]) -> Result<Value, String> {
         let url = endpoint(token_url).map_err(|error| error.message)?;
         let client = self.network.client(looks_private(token_url)).map_err(|fault| fault.message)?;
-        let encode = |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
-        let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+        let encode = |text: &str| {
+            percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+        };
+        let pairs: Vec<String> =
+            fields.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
         let request = client
             .post(url)
             .header("Content-Type", "application/x-www-form-urlencoded")
@@ -180,10 +190,15 @@ impl Studio {
             .body(pairs.join("&"));
         let ask = async {
             // Errors of the client may hold the address only, which is no secret here.
-            let mut response = request.send().await.map_err(|error| format!("The token server cannot be reached: {error}."))?;
+            let mut response = request
+                .send()
+                .await
+                .map_err(|error| format!("The token server cannot be reached: {error}."))?;
             let status = response.status();
             let mut body = Vec::new();
-            while let Some(piece) = response.chunk().await.map_err(|error| format!("The token server broke off: {error}."))? {
+            while let Some(piece) =
+                response.chunk().await.map_err(|error| format!("The token server broke off: {error}."))?
+            {
                 body.extend_from_slice(&piece);
                 if body.len() > LARGEST_TOKEN {
                     return Err("The answer of the token server is too large.".to_owned());
@@ -229,7 +244,8 @@ fn endpoint(text: &str) -> Result<Url, ApiError> {
     let refused = || ApiError::invalid("A sign-in needs an https address.");
     let url = Url::parse(text.trim()).map_err(|_| refused())?;
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let is_local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    let is_local =
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
     let is_safe = url.scheme() == "https" || url.scheme() == "http" && is_local;
     if !is_safe || !url.username().is_empty() || url.fragment().is_some() {
         return Err(refused());

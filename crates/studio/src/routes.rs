@@ -159,7 +159,11 @@ async fn add_tab(State(studio): State<Studio>, Input(input): Input<TabInput>) ->
     Ok((StatusCode::CREATED, web::json(&studio.tab_value(&id)?)).into_response())
 }
 
-async fn rename_tab(State(studio): State<Studio>, Path(tab): Path<String>, Input(input): Input<TabInput>) -> Answer {
+async fn rename_tab(
+    State(studio): State<Studio>,
+    Path(tab): Path<String>,
+    Input(input): Input<TabInput>,
+) -> Answer {
     studio.rename_tab(&tab, input.title.unwrap_or_default()).await?;
     Ok(web::json(&studio.tab_value(&tab)?))
 }
@@ -198,17 +202,28 @@ async fn generate(State(studio): State<Studio>, Path(tab): Path<String>, Input(_
     accepted(&studio.tab_value(&tab)?)
 }
 
-async fn message(State(studio): State<Studio>, Path(tab): Path<String>, Input(input): Input<MessageInput>) -> Answer {
+async fn message(
+    State(studio): State<Studio>,
+    Path(tab): Path<String>,
+    Input(input): Input<MessageInput>,
+) -> Answer {
     let message = studio.take_message(&tab, input).await?;
     accepted(&json!({"message": message}))
 }
 
-async fn cancel_message(State(studio): State<Studio>, Path((tab, message)): Path<(String, String)>) -> Answer {
+async fn cancel_message(
+    State(studio): State<Studio>,
+    Path((tab, message)): Path<(String, String)>,
+) -> Answer {
     studio.cancel_message(&tab, &message).await?;
     done()
 }
 
-async fn versions(State(studio): State<Studio>, Path(tab): Path<String>, RawQuery(query): RawQuery) -> Answer {
+async fn versions(
+    State(studio): State<Studio>,
+    Path(tab): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
     let query = pairs(query);
     let limit = number(&query, "limit").and_then(|limit| usize::try_from(limit).ok()).unwrap_or(50);
     Ok(web::json(&studio.versions(&tab, number(&query, "before"), limit)?))
@@ -266,13 +281,21 @@ struct FrameLogInput {
     message: String,
 }
 
-async fn frame_log(State(studio): State<Studio>, Path(tab): Path<String>, Input(input): Input<FrameLogInput>) -> Answer {
+async fn frame_log(
+    State(studio): State<Studio>,
+    Path(tab): Path<String>,
+    Input(input): Input<FrameLogInput>,
+) -> Answer {
     studio.tab_value(&tab)?;
     studio.log(Some(&tab), EntryKind::Frame, input.level, &input.message, None);
     done()
 }
 
-async fn base_url(State(studio): State<Studio>, Path(tab): Path<String>, Input(input): Input<BaseUrlInput>) -> Answer {
+async fn base_url(
+    State(studio): State<Studio>,
+    Path(tab): Path<String>,
+    Input(input): Input<BaseUrlInput>,
+) -> Answer {
     studio.confirm_base_url(&tab, input).await?;
     Ok(web::json(&studio.tab_value(&tab)?))
 }
@@ -298,7 +321,11 @@ async fn forget_connection(State(studio): State<Studio>, Path(tab): Path<String>
     done()
 }
 
-async fn oauth(State(studio): State<Studio>, Path(tab): Path<String>, Input(input): Input<SignInInput>) -> Answer {
+async fn oauth(
+    State(studio): State<Studio>,
+    Path(tab): Path<String>,
+    Input(input): Input<SignInInput>,
+) -> Answer {
     Ok(web::json(&begun(&studio.begin_sign_in(&tab, input).await?)))
 }
 
@@ -316,11 +343,19 @@ struct TestInput {
     path: Option<String>,
 }
 
-async fn test_connection(State(studio): State<Studio>, Path(tab): Path<String>, Input(input): Input<TestInput>) -> Answer {
+async fn test_connection(
+    State(studio): State<Studio>,
+    Path(tab): Path<String>,
+    Input(input): Input<TestInput>,
+) -> Answer {
     Ok(web::json(&studio.test_connection(&tab, input.path).await?))
 }
 
-async fn export(State(studio): State<Studio>, Path(tab): Path<String>, Input(input): Input<ExportInput>) -> Answer {
+async fn export(
+    State(studio): State<Studio>,
+    Path(tab): Path<String>,
+    Input(input): Input<ExportInput>,
+) -> Answer {
     let exported = studio.export(&tab, input).await?;
     let mut response = web::file(Bytes::from(exported.bytes), exported.content_type);
     if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{}\"", exported.name)) {

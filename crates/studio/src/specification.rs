@@ -71,14 +71,52 @@ impl SpecificationInput {
     }
 }
 
+/// A specification of the command line.
+pub enum GivenSpecification {
+    File {
+        name: String,
+        text: String,
+        /// Files beside it, by the location that refers to them.
+        documents: BTreeMap<String, String>,
+    },
+    Address(String),
+}
+
 struct Read {
     reading: Result<Reading, Unusable>,
     missing: Vec<Missing>,
 }
 
 impl Studio {
+    /// Opens a specification in a new tab; what is wrong with it is told there.
+    pub async fn open_specification(&self, given: GivenSpecification) {
+        let Ok(tab) = self.add_tab(None).await else { return };
+        let input = match given {
+            GivenSpecification::Address(url) => SpecificationInput::of_text(url),
+            GivenSpecification::File { name, text, documents } => SpecificationInput {
+                source: InputSource::File,
+                name: Some(name),
+                url: None,
+                text: Some(text),
+                documents,
+                fetch_references: false,
+            },
+        };
+        if let Err(error) = self.set_specification(&tab, input).await {
+            let shown = self.change_tab(&tab, |tab| {
+                tab.problem = Some(crate::studio::problem_of(&error));
+                Ok(())
+            });
+            let _ = shown.await;
+        }
+    }
+
     /// Reads a specification, makes it the one of the tab, and begins to generate.
-    pub(crate) async fn set_specification(&self, tab: &str, input: SpecificationInput) -> Result<(), ApiError> {
+    pub(crate) async fn set_specification(
+        &self,
+        tab: &str,
+        input: SpecificationInput,
+    ) -> Result<(), ApiError> {
         self.model().tab(tab).ok_or_else(crate::studio::no_tab)?;
         self.publish("progress", &json!({"tab": tab, "phase": "reading", "chunk": null, "received": 0}));
         let given = Arc::new(self.given(tab, input).await?);
@@ -124,7 +162,9 @@ impl Studio {
                 let text = fetched(&url).await?;
                 (url.clone(), Source::Url, Some(url), text)
             }
-            InputSource::Again => return self.given_again(tab, input.documents, input.fetch_references).await,
+            InputSource::Again => {
+                return self.given_again(tab, input.documents, input.fetch_references).await;
+            }
         };
         let fetch_references = input.fetch_references;
         Ok(Given { name, source, location, text, documents: input.documents, fetch_references })
@@ -171,7 +211,18 @@ pub(crate) fn looks_like_specification(text: &str) -> bool {
     if is_address(text) {
         return is_one_word;
     }
-    let marks = ["openapi:", "\"openapi\"", "swagger:", "\"swagger\"", "type Query", "schema {", "\"__schema\"", "#%RAML", "<definitions", "<wsdl:"];
+    let marks = [
+        "openapi:",
+        "\"openapi\"",
+        "swagger:",
+        "\"swagger\"",
+        "type Query",
+        "schema {",
+        "\"__schema\"",
+        "#%RAML",
+        "<definitions",
+        "<wsdl:",
+    ];
     text.len() > 40 && marks.iter().any(|mark| text.contains(mark))
 }
 
@@ -237,7 +288,8 @@ fn load(given: &Given, location: &str, runtime: &Handle) -> Result<Vec<u8>, Stri
 fn same_server(given: &Given, location: &str) -> Option<String> {
     let own = Url::parse(given.location.as_deref()?).ok()?;
     let other = Url::parse(location).ok()?;
-    (given.source == Source::Url && own.origin() == other.origin()).then(|| own.host_str().map(str::to_owned))?
+    (given.source == Source::Url && own.origin() == other.origin())
+        .then(|| own.host_str().map(str::to_owned))?
 }
 
 fn refused(unusable: &Unusable, missing: &[Missing]) -> ApiError {
@@ -302,7 +354,9 @@ fn servers(given: &Given, spec: &Spec) -> Vec<ServerEntry> {
             (Err(_), Some(base)) => base.join(&url).ok(),
             (Err(_), None) => None,
         };
-        let Some(absolute) = absolute.filter(|url| matches!(url.scheme(), "http" | "https")) else { continue };
+        let Some(absolute) = absolute.filter(|url| matches!(url.scheme(), "http" | "https")) else {
+            continue;
+        };
         let url = absolute.as_str().trim_end_matches('/').to_owned();
         if !url.contains(['{', '}']) && found.iter().all(|known| known.url != url) {
             found.push(ServerEntry { url, description });

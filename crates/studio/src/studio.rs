@@ -46,14 +46,14 @@ pub struct Studio {
 }
 
 pub struct Inner {
-    pub cli: Cli,
-    pub archive: Archive,
-    pub network: Network,
-    pub sign_ins: SignIns,
-    pub credentials: Arc<dyn CredentialFile>,
-    pub react: Option<&'static str>,
-    pub project_files: ProjectFiles,
-    pub origin: String,
+    pub(crate) cli: Cli,
+    pub(crate) archive: Archive,
+    pub(crate) network: Network,
+    pub(crate) sign_ins: SignIns,
+    pub(crate) credentials: Arc<dyn CredentialFile>,
+    pub(crate) react: Option<&'static str>,
+    pub(crate) project_files: ProjectFiles,
+    pub(crate) origin: String,
     model: Mutex<Model>,
     events: broadcast::Sender<Event>,
     store: Arc<dyn Store>,
@@ -95,8 +95,7 @@ impl Studio {
         let archive = Archive::new(options.store.clone());
         let loaded = archive.load().await?;
         let (events, _) = broadcast::channel(EVENTS);
-        let mut model =
-            Model { preferences: loaded.preferences, closed: loaded.closed, ..Model::default() };
+        let mut model = Model { preferences: loaded.preferences, closed: loaded.closed, ..Model::default() };
         model.tabs = loaded.tabs.into_iter().map(interrupted).collect();
         model.connections.load(options.credentials.as_ref());
         let inner = Arc::new_cyclic(|inner: &std::sync::Weak<Inner>| {

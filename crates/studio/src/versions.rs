@@ -93,7 +93,8 @@ impl Studio {
     pub(crate) fn versions(&self, tab: &str, before: Option<u64>, limit: usize) -> Result<Value, ApiError> {
         let model = self.model();
         let tab = model.tab(tab).ok_or_else(no_tab)?;
-        let mut older = tab.versions.iter().rev().filter(|one| before.is_none_or(|before| one.number < before));
+        let mut older =
+            tab.versions.iter().rev().filter(|one| before.is_none_or(|before| one.number < before));
         let page: Vec<&Version> = older.by_ref().take(limit.clamp(1, 200)).collect();
         Ok(json!({"versions": page, "more": older.next().is_some()}))
     }
@@ -133,7 +134,12 @@ impl Studio {
         Ok((script, version.hash))
     }
 
-    pub(crate) async fn revert(&self, tab: &str, number: u64, reason: Option<&str>) -> Result<Version, ApiError> {
+    pub(crate) async fn revert(
+        &self,
+        tab: &str,
+        number: u64,
+        reason: Option<&str>,
+    ) -> Result<Version, ApiError> {
         let version = self.version(tab, number)?;
         let code = self.code(tab, number).await?;
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();

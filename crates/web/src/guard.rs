@@ -124,7 +124,8 @@ impl Guard {
             .filter_map(|pair| pair.trim().split_once('='))
             .filter(|(name, _)| *name == self.cookie_name)
             .map(|(_, value)| value);
-        let has_cookie = values.next().is_some_and(|value| self.access.is_cookie(value)) && values.next().is_none();
+        let has_cookie =
+            values.next().is_some_and(|value| self.access.is_cookie(value)) && values.next().is_none();
         // Both are looked at, whatever the first one says.
         let has_secret = self.access.is_secret(secret);
         if has_cookie && has_secret { Ok(()) } else { Err(refused()) }
@@ -135,7 +136,8 @@ impl Guard {
         let (parts, body) = request.into_parts();
         let has_length = |value: &str| value.trim() != "0";
         let length = single(&parts.headers, &header::CONTENT_LENGTH)?;
-        let has_body = length.is_some_and(has_length) || parts.headers.contains_key(header::TRANSFER_ENCODING);
+        let has_body =
+            length.is_some_and(has_length) || parts.headers.contains_key(header::TRANSFER_ENCODING);
         if matches!(parts.method, Method::GET | Method::HEAD | Method::DELETE) {
             if has_body {
                 return Err(ApiError::invalid("A request of this kind has no body."));
@@ -160,7 +162,11 @@ impl Guard {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(_)) => return Err(too_large()),
             Err(_) => {
-                return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "invalid", "The request came too slowly."));
+                return Err(ApiError::new(
+                    StatusCode::REQUEST_TIMEOUT,
+                    "invalid",
+                    "The request came too slowly.",
+                ));
             }
         };
         Ok(Request::from_parts(parts, Body::from(bytes)))

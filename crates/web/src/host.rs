@@ -95,9 +95,10 @@ impl Host {
     pub async fn serve(self, site: Site, is_open: fn(&str) -> bool, stop: impl Future<Output = ()>) {
         let router = routes(&self.bound, site, is_open);
         let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-        let accepting = self.listeners.into_iter().map(|listener| {
-            tokio::spawn(accept(listener, router.clone(), room.clone()))
-        });
+        let accepting = self
+            .listeners
+            .into_iter()
+            .map(|listener| tokio::spawn(accept(listener, router.clone(), room.clone())));
         let accepting: Vec<_> = accepting.collect();
         stop.await;
         for task in accepting {
@@ -178,7 +179,9 @@ async fn session(State(served): State<Arc<Served>>, Input(exchange): Input<Excha
     let access = &served.bound.access;
     let secret = match access.exchange(&exchange.token) {
         Ok(Some(secret)) => secret,
-        Ok(None) => return ApiError::unauthorized("This link was used before, or is not one.").into_response(),
+        Ok(None) => {
+            return ApiError::unauthorized("This link was used before, or is not one.").into_response();
+        }
         Err(error) => return ApiError::internal(error.to_string()).into_response(),
     };
     let mut response = json(&json!({"secret": secret, "version": served.version}));

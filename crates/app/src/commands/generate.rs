@@ -19,9 +19,9 @@ use crate::commands::generate_arguments::GenerateArguments;
 
 /// React's production build, if `make` included it.
 #[cfg(react_bundle)]
-const REACT: Option<&str> = Some(include_str!(env!("DRAGOMAN_REACT_BUNDLE")));
+pub(super) const REACT: Option<&str> = Some(include_str!(env!("DRAGOMAN_REACT_BUNDLE")));
 #[cfg(not(react_bundle))]
-const REACT: Option<&str> = None;
+pub(super) const REACT: Option<&str> = None;
 
 /// Larger documents show their progress.
 const LARGE: usize = 1 << 20;

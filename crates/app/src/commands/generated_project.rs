@@ -37,6 +37,12 @@ const OWN: [(&str, &str); 14] = [
     ("tests/browser/interface.spec.ts", include_str!("project/interface.spec.ts")),
 ];
 
+/// The files of a new project besides the generated ones.
+#[cfg(feature = "studio")]
+pub(super) fn own_files(name: &str) -> Vec<(String, String)> {
+    OWN.iter().map(|(path, template)| ((*path).to_owned(), template.replace("{{name}}", name))).collect()
+}
+
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
     #[serde(default)]

@@ -36,6 +36,9 @@ pub(crate) mod setup;
 pub(crate) mod spec;
 pub(crate) mod stats;
 pub(crate) mod store;
+#[cfg(feature = "studio")]
+pub(crate) mod studio;
+pub(crate) mod studio_arguments;
 pub(crate) mod threads;
 pub(crate) mod trust;
 pub(crate) mod update;
@@ -43,12 +46,16 @@ pub(crate) mod update;
 mod wishes;
 #[cfg(not(feature = "interfaces"))]
 mod without_interfaces;
+#[cfg(not(feature = "studio"))]
+mod without_studio;
 
 use std::process::ExitCode;
 
 use domain::Failure;
 #[cfg(not(feature = "interfaces"))]
 pub(crate) use without_interfaces::{copilot, generate, spec};
+#[cfg(not(feature = "studio"))]
+pub(crate) use without_studio as studio;
 
 /// Prints a failure and returns exit code 1.
 pub(crate) fn failed(failure: &Failure) -> ExitCode {

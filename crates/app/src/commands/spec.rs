@@ -89,7 +89,7 @@ pub(crate) fn read(bytes: &[u8], place: &str, fetch_refs: bool) -> Result<Readin
     read_bytes(bytes, location, Some(&mut load))
 }
 
-fn is_address(place: &str) -> bool {
+pub(super) fn is_address(place: &str) -> bool {
     let lower = place.get(..8).unwrap_or(place).to_ascii_lowercase();
     lower.starts_with("http://") || lower.starts_with("https://")
 }

@@ -234,7 +234,8 @@ impl Actor {
 
     fn end_pauses(&mut self) {
         let now = Instant::now();
-        let (due, pausing) = std::mem::take(&mut self.pausing).into_iter().partition(|(until, _)| *until <= now);
+        let (due, pausing) =
+            std::mem::take(&mut self.pausing).into_iter().partition(|(until, _)| *until <= now);
         self.pausing = pausing;
         let due: Vec<(Instant, Request)> = due;
         for (_, request) in due.into_iter().rev() {
@@ -341,7 +342,8 @@ impl Actor {
     fn show_pending(&self) {
         let is_own = |request: &Request| request.method == Method::Initialize;
         let all = self.waiting.iter().chain(self.sent.values().map(|(request, _)| request));
-        let count = all.chain(self.pausing.iter().map(|(_, request)| request)).filter(|one| !is_own(one)).count();
+        let count =
+            all.chain(self.pausing.iter().map(|(_, request)| request)).filter(|one| !is_own(one)).count();
         self.status.send_if_modified(|status| std::mem::replace(&mut status.pending, count) != count);
     }
 }

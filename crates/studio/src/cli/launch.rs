@@ -42,7 +42,8 @@ impl Launch for Program {
                 .clear_environment()
                 .envs(self.environment.iter().map(|(name, value)| (name, value)))
                 .piped_input();
-            let mut child = spawn.start().await.map_err(|error| format!("The CLI cannot be started: {error}."))?;
+            let mut child =
+                spawn.start().await.map_err(|error| format!("The CLI cannot be started: {error}."))?;
             let pipes = (child.take_stdin(), child.take_stdout(), child.take_stderr());
             let (Some(input), Some(output), Some(errors)) = pipes else {
                 return Err("The CLI was started without its pipes.".to_owned());

@@ -1,0 +1,171 @@
+//! `dragoman studio`: serves the page, starts `dragoman copilot` for it, and opens the browser.
+//!
+//! Invariant: nothing listens before this command, and nothing after it; children end with it.
+
+use std::io::{BufRead, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apiui::read::{LIMIT_BYTES, read_bytes};
+use config::{Environment, Inputs, StudioCredentialFile};
+use domain::{CancellationToken, Failure};
+use process::Spawn;
+use serde_json::json;
+use studio::cli::Program;
+use studio::{CredentialFile, GivenSpecification, Studio, StudioOptions};
+use web::{Bound, Host, Site};
+
+use super::studio_arguments::StudioArguments;
+use super::{failed, generate, generated_project, spec};
+use crate::cli::Level;
+use crate::{lifetime, logging, stores};
+
+const BROWSER_TIMEOUT: Duration = Duration::from_secs(60);
+const CHILDREN_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+pub(crate) fn run(arguments: StudioArguments, level: Option<Level>) -> ExitCode {
+    if studio::assets().is_empty() {
+        return failed(&Failure::config("This dragoman was built without the page of studio.").hint(
+            "Build it with `make build` (node and npm are needed); it is target/release/dragoman then.",
+        ));
+    }
+    let given = match arguments.spec.as_deref().map(given_specification).transpose() {
+        Ok(given) => given,
+        Err(failure) => return failed(&failure),
+    };
+    let environment = Environment::from_process();
+    logging::start(&environment, level);
+    lifetime::run(serve(arguments, given, environment))
+}
+
+async fn serve(
+    arguments: StudioArguments,
+    given: Option<GivenSpecification>,
+    environment: Environment,
+) -> Result<(), Failure> {
+    let host = Host::bind(arguments.port).await.map_err(|error| no_port(arguments.port, &error))?;
+    let bound = host.bound().clone();
+    let studio = Studio::open(options(&environment, &bound)?).await?;
+    let site = Site {
+        name: "studio",
+        version: env!("CARGO_PKG_VERSION"),
+        assets: studio::assets(),
+        api: studio.api(),
+        open: studio.open_routes(),
+        body_limit: studio::body_limit,
+    };
+    if let Some(given) = given {
+        let studio = studio.clone();
+        tokio::spawn(async move { studio.open_specification(given).await });
+    }
+    let link = new_link(&bound)?;
+    announce(&link, &bound, arguments.json);
+    if !arguments.no_open {
+        open_browser(&environment, link);
+    }
+    if !arguments.json && std::io::stdin().is_terminal() {
+        print_links_on_enter(bound);
+    }
+    lifetime::until_signal(host.serve(site, studio::is_open, std::future::pending())).await;
+    studio.close().await;
+    let _ = tokio::time::timeout(CHILDREN_SHUTDOWN_TIMEOUT, process::shutdown()).await;
+    Ok(())
+}
+
+fn options(environment: &Environment, bound: &Bound) -> Result<StudioOptions, Failure> {
+    let resolved = config::resolve(environment, &Inputs::default());
+    logging::redact_with(&resolved.redactor);
+    let own = std::env::current_exe()
+        .map_err(|error| Failure::internal(format!("The program does not find itself: {error}.")))?;
+    Ok(StudioOptions {
+        store: stores::open(environment)?,
+        launcher: Arc::new(Program {
+            path: own,
+            arguments: vec!["copilot".into()],
+            environment: resolved.provider_environment(environment),
+        }),
+        credentials: Arc::new(KeptCredentials(StudioCredentialFile::new(environment))),
+        react: generate::REACT,
+        project_files: generated_project::own_files,
+        origin: bound.origin(),
+    })
+}
+
+struct KeptCredentials(StudioCredentialFile);
+
+impl CredentialFile for KeptCredentials {
+    fn read(&self) -> Result<Option<String>, Failure> {
+        self.0.read()
+    }
+
+    fn write(&self, text: &str) -> Result<(), Failure> {
+        self.0.write(text)
+    }
+}
+
+/// The specification of the command line, with the files beside it that it refers to.
+fn given_specification(place: &str) -> Result<GivenSpecification, Failure> {
+    if spec::is_address(place) {
+        return Ok(GivenSpecification::Address(place.to_owned()));
+    }
+    let text = String::from_utf8(spec::bytes_of(place)?)
+        .map_err(|_| Failure::user(format!("{place} is not UTF-8 text.")))?;
+    let path = std::path::absolute(Path::new(place)).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+    let mut documents = std::collections::BTreeMap::new();
+    let mut load = |location: &str| {
+        let read = project_files::read_beneath(&folder, &folder.join(location), LIMIT_BYTES as u64);
+        let bytes = read.map_err(|error| format!("{location} cannot be read: {error}."))?;
+        documents.insert(location.to_owned(), String::from_utf8_lossy(&bytes).into_owned());
+        Ok(bytes)
+    };
+    // What is wrong with it is told on the page.
+    let _ = read_bytes(text.as_bytes(), Some(&name), Some(&mut load));
+    Ok(GivenSpecification::File { name, text, documents })
+}
+
+fn no_port(port: Option<u16>, error: &std::io::Error) -> Failure {
+    let place = port.map_or_else(|| "a free port".to_owned(), |port| format!("port {port}"));
+    Failure::user(format!("The page cannot be served at {place}: {error}."))
+        .hint("Choose another one with --port, or leave it out.")
+}
+
+fn new_link(bound: &Bound) -> Result<String, Failure> {
+    bound.new_link().map_err(|error| Failure::internal(error.to_string()))
+}
+
+fn announce(link: &str, bound: &Bound, as_json: bool) {
+    if as_json {
+        println!("{}", json!({"url": link, "port": bound.port(), "pid": std::process::id()}));
+    } else {
+        println!("Studio: {link}\nThe link works once; press Enter for another one. Ctrl-C ends it.");
+    }
+}
+
+fn print_links_on_enter(bound: Bound) {
+    // The thread ends with the process: a read of a terminal cannot be interrupted.
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let (Ok(_), Ok(link)) = (line, bound.new_link()) else { return };
+            println!("Studio: {link}");
+        }
+    });
+}
+
+/// `BROWSER`, or what the desktop opens addresses with.
+fn open_browser(environment: &Environment, link: String) {
+    let own = environment.var("BROWSER").and_then(|list| list.split(':').next()).map(str::to_owned);
+    let has_desktop = environment.first(&["DISPLAY", "WAYLAND_DISPLAY"]).is_some();
+    let usual = if cfg!(target_os = "macos") { Some("open") } else { has_desktop.then_some("xdg-open") };
+    let Some(program) = own.or_else(|| usual.map(str::to_owned)) else { return };
+    tokio::spawn(async move {
+        let stop = CancellationToken::new();
+        let opened = Spawn::new(&program).arg(&link).deadline(BROWSER_TIMEOUT).run(&stop).await;
+        if let Err(error) = opened {
+            tracing::info!(%error, "the browser could not be started");
+        }
+    });
+}
