@@ -46,6 +46,9 @@ export const takeBack = (id: string, message: string) => attempt(call("DELETE", 
 export const revertTo = (id: string, version: number) =>
   attempt(call<Version>("POST", `/tabs/${id}/versions/${version}/revert`, {}));
 
+/** Generates again from the specification that the tab has. */
+export const buildAgain = (id: string) => attempt(call("POST", `/tabs/${id}/generate`, {}));
+
 export const restartCli = () => attempt(call("POST", "/cli/restart", {}));
 
 export async function loadVersions(id: string): Promise<boolean> {

@@ -34,6 +34,11 @@ export function App() {
   useEffect(() => {
     document.title = tab === undefined ? "Dragoman Studio" : `${tab.title} – Dragoman Studio`;
   }, [tab?.title]);
+  // The first time there is nothing: begin with an empty tab.
+  const isNew = studio.phase === "ready" && studio.told.tabs.length + studio.told.closed.length === 0;
+  useEffect(() => {
+    if (isNew) void openTab();
+  }, [isNew]);
   if (studio.phase === "no-session") return <NoSession />;
   return (
     <div class="studio" data-view={studio.view}>

@@ -1,18 +1,15 @@
 // Taking a specification: by drop, by file, by address, as text. Problems are shown with their place and advice, missing
 // references are supplied by hand, private addresses are asked about.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { buildAgain } from "./actions";
 import { CallError, call, problemOf } from "./api";
 import { chooseFile } from "./files";
 import { Icon } from "./icons";
-import { Button, Confirm, Field, ProblemNote } from "./parts";
-import type { Given, Problem, SpecificationProblem, Tab } from "./types";
+import { Button, Confirm, Dialog, Field, ProblemNote } from "./parts";
+import { update } from "./store";
+import type { Given, Missing, Problem, SpecificationProblem, Tab } from "./types";
 
 const LARGEST = 50_000_000;
-
-interface Missing {
-  location: string;
-  reason: string;
-}
 
 interface Refusal {
   given: Given;
@@ -34,6 +31,7 @@ export function Intake({ tab }: { tab: Tab }) {
       await call("POST", `/tabs/${tab.id}/specification`, given);
     } catch (error) {
       const problem = problemOf(error);
+      update(({ progress }) => ({ progress: Object.fromEntries(Object.entries(progress).filter(([id]) => id !== tab.id)) }));
       const data = (problem.data ?? {}) as { problems?: SpecificationProblem[]; missing?: Missing[]; private?: string };
       if (error instanceof CallError && data.private !== undefined) setAsked({ given, address: data.private });
       else setRefusal({ given, problem, problems: data.problems ?? [], missing: data.missing ?? [] });
@@ -96,7 +94,9 @@ export function Intake({ tab }: { tab: Tab }) {
       {refusal === undefined ? null : <Refused refusal={refusal} isBusy={isBusy} submit={(given) => void submit(given)} />}
       {tab.problem === null || refusal !== undefined ? null : (
         <div class="intake-result">
-          <ProblemNote problem={tab.problem} />
+          <ProblemNote problem={tab.problem}>
+            {tab.specification === null ? null : <Button label="Try again" icon="reload" whenPressed={() => void buildAgain(tab.id)} />}
+          </ProblemNote>
         </div>
       )}
       {asked === undefined ? null : (
@@ -142,11 +142,9 @@ function GivenForm({ way, isBusy, submit }: { way: "url" | "text"; isBusy: boole
 }
 
 function Refused({ refusal, isBusy, submit }: { refusal: Refusal; isBusy: boolean; submit: (given: Given) => void }) {
-  const [documents, setDocuments] = useState<Record<string, string>>({});
   const { problems, missing, given } = refusal;
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => place.current?.scrollIntoView({ block: "nearest" }), []);
-  const isComplete = missing.every(({ location }) => (documents[location] ?? "").trim() !== "");
   return (
     <div ref={place} class="intake-result stack">
       <ProblemNote problem={refusal.problem} />
@@ -162,43 +160,91 @@ function Refused({ refusal, isBusy, submit }: { refusal: Refusal; isBusy: boolea
         </ul>
       )}
       {missing.length === 0 ? null : (
-        <form
-          class="card stack"
-          onSubmit={(event) => {
-            event.preventDefault();
-            submit({ ...given, documents: { ...given.documents, ...documents } });
-          }}
-        >
-          <h3>Documents that could not be loaded</h3>
-          <p class="soft">The specification refers to them. Supply each by hand, as a file or as text.</p>
-          {missing.map(({ location, reason }) => (
-            <Field key={location} label={location} note={reason}>
-              {(id, described) => (
-                <div class="supply">
-                  <textarea
-                    id={id}
-                    class="input code"
-                    rows={4}
-                    spellcheck={false}
-                    aria-describedby={described}
-                    value={documents[location] ?? ""}
-                    onInput={(event) => setDocuments({ ...documents, [location]: event.currentTarget.value })}
-                  />
-                  <Button
-                    label={`Choose a file for ${location}`}
-                    icon="file"
-                    isIconOnly
-                    whenPressed={() => void chooseFile().then(async (file) => file && setDocuments({ ...documents, [location]: await file.text() }))}
-                  />
-                </div>
-              )}
-            </Field>
-          ))}
-          <div class="row end">
-            <Button label="Try again with these" kind="primary" type="submit" isBusy={isBusy} isDisabled={!isComplete} />
-          </div>
-        </form>
+        <div class="card">
+          <Supply missing={missing} isBusy={isBusy} submit={(documents) => submit({ ...given, documents: { ...given.documents, ...documents } })} />
+        </div>
       )}
     </div>
+  );
+}
+
+interface SupplyProps {
+  missing: Missing[];
+  isBusy: boolean;
+  submit: (documents: Record<string, string>) => void;
+}
+
+/** The documents that could not be loaded, each to be supplied by hand. */
+function Supply({ missing, isBusy, submit }: SupplyProps) {
+  const [documents, setDocuments] = useState<Record<string, string>>({});
+  const given = Object.fromEntries(Object.entries(documents).filter(([, text]) => text.trim() !== ""));
+  return (
+    <form
+      class="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit(given);
+      }}
+    >
+      <h3>Documents that could not be loaded</h3>
+      <p class="soft">The specification refers to them. Supply each by hand, as a file or as text.</p>
+      {missing.map(({ location, reason }) => (
+        <Field key={location} label={location} note={reason}>
+          {(id, described) => (
+            <div class="supply">
+              <textarea
+                id={id}
+                class="input code"
+                rows={4}
+                spellcheck={false}
+                aria-describedby={described}
+                value={documents[location] ?? ""}
+                onInput={(event) => setDocuments({ ...documents, [location]: event.currentTarget.value })}
+              />
+              <Button
+                label={`Choose a file for ${location}`}
+                icon="file"
+                isIconOnly
+                whenPressed={() => void chooseFile().then(async (file) => file && setDocuments({ ...documents, [location]: await file.text() }))}
+              />
+            </div>
+          )}
+        </Field>
+      ))}
+      <div class="row end">
+        <Button label="Build again with these" kind="primary" type="submit" isBusy={isBusy} isDisabled={Object.keys(given).length === 0} />
+      </div>
+    </form>
+  );
+}
+
+/** For an interface that was built although documents are missing. */
+export function SupplyDialog({ tab, whenClosed }: { tab: Tab; whenClosed: () => void }) {
+  const [isBusy, setIsBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const missing = tab.specification?.missing ?? [];
+  const submit = async (given: Given) => {
+    setIsBusy(true);
+    setProblem(undefined);
+    try {
+      await call("POST", `/tabs/${tab.id}/specification`, given);
+      whenClosed();
+    } catch (error) {
+      setProblem(problemOf(error));
+      setIsBusy(false);
+    }
+  };
+  const isRemote = missing.some(({ location }) => /^https?:/.test(location));
+  return (
+    <Dialog title="Missing documents" whenClosed={whenClosed}>
+      {problem === undefined ? null : <ProblemNote problem={problem} />}
+      <Supply missing={missing} isBusy={isBusy} submit={(documents) => void submit({ source: "again", documents })} />
+      {isRemote ? (
+        <div class="row">
+          <p class="note grow">Or let studio load them from the addresses that the specification names.</p>
+          <Button label="Load them" isBusy={isBusy} whenPressed={() => void submit({ source: "again", fetchReferences: true })} />
+        </div>
+      ) : null}
+    </Dialog>
   );
 }

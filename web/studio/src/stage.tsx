@@ -1,12 +1,12 @@
 // The right side: the toolbar, what has to be decided before the interface may call the API, the frame, and the console.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { attempt } from "./actions";
+import { attempt, buildAgain } from "./actions";
 import { CallError, call, fetchFile, problemOf } from "./api";
 import { Console } from "./console";
 import { saveBlob } from "./files";
 import { reloadFrame, setFramePlace, showFrame } from "./frames";
 import { Icon } from "./icons";
-import { Intake } from "./intake";
+import { Intake, SupplyDialog } from "./intake";
 import { Badge, Button, Confirm, Dot, Empty, Loading, Menu, ProblemNote } from "./parts";
 import type { Tone } from "./parts";
 import { tell, tellProblem, update } from "./store";
@@ -44,7 +44,7 @@ export function Stage({ studio, tab }: { studio: Studio; tab: Tab }) {
           </div>
         ) : null}
         {hasInterface && frame?.phase === "failed" ? <FrameFailed tab={tab} message={frame.message ?? ""} /> : null}
-        {hasInterface ? null : tab.state === "generating" || tab.state === "spec-loaded" ? <Building tab={tab} /> : <Intake key={tab.id} tab={tab} />}
+        {hasInterface ? null : tab.state === "generating" ? <Building tab={tab} /> : tab.state === "spec-loaded" ? <NotBuilt tab={tab} /> : <Intake key={tab.id} tab={tab} />}
       </div>
       {studio.isConsoleShown ? <Console studio={studio} tab={tab} /> : null}
     </section>
@@ -116,6 +116,17 @@ function Building({ tab }: { tab: Tab }) {
   );
 }
 
+/** Studio ended before the interface was made. */
+function NotBuilt({ tab }: { tab: Tab }) {
+  return (
+    <div class="cover">
+      <Empty icon="layout" title="No interface yet" text={`${tab.specification?.title ?? "The specification"} is here, its interface is not.`}>
+        <Button label="Build the interface" icon="spark" kind="primary" whenPressed={() => void buildAgain(tab.id)} />
+      </Empty>
+    </div>
+  );
+}
+
 function FrameFailed({ tab, message }: { tab: Tab; message: string }) {
   return (
     <div class="cover">
@@ -128,6 +139,33 @@ function FrameFailed({ tab, message }: { tab: Tab; message: string }) {
 }
 
 function Banners({ studio, tab }: { studio: Studio; tab: Tab }) {
+  return (
+    <>
+      <MissingBanner tab={tab} />
+      <ConnectionBanner studio={studio} tab={tab} />
+    </>
+  );
+}
+
+function MissingBanner({ tab }: { tab: Tab }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const missing = tab.specification?.missing ?? [];
+  if (missing.length === 0) return null;
+  const [first] = missing;
+  return (
+    <div class="banner tone-warn" role="status">
+      <Icon name="file" />
+      <p>
+        <strong>Parts of the specification are missing:</strong> {first?.location}
+        {missing.length === 1 ? "" : ` and ${missing.length - 1} more`}
+      </p>
+      <Button label="Supply them" whenPressed={() => setIsOpen(true)} />
+      {isOpen ? <SupplyDialog tab={tab} whenClosed={() => setIsOpen(false)} /> : null}
+    </div>
+  );
+}
+
+function ConnectionBanner({ studio, tab }: { studio: Studio; tab: Tab }) {
   const connection = connectionOf(studio, tab);
   const openConnection = () => update({ panel: "connection" });
   if (tab.baseUrl === null)
@@ -142,7 +180,9 @@ function Banners({ studio, tab }: { studio: Studio; tab: Tab }) {
   if (tab.problem !== null)
     return (
       <div class="banner-wrap">
-        <ProblemNote problem={tab.problem} />
+        <ProblemNote problem={tab.problem}>
+          <Button label="Build again" icon="reload" whenPressed={() => void buildAgain(tab.id)} />
+        </ProblemNote>
       </div>
     );
   if (connection?.state === "expired")

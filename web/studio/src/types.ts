@@ -55,6 +55,7 @@ export interface Specification {
   operations: number;
   size: number;
   warnings: SpecificationProblem[];
+  missing?: Missing[];
   servers: { url: string; description?: string }[];
   schemes: Scheme[];
 }
@@ -65,6 +66,12 @@ export interface SpecificationProblem {
   place: string;
   message: string;
   advice: string;
+}
+
+/** A document that a specification refers to and that could not be loaded. */
+export interface Missing {
+  location: string;
+  reason: string;
 }
 
 export interface Scheme {
@@ -200,4 +207,5 @@ export type Given = (
   | { source: "file"; name: string; text: string }
   | { source: "url"; url: string }
   | { source: "text"; text: string }
+  | { source: "again"; fetchReferences?: true }
 ) & { documents?: Record<string, string>; allowPrivate?: true };
