@@ -19,7 +19,11 @@ fn every_test_that_is_named_exists() {
             continue;
         }
         // The tests in a browser are a program of their own.
-        let file = if module == "page" { "tests/studio/main.rs".to_owned() } else { format!("tests/it/{module}.rs") };
+        let file = if module == "page" {
+            "tests/studio/main.rs".to_owned()
+        } else {
+            format!("tests/it/{module}.rs")
+        };
         let source = std::fs::read_to_string(crates.join(folder).join(file));
         let source = source.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(test == "*" || source.contains(&format!("fn {test}(")), "{name} is not there");
