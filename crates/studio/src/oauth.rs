@@ -178,16 +178,15 @@ impl Studio {
     async fn ask_for_token(&self, token_url: &str, fields: &[(&str, &str)]) -> Result<Value, String> {
         let url = endpoint(token_url).map_err(|error| error.message)?;
         let client = self.network.client(looks_private(token_url)).map_err(|fault| fault.message)?;
-        let encode = |text: &str| {
-            percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
-        };
-        let pairs: Vec<String> =
-            fields.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+        let mut form = url.clone();
+        form.set_query(None);
+        form.query_pairs_mut().extend_pairs(fields);
+        let form = form.query().unwrap_or_default().to_owned();
         let request = client
             .post(url)
             .header("Content-Type", "application/x-www-form-urlencoded")
             .header("Accept", "application/json")
-            .body(pairs.join("&"));
+            .body(form);
         let ask = async {
             // Errors of the client may hold the address only, which is no secret here.
             let mut response = request

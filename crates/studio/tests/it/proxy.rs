@@ -286,7 +286,7 @@ async fn a_sign_in_with_a_code_and_pkce_is_renewed_by_itself() {
     let again = client.get(back(&pairs["state"])).send().await.unwrap().text().await.unwrap();
     assert!(again.contains("Not signed in"), "a state works once");
     let exchange = api.seen.lock().unwrap().iter().find(|line| line.contains("/token")).cloned().unwrap();
-    assert!(exchange.contains("code%5Fverifier=") && exchange.contains("code=abc"), "{exchange}");
+    assert!(exchange.contains("code_verifier=") && exchange.contains("code=abc"), "{exchange}");
     assert_eq!(call(&server, &tab, get("/books")).await["status"], 200);
     // The API withdraws the token: it is renewed and the request sent again.
     *api.key.lock().unwrap() = Some("renewed-access-token".to_owned());
