@@ -34,7 +34,6 @@ export function watchRefusals(send: Send) {
     replace(window, name, tell, `The interface tried to show a browser dialog (${name}).`, undefined);
   refuse("parent", tell);
   makeSubmitEvents(tell);
-  watchNavigation(tell);
 }
 
 /** A property of the window that may not be read: reading it is told and throws, as the browser does. */
@@ -59,15 +58,5 @@ function replace(place: object, name: string, tell: (message: string) => void, m
       tell(message);
       return answer;
     },
-  });
-}
-
-function watchNavigation(tell: (message: string) => void) {
-  const navigation = (window as unknown as { navigation?: EventTarget }).navigation;
-  navigation?.addEventListener("navigate", (event) => {
-    const { destination, hashChange } = event as unknown as { destination: { url: string }; hashChange: boolean };
-    if (hashChange) return;
-    tell(`The interface tried to leave for ${destination.url}.`);
-    if (event.cancelable) event.preventDefault();
   });
 }

@@ -16,10 +16,13 @@ interface Slot {
   version: number;
   route: string;
   memory: Record<string, string>;
-  failures: number;
+  /** When it failed lately. */
+  failures: number[];
 }
 
+/** So many failures in a minute, and nothing more is tried without the user. */
 const MOST_FAILURES = 3;
+const MINUTE = 60_000;
 
 let place: HTMLElement | undefined;
 let active: string | undefined;
@@ -76,7 +79,7 @@ function setState(id: string, state: FrameState) {
 }
 
 async function load(tab: Tab, version: number) {
-  const slot = slots.get(tab.id) ?? { version: 0, route: "", memory: {}, failures: 0 };
+  const slot = slots.get(tab.id) ?? { version: 0, route: "", memory: {}, failures: [] };
   if (slot.version === version || place === undefined) return;
   slots.set(tab.id, slot);
   slot.version = version;
@@ -97,6 +100,7 @@ function makeFrame(tab: Tab, slot: Slot, version: number, script: string): Frame
   const { route, memory } = slot;
   const title = `Interface of ${tab.specification?.title ?? tab.title}`;
   const host: FrameHost = new FrameHost({ address, script, theme: themeName(), route, memory, title }, listenerOf(tab.id, slot, version, () => host));
+  host.element.dataset.version = String(version);
   // It is drawn behind the one that is shown until it is complete.
   host.element.classList.add("frame-coming");
   return host;
@@ -109,7 +113,6 @@ function listenerOf(id: string, slot: Slot, version: number, host: () => FrameHo
       slot.shown?.destroy();
       slot.shown = slot.coming;
       slot.coming = undefined;
-      slot.failures = 0;
       slot.shown.element.classList.remove("frame-coming");
       slot.shown.element.hidden = id !== active;
       setState(id, { phase: "shown", version });
@@ -141,12 +144,24 @@ function listenerOf(id: string, slot: Slot, version: number, host: () => FrameHo
   };
 }
 
-/** The process goes back to the last safe version, which comes as an event; without one the reason is shown. */
+/**
+ * The last safe version itself is started again. After another one the process goes back to it, which comes as an event. Without
+ * one, or when that fails again and again, the reason is shown.
+ */
 async function fail(id: string, slot: Slot, version: number, message: string) {
   if (slots.get(id) !== slot) return;
-  slot.failures += 1;
+  const now = Date.now();
+  slot.failures = [...slot.failures.filter((time) => now - time < MINUTE), now];
+  const isTried = slot.failures.length <= MOST_FAILURES;
+  const tab = current().told.tabs.find((one) => one.id === id);
+  if (isTried && tab !== undefined && tab.lastSafe === version && tab.current === version) {
+    tell(`${message} It was started again.`, "bad");
+    slot.version = 0;
+    if (id === active) await load(tab, version);
+    return;
+  }
   let next: Version | null = null;
-  if (slot.failures <= MOST_FAILURES) {
+  if (isTried) {
     const outcome = { isRendered: false, message };
     const answer = call<{ version: Version | null }>("POST", `/tabs/${id}/versions/${version}/outcome`, outcome);
     next = await answer.then((told) => told.version, () => null);

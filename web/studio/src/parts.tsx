@@ -163,14 +163,18 @@ interface DialogProps {
   foot?: ComponentChildren;
 }
 
-/** A modal dialog; the browser keeps the focus in it and gives it back. */
+/** A modal dialog; the browser keeps the focus in it, and it goes back to where it came from. */
 export function Dialog({ title, kind = "box", whenClosed, children, foot }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
     const element = dialog.current;
+    const before = document.activeElement;
     element?.showModal();
-    return () => element?.close();
+    return () => {
+      element?.close();
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
   }, []);
   return (
     <dialog

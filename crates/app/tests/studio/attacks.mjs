@@ -26,8 +26,8 @@ function attempts(address, page) {
     ["cookies", () => document.cookie !== undefined],
     ["open a window", (address) => window.open(`${address}/window`) !== null],
     ["browser dialog", () => confirm("Give me your password") === true],
-    ["tried to leave", (address) => void (location.href = `${address}/leave`)],
-    ["tried to leave", () => location.reload()],
+    ["left its document", (address) => void (location.href = `${address}/leave`)],
+    ["left its document", () => location.reload()],
     [
       "submit a form",
       (address) => {
@@ -63,7 +63,7 @@ export async function attacks(stage) {
     await stage.logged(told).catch((error) => {
       throw new Error(`${error.message} after ${text}`);
     });
-    await stage.interface.locator(".dragoman-brand").waitFor();
+    await back(stage);
   }
   expect(shop.hits.length === 0, `the frame reached ${shop.hits.join(", ")}`);
   expect(shop.calls.length === calls, "a forged request reached the API");
@@ -79,16 +79,16 @@ async function forgery(stage) {
   const frame = await stage.frame();
   await frame.evaluate(() => window.top.postMessage({ type: "READY", payload: {}, nonce: "guess", timestamp: 1 }, "*"));
   await stage.logged("READY with a wrong nonce");
-  await until(async () => (await stage.page.locator("iframe.frame").count()) === 0 || (await stage.page.getByText("could not be shown").count()) > 0 || (await stage.page.locator(".notice").count()) > 0, "the frame was not destroyed");
+  await until(() => frame.isDetached(), "the frame was not destroyed");
   await back(stage);
 }
 
-/** After a fatal end the last safe version is shown, by itself or on request. */
+/** After an end by force the last safe version is shown again, by itself; after too many on request. */
 async function back(stage) {
-  const again = stage.page.getByRole("button", { name: "Try again" });
+  const again = stage.page.locator(".cover").getByRole("button", { name: "Try again" });
   await until(async () => (await again.count()) > 0 || (await stage.page.locator("iframe.frame:not(.frame-coming)").count()) > 0, "nothing is shown any more");
-  if ((await again.count()) > 0) await again.first().click();
-  await stage.interface.locator(".dragoman-brand").waitFor();
+  if ((await again.count()) > 0) await again.click();
+  await stage.shown(1);
 }
 
 /** A loop without an end keeps the frame busy, not the page; the frame is stopped. */

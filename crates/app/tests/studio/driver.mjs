@@ -1,5 +1,6 @@
 // Runs one flow in Chromium against the real program.
 // Usage: node driver.mjs FLOW BINARY WEB FOLDER   (WEB: target/web; FOLDER: an empty folder for the home and pictures)
+// DRAGOMAN_STUDIO_ASSETS names a folder (target/web/studio) whose files are used in place of those in the program.
 import { join, resolve } from "node:path";
 import { startShop } from "./api.mjs";
 import { attacks } from "./attacks.mjs";

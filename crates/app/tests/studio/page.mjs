@@ -82,6 +82,9 @@ export class Stage {
     await this.context?.close();
     this.context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", locale: "en-US", acceptDownloads: true, ...options });
     this.context.setDefaultTimeout(WAIT);
+    // A change of the page can be tried without building the program again.
+    const assets = process.env.DRAGOMAN_STUDIO_ASSETS;
+    if (assets !== undefined) await this.context.route(/\/(assets|frame)\/[^/]+$/, (route) => route.fulfill({ path: join(assets, route.request().url().split("/").pop()) }));
     this.page = await this.context.newPage();
     // What the frame is refused in an attack is an error of the browser, and wanted.
     this.page.on("pageerror", (error) => this.isAttacked || this.problems.push(`error of the page: ${error.message}`));
@@ -132,10 +135,8 @@ export class Stage {
   /** Waits until the interface of this version is shown. */
   async shown(version) {
     await this.page.locator(".toolbar", { hasText: `Version ${version}` }).waitFor();
-    await until(async () => {
-      const all = await this.page.locator("iframe.frame:not([hidden])").evaluateAll((frames) => frames.map((frame) => frame.className));
-      return all.length === 1 && all[0] === "frame";
-    }, `version ${version} is not shown`);
+    await this.page.locator(`iframe.frame[data-version="${version}"]:not([hidden]):not(.frame-coming)`).waitFor();
+    await until(async () => (await this.page.locator("iframe.frame:not([hidden])").count()) === 1, `version ${version} is not alone`);
     await this.interface.locator(".dragoman-brand").waitFor();
   }
 
