@@ -12,7 +12,8 @@ const FORMATS = { openapi3: "OpenAPI 3", swagger2: "Swagger 2.0", graphql: "Grap
 
 export function Chat({ studio, tab }: { studio: Studio; tab: Tab }) {
   const end = useRef<HTMLDivElement>(null);
-  const progress = studio.progress[tab.id];
+  const phase = tab.state === "generating" || tab.state === "customizing" ? tab.state : undefined;
+  const progress = studio.progress[tab.id] ?? (phase === undefined ? undefined : { phase, received: 0, tail: "" });
   const last = tab.chat[tab.chat.length - 1];
   useEffect(() => {
     end.current?.scrollIntoView({ block: "end" });
@@ -44,6 +45,7 @@ export function Chat({ studio, tab }: { studio: Studio; tab: Tab }) {
             }
           />
         ) : null}
+        <Warnings tab={tab} />
         <ol class="message-list">
           {tab.chat.map((message) => (
             <ChatMessage key={message.id} tab={tab} message={message} />
@@ -57,6 +59,35 @@ export function Chat({ studio, tab }: { studio: Studio; tab: Tab }) {
   );
 }
 
+/** What the specification could do better; it can be used all the same. */
+function Warnings({ tab }: { tab: Tab }) {
+  const warnings = tab.specification?.warnings ?? [];
+  if (warnings.length === 0) return null;
+  return (
+    <details class="warnings">
+      <summary>
+        <Icon name="warning" /> {warnings.length === 1 ? "One warning" : `${warnings.length} warnings`} about the specification
+      </summary>
+      <ul>
+        {warnings.map((warning) => (
+          <li key={`${warning.place} ${warning.message}`}>
+            <p>{warning.message}</p>
+            {warning.place === "" ? null : <code class="code">{warning.place}</code>}
+            <p class="note">{warning.advice}</p>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** The message that an answer is about, where it does not stand right before it. */
+function about(tab: Tab, message: Message) {
+  const before = tab.chat[tab.chat.findIndex((one) => one.id === message.id) - 1];
+  if (message.replyTo === undefined || message.replyTo === null || before?.id === message.replyTo) return undefined;
+  return tab.chat.find((one) => one.id === message.replyTo)?.text;
+}
+
 function ChatMessage({ tab, message }: { tab: Tab; message: Message }) {
   const place = tab.chat.filter((one) => one.status === "queued").findIndex((one) => one.id === message.id);
   const isLast = tab.chat[tab.chat.length - 1]?.id === message.id;
@@ -68,6 +99,7 @@ function ChatMessage({ tab, message }: { tab: Tab; message: Message }) {
         {message.status === "queued" ? <Badge tone="warn">Waiting · {place + 1} in line</Badge> : null}
         {message.status === "pending" && message.role === "user" ? <Badge tone="accent">In progress</Badge> : null}
       </p>
+      {message.role === "user" ? null : <About text={about(tab, message)} />}
       {message.text === "" ? null : <div class="bubble">{message.text}</div>}
       {message.problem === null ? null : <MessageProblem tab={tab} message={message} />}
       {message.assumptions.length === 0 ? null : (
@@ -89,6 +121,10 @@ function ChatMessage({ tab, message }: { tab: Tab; message: Message }) {
       {message.options.length > 0 ? <Options tab={tab} message={message} isOpen={message.isQuestion ? message.answered === null : isLast} /> : null}
     </li>
   );
+}
+
+function About({ text }: { text: string | undefined }) {
+  return text === undefined ? null : <p class="quote about">{text}</p>;
 }
 
 function MessageProblem({ tab, message }: { tab: Tab; message: Message }) {

@@ -148,37 +148,40 @@ function Compare({ tab, versions, start, whenClosed }: CompareProps) {
 function Lines({ diff, from, to }: { diff: Diff; from: number; to: number }) {
   if (diff.hunks.length === 0) return <Empty icon="check" title="No difference" text="Both versions have the same code." />;
   return (
-    <div class="diff" tabIndex={0} role="region" aria-label="Differences">
-      <table>
-        <colgroup>
-          <col class="number" />
-          <col />
-          <col class="number" />
-          <col />
-        </colgroup>
-        <thead>
-          <tr>
-            <th scope="col" colSpan={2}>
-              Version {from}
-            </th>
-            <th scope="col" colSpan={2}>
-              Version {to}
-            </th>
-          </tr>
-        </thead>
-        {diff.hunks.map((hunk) => (
-          <tbody key={`${hunk.left} ${hunk.right}`}>
-            {pairLines(hunk).map((pair) => (
-              <tr key={`${pair.left?.number} ${pair.right?.number}`}>
-                <td class="number">{pair.left?.number}</td>
-                <td class={pair.left === undefined ? "is-absent" : pair.isSame ? "" : "is-removed"}>{pair.left?.text}</td>
-                <td class="number">{pair.right?.number}</td>
-                <td class={pair.right === undefined ? "is-absent" : pair.isSame ? "" : "is-added"}>{pair.right?.text}</td>
-              </tr>
-            ))}
-          </tbody>
-        ))}
-      </table>
-    </div>
+    <>
+      {diff.isCut === true ? <p class="note">The versions differ in more than is shown here.</p> : null}
+      <div class="diff" tabIndex={0} role="region" aria-label="Differences">
+        <table>
+          <colgroup>
+            <col class="number" />
+            <col />
+            <col class="number" />
+            <col />
+          </colgroup>
+          <thead>
+            <tr>
+              <th scope="col" colSpan={2}>
+                Version {from}
+              </th>
+              <th scope="col" colSpan={2}>
+                Version {to}
+              </th>
+            </tr>
+          </thead>
+          {diff.hunks.map((hunk) => (
+            <tbody key={`${hunk.left} ${hunk.right}`}>
+              {pairLines(hunk).map((pair) => (
+                <tr key={`${pair.left?.number} ${pair.right?.number}`}>
+                  <td class="number">{pair.left?.number}</td>
+                  <td class={pair.left === undefined ? "is-absent" : pair.isSame ? "" : "is-removed"}>{pair.left?.text}</td>
+                  <td class="number">{pair.right?.number}</td>
+                  <td class={pair.right === undefined ? "is-absent" : pair.isSame ? "" : "is-added"}>{pair.right?.text}</td>
+                </tr>
+              ))}
+            </tbody>
+          ))}
+        </table>
+      </div>
+    </>
   );
 }

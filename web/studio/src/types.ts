@@ -106,6 +106,8 @@ export interface Message {
   assumptions: string[];
   version: number | null;
   problem: Problem | null;
+  /** Of an answer: the message it is about. */
+  replyTo?: string | null;
 }
 
 export interface Problem {
@@ -189,6 +191,7 @@ export interface Diff {
   hunks: { left: number; right: number; lines: DiffLine[] }[];
   added: number;
   removed: number;
+  isCut?: boolean;
 }
 
 export interface DiffLine {

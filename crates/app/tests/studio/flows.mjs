@@ -1,5 +1,5 @@
 // What a person does with studio, from outside. A flow throws where the page does not do what it should.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { specificationOf } from "./api.mjs";
 import { expect, until } from "./page.mjs";
@@ -8,8 +8,13 @@ import { expect, until } from "./page.mjs";
 async function live(stage) {
   const { page, shop } = stage;
   const since = Date.now();
+  const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0);
+  expect(paint < 2500, `the first picture came after ${Math.round(paint)} ms`);
+  const outside = await page.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.startsWith(location.origin)));
+  expect(outside.length === 0, `the page loaded ${outside.join(", ")}`);
   await stage.drop("shop.yaml", specificationOf(shop.origin));
   await stage.shown(1);
+  console.log(`first picture ${Math.round(paint)} ms, link printed after ${stage.studio.took} ms, interface after ${Date.now() - since} ms`);
   expect(Date.now() - since < 30_000, "the interface took more than 30 s");
   // Nothing is called before the address was confirmed.
   await stage.openList("Books");
@@ -273,7 +278,7 @@ async function oauth(stage) {
   await stage.rows().first().waitFor();
 }
 
-/** A Vite project, one HTML file, one module. */
+/** A Vite project, one HTML file, one module; and what the interface itself saves, by the page, after a click. */
 async function exports(stage) {
   const { page, folder } = stage;
   await stage.prepare();
@@ -283,9 +288,17 @@ async function exports(stage) {
     expect(download.suggestedFilename().endsWith(ending), `${item} is saved as ${download.suggestedFilename()}`);
     const path = join(folder, download.suggestedFilename());
     await download.saveAs(path);
-    const { readFileSync } = await import("node:fs");
     expect(readFileSync(path, "latin1").startsWith(start), `${item} does not begin with ${start}`);
   }
+  await stage.openList("Books");
+  await stage.rows().first().waitFor();
+  await stage.interface.getByRole("checkbox").nth(1).check();
+  const saving = page.waitForEvent("download");
+  await stage.interface.getByRole("button", { name: "Save as CSV" }).click();
+  const saved = await saving;
+  const path = join(folder, "rows.csv");
+  await saved.saveAs(path);
+  expect(saved.suggestedFilename().endsWith(".csv") && /Book number/.test(readFileSync(path, "utf8")), "the rows were not saved");
 }
 
 /** Everything by keyboard: the line between the sides, tabs, dialogs; and the page at the width of a phone, light and dark. */

@@ -1,0 +1,65 @@
+// Makes the pictures of docs/studio.
+// Usage: node pictures.mjs BINARY WEB OUT   (BINARY: a dragoman with its page; WEB: target/web; OUT: docs/studio)
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { specificationOf, startShop } from "./api.mjs";
+import { openStage } from "./page.mjs";
+
+const [binary, web, out] = process.argv.slice(2).map((path) => resolve(path));
+const shop = await startShop();
+const titles = ["The Lighthouse Keeper", "Maps of Quiet Places", "A Year of Bread", "Small Machines", "Letters to the Tide", "The Glass Orchard", "Night Trains", "Paper Birds", "Salt and Copper", "Winter Gardens", "The Last Ferry", "Blue Hours"];
+shop.books.forEach((book, index) => Object.assign(book, { title: titles[index], price: 8 + ((index * 7) % 11) + 0.5 }));
+const stage = await openStage({ binary, web, folder: mkdtempSync(join(tmpdir(), "studio-")), shop });
+const { page } = stage;
+const picture = async (name, clip) => {
+  await page.mouse.move(0, 0);
+  await page.waitForTimeout(600);
+  await page.screenshot({ path: join(out, `${name}.png`), clip });
+};
+const theme = async (name) => {
+  await page.getByRole("button", { name: "Theme" }).click();
+  await page.getByRole("menuitemradio", { name }).click();
+};
+await page.getByText("Drop an API").waitFor();
+await picture("empty-1280");
+await stage.drop("corner-shop.yaml", specificationOf(shop.origin));
+await stage.shown(1);
+await stage.confirmAddress();
+await stage.signIn("first-secret");
+await stage.openList("Books");
+await stage.rows().first().waitFor();
+await stage.say("Hide the id column of books");
+await stage.shown(2);
+await stage.say("Sort books by price");
+await stage.shown(3);
+await stage.rows().first().waitFor();
+await page.waitForTimeout(5000);
+await picture("interface-1280");
+await page.setViewportSize({ width: 375, height: 740 });
+await picture("interface-375");
+await page.setViewportSize({ width: 1280, height: 800 });
+await page.getByRole("button", { name: "Version 3" }).click();
+await page.getByRole("button", { name: "Changes" }).first().click();
+await page.locator(".is-added").first().waitFor();
+await picture("difference-1280");
+await page.keyboard.press("Escape");
+await page.keyboard.press("Escape");
+await page.getByRole("button", { name: "Connected" }).click();
+await picture("connection-440", { x: 840, y: 0, width: 440, height: 800 });
+await page.keyboard.press("Escape");
+await stage.openConsole();
+await page.locator("summary.entry-line", { hasText: "/v1/books" }).first().click();
+await picture("console-1280");
+await page.getByRole("button", { name: "Close the console" }).click();
+await theme("Dark");
+await stage.say("Add a search bar");
+await page.getByRole("group", { name: "Choose an answer" }).waitFor();
+await picture("question-1280");
+await page.setViewportSize({ width: 375, height: 740 });
+await page.getByRole("navigation", { name: "View" }).getByRole("button", { name: "Chat" }).click();
+await page.locator(".message").last().scrollIntoViewIfNeeded();
+await picture("chat-375");
+await stage.close();
+shop.stop();
+process.exit(0);
