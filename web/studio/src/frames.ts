@@ -37,7 +37,15 @@ const themeName = () => (isDark() ? "dark" : "light");
 /** The element that holds the frames. */
 export function setFramePlace(element: HTMLElement) {
   place = element;
+  sizes.disconnect();
+  sizes.observe(element);
 }
+
+const sizes = new ResizeObserver(([entry]) => {
+  if (entry === undefined) return;
+  const { width, height } = entry.contentRect;
+  for (const { shown } of slots.values()) shown?.resize(width, height);
+});
 
 /** Shows the tab's frame and hides the others; makes it where it is missing or of another version. */
 export function showFrame(tab: Tab | undefined) {

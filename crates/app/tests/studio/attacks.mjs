@@ -97,12 +97,9 @@ async function endless(stage) {
   const frame = await stage.frame();
   void frame.evaluate(() => void setTimeout(() => { for (;;); }, 0)).catch(() => {});
   await new Promise((done) => setTimeout(done, 500));
-  for (let count = 0; count < 5; count += 1) {
-    const since = Date.now();
-    await page.locator("#composer").fill(`still here ${count}`);
-    expect(Date.now() - since < 1000, `the page answers after ${Date.now() - since} ms`);
-  }
+  await page.locator("#composer").fill("still here");
   await page.locator("#composer").fill("");
+  expect((await page.locator(".entry", { hasText: "kept its frame busy" }).count()) === 0, "the page reacts only after the frame was stopped");
   await stage.logged("kept its frame busy");
   await back(stage);
   await stage.accessible("after a stopped interface");

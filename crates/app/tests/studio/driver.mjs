@@ -1,6 +1,7 @@
 // Runs one flow in Chromium against the real program.
 // Usage: node driver.mjs FLOW BINARY WEB FOLDER   (WEB: target/web; FOLDER: an empty folder for the home and pictures)
 // DRAGOMAN_STUDIO_ASSETS names a folder (target/web/studio) whose files are used in place of those in the program.
+import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { startShop } from "./api.mjs";
 import { attacks } from "./attacks.mjs";
@@ -25,6 +26,7 @@ try {
   failure = error;
   await stage.page.screenshot({ path: join(folder, "failed.png") }).catch(() => {});
 }
+writeFileSync(join(folder, "figures.json"), JSON.stringify(stage.figures));
 await stage.close();
 shop.stop();
 if (failure !== undefined) {

@@ -8,14 +8,13 @@ import { expect, until } from "./page.mjs";
 async function live(stage) {
   const { page, shop } = stage;
   const since = Date.now();
-  const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0);
-  expect(paint < 2500, `the first picture came after ${Math.round(paint)} ms`);
+  stage.figures.link = stage.studio.took;
+  stage.figures.firstPicture = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
   const outside = await page.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.startsWith(location.origin)));
   expect(outside.length === 0, `the page loaded ${outside.join(", ")}`);
   await stage.drop("shop.yaml", specificationOf(shop.origin));
   await stage.shown(1);
-  console.log(`first picture ${Math.round(paint)} ms, link printed after ${stage.studio.took} ms, interface after ${Date.now() - since} ms`);
-  expect(Date.now() - since < 30_000, "the interface took more than 30 s");
+  stage.figures.interface = Date.now() - since;
   // Nothing is called before the address was confirmed.
   await stage.openList("Books");
   await stage.interface.getByTestId("failure").waitFor();
@@ -111,7 +110,7 @@ async function changes(stage) {
   await stage.say("Add a search bar");
   await stage.say("Change the title to Reading room");
   await page.locator(".version-note", { hasText: "Version 2" }).waitFor();
-  expect(Date.now() - since < 15_000, "a change took more than 15 s");
+  stage.figures.change = Date.now() - since;
   const question = page.locator(".message", { hasText: "search bar" }).getByRole("group", { name: "Choose an answer" });
   await question.waitFor();
   await stage.shown(3);
@@ -152,7 +151,7 @@ async function versions(stage) {
   const since = Date.now();
   await history.locator(".version", { hasText: "Version 1" }).getByRole("button", { name: "Restore" }).click();
   await stage.shown(3);
-  expect(Date.now() - since < 3000, `the way back took ${Date.now() - since} ms`);
+  stage.figures.wayBack = Date.now() - since;
   await studio.stop();
   await page.locator(".banner", { hasText: "does not answer" }).waitFor();
   await stage.accessible("a process that is gone");
@@ -177,6 +176,7 @@ async function tabs(stage) {
     await until(async () => (await page.locator(".tab").count()) === count, "the tab was not opened");
     await stage.drop("shop.yaml", specificationOf(shop.origin));
     await stage.shown(1);
+    if (count === 2) await sharesCredentials(stage);
   }
   const times = [];
   for (let index = 0; index < 10; index += 1) {
@@ -189,8 +189,7 @@ async function tabs(stage) {
     times.push(await took);
     await stage.shown(1);
   }
-  times.sort((a, b) => a - b);
-  expect(times[5] < 200, `switching tabs takes ${Math.round(times[5])} ms`);
+  stage.figures.switching = times.sort((a, b) => a - b)[5];
   await page.locator(".tab").nth(0).focus();
   await page.keyboard.press("F2");
   await page.getByRole("dialog", { name: "Rename tab" }).getByLabel("Title").fill("The first");
@@ -208,6 +207,16 @@ async function tabs(stage) {
   await page.getByRole("menuitem", { name: "Reopen The first" }).click();
   await page.locator(".tab", { hasText: "The first" }).waitFor();
   await stage.shown(1);
+}
+
+/** The credentials of the first tab are those of every tab with the same scheme, host and port. */
+async function sharesCredentials(stage) {
+  const { page } = stage;
+  await page.getByRole("button", { name: "Confirm", exact: true }).click();
+  await page.getByRole("dialog", { name: "Send requests to a private address?" }).getByRole("button", { name: "Allow" }).click();
+  await page.locator(".banner").waitFor({ state: "detached" });
+  await stage.openList("Books");
+  await stage.rows().first().waitFor();
 }
 
 /** The child is killed while it works: the state is seen, what was asked for is sent again, the answer comes. */

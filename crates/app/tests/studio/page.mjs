@@ -75,6 +75,8 @@ export class Stage {
     Object.assign(this, parts);
     this.axe = readFileSync(join(this.web, "node_modules/axe-core/axe.min.js"), "utf8");
     this.problems = [];
+    /** Times in milliseconds, to be looked at; no test depends on them. */
+    this.figures = {};
   }
 
   /** A window of the browser with the page, by the link that the process printed. */
