@@ -17,7 +17,10 @@ export function TabStrip({ studio }: { studio: Studio }) {
   const at = tabs.findIndex((tab) => tab.id === studio.active);
   const active = tabs[at];
   useEffect(() => {
-    list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    const show = () => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    show();
+    addEventListener("resize", show);
+    return () => removeEventListener("resize", show);
   }, [studio.active, tabs.length]);
   const close = (tab: Tab) => {
     if (tab.hasWork) setAsking({ kind: "close", tab });
