@@ -1,11 +1,11 @@
 // MCP servers as plugins: what is there, adding one, removing one with a warning, and the question before each tool call.
 import { useState } from "preact/hooks";
 import { attempt } from "./actions";
-import { CallError, call, problemOf } from "./api";
+import { call, problemOf } from "./api";
 import { Icon } from "./icons";
 import { Badge, Button, Confirm, Dialog, Empty, ProblemNote, TextField } from "./parts";
 import type { Tone } from "./parts";
-import { tellProblem, update } from "./store";
+import { update } from "./store";
 import type { Studio } from "./store";
 import type { Plugin, Problem, ToolCall } from "./types";
 
@@ -16,20 +16,9 @@ const STATES: Record<Plugin["state"], { label: string; tone: Tone }> = {
   uninstalling: { label: "Removing", tone: "warn" },
 };
 
-type Used = Plugin["usedBy"];
-
 export function PluginPanel({ studio }: { studio: Studio }) {
-  const [removing, setRemoving] = useState<{ name: string; usedBy: Used }>();
+  const [removing, setRemoving] = useState<Plugin>();
   const { plugins } = studio.told;
-  const remove = async (name: string, isForced: boolean) => {
-    try {
-      await call("DELETE", `/plugins/${encodeURIComponent(name)}${isForced ? "?force=true" : ""}`);
-    } catch (error) {
-      const usedBy = error instanceof CallError ? (error.problem.data as { usedBy?: Used } | undefined)?.usedBy : undefined;
-      if (usedBy !== undefined) setRemoving({ name, usedBy });
-      else tellProblem(problemOf(error));
-    }
-  };
   return (
     <Dialog title="Plugins" kind="sheet" whenClosed={() => update({ panel: undefined })}>
       <p class="soft">MCP servers whose tools may help to build and change interfaces. You confirm each call.</p>
@@ -38,7 +27,7 @@ export function PluginPanel({ studio }: { studio: Studio }) {
       ) : (
         <ul class="plugins">
           {plugins.map((plugin) => (
-            <PluginRow key={plugin.name} plugin={plugin} remove={() => void remove(plugin.name, false)} />
+            <PluginRow key={plugin.name} plugin={plugin} remove={() => setRemoving(plugin)} />
           ))}
         </ul>
       )}
@@ -46,23 +35,28 @@ export function PluginPanel({ studio }: { studio: Studio }) {
       {removing === undefined ? null : (
         <Confirm
           title={`Remove ${removing.name}?`}
-          text={
-            <>
-              <p>These interfaces use it. They are still shown, and name what they miss:</p>
-              <ul class="bullets">
-                {removing.usedBy.map((use) => (
-                  <li key={use.tab}>{use.title}</li>
-                ))}
-              </ul>
-            </>
-          }
+          text={<Uses plugin={removing} />}
           action="Remove"
           isDangerous
-          whenConfirmed={() => void remove(removing.name, true)}
+          whenConfirmed={() => void attempt(call("DELETE", `/plugins/${encodeURIComponent(removing.name)}?force=true`))}
           whenClosed={() => setRemoving(undefined)}
         />
       )}
     </Dialog>
+  );
+}
+
+function Uses({ plugin }: { plugin: Plugin }) {
+  if (plugin.usedBy.length === 0) return <p>No interface uses it. It is taken out of your settings.</p>;
+  return (
+    <>
+      <p>These interfaces use it. They are still shown, and name what they miss:</p>
+      <ul class="bullets">
+        {plugin.usedBy.map((use) => (
+          <li key={use.tab}>{use.title}</li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -77,6 +71,15 @@ function PluginRow({ plugin, remove }: { plugin: Plugin; remove: () => void }) {
         {plugin.version === null ? null : <span class="note">{plugin.version}</span>}
         <Badge tone={state.tone}>{state.label}</Badge>
         <span class="grow" />
+        <Button
+          label={`Try ${plugin.name}`}
+          icon="reload"
+          kind="quiet"
+          isIconOnly
+          hint="Start it once, to learn its version and tools"
+          isDisabled={isBusy}
+          whenPressed={() => void attempt(call("POST", `/plugins/${encodeURIComponent(plugin.name)}/try`, {}))}
+        />
         <Button label={`Remove ${plugin.name}`} icon="trash" kind="quiet" isIconOnly isBusy={isBusy} whenPressed={remove} />
       </div>
       {plugin.message === null ? null : <p class="soft">{plugin.message}</p>}

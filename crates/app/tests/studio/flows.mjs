@@ -335,6 +335,22 @@ async function keyboard(stage) {
   await page.getByRole("dialog").waitFor({ state: "detached" });
   expect(await page.getByRole("button", { name: "Version 1" }).evaluate((one) => one === document.activeElement), "the focus does not come back");
   for (const theme of ["Dark", "Light"]) await looks(stage, theme);
+  await withoutLink(stage);
+}
+
+/** Whoever has the address but not the link sees nothing, and learns what to do. */
+async function withoutLink(stage) {
+  const { origin } = new URL(stage.page.url());
+  const context = await stage.browser.newContext();
+  stage.page = await context.newPage();
+  await stage.page.goto(origin);
+  await stage.page.getByText("This page needs its link").waitFor();
+  await stage.accessible("a page without its link");
+  // A link works once.
+  await stage.page.goto("about:blank");
+  await stage.page.goto(stage.studio.address);
+  await stage.page.getByText("This page needs its link").waitFor();
+  await context.close();
 }
 
 async function looks(stage, theme) {
@@ -362,4 +378,32 @@ async function looks(stage, theme) {
   }
 }
 
-export const flows = { live, specifications, changes, versions, tabs, killed, consoles, oauth, exports, keyboard };
+/** MCP servers: one that runs, one that does not, trying again, removing after a question. */
+async function plugins(stage) {
+  const { page } = stage;
+  await page.getByRole("button", { name: "Plugins" }).click();
+  const panel = page.getByRole("dialog", { name: "Plugins" });
+  await panel.getByText("No plugins").waitFor();
+  await stage.accessible("no plugins");
+  const add = async (name, command) => {
+    await panel.getByLabel("Name").fill(name);
+    await panel.getByLabel("Command or address").fill(command);
+    await panel.getByRole("button", { name: "Add", exact: true }).click();
+  };
+  await add("clock", `node "${join(import.meta.dirname, "mcp.mjs")}"`);
+  const clock = panel.locator(".plugins .card", { hasText: "clock" });
+  await clock.getByText("Ready").waitFor();
+  await clock.getByText("tell_time").waitFor();
+  await clock.getByText("3.1.4").waitFor();
+  await add("broken", "/nowhere/at-all");
+  const broken = panel.locator(".plugins .card", { hasText: "broken" });
+  await broken.getByText("Failed").waitFor();
+  await stage.accessible("plugins");
+  await broken.getByRole("button", { name: "Remove broken" }).click();
+  await page.getByRole("dialog", { name: "Remove broken?" }).getByRole("button", { name: "Remove" }).click();
+  await broken.waitFor({ state: "detached" });
+  await clock.getByRole("button", { name: "Try clock" }).click();
+  await clock.getByText("Ready").waitFor();
+}
+
+export const flows = { live, specifications, changes, versions, tabs, killed, consoles, oauth, exports, keyboard, plugins };

@@ -90,6 +90,11 @@ fn a_guided_sign_in_uses_pkce() {
 }
 
 #[test]
+fn plugins_are_tried_added_and_removed() {
+    run("plugins");
+}
+
+#[test]
 fn an_interface_is_exported_in_three_forms() {
     run("exports");
 }
