@@ -188,6 +188,7 @@ function Notices({ studio }: { studio: Studio }) {
 function NoSession() {
   return (
     <main class="center-page">
+      <h1 class="hidden">Dragoman Studio</h1>
       <Empty
         icon="key"
         title="This page needs its link"

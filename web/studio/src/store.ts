@@ -82,9 +82,13 @@ export function subscribe(listener: () => void) {
 }
 
 export function useStudio(): Studio {
-  const [, setTurn] = useState(0);
-  useEffect(() => subscribe(() => setTurn((turn) => turn + 1)), []);
-  return studio;
+  const [seen, setSeen] = useState(studio);
+  useEffect(() => {
+    // What changed before this was subscribed counts too.
+    setSeen(studio);
+    return subscribe(() => setSeen(studio));
+  }, []);
+  return seen;
 }
 
 export const activeTab = (of: Studio = studio): Tab | undefined => of.told.tabs.find((tab) => tab.id === of.active);

@@ -341,7 +341,7 @@ async function keyboard(stage) {
 /** Whoever has the address but not the link sees nothing, and learns what to do. */
 async function withoutLink(stage) {
   const { origin } = new URL(stage.page.url());
-  const context = await stage.browser.newContext();
+  const context = await stage.makeContext();
   stage.page = await context.newPage();
   await stage.page.goto(origin);
   await stage.page.getByText("This page needs its link").waitFor();

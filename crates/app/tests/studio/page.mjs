@@ -79,14 +79,20 @@ export class Stage {
     this.figures = {};
   }
 
-  /** A window of the browser with the page, by the link that the process printed. */
-  async open(options = {}) {
-    await this.context?.close();
-    this.context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", locale: "en-US", acceptDownloads: true, ...options });
-    this.context.setDefaultTimeout(WAIT);
+  /** A window of the browser. */
+  async makeContext(options = {}) {
+    const context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", locale: "en-US", acceptDownloads: true, ...options });
+    context.setDefaultTimeout(WAIT);
     // A change of the page can be tried without building the program again.
     const assets = process.env.DRAGOMAN_STUDIO_ASSETS;
-    if (assets !== undefined) await this.context.route(/\/(assets|frame)\/[^/]+$/, (route) => route.fulfill({ path: join(assets, route.request().url().split("/").pop()) }));
+    if (assets !== undefined) await context.route(/\/(assets|frame)\/[^/]+$/, (route) => route.fulfill({ path: join(assets, route.request().url().split("/").pop()) }));
+    return context;
+  }
+
+  /** The page in a window of its own, by the link that the process printed. */
+  async open(options = {}) {
+    await this.context?.close();
+    this.context = await this.makeContext(options);
     this.page = await this.context.newPage();
     // What the frame is refused in an attack is an error of the browser, and wanted.
     this.page.on("pageerror", (error) => this.isAttacked || this.problems.push(`error of the page: ${error.message}`));
