@@ -145,12 +145,12 @@ impl Studio {
     /// The credential of an origin; a token that ends soon is renewed first.
     async fn fresh_credential(&self, origin: &str) -> Credential {
         let credential = self.model().connections.credential(origin);
-        match &credential {
-            Credential::Oauth2(token) if token.expires_at.is_some_and(|end| end < now() + RENEW_BEFORE) => {
-                self.renew(origin, token).await.unwrap_or(credential)
-            }
-            _ => credential,
+        if let Credential::Oauth2(token) = &credential
+            && token.expires_at.is_some_and(|end| end < now() + RENEW_BEFORE)
+        {
+            return self.renew(origin, token).await.unwrap_or(credential);
         }
+        credential
     }
 
     async fn renew(&self, origin: &str, token: &Token) -> Option<Credential> {

@@ -282,6 +282,6 @@ pub(crate) fn problem_of(error: &ApiError) -> Problem {
         kind: error.kind.to_owned(),
         message: error.message.clone(),
         hint: error.hint.clone(),
-        data: error.data.clone(),
+        data: error.data.as_deref().cloned(),
     }
 }

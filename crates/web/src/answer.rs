@@ -23,7 +23,7 @@ pub struct ApiError {
     pub kind: &'static str,
     pub message: String,
     pub hint: Option<String>,
-    pub data: Option<Value>,
+    pub data: Option<Box<Value>>,
 }
 
 impl ApiError {
@@ -62,7 +62,7 @@ impl ApiError {
     }
 
     pub fn data(mut self, data: Value) -> Self {
-        self.data = Some(data);
+        self.data = Some(Box::new(data));
         self
     }
 
@@ -73,7 +73,7 @@ impl ApiError {
             error["hint"] = json!(hint);
         }
         if let Some(data) = &self.data {
-            error["data"] = data.clone();
+            error["data"] = (**data).clone();
         }
         error
     }
