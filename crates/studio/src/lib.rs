@@ -16,6 +16,7 @@ mod export;
 mod model;
 mod network;
 mod oauth;
+mod plugins;
 mod routes;
 mod specification;
 mod studio;
@@ -24,6 +25,7 @@ mod versions;
 mod zip;
 
 pub use connections::CredentialFile;
+pub use plugins::{PluginHost, TriedPlugin};
 pub use routes::{body_limit, is_open};
 pub use specification::GivenSpecification;
 pub use studio::{ProjectFiles, Studio, StudioOptions};

@@ -19,6 +19,7 @@ use crate::console::{EntryKind, Level};
 use crate::export::ExportInput;
 use crate::network::NetworkRequest;
 use crate::oauth::{SignInInput, begun, closing_page};
+use crate::plugins::PluginInput;
 use crate::specification::SpecificationInput;
 use crate::studio::Studio;
 
@@ -67,6 +68,9 @@ impl Studio {
             .route("/tabs/{tab}/connection/oauth", post(oauth))
             .route("/tabs/{tab}/connection/test", post(test_connection))
             .route("/tabs/{tab}/export", post(export))
+            .route("/plugins", post(add_plugin))
+            .route("/plugins/{name}", delete(remove_plugin))
+            .route("/plugins/{name}/try", post(try_plugin))
             .route("/console", get(console).delete(clear_console))
             .route("/cli/restart", post(restart_cli))
             .with_state(self.clone())
@@ -373,6 +377,23 @@ async fn console(State(studio): State<Studio>, RawQuery(query): RawQuery) -> Ans
 async fn clear_console(State(studio): State<Studio>) -> Answer {
     studio.model().console.clear();
     studio.publish("consoleCleared", &json!({}));
+    done()
+}
+
+async fn add_plugin(State(studio): State<Studio>, Input(input): Input<PluginInput>) -> Answer {
+    Ok(web::json(&studio.add_plugin(input)?))
+}
+
+async fn try_plugin(
+    State(studio): State<Studio>,
+    Path(name): Path<String>,
+    Input(_): Input<Value>,
+) -> Answer {
+    Ok(web::json(&studio.try_plugin(&name)?))
+}
+
+async fn remove_plugin(State(studio): State<Studio>, Path(name): Path<String>) -> Answer {
+    studio.remove_plugin(&name)?;
     done()
 }
 

@@ -20,6 +20,7 @@ use crate::console::{CallEntry, Console, EntryKind, Level};
 use crate::model::{MessageStatus, Preferences, Problem, TabRecord};
 use crate::network::Network;
 use crate::oauth::SignIns;
+use crate::plugins::{Plugin, PluginHost};
 
 /// Events that a slow page may fall behind.
 const EVENTS: usize = 1024;
@@ -32,6 +33,7 @@ pub struct StudioOptions {
     pub launcher: Arc<dyn Launch>,
     /// Keeps credentials for users who ask for it.
     pub credentials: Arc<dyn CredentialFile>,
+    pub plugins: Arc<dyn PluginHost>,
     /// React's bundle, for the export of one page.
     pub react: Option<&'static str>,
     pub project_files: ProjectFiles,
@@ -51,6 +53,7 @@ pub struct Inner {
     pub(crate) network: Network,
     pub(crate) sign_ins: SignIns,
     pub(crate) credentials: Arc<dyn CredentialFile>,
+    pub(crate) plugins: Arc<dyn PluginHost>,
     pub(crate) react: Option<&'static str>,
     pub(crate) project_files: ProjectFiles,
     pub(crate) origin: String,
@@ -68,6 +71,7 @@ pub(crate) struct Model {
     pub preferences: Preferences,
     pub console: Console,
     pub connections: Connections,
+    pub plugins: Vec<Plugin>,
     /// The normalized specification of a tab, once it was needed.
     pub specifications: HashMap<String, Arc<Value>>,
     /// Scripts by the hash of their code.
@@ -97,6 +101,7 @@ impl Studio {
         let (events, _) = broadcast::channel(EVENTS);
         let mut model = Model { preferences: loaded.preferences, closed: loaded.closed, ..Model::default() };
         model.tabs = loaded.tabs.into_iter().map(interrupted).collect();
+        model.plugins = options.plugins.names().into_iter().map(Plugin::untried).collect();
         model.connections.load(options.credentials.as_ref());
         let inner = Arc::new_cyclic(|inner: &std::sync::Weak<Inner>| {
             let inner = inner.clone();
@@ -111,6 +116,7 @@ impl Studio {
                 network: Network::default(),
                 sign_ins: SignIns::default(),
                 credentials: options.credentials,
+                plugins: options.plugins,
                 react: options.react,
                 project_files: options.project_files,
                 origin: options.origin,
@@ -147,7 +153,7 @@ impl Studio {
             "tabs": model.tabs.iter().map(TabRecord::shown).collect::<Vec<_>>(),
             "closed": closed_list(&model),
             "connections": model.connections.shown(&model.tabs),
-            "plugins": [],
+            "plugins": model.plugins.iter().map(Plugin::shown).collect::<Vec<_>>(),
             "preferences": model.preferences,
         })
     }

@@ -10,7 +10,7 @@ use apiui::check::{Refusal, check};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use similar::{ChangeTag, TextDiff};
+use tools::edit::line_diff::{Side, compare};
 use web::ApiError;
 
 use crate::console::{EntryKind, Level};
@@ -210,33 +210,26 @@ fn safe_version(tab: &TabRecord, failed: u64) -> Option<u64> {
 }
 
 fn difference(left: &str, right: &str) -> Value {
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(left, right);
     let (mut added, mut removed, mut shown) = (0_usize, 0_usize, 0_usize);
     let mut hunks = Vec::new();
-    for group in diff.grouped_ops(CONTEXT) {
-        let Some(first) = group.first() else { continue };
-        let (left, right) = (first.old_range().start + 1, first.new_range().start + 1);
+    for hunk in compare(left, right, CONTEXT, std::time::Instant::now() + DIFF_TIME) {
         let mut lines = Vec::new();
-        for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
-            let kind = match change.tag() {
-                ChangeTag::Equal => "same",
-                ChangeTag::Delete => {
-                    removed += 1;
-                    "removed"
-                }
-                ChangeTag::Insert => {
-                    added += 1;
-                    "added"
-                }
+        for (side, line) in hunk.lines {
+            let kind = match side {
+                Side::Both => "same",
+                Side::Old => "removed",
+                Side::New => "added",
             };
+            removed += usize::from(side == Side::Old);
+            added += usize::from(side == Side::New);
             shown += 1;
             if shown <= MOST_LINES {
-                let text: String = change.value().trim_end_matches(['\n', '\r']).chars().take(2000).collect();
+                let text: String = line.trim_end_matches(['\n', '\r']).chars().take(2000).collect();
                 lines.push(json!({"kind": kind, "text": text}));
             }
         }
         if !lines.is_empty() {
-            hunks.push(json!({"left": left, "right": right, "lines": lines}));
+            hunks.push(json!({"left": hunk.old, "right": hunk.new, "lines": lines}));
         }
     }
     json!({"hunks": hunks, "added": added, "removed": removed, "isCut": shown > MOST_LINES})

@@ -2,27 +2,35 @@
 //!
 //! Invariant: nothing listens before this command, and nothing after it; children end with it.
 
+use std::any::Any;
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use apiui::read::{LIMIT_BYTES, read_bytes};
-use config::{Environment, Inputs, StudioCredentialFile};
-use domain::{CancellationToken, Failure};
+use config::{Environment, Inputs, McpLoginPlace, StudioCredentialFile};
+use domain::tool::{ServerStatus, ToolSource};
+use domain::{BoxFuture, CancellationToken, Failure};
+use mcp::{LoginStore, SealedLogins};
 use process::Spawn;
-use serde_json::json;
+use serde_json::{Value, json};
 use studio::cli::Program;
-use studio::{CredentialFile, GivenSpecification, Studio, StudioOptions};
+use studio::{CredentialFile, GivenSpecification, PluginHost, Studio, StudioOptions, TriedPlugin};
 use web::{Bound, Host, Site};
 
 use super::studio_arguments::StudioArguments;
 use super::{failed, generate, generated_project, spec};
 use crate::cli::Level;
-use crate::{lifetime, logging, stores};
+use crate::commands::mcp::status::try_servers;
+use crate::keyring::SystemKeyring;
+use crate::servers::ConfiguredServers;
+use crate::{lifetime, logging, mcp_entries, stores};
 
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(60);
+/// A server may take this long to start.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 const CHILDREN_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: StudioArguments, level: Option<Level>) -> ExitCode {
@@ -86,14 +94,24 @@ fn options(environment: &Environment, bound: &Bound) -> Result<StudioOptions, Fa
             arguments: vec!["copilot".into()],
             environment: resolved.provider_environment(environment),
         }),
-        credentials: Arc::new(KeptCredentials(StudioCredentialFile::new(environment))),
+        credentials: Arc::new(KeptCredentials::new(environment, resolved.settings.mcp_logins)),
+        plugins: Arc::new(UserServers(Arc::new(environment.clone()))),
         react: generate::REACT,
         project_files: generated_project::own_files,
         origin: bound.origin(),
     })
 }
 
-struct KeptCredentials(StudioCredentialFile);
+/// The file of kept credentials, encrypted where the user chose the keyring for logins.
+struct KeptCredentials(SealedLogins);
+
+impl KeptCredentials {
+    fn new(environment: &Environment, place: McpLoginPlace) -> Self {
+        let file = Arc::new(CredentialText(StudioCredentialFile::new(environment)));
+        let keyring = Box::new(SystemKeyring::new(environment));
+        Self(SealedLogins::new(file, keyring, Some(place == McpLoginPlace::Keyring)))
+    }
+}
 
 impl CredentialFile for KeptCredentials {
     fn read(&self) -> Result<Option<String>, Failure> {
@@ -101,7 +119,69 @@ impl CredentialFile for KeptCredentials {
     }
 
     fn write(&self, text: &str) -> Result<(), Failure> {
-        self.0.write(text)
+        self.0.change(&mut |_| Ok(text.to_owned()))
+    }
+}
+
+/// The file as it is on disk. Only one studio of a user runs, so nothing has to be locked.
+struct CredentialText(StudioCredentialFile);
+
+impl LoginStore for CredentialText {
+    fn read(&self) -> Result<Option<String>, Failure> {
+        self.0.read()
+    }
+
+    fn change(&self, change: &mut dyn FnMut(&str) -> Result<String, Failure>) -> Result<(), Failure> {
+        let before = self.0.read()?.unwrap_or_default();
+        let after = change(&before)?;
+        if after == before { Ok(()) } else { self.0.write(&after) }
+    }
+
+    fn lock_renewal(&self) -> Result<Box<dyn Any + Send>, Failure> {
+        Ok(Box::new(()))
+    }
+
+    fn changed_at(&self) -> Option<SystemTime> {
+        None
+    }
+}
+
+/// The MCP servers of the user's own settings.
+struct UserServers(Arc<Environment>);
+
+impl PluginHost for UserServers {
+    fn names(&self) -> Vec<String> {
+        let resolved = config::resolve(&self.0, &Inputs::default());
+        resolved.settings.mcp_servers.keys().cloned().collect()
+    }
+
+    fn try_out(&self, name: String) -> BoxFuture<'static, TriedPlugin> {
+        let environment = self.0.clone();
+        Box::pin(async move {
+            let resolved = config::resolve(&environment, &Inputs::default());
+            let servers = ConfiguredServers::for_command(&environment, &resolved, &[]);
+            let tried = try_servers(&servers, Some(&name), SERVER_TIMEOUT).await.into_iter().next();
+            servers.shutdown().await;
+            let Some(tried) = tried else {
+                let fault = Some("The settings do not name it any more.".to_owned());
+                return TriedPlugin { version: None, tools: Vec::new(), fault };
+            };
+            let is_running = tried.server.status == ServerStatus::Running;
+            let problem = tried.server.problem().unwrap_or_else(|| "It did not start in time.".to_owned());
+            TriedPlugin {
+                version: tried.revision,
+                tools: tried.server.tools.into_iter().map(|tool| tool.name).collect(),
+                fault: (!is_running).then(|| resolved.redactor.redact(&problem).into_owned()),
+            }
+        })
+    }
+
+    fn add(&self, name: &str, entry: &Value) -> Result<(), Failure> {
+        mcp_entries::add(&self.0, name, entry, None).map(drop)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failure> {
+        mcp_entries::remove(&self.0, &[], name).map(drop)
     }
 }
 

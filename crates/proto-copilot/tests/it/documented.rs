@@ -8,10 +8,8 @@ fn every_test_that_is_named_exists() {
     let page = std::fs::read_to_string(crates.join("../docs/protocols/copilot.md")).expect("the page");
     let mut count = 0;
     for name in page.split('`').skip(1).step_by(2).filter(|name| name.contains("::")) {
-        let (folder, test) = match name.strip_prefix("app::") {
-            Some(test) => ("app", test),
-            None => ("proto-copilot", name),
-        };
+        let named = |folder: &'static str| Some((folder, name.strip_prefix(&format!("{folder}::"))?));
+        let (folder, test) = named("app").or_else(|| named("studio")).unwrap_or(("proto-copilot", name));
         let Some((module, test)) = test.split_once("::").filter(|(_, test)| !test.contains("::")) else {
             panic!("{name} is no module and test");
         };

@@ -7,7 +7,11 @@ fn every_route_is_on_the_page() {
     let named = routes.lines().filter_map(|line| line.trim().strip_prefix(".route(\"")?.split('"').next());
     let mut count = 0;
     for route in named.filter(|route| *route != "/oauth/callback") {
-        let shown = route.replace("{tab}", "ID").replace("{number}", "N").replace("{message}", "MESSAGE");
+        let shown = route
+            .replace("{tab}", "ID")
+            .replace("{number}", "N")
+            .replace("{message}", "MESSAGE")
+            .replace("{name}", "NAME");
         assert!(page.contains(&format!(" /api{shown}")), "/api{shown} is not on the page");
         count += 1;
     }

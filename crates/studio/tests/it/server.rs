@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use domain::Failure;
+use domain::{BoxFuture, Failure};
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::Journal;
 use studio::cli::Launch;
-use studio::{CredentialFile, Studio, StudioOptions};
+use studio::{CredentialFile, PluginHost, Studio, StudioOptions, TriedPlugin};
 use web::{Asset, Bound, Host, Site};
 
 use crate::fake_child::{Do, FakeCli};
@@ -48,6 +48,32 @@ impl CredentialFile for KeptText {
 
     fn write(&self, text: &str) -> Result<(), Failure> {
         *self.0.lock().unwrap() = Some(text.to_owned());
+        Ok(())
+    }
+}
+
+/// Servers of a user who has one; those named `broken` do not start.
+#[derive(Default)]
+pub(crate) struct FakePlugins(Mutex<Vec<String>>);
+
+impl PluginHost for FakePlugins {
+    fn names(&self) -> Vec<String> {
+        vec!["first".to_owned()]
+    }
+
+    fn try_out(&self, name: String) -> BoxFuture<'static, TriedPlugin> {
+        let fault = (name == "broken").then(|| "It does not start.".to_owned());
+        Box::pin(async move {
+            TriedPlugin { version: Some("2025-11-25".to_owned()), tools: vec!["look".to_owned()], fault }
+        })
+    }
+
+    fn add(&self, name: &str, entry: &Value) -> Result<(), Failure> {
+        self.0.lock().unwrap().push(format!("{name} {entry}"));
+        if name == "taken" { Err(Failure::user("It is there already.")) } else { Ok(()) }
+    }
+
+    fn remove(&self, _name: &str) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -115,6 +141,7 @@ impl Server {
             store: Arc::new(Journal::open(folder).unwrap()),
             launcher,
             credentials: kept.clone(),
+            plugins: Arc::new(FakePlugins::default()),
             react: Some("globalThis.dragomanReact = {};"),
             project_files: |name| vec![("package.json".to_owned(), format!("{{\"name\":\"{name}\"}}"))],
             origin: bound.origin(),

@@ -107,6 +107,7 @@ async fn only_one_studio_of_a_user_runs() {
         store: std::sync::Arc::new(store::Journal::open(folder.path()).unwrap()),
         launcher: crate::server::working_child(),
         credentials: std::sync::Arc::<crate::server::KeptText>::default(),
+        plugins: std::sync::Arc::new(crate::server::FakePlugins::default()),
         react: None,
         project_files: |_| Vec::new(),
         origin: String::new(),

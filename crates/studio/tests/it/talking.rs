@@ -207,3 +207,35 @@ async fn a_child_that_cannot_be_started_is_shown_and_can_be_started_again() {
     assert_eq!(state["cli"]["state"], "running");
     assert!(state["cli"]["pid"].is_u64());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_are_listed_added_tried_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path()).await;
+    let plugins = async || server.page.get("/api/state").await.1["plugins"].clone();
+    assert_eq!(plugins().await[0]["name"], "first");
+    for (input, status) in [
+        (json!({"name": "weather", "command": "npx", "args": ["-y", "weather"]}), 200),
+        (json!({"name": "broken", "url": "https://mcp.test"}), 200),
+        (json!({"name": "taken", "url": "https://mcp.test"}), 400),
+        (json!({"name": "", "url": "https://mcp.test"}), 400),
+        (json!({"name": "neither"}), 400),
+        (json!({"name": "both", "command": "x", "url": "https://mcp.test"}), 400),
+    ] {
+        assert_eq!(server.page.send("POST", "/api/plugins", input.clone()).await.0, status, "{input}");
+    }
+    let mut now = plugins().await;
+    for _ in 0..100 {
+        if now[1]["state"] != "installing" && now[2]["state"] != "installing" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        now = plugins().await;
+    }
+    assert_eq!((&now[1]["state"], &now[1]["tools"]), (&json!("installed"), &json!(["look"])));
+    assert_eq!((&now[2]["state"], &now[2]["message"]), (&json!("error"), &json!("It does not start.")));
+    assert_eq!(now.as_array().unwrap().len(), 3);
+    assert_eq!(server.page.send("DELETE", "/api/plugins/weather", Value::Null).await.0, 200);
+    assert_eq!(server.page.send("DELETE", "/api/plugins/weather", Value::Null).await.0, 404);
+    assert_eq!(server.page.send("POST", "/api/plugins/first/try", json!({})).await.0, 200);
+}

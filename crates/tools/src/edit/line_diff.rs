@@ -43,6 +43,47 @@ pub(super) fn hunks(old: &[&str], new: &[&str], ops: Vec<DiffOp>, context: usize
     text
 }
 
+/// A place where two texts differ, with the lines around it.
+#[derive(Debug, PartialEq)]
+pub struct Hunk<'t> {
+    /// The first line in each text, from 1.
+    pub old: usize,
+    pub new: usize,
+    pub lines: Vec<(Side, &'t str)>,
+}
+
+/// Which of the texts has a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Both,
+    Old,
+    New,
+}
+
+/// The differences as data, for those who show them their own way.
+pub fn compare<'t>(old: &'t str, new: &'t str, context: usize, deadline: Instant) -> Vec<Hunk<'t>> {
+    let (old, new) = (lines_of(old), lines_of(new));
+    let mut hunks = Vec::new();
+    for group in group_diff_ops(diff_lines(&old, &new, Some(deadline)), context) {
+        let Some(first) = group.first() else { continue };
+        let mut hunk =
+            Hunk { old: first.old_range().start + 1, new: first.new_range().start + 1, lines: Vec::new() };
+        for op in &group {
+            let mut add =
+                |side: Side, lines: &[&'t str]| hunk.lines.extend(lines.iter().map(|line| (side, *line)));
+            match op {
+                DiffOp::Equal { .. } => add(Side::Both, &old[op.old_range()]),
+                DiffOp::Delete { .. } | DiffOp::Insert { .. } | DiffOp::Replace { .. } => {
+                    add(Side::Old, &old[op.old_range()]);
+                    add(Side::New, &new[op.new_range()]);
+                }
+            }
+        }
+        hunks.push(hunk);
+    }
+    hunks
+}
+
 /// A range of lines as a hunk's head writes it; an empty one is named by the line before it.
 fn range(start: usize, end: usize) -> String {
     match end - start {
@@ -69,6 +110,13 @@ mod tests {
     fn check(old: &str, new: &str, expected: &str) {
         let (old, new) = (lines_of(old), lines_of(new));
         assert_eq!(hunks(&old, &new, diff_lines(&old, &new, None), 1), expected);
+    }
+
+    #[test]
+    fn hunks_are_data_too() {
+        let hunks = compare("a\nb\nc\n", "a\nx\nc\n", 1, Instant::now() + std::time::Duration::from_secs(1));
+        let lines = vec![(Side::Both, "a\n"), (Side::Old, "b\n"), (Side::New, "x\n"), (Side::Both, "c\n")];
+        assert_eq!(hunks, [Hunk { old: 1, new: 1, lines }]);
     }
 
     #[test]

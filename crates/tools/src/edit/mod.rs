@@ -5,7 +5,7 @@ pub mod disk;
 pub mod document;
 pub mod files;
 pub mod indent;
-mod line_diff;
+pub mod line_diff;
 pub mod line_ends;
 pub mod matching;
 pub mod plan;
