@@ -129,7 +129,7 @@ function Entry({ entry }: { entry: ConsoleEntry }) {
           </span>
         </summary>
         <div class="entry-parts">
-          {entry.message === "" ? null : <p>{entry.message}</p>}
+          {entry.message === "" || typeof entry.status === "number" ? null : <p>{entry.message}</p>}
           <EntryPart title="Request" headers={entry.requestHeaders} body={entry.requestBody} />
           <EntryPart title="Response" headers={entry.responseHeaders} body={entry.responseBody} />
         </div>

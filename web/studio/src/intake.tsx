@@ -71,7 +71,7 @@ export function Intake({ tab }: { tab: Tab }) {
           <Icon name="file" />
         </span>
         <h2>Drop an API specification here</h2>
-        <p class="soft">OpenAPI 3, Swagger 2.0 or GraphQL, up to 50 MB. It stays on this machine.</p>
+        <p class="soft">OpenAPI 3, Swagger 2.0 or GraphQL, up to 50 MB.</p>
         <div class="segments" role="group" aria-label="Where the specification comes from">
           {(["file", "url", "text"] as const).map((one) => (
             <button key={one} type="button" class="segment" aria-pressed={way === one} onClick={() => setWay(one)}>
