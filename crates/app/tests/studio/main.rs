@@ -39,11 +39,11 @@ fn run(flow: &str) {
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("studio").join(flow);
     let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir_all(&folder).expect("a folder");
     let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/studio/driver.mjs");
     let mut command = Command::new("node");
     command.arg(driver).arg(flow).arg(env!("CARGO_BIN_EXE_dragoman")).arg(web()).arg(&folder);
-    let output = command.env("CHROMIUM", browser()).output().unwrap();
+    let output = command.env("CHROMIUM", browser()).output().expect("node starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
