@@ -15,7 +15,8 @@ pub fn write(target: &str, folder: &Path) -> Result<(), String> {
     let root = crate::tidy::root();
     let mut packages = packages::of_program(&root, target)?;
     packages.retain(|package| package.name == "dragoman" || package.source.is_some());
-    packages.extend(scripts(&root)?);
+    packages.extend(scripts(&root, "crates/apiui/web", "target/web")?);
+    packages.extend(scripts(&root, "web/studio", "target/web/studio-packages")?);
     let own: BTreeSet<String> = packages.iter().map(Package::id).collect();
     for package in &mut packages {
         package.dependencies.retain(|id| own.contains(id));
@@ -27,9 +28,9 @@ pub fn write(target: &str, folder: &Path) -> Result<(), String> {
     save("sbom.cdx.json", format!("{:#}\n", bill_of_materials(&packages)))
 }
 
-/// React's packages, which are bundled into the program for pages.
-fn scripts(root: &Path) -> Result<Vec<Package>, String> {
-    let lock = root.join("crates/apiui/web/package-lock.json");
+/// The packages of a lock file that are bundled into the program for pages: React, and what the page of studio uses.
+fn scripts(root: &Path, folder: &str, installed: &str) -> Result<Vec<Package>, String> {
+    let lock = root.join(folder).join("package-lock.json");
     let text = std::fs::read_to_string(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
     let lock: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let entries = lock["packages"].as_object().into_iter().flatten();
@@ -42,7 +43,7 @@ fn scripts(root: &Path) -> Result<Vec<Package>, String> {
             license: entry["license"].as_str().unwrap_or("MIT").to_owned(),
             authors: Vec::new(),
             source: Some("npm".to_owned()),
-            folder: root.join("target/web").join(path),
+            folder: root.join(installed).join(path),
             checksum: None,
             dependencies: BTreeSet::new(),
         })
