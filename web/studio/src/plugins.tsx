@@ -21,7 +21,7 @@ export function PluginPanel({ studio }: { studio: Studio }) {
   const { plugins } = studio.told;
   return (
     <Dialog title="Plugins" kind="sheet" whenClosed={() => update({ panel: undefined })}>
-      <p class="soft">MCP servers whose tools may help to build and change interfaces. You confirm each call.</p>
+      <p class="soft">The MCP servers of your settings. Building and changing interfaces use none of their tools yet.</p>
       {plugins.length === 0 ? (
         <Empty icon="plug" title="No plugins" text="Add an MCP server below." />
       ) : (

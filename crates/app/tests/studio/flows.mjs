@@ -15,6 +15,8 @@ async function live(stage) {
   await stage.drop("shop.yaml", specificationOf(shop.origin));
   await stage.shown(1);
   stage.figures.interface = Date.now() - since;
+  const phases = (await page.evaluate(() => globalThis.seenPhases)).join(" ");
+  expect(/Building the interface/.test(phases) && /of code so far/.test(phases), `the progress was not shown: ${phases.slice(0, 300)}`);
   // Nothing is called before the address was confirmed.
   await stage.openList("Books");
   await stage.interface.getByTestId("failure").waitFor();

@@ -86,6 +86,15 @@ export class Stage {
     // A change of the page can be tried without building the program again.
     const assets = process.env.DRAGOMAN_STUDIO_ASSETS;
     if (assets !== undefined) await context.route(/\/(assets|frame)\/[^/]+$/, (route) => route.fulfill({ path: join(assets, route.request().url().split("/").pop()) }));
+    // What is being made is shown for a moment only: it is kept for the flows.
+    await context.addInitScript(() => {
+      globalThis.seenPhases = [];
+      const keep = () => {
+        const text = document.querySelector(".making")?.textContent;
+        if (text !== undefined && globalThis.seenPhases.at(-1) !== text) globalThis.seenPhases.push(text);
+      };
+      new MutationObserver(keep).observe(document, { subtree: true, childList: true, characterData: true });
+    });
     return context;
   }
 
