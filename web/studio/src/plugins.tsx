@@ -60,6 +60,9 @@ function Uses({ plugin }: { plugin: Plugin }) {
   );
 }
 
+/** A date is the version of the protocol that server and client agreed on. */
+const versionText = (version: string) => (/^\d{4}-\d\d-\d\d$/.test(version) ? `MCP ${version}` : version);
+
 function PluginRow({ plugin, remove }: { plugin: Plugin; remove: () => void }) {
   const state = STATES[plugin.state];
   const isBusy = plugin.state === "installing" || plugin.state === "uninstalling";
@@ -68,7 +71,7 @@ function PluginRow({ plugin, remove }: { plugin: Plugin; remove: () => void }) {
       <div class="row">
         <Icon name="plug" />
         <strong>{plugin.name}</strong>
-        {plugin.version === null ? null : <span class="note">{plugin.version}</span>}
+        {plugin.version === null ? null : <span class="note">{versionText(plugin.version)}</span>}
         <Badge tone={state.tone}>{state.label}</Badge>
         <span class="grow" />
         <Button

@@ -394,18 +394,18 @@ async function plugins(stage) {
   };
   await add("clock", `node "${join(import.meta.dirname, "mcp.mjs")}"`);
   const clock = panel.locator(".plugins .card", { hasText: "clock" });
-  await clock.getByText("Ready").waitFor();
+  await clock.locator(".badge", { hasText: "Ready" }).waitFor();
   await clock.getByText("tell_time").waitFor();
-  await clock.getByText("3.1.4").waitFor();
+  await clock.getByText(/^MCP 20\d\d-|^3\.1\.4$/).waitFor();
   await add("broken", "/nowhere/at-all");
   const broken = panel.locator(".plugins .card", { hasText: "broken" });
-  await broken.getByText("Failed").waitFor();
+  await broken.locator(".badge", { hasText: "Failed" }).waitFor();
   await stage.accessible("plugins");
   await broken.getByRole("button", { name: "Remove broken" }).click();
   await page.getByRole("dialog", { name: "Remove broken?" }).getByRole("button", { name: "Remove" }).click();
   await broken.waitFor({ state: "detached" });
   await clock.getByRole("button", { name: "Try clock" }).click();
-  await clock.getByText("Ready").waitFor();
+  await clock.locator(".badge", { hasText: "Ready" }).waitFor();
 }
 
 export const flows = { live, specifications, changes, versions, tabs, killed, consoles, oauth, exports, keyboard, plugins };
