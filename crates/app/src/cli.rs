@@ -112,6 +112,17 @@ pub(crate) enum Task {
     /// The store of the chats: move them between the file of this machine and a PostgreSQL database.
     #[command(subcommand, after_help = "Example:\n  dragoman store migrate --to postgres")]
     Store(commands::store::StoreTask),
+    /// Put a task into the queue of the workers.
+    #[command(after_help = commands::task_arguments::SUBMIT_HELP)]
+    Submit(commands::task_arguments::SubmitArguments),
+    /// Tasks of the workers: list, show, cancel, logs.
+    #[command(subcommand, after_help = "Example:\n  dragoman tasks list\n  dragoman tasks show ID")]
+    Tasks(commands::task_arguments::TasksTask),
+    /// Take tasks from the queue and run each in a checkout of its own, until a signal ends it.
+    #[command(
+        after_help = "The settings `worker.*` of your own config.json say which tasks it takes and what they may do (docs/scale.md).\n\nExample:\n  dragoman worker\n  dragoman worker --drain"
+    )]
+    Worker(commands::task_arguments::WorkerArguments),
     /// Run the engine again from the journal of a chat, without network and tools, and report the first difference.
     #[command(after_help = commands::replay::HELP)]
     Replay(commands::replay::ReplayArguments),
@@ -304,6 +315,8 @@ pub enum Approve {
     Edit,
     /// Also web pages. Neither `read` nor `edit` includes it.
     Network,
+    /// Also commands that the sandbox keeps in the folder, without network. Neither `read` nor `edit` includes it.
+    Sandboxed,
     /// All calls that no rule denies.
     All,
 }
@@ -315,6 +328,7 @@ impl From<Approve> for Grants {
             Approve::Read => Self::READ,
             Approve::Edit => Self::EDIT,
             Approve::Network => Self::NETWORK,
+            Approve::Sandboxed => Self::CONTAINED,
             Approve::All => Self::ALL,
         }
     }
@@ -409,6 +423,9 @@ pub(crate) fn run() -> ExitCode {
         Task::Chat(arguments) => commands::chat::run(arguments, level),
         Task::Chats(task) => commands::chats::run(task),
         Task::Store(task) => commands::store::run(task),
+        Task::Submit(arguments) => commands::tasks::submit(&arguments),
+        Task::Tasks(task) => commands::tasks::tasks(task),
+        Task::Worker(arguments) => commands::tasks::worker(&arguments, level),
         Task::Replay(arguments) => commands::replay::run(&arguments),
         Task::Import(arguments) => commands::import::run(&arguments),
         Task::Stats(arguments) => commands::stats::run(arguments),

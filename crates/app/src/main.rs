@@ -32,6 +32,8 @@ mod stores;
 #[cfg_attr(not(feature = "telemetry"), path = "without_telemetry.rs")]
 mod telemetry;
 mod texts;
+#[cfg(feature = "postgres")]
+mod workers;
 mod workspaces;
 mod worktrees;
 

@@ -36,17 +36,37 @@ pub(crate) fn open_database(environment: &Environment) -> Result<Option<Arc<dyn 
     connect_later(address, resolved.settings.network.ca_cert_file.clone()).map(Some)
 }
 
+/// The queue of tasks in the same database.
+#[cfg(feature = "postgres")]
+pub(crate) fn open_queue(environment: &Environment) -> Result<Option<store_postgres::TaskQueue>, Failure> {
+    if !config::may_name_store(environment) {
+        return Ok(None);
+    }
+    let resolved = config::resolve(environment, &Inputs::default());
+    let Some(address) = resolved.settings.store.clone() else { return Ok(None) };
+    logging::redact_with(&resolved.redactor);
+    let authority = resolved.settings.network.ca_cert_file.clone();
+    Ok(Some(store_postgres::TaskQueue::new(look_up(address, authority))))
+}
+
+/// Looks the address up when a connection is made.
+#[cfg(feature = "postgres")]
+fn look_up(
+    address: config::StoreAddress,
+    authority: Option<std::path::PathBuf>,
+) -> impl store_postgres::AddressLookup {
+    move || -> domain::BoxFuture<'static, Result<store_postgres::Address, Failure>> {
+        let (address, authority) = (address.clone(), authority.clone());
+        Box::pin(async move { store_postgres::Address::parse(address.get().await?.expose(), authority) })
+    }
+}
+
 #[cfg(feature = "postgres")]
 fn connect_later(
     address: config::StoreAddress,
     authority: Option<std::path::PathBuf>,
 ) -> Result<Arc<dyn Store>, Failure> {
-    use store_postgres::{Address, PostgresStore};
-    let look_up = move || -> domain::BoxFuture<'static, Result<Address, Failure>> {
-        let (address, authority) = (address.clone(), authority.clone());
-        Box::pin(async move { Address::parse(address.get().await?.expose(), authority) })
-    };
-    Ok(Arc::new(PostgresStore::new(look_up)))
+    Ok(Arc::new(store_postgres::PostgresStore::new(look_up(address, authority))))
 }
 
 #[cfg(not(feature = "postgres"))]

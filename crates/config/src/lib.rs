@@ -60,6 +60,7 @@ mod undo;
 mod untrusted;
 mod variables;
 mod web_search;
+mod worker;
 
 pub use address::masked as masked_address;
 pub use approval::{Approval, ApprovalRules, Rule};
@@ -93,6 +94,7 @@ pub use studio_credentials::StudioCredentialFile;
 pub use telemetry::{TelemetrySettings, TelemetryTarget, pairs as telemetry_pairs};
 pub use undo::UndoSettings;
 pub use web_search::WebSearchSettings;
+pub use worker::WorkerSettings;
 
 /// Reads JSON with comments; the error says where it is wrong.
 pub fn parse_json_with_comments(text: &str) -> Result<serde_json::Value, String> {

@@ -26,6 +26,7 @@ use crate::telemetry::TelemetrySettings;
 use crate::tree::Node;
 use crate::undo::UndoSettings;
 use crate::web_search::WebSearchSettings;
+use crate::worker::WorkerSettings;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -45,6 +46,7 @@ pub struct Settings {
     pub store: Option<StoreAddress>,
     pub sandbox: SandboxSettings,
     pub undo: UndoSettings,
+    pub worker: WorkerSettings,
 
     pub tools: ToolSettings,
     /// In the order of their names.
@@ -190,6 +192,7 @@ impl Settings {
             store: StoreAddress::read(&root.get("store")),
             sandbox: SandboxSettings::read(root),
             undo: UndoSettings::read(root),
+            worker: WorkerSettings::read(&root.get("worker")),
             tools: ToolSettings::read(root, approval),
             hooks,
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),

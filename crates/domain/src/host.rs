@@ -49,17 +49,20 @@ pub struct Grants {
     pub edits: bool,
     /// Requests of built-in tools to other machines.
     pub network: bool,
+    /// Commands that the sandbox keeps in the workspace.
+    pub contained: bool,
     /// Everything that is not denied.
     pub all: bool,
 }
 
 impl Grants {
     /// Only what policy allows.
-    pub const NONE: Self = Self { reads: false, edits: false, network: false, all: false };
+    pub const NONE: Self = Self { reads: false, edits: false, network: false, contained: false, all: false };
     pub const READ: Self = Self { reads: true, ..Self::NONE };
     pub const EDIT: Self = Self { edits: true, ..Self::READ };
     pub const NETWORK: Self = Self { network: true, ..Self::NONE };
-    pub const ALL: Self = Self { reads: true, edits: true, network: true, all: true };
+    pub const CONTAINED: Self = Self { contained: true, ..Self::NONE };
+    pub const ALL: Self = Self { reads: true, edits: true, network: true, contained: true, all: true };
 
     /// What either of the two grants.
     pub fn or(self, other: Self) -> Self {
@@ -67,6 +70,7 @@ impl Grants {
             reads: self.reads || other.reads,
             edits: self.edits || other.edits,
             network: self.network || other.network,
+            contained: self.contained || other.contained,
             all: self.all || other.all,
         }
     }

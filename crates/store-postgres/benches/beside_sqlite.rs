@@ -1,5 +1,6 @@
 //! The PostgreSQL store beside the SQLite store, on one machine and disk: a chunk of streamed text, many chats at once,
-//! opening, listing and searching as the number of facts grows. `cargo bench -p dragoman-store-postgres`.
+//! opening, listing and searching as the number of facts grows. `cargo bench -p dragoman-store-postgres`; `BENCH_CHATS`,
+//! `BENCH_PROCESSES` and `BENCH_FACTS` change its size.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -20,11 +21,19 @@ use testkit::PostgresServer;
 const CHUNKS: usize = 1_000;
 const CHUNKS_EACH: usize = 10;
 
+/// The address of the database and this process's number, for a child of the benchmark.
+const CHILD: &str = "BENCH_CHILD";
+
 fn main() {
+    if let Ok(child) = std::env::var(CHILD) {
+        return write_as_child(&child);
+    }
     let chats = number("BENCH_CHATS", 1_000);
     let facts = number("BENCH_FACTS", 100_000);
+    let processes = number("BENCH_PROCESSES", 4).max(1);
     let Some(server) = PostgresServer::start() else { return };
-    let address = Address::parse(&server.database("bench"), None).unwrap();
+    let database = server.database("bench");
+    let address = Address::parse(&database, None).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     println!("{:<14} {:<52} {:>10} {:>10}", "store", "milliseconds", "p50", "p99");
@@ -35,8 +44,13 @@ fn main() {
         ];
         for (name, store) in stores {
             row(name, "a chunk of 300 bytes, one chat", single(store.as_ref()).await);
-            let (times, rate) = together(&store, chats).await;
+            let (times, rate) = together(&store, chats, "together").await;
             row(name, &format!("a chunk, {chats} chats at once ({rate:.0} chunks/s)"), times);
+            if name == "PostgreSQL" {
+                let (times, rate) = over_processes(&database, chats, processes);
+                let over = format!("the same over {processes} processes ({rate:.0} chunks/s)");
+                row(name, &over, times);
+            }
             for size in [facts / 100, facts] {
                 fill(store.as_ref(), size).await;
                 row(name, &format!("open a chat of 100 facts of {size}"), opens(store.as_ref()).await);
@@ -44,6 +58,44 @@ fn main() {
                 row(name, &format!("prompt: append two facts, {size} facts"), prompts(store.as_ref()).await);
                 row(name, &format!("search a rare word, {size} facts"), searches(store.as_ref()).await);
             }
+        }
+    });
+}
+
+/// The chats are spread over processes with a store of their own each; all times of all of them.
+fn over_processes(database: &str, chats: usize, processes: usize) -> (Vec<Duration>, f64) {
+    let own = std::env::current_exe().unwrap();
+    let children: Vec<_> = (0..processes)
+        .map(|number| {
+            let child = format!("{number} {} {database}", chats / processes);
+            let mut command = std::process::Command::new(&own);
+            command.env(CHILD, child).stdout(std::process::Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    let (mut times, mut rate) = (Vec::new(), 0.0);
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        // The first line is the rate of the process.
+        let mut lines = text.lines();
+        rate += lines.next().unwrap().parse::<f64>().unwrap();
+        times.extend(lines.map(|line| Duration::from_nanos(line.parse().unwrap())));
+    }
+    (times, rate)
+}
+
+fn write_as_child(child: &str) {
+    let mut words = child.split(' ');
+    let (number, chats, database) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let address = Address::parse(database, None).unwrap();
+        let store: Arc<dyn Store> = Arc::new(PostgresStore::with_timing(address, Timing::default()));
+        let (times, rate) = together(&store, chats.parse().unwrap(), &format!("process-{number}")).await;
+        println!("{rate}");
+        for time in times {
+            println!("{}", time.as_nanos());
         }
     });
 }
@@ -92,10 +144,10 @@ async fn single(store: &dyn Store) -> Vec<Duration> {
     times
 }
 
-async fn together(store: &Arc<dyn Store>, chats: usize) -> (Vec<Duration>, f64) {
+async fn together(store: &Arc<dyn Store>, chats: usize, prefix: &str) -> (Vec<Duration>, f64) {
     let mut sessions = Vec::new();
     for number in 0..chats {
-        sessions.push(open(store.as_ref(), &format!("together-{number}")).await);
+        sessions.push(open(store.as_ref(), &format!("{prefix}-{number}")).await);
     }
     let start = Instant::now();
     let tasks: Vec<_> = sessions

@@ -20,6 +20,16 @@ pub(crate) enum Trouble {
     Refused(Failure),
 }
 
+impl Trouble {
+    /// For the user, where nothing is tried again.
+    pub(crate) fn into_failure(self) -> Failure {
+        match self {
+            Self::Away(reason) => away(None, &reason),
+            Self::Refused(failure) => failure,
+        }
+    }
+}
+
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
         Self::Refused(failure)

@@ -40,11 +40,11 @@ pub(crate) struct Leases {
 }
 
 /// This store in this process.
-struct Identity {
-    owner: String,
-    holder: String,
-    machine: String,
-    process: i64,
+pub(crate) struct Identity {
+    pub(crate) owner: String,
+    pub(crate) holder: String,
+    pub(crate) machine: String,
+    pub(crate) process: i64,
 }
 
 /// A lease that this store has.
@@ -333,7 +333,7 @@ pub(crate) fn taken_over(session: &SessionId) -> Failure {
 }
 
 impl Identity {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let process = std::process::id();
         let host = read_line("/proc/sys/kernel/hostname");
         let boot = read_line("/proc/sys/kernel/random/boot_id");
@@ -358,11 +358,11 @@ fn read_line(path: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-fn is_alive(process: i64) -> bool {
+pub(crate) fn is_alive(process: i64) -> bool {
     std::path::Path::new(&format!("/proc/{process}")).exists()
 }
 
 /// For people: short and plain, whatever the row says.
-fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     name.chars().filter(|char| !char.is_control()).take(200).collect()
 }

@@ -15,6 +15,7 @@ mod listing;
 mod pool;
 mod schema;
 mod search;
+mod tasks;
 mod tls;
 
 use std::future::Future;
@@ -30,6 +31,7 @@ use error::Trouble;
 use lease::Leases;
 use listen::Listener;
 use pool::{AddressSource, Connection, Patience, Pool};
+pub use tasks::{Claim, NewTask, Renewal, Task, TaskQueue, TaskState};
 
 /// A wire that is slower than this is not used.
 const BYTES_PER_SECOND: usize = 128 << 10;
@@ -58,6 +60,21 @@ impl Default for Timing {
     }
 }
 
+/// Looks the address up; it may come from a program of the user.
+pub trait AddressLookup:
+    Fn() -> BoxFuture<'static, Result<Address, Failure>> + Send + Sync + 'static
+{
+}
+
+impl<F: Fn() -> BoxFuture<'static, Result<Address, Failure>> + Send + Sync + 'static> AddressLookup for F {}
+
+fn fixed(address: Address) -> AddressSource {
+    Box::new(move || {
+        let address = address.clone();
+        Box::pin(async move { Ok(address) })
+    })
+}
+
 /// All chats of a user, in a PostgreSQL database.
 pub struct PostgresStore {
     pool: Arc<Pool>,
@@ -68,18 +85,12 @@ pub struct PostgresStore {
 
 impl PostgresStore {
     /// Looks the address up and connects at the first use.
-    pub fn new(
-        source: impl Fn() -> BoxFuture<'static, Result<Address, Failure>> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new(source: impl AddressLookup) -> Self {
         Self::with_source(Box::new(source), Timing::default())
     }
 
     pub fn with_timing(address: Address, timing: Timing) -> Self {
-        let source = move || -> BoxFuture<'static, Result<Address, Failure>> {
-            let address = address.clone();
-            Box::pin(async move { Ok(address) })
-        };
-        Self::with_source(Box::new(source), timing)
+        Self::with_source(fixed(address), timing)
     }
 
     fn with_source(source: AddressSource, timing: Timing) -> Self {

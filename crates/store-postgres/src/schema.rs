@@ -68,6 +68,32 @@ const STEPS: &[&str] = &["
         followed timestamptz -- until then another process wants to be woken
     ) WITH (fillfactor = 50);
     CREATE SEQUENCE dragoman.lease_tokens;
+", "
+    -- The queue of tasks for workers. A worker has a task under a token, as a process has a chat under a lease.
+    CREATE TABLE dragoman.tasks (
+        id text PRIMARY KEY,
+        state text NOT NULL DEFAULT 'waiting', -- waiting, running, done, failed, cancelled
+        prompt text NOT NULL,
+        repo text NOT NULL,
+        reference text NOT NULL,
+        limits text NOT NULL, -- JSON
+        submitted timestamptz NOT NULL DEFAULT clock_timestamp(),
+        started timestamptz,
+        ended timestamptz,
+        attempts bigint NOT NULL DEFAULT 0,
+        cancel boolean NOT NULL DEFAULT false,
+        token bigint,
+        owner text, -- one worker
+        worker text, -- for people
+        machine text,
+        process bigint,
+        ends timestamptz,
+        base text, -- the commit that the work began with
+        outcome text, -- JSON
+        patch bytea -- the work so far
+    ) WITH (fillfactor = 70);
+    CREATE INDEX tasks_to_do ON dragoman.tasks (submitted, id) WHERE state IN ('waiting', 'running');
+    CREATE INDEX tasks_by_time ON dragoman.tasks (submitted DESC, id DESC);
 "];
 
 const CURRENT: i32 = STEPS.len() as i32;

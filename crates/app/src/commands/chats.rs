@@ -159,13 +159,13 @@ fn line(chat: &SessionSummary) -> String {
 }
 
 /// `2026-11-15 05:33`, in local time.
-fn day(millis: u64) -> String {
+pub(crate) fn day(millis: u64) -> String {
     let time = i64::try_from(millis).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
     let zone = config::local_zone();
     time.map(|time| time.to_zoned(zone).strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
 }
 
-async fn show(journal: &dyn Store, id: &str, json: bool) -> Result<(), Failure> {
+pub(crate) async fn show(journal: &dyn Store, id: &str, json: bool) -> Result<(), Failure> {
     let facts = domain::replay::visible_facts(read(journal, id).await?.into_iter().map(Into::into).collect());
     let items = items(&facts);
     if json {

@@ -188,6 +188,7 @@ impl Tools {
             roots: self.roots.clone(),
             model: self.arguments.model.clone(),
             behavior: behavior.map(str::to_owned),
+            task: None,
             session: chat.map(SessionId::new),
             newest: false,
             grants: join_grants(&self.arguments.approve),

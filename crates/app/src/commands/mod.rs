@@ -39,6 +39,9 @@ pub(crate) mod store;
 #[cfg(feature = "studio")]
 pub(crate) mod studio;
 pub(crate) mod studio_arguments;
+pub(crate) mod task_arguments;
+#[cfg_attr(not(feature = "postgres"), path = "without_tasks.rs")]
+pub(crate) mod tasks;
 pub(crate) mod threads;
 pub(crate) mod trust;
 pub(crate) mod update;

@@ -140,6 +140,9 @@ fn proof(command: &str) -> Proof {
             Proof::Test("a_model_improves_an_interface_only_when_it_is_asked_to")
         }
         ["dragoman", "studio", ..] => Proof::Test("from_a_drop_to_live_data"),
+        ["dragoman", "submit" | "tasks" | "worker", ..] => {
+            Proof::Test("a_task_leaves_a_branch_a_patch_and_its_chat")
+        }
         ["dragoman", "store", "migrate", ..] => Proof::Test("chats_move_between_the_stores"),
         _ => Proof::Runs,
     }

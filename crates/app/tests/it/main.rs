@@ -96,6 +96,8 @@ mod tmux;
 mod tool_search;
 mod undo;
 mod web_search;
+#[cfg(target_os = "linux")]
+mod workers;
 
 /// Randomized tests run a tenth of their full count at scale 1.
 pub fn scaled(full: usize) -> usize {

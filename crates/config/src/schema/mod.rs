@@ -196,6 +196,9 @@ struct SettingsFile {
     /// only after `dragoman plugins install` has shown and pinned it.
     #[schemars(extend("examples" = [{"mine": {"source": "~/plugins"}, "install": ["code-review"]}]))]
     plugins: Map<String, Value>,
+    /// What `dragoman worker` takes, allows and spends; a task can only ask for less. Only your own files may set it; see
+    /// docs/scale.md.
+    worker: WorkerSection,
     /// The web server of ECA.
     #[schemars(extend("x-unsupported" = true))]
     remote: Map<String, Value>,
@@ -206,6 +209,46 @@ struct SettingsFile {
 struct ProjectSection {
     /// Approval rules; those of `allow` stand beside the others.
     tool_call: ProjectToolCallSection,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct WorkerSection {
+    /// Repositories whose tasks are taken: folders and addresses of git, with everything below them. Without it no task is
+    /// taken.
+    #[schemars(extend("examples" = [["/srv/repositories", "https://git.example.com/acme", "git@git.example.com:acme"]]))]
+    repositories: Vec<String>,
+    /// Addresses of git, with everything below them, to which the branch of a finished task is pushed where the task works on
+    /// them.
+    #[schemars(extend("examples" = [["https://git.example.com/acme/shop.git"]]))]
+    push: Vec<String>,
+    /// Tool calls that run without approval, by the words of `dragoman run --approve`; nobody is asked about others, so they are
+    /// refused.
+    #[schemars(extend("default" = ["edit", "sandboxed"]), extend("examples" = [["edit", "sandboxed", "network"]]))]
+    approve: Vec<WorkerApproval>,
+    /// The most that one task may cost. Needs a model with a known price.
+    #[schemars(range(min = 0.0), extend("examples" = [2.5]))]
+    max_cost: f64,
+    /// How many answers of the model one task may take.
+    #[schemars(range(min = 1, max = 100_000), extend("examples" = [100]))]
+    max_steps: u64,
+    /// Seconds that one worker may work on a task.
+    #[schemars(extend("default" = 3600), range(min = 1, max = 604_800), extend("examples" = [900]))]
+    timeout_seconds: u64,
+    /// How many workers may have a task, one after the other, before it fails.
+    #[schemars(extend("default" = 5), range(min = 1, max = 1000), extend("examples" = [3]))]
+    max_attempts: u64,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+enum WorkerApproval {
+    None,
+    Read,
+    Edit,
+    Network,
+    Sandboxed,
+    All,
 }
 
 #[derive(JsonSchema)]

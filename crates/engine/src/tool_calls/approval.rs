@@ -143,16 +143,14 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
     if readable && grants(case) {
         return ApprovalDecision::new(Decision::Allow, "Allowed by --approve.");
     }
-    if !case.can_ask {
-        return verdict.refuse_unasked();
-    }
     // A program could read what a rule forbids.
     let is_limited = doubt.is_none() && forbidden_paths(case.rules).is_empty() && !case.rules.asks_explicitly;
-    if asked_by_default && is_limited && case.review.contained {
+    let may_be_contained = case.can_ask || (readable && case.granted.contained);
+    if asked_by_default && is_limited && case.review.contained && may_be_contained {
         let reason = "Its sandbox keeps it in the workspace, where changes can be undone.";
         return ApprovalDecision { contained: true, ..ApprovalDecision::new(Decision::Allow, reason) };
     }
-    verdict
+    if case.can_ask { verdict } else { verdict.refuse_unasked() }
 }
 
 /// `None`: no rule is about this call.
@@ -281,7 +279,7 @@ fn by_default(case: &Case<'_>) -> ApprovalDecision {
 
 /// How far a front-end without a person may go by itself. Using the network is a permission of its own.
 fn grants(case: &Case<'_>) -> bool {
-    let Grants { reads, edits, network, all } = case.granted;
+    let Grants { reads, edits, network, all, contained: _ } = case.granted;
     let stays_inside = case.review.outside.is_empty();
     let is_native = case.spec.origin == Origin::Native;
     all || match case.spec.effect {

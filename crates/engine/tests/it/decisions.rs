@@ -527,6 +527,24 @@ fn a_contained_call_is_allowed_where_a_person_would_be_asked_by_default() {
     assert_eq!(contained(&|_| ()), (Allow, true));
     assert_eq!(contained(&|call| call.review.must_ask = Some("It writes to a.".to_owned())), (Allow, true));
     assert_eq!(contained(&|call| call.can_ask = false), (Deny, false));
+    let unattended = |call: &mut Call| {
+        call.can_ask = false;
+        call.granted = Grants::CONTAINED;
+    };
+    assert_eq!(contained(&unattended), (Allow, true));
+    for stricter in [
+        &(|call: &mut Call| call.review.contained = false) as &dyn Fn(&mut Call),
+        &|call: &mut Call| call.rules.deny = vec![rule("eca", &[])],
+        &|call: &mut Call| call.rules.ask = vec![rule("eca", &[])],
+        &|call: &mut Call| call.rules.closed = Some("no JSON".to_owned()),
+        &|call: &mut Call| call.review.grants = vec!["It may use ssh.".to_owned()],
+    ] {
+        let decided = contained(&|call| {
+            unattended(call);
+            stricter(call);
+        });
+        assert_eq!(decided, (Deny, false));
+    }
     // Whoever allowed it by another way did not mean the stricter sandbox.
     assert_eq!(contained(&|call| call.trust = true), (Allow, false));
     assert_eq!(contained(&|call| call.granted = Grants::ALL), (Allow, false));

@@ -12,6 +12,7 @@ mod leases;
 mod proxy;
 mod replica;
 mod sample;
+mod tasks;
 mod tls;
 
 use std::time::Duration;

@@ -39,6 +39,8 @@ pub struct RunOptions {
     pub model: Option<String>,
     pub behavior: Option<String>,
     pub session: Option<SessionId>,
+    /// Continue this chat, or begin it; it is kept whatever becomes of the prompt.
+    pub task: Option<SessionId>,
     /// Continue the newest chat of the workspace.
     pub newest: bool,
     pub grants: Grants,
@@ -139,8 +141,8 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         ..SessionSettings::default()
     };
     let existing = find_session(&commands, &options).await?;
-    let is_new = existing.is_none();
-    let info = open_session(&commands, existing, change.clone()).await?;
+    let is_new = existing.is_none() && options.task.is_none();
+    let info = open_session(&commands, existing, options.task.clone(), change.clone()).await?;
     let mut follower = Follower::new(commands.clone(), link.events);
     follower.follow(info.id.clone(), info.newest);
     let limits = TurnLimits {
@@ -176,13 +178,14 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
 async fn open_session(
     commands: &Commands,
     existing: Option<SessionId>,
+    id: Option<SessionId>,
     settings: SessionSettings,
 ) -> Result<SessionInfo, Failure> {
     let servers = Vec::new();
     match existing {
         Some(session) => commands.call(|reply| Command::Load { session, servers, reply }).await,
         None => {
-            let (id, workspace) = (None, None);
+            let workspace = None;
             commands.call(|reply| Command::Open { id, workspace, settings, servers, reply }).await
         }
     }

@@ -35,7 +35,7 @@ pub(crate) const HELP: &str = "Example:
 const IMPORTED_ECA: &str = "eca-chat";
 
 /// Set in every child of this program.
-const CHILD_MARKER: &str = "DRAGOMAN_CHILD";
+pub(crate) const CHILD_MARKER: &str = "DRAGOMAN_CHILD";
 
 #[derive(Args)]
 pub(crate) struct ImportArguments {

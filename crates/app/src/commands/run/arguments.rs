@@ -80,6 +80,9 @@ pub(crate) struct RunArguments {
     /// Continue this chat.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+    /// A worker runs a task in this chat, new or not: the prompt is text alone, without commands and files.
+    #[arg(long, hide = true, value_name = "ID", conflicts_with_all = ["newest", "session", "ephemeral", "files"])]
+    pub task: Option<String>,
     /// The same as `--output events`.
     #[arg(long, conflicts_with = "output")]
     pub json: bool,

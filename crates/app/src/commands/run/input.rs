@@ -33,6 +33,11 @@ pub(super) fn prompt(words: &[String], timeout: Option<Duration>) -> Result<Stri
     Ok(prompt)
 }
 
+/// A prompt that is no command of a chat, whatever it begins with.
+pub(super) fn text_alone(prompt: String) -> String {
+    if prompt.trim_start().starts_with('/') { format!("Task: {prompt}") } else { prompt }
+}
+
 /// Reads stdin to its end, on a thread of its own so that the wait has a deadline.
 fn read_stdin(timeout: Option<Duration>) -> Result<String, Failure> {
     let (sender, receiver) = channel();

@@ -67,14 +67,15 @@ pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
     if ran == ExitCode::SUCCESS { ExitCode::from(exit as u8) } else { ran }
 }
 
+fn timeout(seconds: f64) -> Result<Duration, Failure> {
+    if seconds.is_finite() && seconds > 0.0 {
+        return Ok(Duration::from_secs_f64(seconds.min(1e7)));
+    }
+    Err(Failure::user("--timeout takes a number of seconds above 0."))
+}
+
 fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failure> {
-    let timeout = match arguments.timeout {
-        Some(seconds) if seconds.is_finite() && seconds > 0.0 => {
-            Some(Duration::from_secs_f64(seconds.min(1e7)))
-        }
-        Some(_) => return Err(Failure::user("--timeout takes a number of seconds above 0.")),
-        None => None,
-    };
+    let timeout = arguments.timeout.map(timeout).transpose()?;
     if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
         return Err(Failure::user("--max-cost takes a number of dollars."));
     }
@@ -89,8 +90,11 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
         is_ephemeral: arguments.ephemeral,
         ..EngineOptions::default()
     };
-    let prompt = input::prompt(&arguments.prompt, timeout)?;
-    contexts.extend(roots.first().into_iter().flat_map(|root| input::mentioned(&prompt, root)));
+    let mut prompt = input::prompt(&arguments.prompt, timeout)?;
+    match arguments.task {
+        None => contexts.extend(roots.first().into_iter().flat_map(|root| input::mentioned(&prompt, root))),
+        Some(_) => prompt = input::text_alone(prompt),
+    }
     let options = RunOptions {
         prompt,
         contexts,
@@ -99,6 +103,7 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
         behavior: arguments.behavior,
         failover: arguments.failover,
         session: arguments.session.map(SessionId::new),
+        task: arguments.task.map(SessionId::new),
         newest: arguments.newest,
         grants: crate::cli::join_grants(&arguments.approve),
         max_cost: arguments.max_cost,

@@ -1,0 +1,259 @@
+//! The folder in which a task is worked on: a worktree of a local repository, or a clone; and what is left of it.
+//!
+//! Invariants: a folder that was not made wholly is made again; a folder that a lost worker left on this machine is used
+//! as it is; nothing is pushed unless the worker's settings name the address; changes that are saved nowhere else stay.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use config::{Environment, WorkerSettings};
+use store_postgres::Task;
+
+use super::Worker;
+use super::git::{self, Git};
+use super::repository::{self, Place};
+
+/// A larger patch is not stored; its branch stays.
+const MAX_PATCH: usize = 8 << 20;
+const NAME: &str = "user.name=Dragoman worker";
+const ADDRESS: &str = "user.email=worker@dragoman.invalid";
+
+pub(super) struct Checkout {
+    pub(super) folder: PathBuf,
+    /// The commit that the work began with.
+    pub(super) base: String,
+    pub(super) origin: Origin,
+    /// Says that the folder was made wholly.
+    marker: PathBuf,
+    /// The repository that the folder is a worktree of.
+    repository: Option<PathBuf>,
+    branch: String,
+}
+
+/// What the folder holds at the beginning of an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    New,
+    /// A new checkout with the work that the queue had.
+    Restored,
+    /// Another worker of this machine left it.
+    Left,
+}
+
+/// What is left of a task.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    pub(super) branch: Option<String>,
+    pub(super) commit: Option<String>,
+    /// The address that the branch was pushed to.
+    pub(super) pushed: Option<String>,
+    pub(super) patch: Vec<u8>,
+    /// The folder that has the work, because nothing else does.
+    pub(super) kept: Option<String>,
+    pub(super) problem: Option<String>,
+}
+
+/// A folder of the user's alone, beside our data and not in it: programs in the sandbox never see our data.
+pub(super) fn private_folder(environment: &Environment) -> std::io::Result<PathBuf> {
+    let folder = environment.data_dir().with_file_name("dragoman-tasks");
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    folder.canonicalize()
+}
+
+impl Checkout {
+    pub(super) async fn prepare(worker: &Worker, task: &Task) -> Result<Self, String> {
+        let place = repository::place(&task.repo)?;
+        repository::check_reference(&task.reference).map_err(|failure| failure.message)?;
+        // The queue compared the text; a link may lead elsewhere.
+        let repository = match &place {
+            Place::Folder(folder) => Some(folder.canonicalize().map_err(|error| error.to_string())?),
+            Place::Address(_) => None,
+        };
+        let named =
+            repository.as_ref().map_or(task.repo.clone(), |folder| folder.to_string_lossy().into_owned());
+        if !repository::is_named(&worker.settings.repositories, &named) {
+            return Err(format!("The worker's settings do not name the repository {named}."));
+        }
+        let mut checkout = Self {
+            folder: worker.folder.join(&task.id),
+            base: String::new(),
+            origin: Origin::Left,
+            marker: worker.folder.join(format!("{}.base", task.id)),
+            repository,
+            branch: format!("dragoman/{}", task.id),
+        };
+        if let Ok(base) = std::fs::read_to_string(&checkout.marker)
+            && checkout.folder.is_dir()
+        {
+            checkout.base = base.trim().to_owned();
+            return Ok(checkout);
+        }
+        checkout.discard().await;
+        checkout.base = match checkout.repository.clone() {
+            Some(repository) => checkout.add_worktree(&repository, task).await?,
+            None => checkout.clone(task).await?,
+        };
+        checkout.origin = checkout.restore(worker, task).await;
+        std::fs::write(&checkout.marker, &checkout.base).map_err(|error| error.to_string())?;
+        Ok(checkout)
+    }
+
+    async fn add_worktree(&self, repository: &Path, task: &Task) -> Result<String, String> {
+        let git = Git::open(repository).await?;
+        let base = find_commit(&git, task, &[&task.reference]).await?;
+        let folder = self.folder.to_str().ok_or("The path of the checkout is not text.")?;
+        git.run(&["worktree", "add", "--detach", "--quiet", folder, &base], Vec::new()).await?;
+        Ok(base)
+    }
+
+    async fn clone(&self, task: &Task) -> Result<String, String> {
+        let folder = self.folder.to_str().ok_or("The path of the checkout is not text.")?;
+        let parent = self.folder.parent().ok_or("The checkout has no parent.")?;
+        let arguments = [
+            "clone",
+            "--quiet",
+            "--no-checkout",
+            "--no-recurse-submodules",
+            "--template=",
+            "--",
+            &task.repo,
+            folder,
+        ];
+        git::over_network(parent, &arguments).await?;
+        let git = Git::open(&self.folder).await?;
+        let reference = &task.reference;
+        let names =
+            [format!("refs/remotes/origin/{reference}"), format!("refs/tags/{reference}"), reference.clone()];
+        let base = find_commit(&git, task, &names.each_ref().map(String::as_str)).await?;
+        git.run(&["checkout", "--detach", "--quiet", &base], Vec::new()).await?;
+        Ok(base)
+    }
+
+    /// Applies what the queue has of the work of a worker on another machine.
+    async fn restore(&self, worker: &Worker, task: &Task) -> Origin {
+        if task.base.as_deref() != Some(&self.base) {
+            return Origin::New;
+        }
+        let Ok(Some(patch)) = worker.queue.patch(&task.id).await else { return Origin::New };
+        let Ok(git) = Git::open(&self.folder).await else { return Origin::New };
+        match git.run(&["apply", "--binary", "--whitespace=nowarn", "-"], patch).await {
+            Ok(_) => Origin::Restored,
+            Err(problem) => {
+                tracing::warn!(task = task.id, problem, "the work of a lost worker cannot be restored");
+                Origin::New
+            }
+        }
+    }
+
+    /// Everything that differs from the first commit, as a patch. The index of the folder stays as it is.
+    pub(super) async fn changes(&self) -> Result<Vec<u8>, String> {
+        let index = self.marker.with_extension("index");
+        let git = Git::open(&self.folder).await?.with_index(&index);
+        let patch = async {
+            git.run(&["read-tree", &self.base], Vec::new()).await?;
+            git.run(&["add", "--all"], Vec::new()).await?;
+            git.run(&diff(&["--cached", &self.base]), Vec::new()).await
+        }
+        .await;
+        let _ = std::fs::remove_file(&index);
+        patch.and_then(
+            |patch| if patch.len() > MAX_PATCH { Err("it is too large.".to_owned()) } else { Ok(patch) },
+        )
+    }
+
+    /// The work of a task that was stopped: a patch alone.
+    pub(super) async fn collect_patch(&self) -> Result<Work, String> {
+        Ok(Work { patch: self.changes().await?, ..Work::default() })
+    }
+
+    /// Commits what is not committed, makes the branch and the patch, and pushes where the settings say so.
+    pub(super) async fn collect(&self, settings: &WorkerSettings, task: &Task) -> Result<Work, String> {
+        let git = Git::open(&self.folder).await?;
+        git.run(&["add", "--all"], Vec::new()).await?;
+        if !git.ask(&["status", "--porcelain", "--untracked-files=no"]).await?.is_empty() {
+            let first = task.prompt.lines().next().unwrap_or_default();
+            let subject: String = first.chars().filter(|char| !char.is_control()).take(72).collect();
+            let message = format!("{subject}\n\nTask: {}\n", task.id);
+            let options = ["-c", NAME, "-c", ADDRESS, "-c", "commit.gpgSign=false"];
+            let commit = ["commit", "--quiet", "--no-verify", "--file=-"];
+            git.run(&[&options[..], &commit].concat(), message.into_bytes()).await?;
+        }
+        let commit = git.ask(&["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+        if commit == self.base {
+            return Ok(Work::default());
+        }
+        git.run(&["branch", "--force", "--no-track", &self.branch, &commit], Vec::new()).await?;
+        let patch = git.run(&diff(&[&self.base, &commit]), Vec::new()).await;
+        let patch = patch.ok().filter(|patch| patch.len() <= MAX_PATCH).unwrap_or_default();
+        let mut work = Work {
+            branch: Some(self.branch.clone()),
+            commit: Some(commit.clone()),
+            patch,
+            ..Work::default()
+        };
+        if self.repository.is_none() && repository::is_named(&settings.push, &task.repo) {
+            match self.push(&git, &task.repo, &commit).await {
+                Ok(()) => work.pushed = Some(task.repo.clone()),
+                Err(problem) => work.problem = Some(format!("The branch could not be pushed: {problem}")),
+            }
+        }
+        if self.repository.is_none() && work.pushed.is_none() && work.patch.is_empty() {
+            work.kept = Some(self.folder.display().to_string());
+        }
+        Ok(work)
+    }
+
+    /// From an empty repository of our own that borrows the objects: the settings of the clone, which a model could have
+    /// changed, have no say.
+    async fn push(&self, git: &Git, address: &str, commit: &str) -> Result<(), String> {
+        let objects = git.ask(&["rev-parse", "--path-format=absolute", "--git-path", "objects"]).await?;
+        let empty = tempfile::tempdir().map_err(|error| error.to_string())?;
+        git::over_network(empty.path(), &["init", "--quiet", "--bare", "--template="]).await?;
+        let alternates = empty.path().join("objects/info");
+        std::fs::create_dir_all(&alternates).map_err(|error| error.to_string())?;
+        std::fs::write(alternates.join("alternates"), format!("{objects}\n"))
+            .map_err(|error| error.to_string())?;
+        let target = format!("+{commit}:refs/heads/{}", self.branch);
+        git::over_network(empty.path(), &["push", "--quiet", "--", address, &target]).await.map(drop)
+    }
+
+    /// The folder of a task that has ended.
+    pub(super) async fn remove(&self, work: &Work) {
+        if work.kept.is_none() {
+            self.discard().await;
+        }
+    }
+
+    async fn discard(&self) {
+        let _ = std::fs::remove_file(&self.marker);
+        if let Some(repository) = &self.repository
+            && let (Ok(git), Some(folder)) = (Git::open(repository).await, self.folder.to_str())
+            && self.folder.exists()
+        {
+            let _ = git.run(&["worktree", "remove", "--force", "--force", folder], Vec::new()).await;
+        }
+        let folder = self.folder.clone();
+        let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
+    }
+}
+
+/// The commit that an earlier worker began with, else the one that the reference names.
+async fn find_commit(git: &Git, task: &Task, names: &[&str]) -> Result<String, String> {
+    let is_hash = |base: &&str| base.len() >= 40 && base.chars().all(|char| char.is_ascii_hexdigit());
+    for name in task.base.as_deref().filter(is_hash).iter().chain(names) {
+        let name = format!("{name}^{{commit}}");
+        if let Ok(commit) = git.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).await {
+            return Ok(commit.lines().last().unwrap_or_default().to_owned());
+        }
+    }
+    Err(format!("{} is no branch, tag or commit of {}.", task.reference, task.repo))
+}
+
+fn diff<'a>(what: &[&'a str]) -> Vec<&'a str> {
+    [
+        &["diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"],
+        what,
+    ]
+    .concat()
+}
