@@ -50,7 +50,7 @@ mod wishes;
 #[cfg(not(feature = "interfaces"))]
 mod without_interfaces;
 #[cfg(not(feature = "studio"))]
-mod without_studio;
+pub(crate) mod without_studio;
 
 use std::process::ExitCode;
 
