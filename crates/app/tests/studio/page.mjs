@@ -109,8 +109,7 @@ export class Stage {
     await this.page.goto(this.studio.address);
     await this.page.locator(".top").waitFor();
     this.painted = Date.now() - since;
-    await this.page.locator(".tabs, .center-page .empty").first().waitFor();
-    if (!(await this.page.locator(".tab").first().isVisible().catch(() => false))) await this.page.getByRole("button", { name: "New tab" }).last().click();
+    // The first time the page opens a tab by itself.
     await this.page.locator(".tab").first().waitFor();
   }
 
