@@ -44,6 +44,8 @@ pub(crate) struct ClientFacts {
     pub is_http: bool,
     /// The revision of the protocol that is spoken.
     pub revision: String,
+    /// The version of the server's own program.
+    pub program_version: Option<String>,
     pub changed: Arc<ChangedLists>,
     pub read_cache: Arc<ReadCache>,
 }
@@ -59,6 +61,10 @@ impl Client {
 
     pub(crate) fn revision(&self) -> &str {
         &self.shared.revision
+    }
+
+    pub(crate) fn program_version(&self) -> Option<&str> {
+        self.shared.program_version.as_deref()
     }
 
     pub(crate) fn is_http(&self) -> bool {

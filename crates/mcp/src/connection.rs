@@ -142,7 +142,12 @@ impl Connection {
         {
             era::remember(&self.era_key, Era::Stateless);
             return Ok((
-                self.client(Era::Stateless, STATELESS_VERSION, discovered.capabilities),
+                self.client(
+                    Era::Stateless,
+                    STATELESS_VERSION,
+                    discovered.capabilities,
+                    discovered.server_info,
+                ),
                 discovered.instructions,
             ));
         }
@@ -151,7 +156,12 @@ impl Connection {
             && let Some(discovered) = self.discover(deadline).await?
         {
             era::remember(&self.era_key, Era::Stateless);
-            let client = self.client(Era::Stateless, STATELESS_VERSION, discovered.capabilities);
+            let client = self.client(
+                Era::Stateless,
+                STATELESS_VERSION,
+                discovered.capabilities,
+                discovered.server_info,
+            );
             return Ok((client, discovered.instructions));
         }
         match &initialized {
@@ -205,7 +215,13 @@ impl Connection {
         }
     }
 
-    fn client(&self, era: Era, revision: &str, capabilities: wire::Capabilities) -> Client {
+    fn client(
+        &self,
+        era: Era,
+        revision: &str,
+        capabilities: wire::Capabilities,
+        info: Option<wire::ServerInfo>,
+    ) -> Client {
         let facts = ClientFacts {
             server: self.server.clone(),
             era,
@@ -214,6 +230,7 @@ impl Connection {
             capabilities,
             is_http: matches!(self.link, Link::Http(_)),
             revision: revision.to_owned(),
+            program_version: info.and_then(|info| info.version),
             changed: self.changed.clone(),
             read_cache: self.read_cache.clone(),
         };
@@ -240,7 +257,8 @@ impl Connection {
         }
         // The writer takes it before any request that follows.
         let _ = outgoing.notify("notifications/initialized", &Value::Null);
-        let client = self.client(Era::Handshake, &welcome.protocol_version, welcome.capabilities);
+        let client =
+            self.client(Era::Handshake, &welcome.protocol_version, welcome.capabilities, welcome.server_info);
         Ok((client, welcome.instructions))
     }
 

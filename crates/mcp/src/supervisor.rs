@@ -99,6 +99,12 @@ impl Supervisor {
         Some(client.revision().to_owned())
     }
 
+    /// The version that the program of a running server says it has.
+    pub fn program_version(&self, name: &str) -> Option<String> {
+        let client = self.find(name).ok()?.state.client().ok()?;
+        client.program_version().map(str::to_owned)
+    }
+
     /// Logs in to a server; returns when the person has, or when it cannot be done.
     pub async fn login(&self, name: &str, prompt: &dyn LoginPrompt) -> Result<LoginDone, Failure> {
         let authorization = self.find(name)?.authorization().await?;

@@ -73,6 +73,8 @@ pub(crate) struct Discovered {
     pub capabilities: Capabilities,
     #[serde(default)]
     pub instructions: Option<String>,
+    #[serde(default)]
+    pub server_info: Option<ServerInfo>,
 }
 
 /// A result of the stateless era that asks for input: each question under a key of the server.
@@ -95,6 +97,15 @@ pub(crate) struct Initialized {
     pub capabilities: Capabilities,
     #[serde(default)]
     pub instructions: Option<String>,
+    #[serde(default)]
+    pub server_info: Option<ServerInfo>,
+}
+
+/// What a server says about its own program.
+#[derive(Deserialize)]
+pub(crate) struct ServerInfo {
+    #[serde(default)]
+    pub version: Option<String>,
 }
 
 /// A capability is there when its member is, whatever it holds.

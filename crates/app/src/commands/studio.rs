@@ -69,14 +69,18 @@ async fn serve(
         tokio::spawn(async move { studio.open_specification(given).await });
     }
     let link = new_link(&bound)?;
-    announce(&link, &bound, arguments.json);
-    if !arguments.no_open {
-        open_browser(&environment, link);
-    }
-    if !arguments.json && std::io::stdin().is_terminal() {
-        print_links_on_enter(bound);
-    }
-    lifetime::until_signal(host.serve(site, studio::is_open, std::future::pending())).await;
+    // Whoever reads the link may end the program at once: the signal is waited for before.
+    let served = async {
+        announce(&link, &bound, arguments.json);
+        if !arguments.no_open {
+            open_browser(&environment, link);
+        }
+        if !arguments.json && std::io::stdin().is_terminal() {
+            print_links_on_enter(bound);
+        }
+        host.serve(site, studio::is_open, std::future::pending()).await;
+    };
+    lifetime::until_signal(served).await;
     studio.close().await;
     let _ = tokio::time::timeout(CHILDREN_SHUTDOWN_TIMEOUT, process::shutdown()).await;
     Ok(())
@@ -161,6 +165,7 @@ impl PluginHost for UserServers {
             let resolved = config::resolve(&environment, &Inputs::default());
             let servers = ConfiguredServers::for_command(&environment, &resolved, &[]);
             let tried = try_servers(&servers, Some(&name), SERVER_TIMEOUT).await.into_iter().next();
+            let version = servers.supervisor().program_version(&name);
             servers.shutdown().await;
             let Some(tried) = tried else {
                 let fault = Some("The settings do not name it any more.".to_owned());
@@ -169,7 +174,7 @@ impl PluginHost for UserServers {
             let is_running = tried.server.status == ServerStatus::Running;
             let problem = tried.server.problem().unwrap_or_else(|| "It did not start in time.".to_owned());
             TriedPlugin {
-                version: tried.revision,
+                version,
                 tools: tried.server.tools.into_iter().map(|tool| tool.name).collect(),
                 fault: (!is_running).then(|| resolved.redactor.redact(&problem).into_owned()),
             }

@@ -240,3 +240,34 @@ async fn lines_that_are_not_json_are_told_and_passed_over() {
     let (cli, _) = start(&fake);
     assert_eq!(cli.call(Method::Chat, json!({}), None).await.unwrap()["ok"], 1);
 }
+
+/// A real process in place of the child: it tells its environment, then reads and says nothing.
+#[cfg(unix)]
+#[tokio::test]
+async fn the_child_has_the_environment_that_is_handed_over_and_no_other() {
+    let program = studio::cli::Program {
+        path: "/bin/sh".into(),
+        arguments: vec!["-c".into(), "env >&2; exec cat >/dev/null".into()],
+        environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("OPENAI_API_KEY".into(), "k".into())],
+    };
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = lines.clone();
+    let cli = Cli::start(Arc::new(program), Arc::new(move |line| kept.lock().unwrap().push(line)));
+    let has_told = || lines.lock().unwrap().iter().any(|line| line.starts_with("PATH="));
+    for _ in 0..500 {
+        if has_told() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // The shell may name its own folder and level.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mut names: Vec<String> =
+        lines.lock().unwrap().iter().filter_map(|line| Some(line.split_once('=')?.0.to_owned())).collect();
+    names.retain(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(&name.as_str()));
+    names.sort();
+    assert_eq!(names, ["OPENAI_API_KEY", "PATH"]);
+    let began = std::time::Instant::now();
+    cli.stop().await;
+    assert!(began.elapsed().as_secs() < 5, "a child that ignores `exit` is ended by force");
+}
