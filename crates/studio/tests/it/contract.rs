@@ -266,7 +266,8 @@ async fn the_child_has_the_environment_that_is_handed_over_and_no_other() {
         lines.lock().unwrap().iter().filter_map(|line| Some(line.split_once('=')?.0.to_owned())).collect();
     names.retain(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(&name.as_str()));
     names.sort();
-    assert_eq!(names, ["OPENAI_API_KEY", "PATH"]);
+    // Every child of this program carries the mark.
+    assert_eq!(names, ["DRAGOMAN_CHILD", "OPENAI_API_KEY", "PATH"]);
     let began = std::time::Instant::now();
     cli.stop().await;
     assert!(began.elapsed().as_secs() < 5, "a child that ignores `exit` is ended by force");
