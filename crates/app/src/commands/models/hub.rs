@@ -162,7 +162,11 @@ async fn fetch(environment: &Environment, file: &HubFile, incoming: &mut Incomin
 }
 
 /// Follows redirects by hand: each address gets a client of its own, and nothing but the range goes along.
-async fn get(environment: &Environment, url: &str, from: Option<u64>) -> Result<Response, Failure> {
+pub(super) async fn get(
+    environment: &Environment,
+    url: &str,
+    from: Option<u64>,
+) -> Result<Response, Failure> {
     let inputs = Inputs { workspace_roots: Vec::new(), ..Inputs::default() };
     let network = crate::network::of(&config::resolve(environment, &inputs))?;
     let mut url = url.to_owned();
@@ -198,8 +202,7 @@ fn hub(environment: &Environment) -> String {
 }
 
 fn check_space(models: &Path, needed: u64) -> Result<(), Failure> {
-    let Ok(space) = rustix::fs::statvfs(models) else { return Ok(()) };
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let Some(free) = platform::free_space(models) else { return Ok(()) };
     if needed.saturating_add(SPARE_BYTES) <= free {
         return Ok(());
     }

@@ -96,6 +96,8 @@ mod choices;
 mod embedded;
 #[cfg(feature = "local")]
 mod hub;
+#[cfg(feature = "local")]
+mod package_index;
 
 #[cfg(not(feature = "local"))]
 mod embedded {
