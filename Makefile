@@ -9,7 +9,7 @@ export DRAGOMAN_TEST_SCALE
 
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
-.PHONY: help run test test-full lint bench build build-cost record dist mutants soak figures fuzz site
+.PHONY: cross help run test test-full lint bench build build-cost record dist mutants soak figures fuzz site
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -42,6 +42,9 @@ build-cost: ## Measure what a first build costs, and check size and cost against
 
 dist: ## Pack the program for users: make dist VERSION=0.1.0 (docs/install.md)
 	@scripts/dist/dist
+
+cross: ## Check, build and try the program for other systems (docs/platforms.md; long)
+	@scripts/cross
 
 soak: ## Fifty chats, five servers and faults for ten minutes: memory, processes, facts
 	@scripts/soak
