@@ -6,6 +6,7 @@ pub mod cited;
 pub mod deny;
 pub mod notices;
 mod packages;
+mod platform_code;
 pub mod site;
 pub mod tidy;
 pub mod workflows;

@@ -1,6 +1,5 @@
 //! Runs the programs of hooks: in the sandbox of the workspace where there is one, without the user's keys.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,5 +83,5 @@ fn exit_of(finished: &Finished, action: &HookAction) -> HookExit {
 }
 
 fn is_program(file: &Path) -> bool {
-    file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    platform::is_executable(file)
 }

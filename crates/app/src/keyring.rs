@@ -28,7 +28,7 @@ impl SystemKeyring {
         let names = ["PATH", "HOME", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY"];
         Self {
             environment: names.iter().filter_map(|name| of(name)).collect(),
-            is_macos: cfg!(target_os = "macos"),
+            is_macos: platform::System::CURRENT == platform::System::MacOs,
         }
     }
 

@@ -11,7 +11,6 @@ use domain::link::Engine;
 use domain::{Abilities, Command, Failure};
 use tokio::sync::{Notify, mpsc};
 
-use crate::memory;
 use crate::telemetry;
 
 /// The engine has deadlines of its own: 800 ms for sessions, then 800 ms for tool servers. This one is longer, so that
@@ -95,7 +94,7 @@ struct Activity {
 async fn trim_while_idle(activity: Arc<Activity>) {
     for delay in START_TRIM_DELAYS {
         tokio::time::sleep(delay).await;
-        let _ = tokio::task::spawn_blocking(memory::trim).await;
+        let _ = tokio::task::spawn_blocking(platform::memory::trim).await;
     }
     loop {
         while !activity.is_active.load(Ordering::Relaxed) {
@@ -104,7 +103,7 @@ async fn trim_while_idle(activity: Arc<Activity>) {
         while activity.is_active.swap(false, Ordering::Relaxed) {
             tokio::time::sleep(IDLE_TRIM_DELAY).await;
         }
-        let _ = tokio::task::spawn_blocking(memory::trim).await;
+        let _ = tokio::task::spawn_blocking(platform::memory::trim).await;
     }
 }
 

@@ -2,13 +2,13 @@
 //!
 //! Invariant: the first log line opens the file; a failure to write a log line has no effect.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use config::{Environment, LogLevel, Redactor};
+use platform::OpenOptionsExt;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -148,9 +148,9 @@ impl Drop for LogLine {
 
 fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        platform::create_private_folder(folder)?;
     }
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+    OpenOptions::new().create(true).append(true).private().open(path)
 }
 
 fn rotate(path: &Path) {

@@ -18,7 +18,6 @@ mod language_servers;
 mod lifetime;
 mod logging;
 mod mcp_entries;
-mod memory;
 mod models;
 mod network;
 mod project_rules;

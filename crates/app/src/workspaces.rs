@@ -3,8 +3,6 @@
 //! Invariant: starting the engine and entering a workspace do not connect, spawn or walk; both happen before
 //! `initialize` is answered.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -461,8 +459,7 @@ pub(crate) async fn discover_where_needed(models: &AllModels) -> bool {
 
 /// The folder is there, or can be made, and can be written.
 fn is_writable(folder: &Path) -> bool {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.is_ok() && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+    platform::create_private_folder(folder).is_ok() && platform::is_writable(folder)
 }
 
 /// Works in another folder from now on (`--cwd`).

@@ -3,8 +3,6 @@
 //! Invariants: git runs no program that the repository names; a worktree whose `.git` does not lead back to this
 //! repository is not touched; whatever cannot be checked is kept.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +75,7 @@ impl WorkspaceWorktrees {
     /// A folder of the user's alone, beside our data and not in it: programs in the sandbox never see our data.
     fn private_folder(&self) -> std::io::Result<PathBuf> {
         let folder = self.environment.data_dir().with_file_name("dragoman-worktrees");
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        platform::create_private_folder(&folder)?;
         folder.canonicalize()
     }
 

@@ -14,7 +14,7 @@ pub fn local_now() -> Zoned {
 /// The zone of `TZ`, else of the machine.
 #[expect(clippy::disallowed_methods, reason = "the clock is the process's, whatever environment a test has")]
 pub fn local_zone() -> TimeZone {
-    if cfg!(not(target_os = "linux")) || std::env::var_os("TZ").is_some() {
+    if platform::System::CURRENT != platform::System::Linux || std::env::var_os("TZ").is_some() {
         return TimeZone::system();
     }
     let file = std::fs::read(SYSTEM_ZONE).ok();

@@ -1,9 +1,10 @@
 //! Files only their owner may read, replaced as a whole or not at all.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+
+use platform::OpenOptionsExt;
 
 /// Writes `path` (mode 0600, its directory 0700 when it is made) so that a reader sees the old or the new
 /// content, also after a crash.
@@ -14,11 +15,11 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
         file.write_all(content)?;
         file.sync_all()
     });
-    if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
+    if let Err(error) = written.and_then(|()| platform::replace_file(&temporary, path)) {
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
-    File::open(directory)?.sync_all()
+    platform::sync_folder(directory)
 }
 
 /// Holds off every other process that wants to change `path`, until it is dropped.
@@ -28,9 +29,9 @@ pub(crate) fn lock(path: &Path) -> io::Result<File> {
         .create(true)
         .truncate(false)
         .write(true)
-        .mode(0o600)
+        .private()
         // Another user may have left a link here, where the folder is shared.
-        .custom_flags(libc::O_NOFOLLOW)
+        .no_follow()
         .open(path.with_extension("lock"))?;
     file.lock()?;
     Ok(file)
@@ -38,13 +39,13 @@ pub(crate) fn lock(path: &Path) -> io::Result<File> {
 
 fn directory(path: &Path) -> io::Result<&Path> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    platform::create_private_folder(directory)?;
     Ok(directory)
 }
 
 fn create(path: &Path) -> io::Result<File> {
     let _ = fs::remove_file(path);
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    OpenOptions::new().write(true).create_new(true).private().open(path)
 }
 
 #[cfg(test)]

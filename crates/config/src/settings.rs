@@ -321,7 +321,8 @@ impl ToolSettings {
 }
 
 impl McpLoginPlace {
-    const USUAL: Self = if cfg!(target_os = "macos") { Self::Keyring } else { Self::File };
+    const USUAL: Self =
+        if matches!(platform::System::CURRENT, platform::System::MacOs) { Self::Keyring } else { Self::File };
 
     fn read(cursor: &Cursor) -> Self {
         match cursor.text().as_deref() {

@@ -5,12 +5,12 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use domain::Failure;
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use platform::OpenOptionsExt;
 use serde_json::{Map, Value};
 
 use crate::environment::Environment;
@@ -118,7 +118,7 @@ impl SettingsFile {
         let target = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let folder = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;
-        let mode = fs::metadata(&target).map_or(0o600, |metadata| metadata.permissions().mode() & 0o777);
+        let mode = fs::metadata(&target).map_or(0o600, |metadata| platform::mode_of(&metadata) & 0o777);
         let copy = target.with_extension("json.bak");
         if let Some(before) = before {
             replace(&copy, before.as_bytes(), mode)?;
@@ -166,13 +166,13 @@ fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let written = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(mode)
+        .new_mode(mode)
         .open(&temporary)
         .and_then(|mut file| {
             file.write_all(content)?;
             file.sync_all()
         })
-        .and_then(|()| fs::rename(&temporary, path));
+        .and_then(|()| platform::replace_file(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }

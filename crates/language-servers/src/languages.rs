@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use platform::programs::Found;
+
 use crate::{ConfiguredServer, Options};
 
 /// A language, or several that one program serves.
@@ -177,15 +179,12 @@ impl Language {
 }
 
 fn find_program(program: &str, search_path: &[PathBuf]) -> Option<PathBuf> {
-    let can_run = |path: &PathBuf| {
-        use std::os::unix::fs::PermissionsExt;
-        path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(can_run);
-    }
     let folders = search_path.iter().filter(|folder| folder.is_absolute());
-    folders.map(|folder| folder.join(program)).find(can_run)
+    let path = std::env::join_paths(folders).ok()?;
+    match platform::programs::find(program.as_ref(), Some(&path), None, Path::new("")) {
+        Found::Program(path) => Some(path),
+        Found::NotExecutable | Found::Nothing => None,
+    }
 }
 
 #[cfg(test)]

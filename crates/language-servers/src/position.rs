@@ -2,12 +2,8 @@
 //!
 //! Pure. Invariant: an address that is not one of a file on this machine has no path.
 
-use std::ffi::OsStr;
-use std::fmt::Write as _;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-
 use domain::host::Position;
+pub(crate) use platform::file_uri::{from_path as uri_of, to_path as path_of};
 
 use crate::wire::WirePosition;
 
@@ -62,39 +58,10 @@ impl Units {
     }
 }
 
-/// `file:///…`
-pub(crate) fn uri_of(path: &Path) -> String {
-    let mut uri = "file://".to_owned();
-    for byte in path.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~".contains(byte) {
-            uri.push(char::from(*byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(uri, "%{byte:02X}");
-        }
-    }
-    uri
-}
-
-pub(crate) fn path_of(uri: &str) -> Option<PathBuf> {
-    let rest = uri.strip_prefix("file://")?;
-    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-    let mut bytes = Vec::with_capacity(rest.len());
-    let mut left = rest.bytes();
-    while let Some(byte) = left.next() {
-        if byte == b'%' {
-            let pair = [left.next()?, left.next()?];
-            bytes.push(u8::from_str_radix(std::str::from_utf8(&pair).ok()?, 16).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    let path = PathBuf::from(OsStr::from_bytes(&bytes));
-    path.is_absolute().then_some(path)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]

@@ -1,7 +1,7 @@
 //! The messages of the protocol as far as we read and write them. Unknown members are tolerated; what one item of a
 //! list has wrong costs that item only.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -335,22 +335,9 @@ pub(crate) struct Elicitation {
 pub(crate) fn roots(roots: &[PathBuf]) -> Value {
     let root = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        json!({"uri": file_uri(path), "name": name.unwrap_or_else(|| "/".to_owned())})
+        json!({"uri": platform::file_uri::from_path(path), "name": name.unwrap_or_else(|| "/".to_owned())})
     };
     json!({"roots": roots.iter().map(root).collect::<Vec<_>>()})
-}
-
-fn file_uri(path: &Path) -> String {
-    let mut uri = String::from("file://");
-    for byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
-                uri.push(char::from(*byte))
-            }
-            byte => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri
 }
 
 #[cfg(test)]
@@ -359,7 +346,10 @@ mod tests {
 
     #[test]
     fn a_root_is_a_proper_uri() {
-        assert_eq!(file_uri(Path::new("/home/a b/größe#1")), "file:///home/a%20b/gr%C3%B6%C3%9Fe%231");
+        assert_eq!(
+            platform::file_uri::from_path(std::path::Path::new("/home/a b/größe#1")),
+            "file:///home/a%20b/gr%C3%B6%C3%9Fe%231"
+        );
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! The handle of a running child: its pipes, its end, and the promise that it does not outlive the handle.
 //! `wait` and `stop` take `&self`, so that one task may follow a child while another ends it.
 
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use sandbox::proxy::Proxy;
-use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::watch;
 
+use crate::pipes::{Receiver, Sender};
 use crate::reaper::{self, Guard, Phase};
 
 /// How a child ended: by its own exit code or by a signal.
@@ -25,7 +24,7 @@ impl Exit {
 
 impl From<ExitStatus> for Exit {
     fn from(status: ExitStatus) -> Self {
-        Self { code: status.code(), signal: status.signal() }
+        reaper::exit_of(status)
     }
 }
 

@@ -197,7 +197,12 @@ fn pidfd(pid: Pid) -> Option<OwnedFd> {
     rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_vendor = "apple")]
+fn pidfd(pid: Pid) -> Option<OwnedFd> {
+    tree::exit_queue(pid).ok()
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 fn pidfd(_pid: Pid) -> Option<OwnedFd> {
     None
 }

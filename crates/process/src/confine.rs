@@ -11,7 +11,7 @@ use std::net::TcpListener as StdListener;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -202,31 +202,4 @@ fn receive(channel: impl AsFd) -> io::Result<Option<Vec<OwnedFd>>> {
         _ => None,
     });
     Ok(Some(sockets.flatten().collect()))
-}
-
-/// Finds a program as the child would, because the helper could not say which of the two was missing.
-pub(crate) fn find_program(
-    program: &OsStr,
-    path: Option<&OsStr>,
-    directory: &Path,
-) -> Result<PathBuf, ProcessError> {
-    let name = || program.to_string_lossy().into_owned();
-    let may_run =
-        |path: &Path| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
-    if program.as_encoded_bytes().contains(&b'/') {
-        let path = directory.join(program);
-        return match path.metadata() {
-            Err(_) => Err(ProcessError::NotFound { program: name() }),
-            Ok(_) if may_run(&path) => Ok(path),
-            Ok(_) => Err(ProcessError::NotExecutable { program: name() }),
-        };
-    }
-    let path = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
-    let candidates = std::env::split_paths(path).map(|folder| directory.join(folder).join(program));
-    let found: Vec<PathBuf> = candidates.filter(|path| path.is_file()).collect();
-    match found.iter().find(|path| may_run(path)) {
-        Some(path) => Ok(path.clone()),
-        None if found.is_empty() => Err(ProcessError::NotFound { program: name() }),
-        None => Err(ProcessError::NotExecutable { program: name() }),
-    }
 }

@@ -23,9 +23,3 @@ pub async fn foreground(
     let status = child.wait().await.map_err(|source| ProcessError::from_spawn(&name, source))?;
     Ok(status.into())
 }
-
-/// Stops this process, and what shares its terminal, until the shell brings it back: what Ctrl-Z does.
-pub fn suspend() -> std::io::Result<()> {
-    rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
-    Ok(())
-}

@@ -12,7 +12,9 @@
 //!   nothing outlives the child.
 
 mod child;
+#[cfg(unix)]
 mod child_tree;
+#[cfg_attr(windows, path = "windows/confine.rs")]
 mod confine;
 mod environment;
 mod error;
@@ -20,11 +22,18 @@ mod escapes;
 mod foreground;
 mod nesting;
 mod output;
+#[cfg_attr(windows, path = "windows/parent.rs")]
 mod parent;
+#[cfg_attr(windows, path = "windows/pipes.rs")]
+mod pipes;
+#[cfg_attr(windows, path = "windows/reaper.rs")]
 mod reaper;
 mod run;
+mod shell;
+#[cfg_attr(windows, path = "windows/signals.rs")]
 mod signals;
 mod spawn;
+#[cfg(unix)]
 mod tree;
 
 pub use child::{Child, Exit};
@@ -32,13 +41,14 @@ pub use confine::{known_sandbox_support, sandbox_support};
 pub use environment::{SecretTest, hide_own_environment, withhold_environment};
 pub use error::ProcessError;
 pub use escapes::{Lane, run_escapes};
-pub use foreground::{foreground, suspend};
+pub use foreground::foreground;
 pub use nesting::enter_nesting;
 pub use output::{Captured, OutputLimit};
 pub use parent::{ParentEnd, watch_parent};
+pub use pipes::{Receiver as OutputPipe, Sender as InputPipe};
 pub use reaper::shutdown;
 pub use run::{End, Finished, Source};
 pub use sandbox;
-pub use signals::{ShutdownSignal, shutdown_signal};
+pub use shell::{ShellLanguage, shell_command, shell_language};
+pub use signals::{ShutdownSignal, shutdown_signal, suspend};
 pub use spawn::Spawn;
-pub use tokio::net::unix::pipe::{Receiver as OutputPipe, Sender as InputPipe};

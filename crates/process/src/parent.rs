@@ -47,7 +47,24 @@ async fn await_pidfd(pid: Pid) -> bool {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_vendor = "apple")]
+async fn await_pidfd(pid: Pid) -> bool {
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+
+    match crate::tree::exit_queue(pid) {
+        Ok(queue) => {
+            // SAFETY: the `OwnedFd` moves into the `AsyncFd`, is open, and always names the same descriptor.
+            match unsafe { AsyncFd::register_with_interest(queue, Interest::READABLE) } {
+                Ok(queue) => queue.readable().await.is_ok(),
+                Err(_) => false,
+            }
+        }
+        Err(error) => error == rustix::io::Errno::SRCH,
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 async fn await_pidfd(_pid: Pid) -> bool {
     false
 }

@@ -6,8 +6,8 @@
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 use std::sync::{LazyLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -78,6 +78,10 @@ pub async fn shutdown() {
     let (reply, answer) = oneshot::channel();
     send(Request::Shutdown(reply));
     let _ = answer.await;
+}
+
+pub(crate) fn exit_of(status: ExitStatus) -> Exit {
+    Exit { code: status.code(), signal: status.signal() }
 }
 
 enum Request {

@@ -5,13 +5,13 @@
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::{Instant as TokioInstant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::child::{Child, Exit};
 use crate::error::ProcessError;
 use crate::output::{Capture, Captured, OutputLimit};
+use crate::pipes::{self, Receiver, Sender};
 use crate::reaper::LINGER_TIME;
 use crate::spawn::Spawn;
 
@@ -189,15 +189,13 @@ impl OutputStream {
         length
     }
 
-    /// Takes what is already in the pipe, without waiting: at most what a pipe holds. Asks the kernel and not the
-    /// runtime, which may not have noticed yet that there is something.
+    /// Takes what is already in the pipe, without waiting: at most what a pipe holds.
     fn drain(&mut self, on_output: &mut impl FnMut(Source, &[u8])) {
         for _ in 0..64 {
             let Some(pipe) = &self.pipe else { return };
-            match rustix::io::read(pipe, &mut self.buffer) {
-                Err(rustix::io::Errno::INTR) => {}
-                Ok(0) | Err(_) => return,
-                Ok(length) => self.accept(length, on_output),
+            match pipes::read_now(pipe, &mut self.buffer) {
+                0 => return,
+                length => self.accept(length, on_output),
             }
         }
     }

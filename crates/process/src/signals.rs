@@ -25,3 +25,9 @@ pub fn shutdown_signal() -> io::Result<impl Future<Output = ShutdownSignal> + Se
         }
     })
 }
+
+/// Stops this process, and what shares its terminal, until the shell brings it back: what Ctrl-Z does.
+pub fn suspend() -> io::Result<()> {
+    rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
+    Ok(())
+}

@@ -3,23 +3,24 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use platform::programs::{self, Found};
 use sandbox::{Allowance, Sandbox};
-use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
 use crate::child::Child;
-use crate::confine::{Confined, Confinement, find_program};
+use crate::confine::{Confined, Confinement};
 use crate::environment;
 use crate::error::ProcessError;
 use crate::output::OutputLimit;
+use crate::pipes::{self, Receiver, Sender};
 use crate::reaper;
 use crate::run::{self, Finished, Source};
+use crate::shell;
 
 /// A program to start. Errors and output are read, input is empty, the environment is ours,
 /// unless said otherwise.
@@ -65,10 +66,11 @@ impl Spawn {
         }
     }
 
-    /// A line for the shell: bash, or sh where there is no bash.
+    /// A line for the shell: bash, or sh where there is no bash. See [`crate::shell_language`].
     pub fn shell(line: impl Into<OsString>) -> Self {
-        let mut spawn = Self::new("bash").arg("-c").arg(line.into());
-        spawn.fallback = Some("sh".into());
+        let shell = shell::shell();
+        let mut spawn = Self::new(&shell.program).args(shell.arguments).arg(line.into());
+        spawn.fallback.clone_from(&shell.fallback);
         spawn
     }
 
@@ -205,20 +207,37 @@ impl Spawn {
                 (command, Some(confined))
             }
             None => {
-                let mut command = Command::new(program);
+                let mut command = self.plain_command(program)?;
                 command.args(&self.arguments);
                 (command, None)
             }
         };
-        let (command, our_ends) = self.complete(command).map_err(failed)?;
+        let (command, ends) = self.complete(command).await.map_err(failed)?;
         let started = reaper::spawn(command, self.grace).await?.map_err(failed)?;
-        let Ends { stdin, stdout, stderr } = our_ends;
-        let stdin = stdin.map(Sender::from_owned_fd).transpose().map_err(failed)?;
-        let stdout = Receiver::from_owned_fd(stdout).map_err(failed)?;
-        let stderr = stderr.map(Receiver::from_owned_fd).transpose().map_err(failed)?;
-        let mut child = Child::new(started, stdin, Some(stdout), stderr);
+        let mut child = Child::new(started, ends.stdin, Some(ends.stdout), ends.stderr);
         child.proxy = confined.map(Confined::serve).transpose().map_err(failed)?;
         Ok(child)
+    }
+
+    /// Windows finds only `.exe` by itself, and would look into the current folder first.
+    fn plain_command(&self, program: &OsStr) -> Result<Command, ProcessError> {
+        if !cfg!(windows) {
+            return Ok(Command::new(program));
+        }
+        let directory = self.directory.clone().unwrap_or_default();
+        Ok(Command::new(find_program(program, self.search_path().as_deref(), &directory)?))
+    }
+
+    /// The PATH that the child will have.
+    fn search_path(&self) -> Option<OsString> {
+        let own =
+            self.environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the child inherits this variable, and is looked for by it"
+        )]
+        let inherited = || (!self.clear_environment).then(|| std::env::var_os("PATH")).flatten();
+        own.unwrap_or_else(inherited)
     }
 
     /// The command line of the helper where the child is confined.
@@ -228,20 +247,12 @@ impl Spawn {
             Some(directory) => directory.clone(),
             None => std::env::current_dir().map_err(|error| ProcessError::from_spawn("the helper", error))?,
         };
-        let own =
-            self.environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the child inherits this variable, and is looked for by it"
-        )]
-        let inherited = || (!self.clear_environment).then(|| std::env::var_os("PATH")).flatten();
-        let path = own.unwrap_or_else(inherited);
-        let program = find_program(program, path.as_deref(), &directory)?;
+        let program = find_program(program, self.search_path().as_deref(), &directory)?;
         confinement.prepare(&program, &self.arguments, &directory).await
     }
 
     /// Adds the directory, the environment and the pipes.
-    fn complete(&self, mut command: Command) -> io::Result<(Command, Ends)> {
+    async fn complete(&self, mut command: Command) -> io::Result<(Command, Ends)> {
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
@@ -256,31 +267,41 @@ impl Spawn {
                 None => command.env_remove(name),
             };
         }
-        let (stdout, theirs) = io::pipe()?;
+        let (stdout, theirs) = pipes::output().await?;
         let mut stderr = None;
         if self.merge_stderr {
             command.stderr(theirs.try_clone()?);
         } else {
-            let (our_ends, theirs) = io::pipe()?;
+            let (ours, theirs) = pipes::output().await?;
             command.stderr(theirs);
-            stderr = Some(our_ends.into());
+            stderr = Some(ours);
         }
         command.stdout(theirs);
         let mut stdin = None;
         if let Input::Empty = self.input {
             command.stdin(Stdio::null());
         } else {
-            let (theirs, our_ends) = io::pipe()?;
+            let (ours, theirs) = pipes::input().await?;
             command.stdin(theirs);
-            stdin = Some(our_ends.into());
+            stdin = Some(ours);
         }
-        Ok((command, Ends { stdin, stdout: stdout.into(), stderr }))
+        Ok((command, Ends { stdin, stdout, stderr }))
     }
 }
 
 /// Our ends of the pipes.
 struct Ends {
-    stdin: Option<OwnedFd>,
-    stdout: OwnedFd,
-    stderr: Option<OwnedFd>,
+    stdin: Option<Sender>,
+    stdout: Receiver,
+    stderr: Option<Receiver>,
+}
+
+/// Finds a program as the child would: the helper and Windows could not say what is missing.
+fn find_program(program: &OsStr, path: Option<&OsStr>, directory: &Path) -> Result<PathBuf, ProcessError> {
+    let name = || program.to_string_lossy().into_owned();
+    match programs::find(program, path, shell::program_endings().as_deref(), directory) {
+        Found::Program(path) => Ok(path),
+        Found::NotExecutable => Err(ProcessError::NotExecutable { program: name() }),
+        Found::Nothing => Err(ProcessError::NotFound { program: name() }),
+    }
 }

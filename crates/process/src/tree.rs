@@ -3,8 +3,8 @@
 //!
 //! Chosen over PR_SET_CHILD_SUBREAPER, which would make this process the parent of every daemon that any
 //! child ever starts, its zombies included. A process belongs to the tree when it descends from the child,
-//! is in its session, or carries its marker in the environment it was started with. On systems without
-//! /proc only the process group is known.
+//! is in its session, or carries its marker in the environment it was started with (Linux). On other systems than
+//! Linux and macOS only the process group is known.
 
 use rustix::process::Pid;
 
@@ -142,10 +142,16 @@ mod linux {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_vendor = "apple")]
+#[path = "tree_macos.rs"]
+mod macos;
+#[cfg(target_vendor = "apple")]
+pub(crate) use macos::{Outsider, exit_queue, group_lives, is_zombie, outsiders, start_time};
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 pub(crate) use elsewhere::{Outsider, group_lives, is_zombie, outsiders, start_time};
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 mod elsewhere {
     use rustix::process::{Pid, Signal};
 

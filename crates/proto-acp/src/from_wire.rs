@@ -153,16 +153,13 @@ fn link_target(uri: &str) -> Option<Context> {
     if uri.starts_with("http://") || uri.starts_with("https://") {
         return Some(Context::Web { url: uri.to_owned() });
     }
-    let rest = uri.strip_prefix("file://")?;
-    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
-    let (rest, _) = rest.split_once('?').unwrap_or((rest, ""));
-    let path = percent_decoded(rest);
-    if path.ends_with('/') {
-        let path = PathBuf::from(if path.len() > 1 { path.trim_end_matches('/') } else { "/" });
-        return Some(Context::Directory { path });
+    let (address, fragment) = uri.split_once('#').unwrap_or((uri, ""));
+    let (address, _) = address.split_once('?').unwrap_or((address, ""));
+    let path = platform::file_uri::to_path_leniently(address)?;
+    if address.ends_with('/') {
+        return Some(Context::Directory { path: path.components().collect() });
     }
-    Some(Context::File { path: PathBuf::from(path), lines: lines(fragment) })
+    Some(Context::File { path, lines: lines(fragment) })
 }
 
 /// `L10`, `L10-20`, `L10-L20` and `L10:20`.
@@ -172,22 +169,6 @@ fn lines(fragment: &str) -> Option<(u32, u32)> {
     let start: u32 = start.parse().ok()?;
     let end: u32 = end.strip_prefix('L').unwrap_or(end).parse().ok()?;
     (start > 0 && end >= start).then_some((start, end))
-}
-
-fn percent_decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let digits = bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
-        let hex = digits
-            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        decoded.push(hex.unwrap_or(byte));
-        at += if hex.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8(decoded).unwrap_or_else(|_| text.to_owned())
 }
 
 /// -32602 with a sentence.

@@ -56,37 +56,17 @@ fn camel_key(key: String) -> String {
 
 /// A file URI, percent-encoded or not, or a plain path.
 pub(crate) fn path(uri: &str) -> PathBuf {
-    let Some(rest) = uri.strip_prefix("file://") else { return trimmed(uri) };
-    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-    let decoded = percent_decode(rest);
+    let Some(decoded) = platform::file_uri::to_path_leniently(uri) else { return plain(uri) };
     // Emacs sends paths as they are: a name with a percent sign stays what it is if that file exists.
-    let plain = trimmed(rest);
-    if rest.contains('%') && plain.exists() { plain } else { trimmed(&decoded) }
+    let written = uri.strip_prefix("file://").filter(|rest| rest.contains('%')).map(plain);
+    written
+        .filter(|path| path.is_absolute() && path.exists())
+        .unwrap_or_else(|| decoded.components().collect())
 }
 
-fn trimmed(path: &str) -> PathBuf {
-    let short = path.trim_end_matches('/');
-    PathBuf::from(if short.is_empty() && !path.is_empty() { "/" } else { short })
-}
-
-fn percent_decode(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
-        match (bytes[at], hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                at += 3;
-            }
-            (byte, _) => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+/// Without a slash at its end.
+fn plain(path: &str) -> PathBuf {
+    std::path::Path::new(path).components().collect()
 }
 
 /// The behavior a client means by either of its two fields.

@@ -55,7 +55,7 @@ async fn ask_editor(outgoing: &Outgoing, call: HostCall, deadline: Duration) -> 
 }
 
 fn uri(path: &Path) -> String {
-    format!("file://{}", path.display())
+    platform::file_uri::from_path(path)
 }
 
 async fn diagnostics(

@@ -2,7 +2,6 @@
 //!
 //! It must not know frames. Invariant: a blocking stream never runs on a thread of the runtime.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -34,20 +33,8 @@ impl Transport {
 
 /// Standard input and output, unbuffered, each on a thread of its own. Nothing else may use them meanwhile.
 pub fn stdio() -> io::Result<Transport> {
-    #[cfg(unix)]
-    {
-        use std::os::fd::AsFd;
-        let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        Ok(Transport::blocking(input, output))
-    }
-    #[cfg(windows)]
-    {
-        use std::os::windows::io::AsHandle;
-        let input = File::from(io::stdin().as_handle().try_clone_to_owned()?);
-        let output = File::from(io::stdout().as_handle().try_clone_to_owned()?);
-        Ok(Transport::blocking(input, output))
-    }
+    let (input, output) = platform::standard_streams()?;
+    Ok(Transport::blocking(input, output))
 }
 
 /// A blocking stream in the shape of an async one, for a thread that polls nothing else.

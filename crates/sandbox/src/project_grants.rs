@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use platform::OpenOptionsExt;
 
 use crate::grant::Grant;
 
@@ -68,10 +69,10 @@ impl ProjectGrants {
         let next = self.file.with_extension(format!("{}.new", std::process::id()));
         // A file that somebody prepared under this name is not written to.
         let _ = fs::remove_file(&next);
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&next)?;
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).private().open(&next)?;
         file.write_all(serde_json::to_string_pretty(table)?.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&next, &self.file)
+        platform::replace_file(&next, &self.file)
     }
 }
 

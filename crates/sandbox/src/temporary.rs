@@ -1,8 +1,7 @@
 //! The folder that commands have for `/tmp`: of this process, of this user alone, gone when it ends.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,10 +20,10 @@ impl Temporary {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("{PREFIX}{}-{number}-{nanoseconds:08x}", std::process::id()));
         // Fails if it exists: another user cannot prepare it.
-        DirBuilder::new().mode(0o700).create(&path)?;
+        platform::create_new_private_folder(&path)?;
         let path = path.canonicalize()?;
         for name in ["tmp", "var"] {
-            DirBuilder::new().mode(0o700).create(path.join(name))?;
+            platform::create_new_private_folder(&path.join(name))?;
         }
         Ok(Self(path))
     }
@@ -47,14 +46,10 @@ fn remove_abandoned(parent: &Path) {
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         let pid = rest.split('-').next().unwrap_or_default();
         let is_number = !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
-        let is_ours = entry.metadata().is_ok_and(|kind| kind.is_dir() && kind.uid() == own_user());
+        let is_ours = entry.metadata().is_ok_and(|kind| kind.is_dir() && platform::is_own(&kind));
         if is_number && is_ours && !Path::new("/proc").join(pid).exists() && Path::new("/proc/self").exists()
         {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
-}
-
-fn own_user() -> u32 {
-    fs::metadata("/proc/self").map(|process| process.uid()).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,7 @@
 //! What `setup` changed, for its undo: for each editor the changed file, its text after the change, and a copy of the
 //! former text. The copies may hold secrets of the user, so only the user may read them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ impl Record {
 
     /// Keeps the record. The folder is private from its first moment, and new files are private anyway.
     pub(crate) fn save(&self, editor: &Editor, folders: &Folders) -> Result<(), SetupError> {
-        make_private_folder(&folders.copies)
+        platform::create_private_folder(&folders.copies)
             .map_err(|error| SetupError::unwritable(&folders.copies, error))?;
         let text = serde_json::to_string_pretty(self)
             .map_err(|error| SetupError::unwritable(&path(editor, folders), error))?;
@@ -47,16 +47,4 @@ pub(crate) fn copy_path(editor: &Editor, folders: &Folders) -> PathBuf {
 
 fn path(editor: &Editor, folders: &Folders) -> PathBuf {
     folders.copies.join(format!("{}.json", editor.name))
-}
-
-#[cfg(unix)]
-fn make_private_folder(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-/// The profile of a user is private on Windows.
-#[cfg(not(unix))]
-fn make_private_folder(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)
 }

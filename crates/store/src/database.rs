@@ -3,7 +3,6 @@
 //! Must not know what the tables hold. Invariants: write-ahead log, a commit is on disk when it returns, freed
 //! space is overwritten, and no wait for another process is longer than `BUSY_TIMEOUT`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ use domain::Failure;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
-use crate::files::{self, StoreFiles};
+use crate::files::StoreFiles;
 use crate::migrations;
 
 /// The longest wait for a lock that another process holds.
@@ -70,7 +69,7 @@ impl Database {
 }
 
 fn identity_of(path: &Path) -> Option<(u64, u64)> {
-    fs::metadata(path).ok().map(|metadata| files::identity(&metadata))
+    platform::identity(path).ok()
 }
 
 fn open(files: &StoreFiles, role: Role) -> Result<OpenFile, StoreError> {

@@ -2,11 +2,12 @@
 //!
 //! Must not know what is in the files. Invariant: folders are 0700 and files 0600 under every umask.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use domain::Failure;
+use platform::OpenOptionsExt;
 
 #[derive(Clone, Debug)]
 pub(crate) struct StoreFiles {
@@ -44,11 +45,7 @@ impl StoreFiles {
 }
 
 pub(crate) fn private_directory(directory: &Path) -> Result<(), Failure> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory).map_err(|error| unusable(directory, &error))?;
+    platform::create_private_folder(directory).map_err(|error| unusable(directory, &error))?;
     restrict(directory, 0o700)
 }
 
@@ -59,43 +56,13 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
 
 fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // Another user may have left a link here, where the folder is shared.
-        options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    }
+    // Another user may have left a link here, where the folder is shared.
+    options.read(true).write(true).private().no_follow();
     options
 }
 
-#[cfg(unix)]
 fn restrict(path: &Path, wanted: u32) -> Result<(), Failure> {
-    use std::os::unix::fs::PermissionsExt;
-    const STICKY: u32 = 0o1000;
-    let mode = fs::metadata(path).map_err(|error| unusable(path, &error))?.permissions().mode();
-    // Many users share a sticky folder, such as /tmp: its mode must stay.
-    if mode & 0o777 == wanted || mode & STICKY != 0 {
-        return Ok(());
-    }
-    fs::set_permissions(path, fs::Permissions::from_mode(wanted)).map_err(|error| unusable(path, &error))
-}
-
-#[cfg(not(unix))]
-fn restrict(path: &Path, _: u32) -> Result<(), Failure> {
-    fs::metadata(path).map(drop).map_err(|error| unusable(path, &error))
-}
-
-/// Tells a file from another one that later got the same name.
-#[cfg(unix)]
-pub(crate) fn identity(metadata: &fs::Metadata) -> (u64, u64) {
-    use std::os::unix::fs::MetadataExt;
-    (metadata.dev(), metadata.ino())
-}
-
-#[cfg(not(unix))]
-pub(crate) fn identity(_: &fs::Metadata) -> (u64, u64) {
-    (0, 0)
+    platform::restrict(path, wanted).map_err(|error| unusable(path, &error))
 }
 
 pub(crate) fn unusable(path: &Path, error: &io::Error) -> Failure {

@@ -47,8 +47,8 @@ impl Leases {
                 Err(TryLockError::WouldBlock) => return Ok(Lease::HeldBy { holder: name_in(file) }),
                 Err(TryLockError::Error(error)) => return Err(files::unusable(&path, &error)),
             }
-            let locked = file.metadata().ok().map(|metadata| files::identity(&metadata));
-            if locked.is_none() || locked != fs::metadata(&path).ok().map(|found| files::identity(&found)) {
+            let locked = platform::identity_of(&file).ok();
+            if locked.is_none() || locked != platform::identity(&path).ok() {
                 continue;
             }
             // Only the lock matters: on a full disk other processes do not see the name.

@@ -8,14 +8,13 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use domain::tool::{Invocation, Scope};
 use domain::{Review, SessionId};
-use project_files::{open, resolve_links};
-use rustix::fs::{Mode, OFlags};
+use platform::{Folder, System, names};
+use project_files::resolve_links;
 
 const MAX_REVIEWED: usize = 1_024;
 
@@ -43,15 +42,15 @@ impl ResolvedPath {
 
     /// Opens for reading; never follows a symlink and never blocks on a pipe or device.
     pub fn open(&self) -> io::Result<File> {
-        Ok(open(&self.path, OFlags::RDONLY | OFlags::NONBLOCK)?.into())
+        platform::open_file(&self.path)
     }
 
     /// The folder it stands in, held open, and its name there.
-    pub fn folder(&self) -> io::Result<(OwnedFd, OsString)> {
+    pub fn folder(&self) -> io::Result<(Folder, OsString)> {
         let (Some(parent), Some(name)) = (self.path.parent(), self.path.file_name()) else {
             return Err(io::Error::other("it has no folder"));
         };
-        Ok((open(parent, OFlags::RDONLY | OFlags::DIRECTORY)?, name.to_owned()))
+        Ok((Folder::open(parent)?, name.to_owned()))
     }
 
     /// Creates the missing folders above it, each looked at before it is entered.
@@ -60,7 +59,7 @@ impl ResolvedPath {
         let mut missing = Vec::new();
         let mut base = parent;
         let mut folder = loop {
-            match open(base, OFlags::RDONLY | OFlags::DIRECTORY) {
+            match Folder::open(base) {
                 Ok(folder) => break folder,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let (Some(above), Some(name)) = (base.parent(), base.file_name()) else {
@@ -73,12 +72,7 @@ impl ResolvedPath {
             }
         };
         for name in missing.into_iter().rev() {
-            match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
-                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
-            }
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            folder = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+            folder = folder.create_folder(name)?;
         }
         Ok(())
     }
@@ -106,7 +100,8 @@ impl ForbiddenPaths {
             return false;
         }
         let short = self.roots.first().and_then(|root| path.strip_prefix(root).ok());
-        [Some(path), short].into_iter().flatten().any(|path| self.patterns.is_match(&path.to_string_lossy()))
+        let mut texts = [Some(path), short].into_iter().flatten().map(rule_text);
+        texts.any(|text| self.patterns.is_match(&text))
     }
 }
 
@@ -204,7 +199,7 @@ impl Paths {
         scope: &Scope,
         review: &mut Review,
     ) {
-        let leads_to = [resolved.shown.clone(), resolved.path.display().to_string()];
+        let leads_to = [names::for_rules(&resolved.shown, System::CURRENT), rule_text(&resolved.path)];
         review.paths.push((argument.to_owned(), leads_to));
         if resolved.inside {
             return;
@@ -249,6 +244,11 @@ impl Paths {
         if text.is_empty() || text.contains('\0') {
             return Err("The path is empty or holds a NUL. Give the path of a file or folder.".to_owned());
         }
+        if System::CURRENT == System::Windows
+            && let Some(reason) = names::odd_windows_path(text)
+        {
+            return Err(format!("{text} is refused: {reason}. Give the plain path of a file or folder."));
+        }
         if text == "~" || text.starts_with("~/") {
             let home = self.home.as_ref().ok_or("`~` is not known here. Give an absolute path.")?;
             return Ok(home.join(text.trim_start_matches('~').trim_start_matches('/')));
@@ -276,5 +276,9 @@ fn locate(path: PathBuf, scope: &Scope) -> ResolvedPath {
 /// A path as rules compare it: relative to the workspace where it is inside, and absolute.
 pub(crate) fn path_texts(path: &Path, scope: &Scope) -> [String; 2] {
     let inside = scope.roots.first().and_then(|root| path.strip_prefix(root).ok());
-    [inside.unwrap_or(path).display().to_string(), path.display().to_string()]
+    [rule_text(inside.unwrap_or(path)), rule_text(path)]
+}
+
+fn rule_text(path: &Path) -> String {
+    names::for_rules(&path.to_string_lossy(), System::CURRENT)
 }

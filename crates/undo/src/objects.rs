@@ -5,12 +5,10 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use rustix::fs::{Mode, OFlags};
 use sha2::{Digest, Sha256};
 
 use crate::Limits;
@@ -80,8 +78,7 @@ impl Objects {
 
     /// Stores the bytes that the file has now. A link is not followed.
     pub(crate) fn store_file(&self, path: &Path) -> io::Result<Stored> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut source = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+        let mut source = platform::open_unfollowed(path)?;
         let metadata = source.metadata()?;
         if !metadata.is_file() || metadata.len() > self.limits.file {
             return Ok(Stored::Refused);
@@ -122,11 +119,12 @@ impl Objects {
     /// Waits until everything that was stored is on disk: a power cut must not take what a command is about to delete.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let files = std::mem::take(&mut *self.unsynced.lock().unwrap_or_else(PoisonError::into_inner));
-        if files.len() > SYNCED_ONE_BY_ONE {
-            return Ok(rustix::fs::syncfs(File::open(&self.folder)?)?);
+        if files.len() > SYNCED_ONE_BY_ONE && platform::sync_file_system(&self.folder)? {
+            return Ok(());
         }
         for file in files {
-            match File::open(file) {
+            // Windows syncs only what is open for writing.
+            match fs::OpenOptions::new().write(true).open(file) {
                 Ok(file) => file.sync_data()?,
                 // Another process has tidied the store or replaced the index.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -152,7 +150,7 @@ impl Objects {
                 return Ok(Stored::Held(hash, size));
             }
             private::create_folder(path.parent().unwrap_or(&self.folder))?;
-            fs::rename(&temporary, &path)?;
+            platform::replace_file(&temporary, &path)?;
             self.counter().fetch_add(size, Ordering::Relaxed);
             self.must_sync(path);
             Ok(Stored::Held(hash, size))
@@ -179,9 +177,9 @@ impl Objects {
             if copied.is_none_or(|(found, _)| found != *hash) {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "the stored copy is damaged"));
             }
-            copy.set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
+            platform::set_file_mode(&copy, mode & 0o7777)?;
             copy.sync_data()?;
-            fs::rename(&temporary, path)
+            platform::replace_file(&temporary, path)
         });
         if outcome.is_err() {
             let _ = fs::remove_file(&temporary);
@@ -192,7 +190,7 @@ impl Objects {
 
 /// Returns the copy's hash and size, or `None` where it is larger than `limit`.
 fn clone_or_copy(source: &mut File, copy: &mut File, limit: u64) -> io::Result<Option<(Hash, u64)>> {
-    let cloned = rustix::fs::ioctl_ficlone(&*copy, &*source).is_ok();
+    let cloned = platform::clone_file(copy, source);
     let (mut hasher, mut size, mut buffer) = (Sha256::new(), 0_u64, vec![0; 128 << 10]);
     if cloned {
         copy.rewind()?;

@@ -3,14 +3,15 @@
 //! Must not know what is in them. Invariants: folders are 0700 and files 0600 under every umask; a file appears whole
 //! or not at all.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use platform::OpenOptionsExt;
+
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    platform::create_private_folder(folder)
 }
 
 /// A new file with a name that no other process uses, in `folder`.
@@ -19,7 +20,7 @@ pub(crate) fn temporary(folder: &Path) -> io::Result<(PathBuf, File)> {
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!(".undo-{}-{number}.tmp", std::process::id()));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+        match OpenOptions::new().read(true).write(true).create_new(true).private().open(&path) {
             Ok(file) => return Ok((path, file)),
             // A process with the same id was killed here.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
@@ -33,7 +34,7 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     create_folder(folder)?;
     let (temporary, mut file) = temporary(folder)?;
-    let written = file.write_all(content).and_then(|()| fs::rename(&temporary, path));
+    let written = file.write_all(content).and_then(|()| platform::replace_file(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }
@@ -43,5 +44,5 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 /// Opens a log for appending; creates it where it does not exist.
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
     create_folder(path.parent().unwrap_or(Path::new("/")))?;
-    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+    OpenOptions::new().read(true).append(true).create(true).private().open(path)
 }

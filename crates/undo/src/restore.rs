@@ -6,7 +6,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::{At, UndoError};
@@ -87,7 +86,7 @@ impl UndoStore {
             FileState::Folder { mode } => create_folders(path, mode | 0o700),
             FileState::Link { target } => {
                 create_parent(path)?;
-                std::os::unix::fs::symlink(&target.0, path)
+                platform::symlink(&target.0, path)
             }
             FileState::File { hash, mode, .. } => {
                 create_parent(path)?;
@@ -119,13 +118,13 @@ fn create_parent(path: &Path) -> io::Result<()> {
 }
 
 fn create_folders(path: &Path, mode: u32) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(mode).create(path)
+    platform::create_folder(path, mode)
 }
 
 fn set_folder_modes(steps: &[Step]) {
     for step in steps.iter().rev().filter(|step| !step.is_kept()) {
         if let FileState::Folder { mode } = step.target {
-            let _ = fs::set_permissions(&step.path, fs::Permissions::from_mode(mode));
+            let _ = platform::set_mode(&step.path, mode);
         }
     }
 }

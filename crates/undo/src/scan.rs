@@ -6,7 +6,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
@@ -59,14 +58,9 @@ impl Seen {
         } else {
             return None;
         };
-        let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
-        let stamp = Stamp {
-            size: metadata.len(),
-            mtime: nanos(metadata.mtime(), metadata.mtime_nsec()),
-            ctime: nanos(metadata.ctime(), metadata.ctime_nsec()),
-            inode: metadata.ino(),
-        };
-        Some(Self { kind, mode: metadata.mode() & 0o7777, stamp })
+        let platform::Stamp { mtime, ctime, inode } = platform::stamp_of(metadata);
+        let stamp = Stamp { size: metadata.len(), mtime, ctime, inode };
+        Some(Self { kind, mode: platform::mode_of(metadata), stamp })
     }
 }
 

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,9 +47,7 @@ impl CommandSnapshot {
 }
 
 fn last_name(path: &OsStr) -> &OsStr {
-    let bytes = path.as_bytes();
-    let start = bytes.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-    OsStr::from_bytes(&bytes[start..])
+    Path::new(path).file_name().unwrap_or(path)
 }
 
 struct RootSnapshot {

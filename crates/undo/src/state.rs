@@ -2,7 +2,6 @@
 //!
 //! Must not know how states are stored. Invariant: two equal states have the same bytes.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -134,10 +133,4 @@ impl<'de> Deserialize<'de> for StoredPath {
     }
 }
 
-pub(crate) fn to_bytes(name: &std::ffi::OsStr) -> &[u8] {
-    std::os::unix::ffi::OsStrExt::as_bytes(name)
-}
-
-pub(crate) fn from_bytes(bytes: Vec<u8>) -> OsString {
-    std::os::unix::ffi::OsStringExt::from_vec(bytes)
-}
+pub(crate) use platform::{name_bytes as to_bytes, name_from_bytes as from_bytes};

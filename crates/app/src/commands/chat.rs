@@ -1,7 +1,6 @@
 //! `dragoman chat`: the terminal front-end with its services: an editor, colors, signals.
 
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -220,10 +219,14 @@ fn add_instruction(text: String) -> Result<String, Failure> {
     }
     content.push_str(&format!("- {text}\n"));
     let permissions = match std::fs::metadata(path) {
-        Ok(metadata) => metadata.permissions(),
-        Err(_) => std::fs::Permissions::from_mode(0o666),
+        Ok(metadata) => Some(metadata.permissions()),
+        Err(_) => platform::permissions_for_all(),
     };
-    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(".").map_err(failed)?;
+    let mut builder = tempfile::Builder::new();
+    if let Some(permissions) = permissions {
+        builder.permissions(permissions);
+    }
+    let mut file = builder.tempfile_in(".").map_err(failed)?;
     file.write_all(content.as_bytes()).map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok("AGENTS.md".to_owned())

@@ -236,8 +236,9 @@ fn replace(path: &Path, text: &str) -> Result<(), Failure> {
         std::fs::create_dir_all(folder)?;
         let mut builder = tempfile::Builder::new();
         // Source files are for everybody whom the user's mask lets read them.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        if let Some(permissions) = platform::permissions_for_all() {
+            builder.permissions(permissions);
+        }
         let mut file = builder.tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
         file.persist(path).map(drop).map_err(|error| error.error)

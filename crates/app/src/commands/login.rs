@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use config::{CredentialFile, Credentials, Environment, Inputs, Resolved, StoredCredential};
 use domain::Failure;
-use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
 
 use super::failed;
 use crate::github::{self, SignInServer};
@@ -113,7 +112,7 @@ fn read_key(provider: &str) -> Result<String, Failure> {
     let typed = if std::io::stdin().is_terminal() {
         eprint!("The key of {provider} (not shown): ");
         let _ = std::io::stderr().flush();
-        let typed = read_hidden_line();
+        let typed = platform::terminal::read_hidden_line();
         eprintln!();
         typed
     } else {
@@ -126,35 +125,4 @@ fn read_key(provider: &str) -> Result<String, Failure> {
         return Err(Failure::user("This is not a key; nothing is stored.").hint("A key is one word."));
     }
     Ok(key)
-}
-
-/// Reads one line byte by byte, so that Ctrl-C also restores the terminal.
-fn read_hidden_line() -> std::io::Result<String> {
-    let stdin = std::io::stdin();
-    let before = termios::tcgetattr(&stdin)?;
-    let mut hidden = before.clone();
-    hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
-    hidden.special_codes[SpecialCodeIndex::VMIN] = 1;
-    hidden.special_codes[SpecialCodeIndex::VTIME] = 0;
-    termios::tcsetattr(&stdin, OptionalActions::Flush, &hidden)?;
-    let mut bytes = Vec::new();
-    let mut one = [0];
-    let read = loop {
-        match stdin.lock().read(&mut one) {
-            Ok(0) => break Ok(()),
-            Ok(_) => match one[0] {
-                b'\r' | b'\n' => break Ok(()),
-                3 | 4 => break Err(std::io::Error::other("given up")),
-                8 | 127 => {
-                    bytes.pop();
-                }
-                byte if bytes.len() < 16 << 10 => bytes.push(byte),
-                _ => {}
-            },
-            Err(error) => break Err(error),
-        }
-    };
-    termios::tcsetattr(&stdin, OptionalActions::Flush, &before)?;
-    read?;
-    String::from_utf8(bytes).map_err(std::io::Error::other)
 }

@@ -244,7 +244,11 @@ fn print_links_on_enter(bound: Bound) {
 fn open_browser(environment: &Environment, link: String) {
     let own = environment.var("BROWSER").and_then(|list| list.split(':').next()).map(str::to_owned);
     let has_desktop = environment.first(&["DISPLAY", "WAYLAND_DISPLAY"]).is_some();
-    let usual = if cfg!(target_os = "macos") { Some("open") } else { has_desktop.then_some("xdg-open") };
+    let usual = if platform::System::CURRENT == platform::System::MacOs {
+        Some("open")
+    } else {
+        has_desktop.then_some("xdg-open")
+    };
     let Some(program) = own.or_else(|| usual.map(str::to_owned)) else { return };
     tokio::spawn(async move {
         let stop = CancellationToken::new();

@@ -3,8 +3,6 @@
 //! Invariants: a folder that was not made wholly is made again; a folder that a lost worker left on this machine is used
 //! as it is; nothing is pushed unless the worker's settings name the address; changes that are saved nowhere else stay.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use config::{Environment, WorkerSettings};
@@ -57,7 +55,7 @@ pub(super) struct Work {
 /// A folder of the user's alone, beside our data and not in it: programs in the sandbox never see our data.
 pub(super) fn private_folder(environment: &Environment) -> std::io::Result<PathBuf> {
     let folder = environment.data_dir().with_file_name("dragoman-tasks");
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    platform::create_private_folder(&folder)?;
     folder.canonicalize()
 }
 

@@ -20,7 +20,14 @@ pub(super) fn texts_of(input: &Value) -> Vec<String> {
 
 fn add_texts(value: &Value, texts: &mut Vec<String>) {
     match value {
-        Value::String(text) => texts.push(text.strip_prefix("file://").unwrap_or(text).to_owned()),
+        Value::String(text) => {
+            let path = platform::file_uri::to_path_leniently(text);
+            let written = text.strip_prefix("file://").unwrap_or(text);
+            texts.extend(
+                path.and_then(|path| path.into_os_string().into_string().ok()).filter(|path| path != written),
+            );
+            texts.push(written.to_owned());
+        }
         Value::Array(values) => values.iter().for_each(|value| add_texts(value, texts)),
         Value::Object(values) => values.values().for_each(|value| add_texts(value, texts)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+#[cfg(unix)]
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,6 +18,7 @@ pub struct World {
     temporary: PathBuf,
     tcp: TcpListener,
     udp: UdpSocket,
+    #[cfg(unix)]
     _sockets: Vec<UnixListener>,
     abstract_name: String,
 }
@@ -69,6 +71,7 @@ impl World {
         fill(&root)?;
         let tool = tool(&root)?;
         let abstract_name = format!("dragoman-{unique}");
+        #[cfg(unix)]
         let mut sockets = vec![
             UnixListener::bind(root.join("home/agent.sock"))?,
             UnixListener::bind(temporary.join("s.sock"))?,
@@ -79,6 +82,7 @@ impl World {
             let address = std::os::unix::net::SocketAddr::from_abstract_name(&abstract_name)?;
             sockets.push(UnixListener::bind_addr(&address)?);
         }
+        #[cfg(unix)]
         for socket in &mut sockets {
             socket.set_nonblocking(true)?;
         }
@@ -88,6 +92,7 @@ impl World {
             temporary,
             tcp: TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?,
             udp: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?,
+            #[cfg(unix)]
             _sockets: sockets,
             abstract_name,
         })

@@ -4,11 +4,9 @@
 //! know the question answers the second one, which all know.
 
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use rustix::event::{PollFd, PollFlags, poll};
 
 /// Longer than the way to a terminal far away and back, as a rule.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(250);
@@ -18,6 +16,9 @@ const MAX_ANSWER_BYTES: usize = 1024;
 
 /// Whether the background is light; `None` where the terminal does not tell.
 pub fn is_background_light() -> Option<bool> {
+    if !platform::terminal::ANSWERS_QUESTIONS {
+        return None;
+    }
     enable_raw_mode().ok()?;
     let answer = ask();
     let _ = disable_raw_mode();
@@ -25,8 +26,6 @@ pub fn is_background_light() -> Option<bool> {
 }
 
 fn ask() -> io::Result<Vec<u8>> {
-    // The buffer of `Stdin` would keep bytes that belong to the keys.
-    let input = io::stdin();
     let mut output = io::stdout().lock();
     output.write_all(QUESTIONS)?;
     output.flush()?;
@@ -34,12 +33,11 @@ fn ask() -> io::Result<Vec<u8>> {
     let (mut answer, mut buffer) = (Vec::new(), [0; 256]);
     while !has_attributes(&answer) && answer.len() < MAX_ANSWER_BYTES {
         let left = deadline.saturating_duration_since(Instant::now());
-        let mut ready = [PollFd::new(&input, PollFlags::IN)];
-        let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) };
-        if left.is_zero() || poll(&mut ready, Some(&wait))? == 0 {
+        if left.is_zero() {
             break;
         }
-        match rustix::io::read(input.as_fd(), &mut buffer)? {
+        // Unbuffered: the buffer of `Stdin` would keep bytes that belong to the keys.
+        match platform::terminal::read_within(left, &mut buffer)? {
             0 => break,
             count => answer.extend_from_slice(&buffer[..count]),
         }

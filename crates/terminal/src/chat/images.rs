@@ -71,14 +71,14 @@ fn data_address(text: &str) -> Option<Context> {
 /// The path of an image file, in quotes, with escaped spaces or as a `file:` address.
 fn image_path(text: &str) -> Option<PathBuf> {
     let inner = ['"', '\''].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote));
-    let path = match (inner, text.strip_prefix("file://")) {
+    let path = match (inner, platform::file_uri::to_path_leniently(text)) {
         (Some(inner), _) => inner.to_owned(),
-        (None, Some(address)) => address.replace("%20", " "),
+        (None, Some(path)) => path.to_str()?.to_owned(),
         (None, None) => text.replace("\\ ", " "),
     };
     let extension = path.rsplit_once('.')?.1.to_lowercase();
     let is_image = TYPES.iter().any(|(known, _)| *known == extension);
-    (is_image && path.contains('/')).then(|| PathBuf::from(path))
+    (is_image && path.contains(['/', std::path::MAIN_SEPARATOR])).then(|| PathBuf::from(path))
 }
 
 #[cfg(test)]

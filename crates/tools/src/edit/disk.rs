@@ -6,12 +6,9 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use platform::Folder;
 
 use crate::paths::ResolvedPath;
 
@@ -73,7 +70,7 @@ pub fn replace(path: &ResolvedPath, expected: Option<&[u8]>, bytes: &[u8]) -> Re
         path.create_folders().map_err(describe_error)?;
     }
     let (folder, name) = path.folder().map_err(describe_error)?;
-    let current = open_in(&folder, &name).map_err(describe_error)?;
+    let current = folder.open_file(&name).map_err(describe_error)?;
     let Some(mut current) = current else {
         if expected.is_some() {
             return Err(format!("{shown} was deleted meanwhile. Nothing was written."));
@@ -82,7 +79,7 @@ pub fn replace(path: &ResolvedPath, expected: Option<&[u8]>, bytes: &[u8]) -> Re
         return Ok(WriteMethod::Renamed);
     };
     let metadata = current.metadata().map_err(describe_error)?;
-    if metadata.permissions().mode() & 0o222 == 0 {
+    if platform::mode_of(&metadata) & 0o222 == 0 {
         return Err(format!("{shown} is read-only. Ask the user to make it writable first."));
     }
     let mut now = Vec::new();
@@ -94,7 +91,8 @@ pub fn replace(path: &ResolvedPath, expected: Option<&[u8]>, bytes: &[u8]) -> Re
         ));
     }
     let mut temporary = TemporaryFile::create(&folder, &name, 0o600).map_err(describe_error)?;
-    let links = metadata.nlink();
+    let links = Folder::names_of(&current).map_err(describe_error)?;
+    drop(current);
     if !temporary.copy_owner_and_mode(&metadata).map_err(describe_error)? {
         drop(temporary);
         if links > 1 {
@@ -113,82 +111,51 @@ pub fn replace(path: &ResolvedPath, expected: Option<&[u8]>, bytes: &[u8]) -> Re
 
 /// Other names lead to the same file (hard links), wherever they are.
 pub fn has_other_names(path: &ResolvedPath) -> bool {
-    path.open()
-        .and_then(|file| file.metadata())
-        .is_ok_and(|metadata| metadata.is_file() && metadata.nlink() > 1)
+    path.open().is_ok_and(|file| {
+        file.metadata().is_ok_and(|metadata| metadata.is_file())
+            && Folder::names_of(&file).is_ok_and(|names| names > 1)
+    })
 }
 
 /// Gives a file or folder another name, never that of one that is there. A symlink is moved itself.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the enum belongs to the standard library and grows")]
 pub fn rename(from: &ResolvedPath, to: &ResolvedPath) -> Result<(), String> {
     let describe_error =
         |error: io::Error| format!("{} cannot be moved to {}: {error}.", from.shown(), to.shown());
     let (old_folder, old_name) = from.folder().map_err(describe_error)?;
-    if rustix::fs::statat(&old_folder, &old_name, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+    if !old_folder.contains(&old_name) {
         return Err(format!("There is no {}.", from.shown()));
     }
     to.create_folders().map_err(describe_error)?;
     let (new_folder, new_name) = to.folder().map_err(describe_error)?;
-    let flags = rustix::fs::RenameFlags::NOREPLACE;
-    match rustix::fs::renameat_with(&old_folder, &old_name, &new_folder, &new_name, flags) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::EXIST) => {
-            return Err(format!("{} exists already. Choose another name.", to.shown()));
-        }
-        Err(rustix::io::Errno::XDEV) => {
-            return Err(format!("{} is on another file system. Use shell_command with mv.", to.shown()));
-        }
-        // File systems that cannot promise it: looked at first.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-            if rustix::fs::statat(&new_folder, &new_name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-                return Err(format!("{} exists already. Choose another name.", to.shown()));
+    if let Err(error) = old_folder.rename_new(&old_name, &new_folder, &new_name) {
+        return Err(match error.kind() {
+            io::ErrorKind::AlreadyExists => format!("{} exists already. Choose another name.", to.shown()),
+            io::ErrorKind::CrossesDevices => {
+                format!("{} is on another file system. Use shell_command with mv.", to.shown())
             }
-            rustix::fs::renameat(&old_folder, &old_name, &new_folder, &new_name)
-                .map_err(|error| describe_error(error.into()))?;
-        }
-        Err(error) => return Err(describe_error(error.into())),
+            _ => describe_error(error),
+        });
     }
-    rustix::fs::fsync(&new_folder)
-        .and_then(|()| rustix::fs::fsync(&old_folder))
-        .map_err(|error| describe_error(error.into()))
-}
-
-fn open_in(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<File>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match rustix::fs::openat(folder, name, flags, Mode::empty()) {
-        Ok(file) => Ok(Some(File::from(file))),
-        Err(rustix::io::Errno::NOENT) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    new_folder.sync().and_then(|()| old_folder.sync()).map_err(describe_error)
 }
 
 /// A new file appears whole under its name, and never over one that came meanwhile.
-fn create(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+fn create(folder: &Folder, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
     let mut temporary = TemporaryFile::create(folder, name, 0o666)?;
     temporary.fill(bytes)?;
-    rustix::fs::linkat(folder, &temporary.name, folder, name, AtFlags::empty()).or_else(
-        |error| match error {
-            // File systems without hard links.
-            rustix::io::Errno::PERM | rustix::io::Errno::NOTSUP | rustix::io::Errno::MLINK => {
-                rustix::fs::renameat(folder, &temporary.name, folder, name)
-            }
-            other => Err(other),
-        },
-    )?;
-    drop(temporary);
-    rustix::fs::fsync(folder)?;
-    Ok(())
+    folder.publish_new(&temporary.name, name)?;
+    temporary.kept = true;
+    folder.sync()
 }
 
 /// Writes over the file itself. A synced copy stands beside it until that is done.
-fn write_in_place(folder: &OwnedFd, name: &OsStr, old: &[u8], new: &[u8]) -> Result<(), String> {
+fn write_in_place(folder: &Folder, name: &OsStr, old: &[u8], new: &[u8]) -> Result<(), String> {
     let describe_error = |error: io::Error| format!("{error}.");
     let mut copy = TemporaryFile::create(folder, name, 0o600).map_err(describe_error)?;
     copy.fill(old).map_err(describe_error)?;
-    rustix::fs::fsync(folder).map_err(|error| describe_error(error.into()))?;
-    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(folder, name, flags, Mode::empty())
-        .map_err(|error| describe_error(error.into()))?;
-    let mut file = File::from(file);
+    folder.sync().map_err(describe_error)?;
+    let mut file = folder.open_to_write(name).map_err(describe_error)?;
     let mut write = || {
         file.write_all(new)?;
         file.set_len(new.len() as u64)?;
@@ -202,7 +169,7 @@ fn write_in_place(folder: &OwnedFd, name: &OsStr, old: &[u8], new: &[u8]) -> Res
 
 /// A synced file beside the one it is for; gone again unless it was renamed or is to be kept.
 struct TemporaryFile<'a> {
-    folder: &'a OwnedFd,
+    folder: &'a Folder,
     name: OsString,
     file: File,
     kept: bool,
@@ -211,18 +178,17 @@ struct TemporaryFile<'a> {
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 impl<'a> TemporaryFile<'a> {
-    fn create(folder: &'a OwnedFd, name: &OsStr, mode: u32) -> io::Result<Self> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fn create(folder: &'a Folder, name: &OsStr, mode: u32) -> io::Result<Self> {
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let mut own = OsString::from(".");
             // Names may have 255 bytes; the rest is for what makes it unique.
             own.push(shortened(name, 200));
             own.push(format!(".{}-{number}.tmp", std::process::id()));
-            match rustix::fs::openat(folder, &own, flags, Mode::from_raw_mode(mode as _)) {
-                Ok(file) => return Ok(Self { folder, name: own, file: File::from(file), kept: false }),
-                Err(rustix::io::Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
+            match folder.create_file(&own, mode) {
+                Ok(file) => return Ok(Self { folder, name: own, file, kept: false }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
             }
         }
     }
@@ -234,22 +200,13 @@ impl<'a> TemporaryFile<'a> {
 
     /// Takes over mode and owner; false where the owner cannot be had.
     fn copy_owner_and_mode(&self, metadata: &std::fs::Metadata) -> io::Result<bool> {
-        let own = self.file.metadata()?;
-        if (own.uid(), own.gid()) != (metadata.uid(), metadata.gid()) {
-            let (user, group) = (Some(metadata.uid()), Some(metadata.gid()));
-            if std::os::unix::fs::fchown(&self.file, user, group).is_err() {
-                return Ok(false);
-            }
-        }
-        self.file.set_permissions(metadata.permissions())?;
-        Ok(true)
+        Folder::copy_owner_and_mode(&self.file, metadata)
     }
 
     fn rename(mut self, name: &OsStr) -> io::Result<()> {
-        rustix::fs::renameat(self.folder, &self.name, self.folder, name)?;
+        self.folder.rename(&self.name, self.folder, name)?;
         self.kept = true;
-        rustix::fs::fsync(self.folder)?;
-        Ok(())
+        self.folder.sync()
     }
 }
 
@@ -257,12 +214,12 @@ impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         if !self.kept {
             // Nothing better can be done about a file that cannot be removed; it is describe_error apart by its name.
-            let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
+            let _ = self.folder.remove_file(&self.name);
         }
     }
 }
 
 fn shortened(name: &OsStr, max: usize) -> OsString {
-    let bytes = name.as_bytes();
-    OsString::from_vec(bytes[..bytes.len().min(max)].to_vec())
+    let bytes = platform::name_bytes(name);
+    platform::name_from_bytes(bytes[..bytes.len().min(max)].to_vec())
 }

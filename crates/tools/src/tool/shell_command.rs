@@ -10,7 +10,7 @@ use domain::tool::{Exposure, Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::{Details, ShellPart};
 use domain::{Part, Review, SessionId};
 use process::sandbox::{Allowance, Grant, Support};
-use process::{Finished, OutputLimit, Spawn};
+use process::{Finished, OutputLimit, ShellLanguage, Spawn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
@@ -153,7 +153,7 @@ impl BuiltInTool for ShellCommand {
         let is_allowed = |command: &shell::Command| command.read_only || is_remembered(&command.key);
         review.harmless = safe && line.commands.iter().all(is_allowed);
         let stays = !line.unclear && paths.reasons.is_empty() && review.outside.is_empty() && !needs.more;
-        let is_plain = input.background.is_none() && input.grants.is_empty() && self.runner.shell.is_none();
+        let is_plain = input.background.is_none() && input.grants.is_empty() && !self.has_own_shell();
         review.contained = stays && is_plain && self.contains_commands();
         // What git rewrites comes from the repository, and half of a checkout would be worse than none.
         let is_git = |command: &shell::Command| command.read_only || command.key.starts_with("git ");
@@ -214,9 +214,14 @@ impl BuiltInTool for ShellCommand {
 }
 
 impl ShellCommand {
+    /// Lines are for a shell that is not analyzed.
+    fn has_own_shell(&self) -> bool {
+        self.runner.shell.is_some() || process::shell_language() == ShellLanguage::PowerShell
+    }
+
     fn analyze(&self, command: &str, folder: &ResolvedPath, scope: &Scope) -> (ShellLine, LinePaths) {
         let mut line = shell::analyze(command);
-        if self.runner.shell.is_some() {
+        if self.has_own_shell() {
             line.reasons.push("It is for a shell whose lines are not analyzed".to_owned());
         }
         let paths = shell::find_line_paths(&line, folder.path(), scope, self.runner.home.as_deref());
@@ -255,7 +260,7 @@ impl ShellCommand {
             && needs.grants.is_empty()
             && self.runner.sandbox.as_ref().is_some_and(has_no_grants)
             && is_wall_whole();
-        let is_own_shell = self.runner.shell.is_some();
+        let is_own_shell = self.has_own_shell();
         review.exposure = Some(if is_confined {
             Exposure::Local
         } else if is_own_shell {
@@ -410,7 +415,7 @@ impl ShellCommand {
     ) -> Terminal {
         let (program, mut arguments) = match self.runner.shell.as_deref() {
             Some([program, arguments @ ..]) => (program.clone(), arguments.to_vec()),
-            _ => ("bash".to_owned(), vec!["-c".to_owned()]),
+            _ => process::shell_command(),
         };
         arguments.push(command);
         let set = NON_INTERACTIVE.iter().map(|(name, value)| ((*name).into(), (*value).into()));

@@ -139,7 +139,12 @@ impl Folder<'_> {
             let source = self.at(&path);
             match self.read(plan, &path) {
                 Some(text) => {
-                    plan.file_or_program(&source, &format!("{target}/{inner}"), &text, is_program(&path));
+                    plan.file_or_program(
+                        &source,
+                        &format!("{target}/{inner}"),
+                        &text,
+                        platform::is_executable(&path),
+                    );
                 }
                 None => {
                     plan.leave_out(&source, inner, "it is no text, a link or too large; copy it by hand");
@@ -212,17 +217,6 @@ fn collect_all(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
-}
-
-#[cfg(unix)]
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o100 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(_: &Path) -> bool {
-    false
 }
 
 /// Letters, digits and hyphens.

@@ -293,10 +293,8 @@ fn write_new_file(path: &Path, content: &str, is_program: bool) -> std::io::Resu
     std::fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(content.as_bytes())?;
-    #[cfg(unix)]
     if is_program {
-        use std::os::unix::fs::PermissionsExt;
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o700))?;
+        platform::set_file_mode(file.as_file(), 0o700)?;
     }
     file.as_file().sync_all()?;
     file.persist_noclobber(path)?;

@@ -2,8 +2,7 @@
 //!
 //! Invariants: git runs no hook and no program of the source; no link of a snapshot leads out of it.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,7 +50,7 @@ impl Snapshot {
                 let failed = |error: std::io::Error| {
                     Failure::user(format!("{} cannot be written: {error}.", target.display()))
                 };
-                DirBuilder::new().recursive(true).mode(0o700).create(&parent).map_err(failed)?;
+                platform::create_private_folder(&parent).map_err(failed)?;
                 // What is there may be half of a copy that was interrupted.
                 let _ = fs::remove_dir_all(&target);
                 copy(folder.path(), &target).map_err(failed)?;
@@ -140,7 +139,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     for file in files_below(from) {
         let (source, target) = (from.join(&file), to.join(&file));
         if let Some(parent) = target.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+            platform::create_private_folder(parent)?;
         }
         if source.is_file() {
             fs::copy(&source, &target)?;

@@ -5,7 +5,6 @@ mod input;
 mod overrides;
 
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -135,9 +134,11 @@ fn write_answer(path: &PathBuf, answer: &str) -> Result<(), Failure> {
             .open(path)
             .and_then(|mut file| file.write_all(text.as_bytes()))
     } else {
-        let permissions = std::fs::Permissions::from_mode(0o666);
-        let new = tempfile::Builder::new().permissions(permissions).tempfile_in(folder);
-        new.and_then(|mut file| {
+        let mut builder = tempfile::Builder::new();
+        if let Some(permissions) = platform::permissions_for_all() {
+            builder.permissions(permissions);
+        }
+        builder.tempfile_in(folder).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             file.persist(path).map(drop).map_err(|error| error.error)
         })

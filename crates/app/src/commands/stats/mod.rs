@@ -42,8 +42,7 @@ pub(crate) fn run(arguments: StatsArguments) -> ExitCode {
 /// The width of the terminal, as the shell tells it.
 fn columns(environment: &Environment) -> usize {
     let told = environment.var("COLUMNS").and_then(|columns| columns.parse().ok());
-    let asked = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
-    told.or(asked.filter(|columns| *columns > 0)).unwrap_or(80).clamp(40, 200)
+    told.or_else(platform::terminal::columns).unwrap_or(80).clamp(40, 200)
 }
 
 /// Replaces the page as a whole.

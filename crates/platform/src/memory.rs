@@ -6,7 +6,7 @@
 
 /// Takes a few milliseconds; the kernel maps a page again when it is used.
 #[cfg(target_os = "linux")]
-pub(crate) fn trim() {
+pub fn trim() {
     #[cfg(target_env = "gnu")]
     // SAFETY: `malloc_trim` takes glibc's own locks and frees nothing that is in use.
     unsafe {
@@ -28,7 +28,7 @@ pub(crate) fn trim() {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn trim() {}
+pub fn trim() {}
 
 /// Nothing traces the process, and no page of these ranges has a private copy. False if that cannot be read.
 #[cfg(target_os = "linux")]

@@ -1,0 +1,7 @@
+//! Linux and macOS.
+
+pub(crate) mod files;
+pub(crate) mod folder;
+pub(crate) mod paths;
+pub(crate) mod space;
+pub mod terminal;
