@@ -255,6 +255,7 @@ impl FakeState {
             newest: chat.facts.len() as u64,
             busy: chat.busy,
             held_by: None,
+            attached_to: None,
             created_at: NOON,
             updated_at: NOON,
         })
@@ -328,7 +329,9 @@ impl FakeState {
                 let _ = reply.send(Ok(all.take(filter.limit.unwrap_or(usize::MAX)).collect()));
             }
             Command::Cancel { session } => return Some(Seen::Cancel { session }),
-            Command::Answer { session, ask, answer } => return Some(Seen::Answer { session, ask, answer }),
+            Command::Answer { session, ask, answer, .. } => {
+                return Some(Seen::Answer { session, ask, answer });
+            }
             other => return self.handle_chat(other),
         }
         None

@@ -20,6 +20,7 @@ const COMMIT: Duration = Duration::from_millis(1);
 pub struct MemoryStore {
     data: Arc<Mutex<Data>>,
     process: u64,
+    address: Arc<Mutex<Option<String>>>,
     risk: Arc<Risk>,
 }
 
@@ -33,7 +34,7 @@ struct Risk {
 #[derive(Default)]
 struct Data {
     sessions: HashMap<SessionId, Vec<Recorded>>,
-    leases: HashMap<SessionId, u64>,
+    leases: HashMap<SessionId, (u64, Option<String>)>,
     sums: HashMap<(String, String), f64>,
     values: HashMap<(String, String), String>,
     killed: HashSet<u64>,
@@ -49,12 +50,13 @@ impl MemoryStore {
     pub fn other_process(&self) -> Self {
         let mut data = self.lock();
         data.processes += 1;
-        Self { data: self.data.clone(), process: data.processes, risk: self.risk.clone() }
+        let (process, address) = (data.processes, Arc::default());
+        Self { data: self.data.clone(), process, address, risk: self.risk.clone() }
     }
 
     /// This process has the lease from now on, as after the lease of another one ended.
     pub fn take_over(&self, session: &SessionId) {
-        self.lock().leases.insert(session.clone(), self.process);
+        self.lock().leases.insert(session.clone(), (self.process, self.address()));
     }
 
     /// No lease can be renewed, or all can again.
@@ -67,7 +69,7 @@ impl MemoryStore {
     pub fn kill(&self) {
         let mut data = self.lock();
         data.killed.insert(self.process);
-        data.leases.retain(|_, holder| *holder != self.process);
+        data.leases.retain(|_, (holder, _)| *holder != self.process);
     }
 
     /// Every append fails from now on; `None`: they work again.
@@ -97,7 +99,11 @@ impl MemoryStore {
     }
 
     pub fn holds_lease(&self, session: &SessionId) -> bool {
-        self.lock().leases.get(session) == Some(&self.process)
+        self.lock().leases.get(session).is_some_and(|(holder, _)| *holder == self.process)
+    }
+
+    fn address(&self) -> Option<String> {
+        self.address.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Data> {
@@ -118,7 +124,7 @@ impl MemoryStore {
         if let Some(failure) = &data.append_failure {
             return Err(failure.clone());
         }
-        if data.leases.get(session) != Some(&self.process) {
+        if data.leases.get(session).is_none_or(|(holder, _)| *holder != self.process) {
             return Err(Failure::internal("An append without the lease."));
         }
         let opens = matches!(facts.first(), Some(Fact::SessionOpened(_)));
@@ -140,18 +146,23 @@ impl Store for MemoryStore {
     fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>> {
         Box::pin(async move {
             let mut data = self.live()?;
-            let holder = *data.leases.entry(session.clone()).or_insert(self.process);
+            let own = (self.process, self.address());
+            let (holder, address) = data.leases.entry(session.clone()).or_insert(own).clone();
             if holder == self.process {
                 return Ok(Lease::Held);
             }
-            Ok(Lease::HeldBy { holder: format!("process {holder}") })
+            Ok(Lease::HeldBy { holder: format!("process {holder}"), address })
         })
+    }
+
+    fn announce(&self, address: &str) {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.to_owned());
     }
 
     fn release<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             let mut data = self.live()?;
-            if data.leases.get(session) == Some(&self.process) {
+            if data.leases.get(session).is_some_and(|(holder, _)| *holder == self.process) {
                 data.leases.remove(session);
             }
             Ok(())

@@ -28,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("local-model", &["domain"]),
     ("store", &["domain", "platform"]),
     ("store-postgres", &["domain", "store"]),
+    ("link", &["domain", "platform", "store"]),
     ("undo", &["platform"]),
     ("setup", &["platform"]),
     ("tools", &["domain", "platform", "process", "project-files"]),
@@ -64,7 +65,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Dependencies that only tests and benchmarks may have; `*` is any crate.
-const ALLOWED_IN_TESTS: &[(&str, &str)] = &[("*", "testkit"), ("sandbox", "process"), ("studio", "store")];
+const ALLOWED_IN_TESTS: &[(&str, &str)] =
+    &[("*", "testkit"), ("sandbox", "process"), ("studio", "store"), ("engine", "link")];
 
 /// Everything that is wrong, one line each.
 pub fn problems() -> Vec<String> {

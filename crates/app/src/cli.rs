@@ -40,6 +40,18 @@ pub(crate) enum Task {
     /// Talk to it in this terminal.
     #[command(after_help = CHAT_HELP)]
     Chat(ChatArguments),
+    /// Open a chat that another program holds: an editor, another terminal (docs/many-windows.md).
+    #[command(
+        after_help = "Example:\n  dragoman attach           the only chat that runs\n  dragoman attach 0198c2d4  one of several"
+    )]
+    Attach(commands::attach::AttachArguments),
+    /// List the chats that programs hold now: where, model, state, what they wait for, cost.
+    #[command(after_help = "Example:\n  dragoman ps\n  dragoman ps --json | jq -r '.chats[].id'")]
+    Ps {
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
     /// Speak ECA on stdin and stdout; editor plugins start this.
     #[command(after_help = "Example (Emacs):\n  (setq eca-custom-command '(\"dragoman\" \"server\"))")]
     Server {
@@ -421,6 +433,8 @@ pub(crate) fn run() -> ExitCode {
     let level = cli.log_level;
     match cli.command.unwrap_or_else(default_task) {
         Task::Chat(arguments) => commands::chat::run(arguments, level),
+        Task::Attach(arguments) => commands::attach::run(arguments, level),
+        Task::Ps { json } => commands::ps::run(json),
         Task::Chats(task) => commands::chats::run(task),
         Task::Store(task) => commands::store::run(task),
         Task::Submit(arguments) => commands::tasks::submit(&arguments),

@@ -3,6 +3,7 @@
 //! Owns exit codes and the order of the start. Invariant: only protocol messages reach the stdout of a server.
 
 mod accounts;
+mod attaching;
 mod aws;
 mod aws_profile;
 mod cli;

@@ -20,6 +20,7 @@ use llm::{RateLimiter, RetryPolicy, SharedResets};
 use serde_json::{Map, Value};
 
 use crate::accounts::WorkspaceAccounts;
+use crate::attaching;
 use crate::hooks::WorkspaceHooks;
 use crate::language_servers;
 use crate::logging;
@@ -118,6 +119,8 @@ impl Workspaces {
             rate_limiter: Arc::new(RateLimiter::new(Arc::new(MachineResets(store.clone())))),
             attempts: options.retries.map_or(RetryPolicy::default().attempts, |retries| retries + 1),
         };
+        // A chat that is not stored is seen by nobody else.
+        let peers = (!options.is_ephemeral).then(|| Arc::new(attaching::peers(&environment)));
         let workspaces = Arc::new(Workspaces {
             environment: Arc::new(environment),
             changes,
@@ -127,7 +130,10 @@ impl Workspaces {
             shows_forms: AtomicBool::new(false),
             undo: OnceLock::new(),
         });
-        Ok(engine::start(store, workspaces, receiver))
+        let Some(peers) = peers else { return Ok(engine::start(store, workspaces, receiver)) };
+        let (engine, _) = engine::start_with_peers(store, workspaces, receiver, peers.clone());
+        peers.serve(engine.downgrade());
+        Ok(engine)
     }
 }
 

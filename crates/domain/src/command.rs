@@ -119,11 +119,12 @@ pub enum Command {
     Cancel {
         session: SessionId,
     },
-    /// Unknown and settled asks are ignored.
+    /// The first answer settles an ask; the reply is the answer that did. Unknown asks are refused.
     Answer {
         session: SessionId,
         ask: AskId,
         answer: Answer,
+        reply: Reply<Answer>,
     },
     Catalog {
         reply: Reply<Catalog>,
@@ -214,6 +215,14 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// An answer whose sender does not wait for the reply.
+    pub fn answer(session: SessionId, ask: AskId, answer: Answer) -> Self {
+        let (reply, _) = oneshot::channel();
+        Self::Answer { session, ask, answer, reply }
+    }
+}
+
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct WorkspaceSpec {
     /// Absolute paths; may be empty.
@@ -284,8 +293,10 @@ pub struct SessionInfo {
     pub newest: u64,
     /// A turn runs.
     pub busy: bool,
-    /// Another process writes this chat: it can be followed and forked, not prompted.
+    /// Another process writes this chat, and this one has no link to it: it can be followed and forked, not prompted.
     pub held_by: Option<String>,
+    /// Another process holds this chat, and this window works through it: its keys, policy, sandbox and folder count.
+    pub attached_to: Option<String>,
     pub created_at: u64,
     pub updated_at: u64,
 }

@@ -38,6 +38,8 @@ pub struct Abilities {
     pub proposes_changes: bool,
     /// It shows the chats of subagents, and a person answers their questions there.
     pub subagents: bool,
+    /// It is in another process, so it works with chats that are loaded here and loads none.
+    pub remote: bool,
 }
 
 /// How far a front-end without a person may go by itself. Deny rules hold all the same.

@@ -38,6 +38,19 @@ pub struct Engine {
     commands: mpsc::Sender<Envelope>,
 }
 
+/// The engine, for a part of the program that must not keep it alive.
+#[derive(Clone, Debug)]
+pub struct WeakEngine {
+    commands: mpsc::WeakSender<Envelope>,
+}
+
+impl WeakEngine {
+    /// `None` when the engine is gone.
+    pub fn upgrade(&self) -> Option<Engine> {
+        self.commands.upgrade().map(|commands| Engine { commands })
+    }
+}
+
 /// The engine's side of an attached front-end.
 pub struct FrontendPort {
     pub abilities: Abilities,
@@ -72,6 +85,10 @@ pub fn engine() -> (Engine, mpsc::Receiver<Envelope>) {
 }
 
 impl Engine {
+    pub fn downgrade(&self) -> WeakEngine {
+        WeakEngine { commands: self.commands.downgrade() }
+    }
+
     pub async fn attach(&self, abilities: Abilities) -> Result<Link, Failure> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let front = FrontendId(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -86,6 +103,14 @@ impl Engine {
 }
 
 impl Link {
+    /// A link whose other end is in another process: somebody carries the commands there and the events here.
+    pub fn carried() -> (Link, mpsc::Receiver<Envelope>, EventSender) {
+        let (sender, commands) = mpsc::channel(COMMANDS);
+        let (events_in, events) = queue();
+        let (_, host) = mpsc::channel(1);
+        (Link { commands: Commands { front: FrontendId(0), sender }, events, host }, commands, events_in)
+    }
+
     /// A link with both ends in hand, for tests of a front-end without an engine.
     pub async fn memory(abilities: Abilities) -> (Link, FrontendPort, mpsc::Receiver<Envelope>) {
         let (engine, mut receiver) = engine();
@@ -103,6 +128,22 @@ impl Commands {
     /// Waits only while the engine has not taken what was sent before.
     pub async fn send(&self, command: Command) -> Result<(), Failure> {
         self.sender.send(Envelope { front: self.front, command }).await.map_err(|_| Failure::closed())
+    }
+
+    /// Sends without waiting; gives the command back where that is not possible now.
+    pub fn try_send(&self, command: Command) -> Result<(), Box<Command>> {
+        self.sender.try_send(Envelope { front: self.front, command }).map_err(|refused| {
+            Box::new(match refused {
+                mpsc::error::TrySendError::Full(envelope) | mpsc::error::TrySendError::Closed(envelope) => {
+                    envelope.command
+                }
+            })
+        })
+    }
+
+    /// Nobody receives commands any more.
+    pub fn is_closed(&self) -> bool {
+        self.sender.is_closed()
     }
 
     /// Sends the command that `make` builds and waits for its reply.

@@ -82,6 +82,12 @@ impl EventSender {
         self.shared.ready.notify_one();
     }
 
+    /// The reader gets what is queued, then [`Received::Lagged`].
+    pub fn lag(&self) {
+        self.shared.lock().lagged = true;
+        self.shared.ready.notify_one();
+    }
+
     /// The reader was dropped.
     pub fn is_closed(&self) -> bool {
         self.shared.lock().closed

@@ -15,6 +15,15 @@ pub trait Store: Send + Sync {
     /// process took it because this one could not renew it.
     fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>>;
 
+    /// The leases that are taken from now on name this address, where other processes reach this one.
+    fn announce(&self, _address: &str) {}
+
+    /// The chats that processes of this machine hold, and those that they held when they died: an address that nobody
+    /// listens at tells them apart.
+    fn held(&self) -> BoxFuture<'_, Result<Vec<HeldChat>, Failure>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     fn release<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), Failure>>;
 
     /// Appends in one transaction and returns after it is on disk. Several calls may share a commit.
@@ -80,10 +89,21 @@ pub trait Store: Send + Sync {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lease {
     Held,
-    /// For people: program and process id of the holder.
     HeldBy {
+        /// For people: program and process id of the holder.
         holder: String,
+        /// Where the holder lets other processes attach; `None`: it does not.
+        address: Option<String>,
     },
+}
+
+/// A chat that a process holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeldChat {
+    pub session: SessionId,
+    /// For people: program and process id.
+    pub holder: String,
+    pub address: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use domain::event::CatalogKind;
 use domain::link::Engine;
-use domain::{SessionId, Store};
+use domain::{Peers, SessionId, Store};
 use tokio::sync::mpsc;
 
 pub use crate::undo::UndoLog;
@@ -83,15 +83,34 @@ pub fn start(
     start_observed(store, source, changes).0
 }
 
+/// The same for an engine whose chats other processes may attach to, and that attaches to theirs.
+pub fn start_with_peers(
+    store: Arc<dyn Store>,
+    source: Arc<dyn WorkspaceSource>,
+    changes: CatalogChangesReceiver,
+    peers: Arc<dyn Peers>,
+) -> (Engine, LiveSessions) {
+    start_router(store, source, changes, Some(peers))
+}
+
 /// The same for a test that looks at the states of the sessions.
 pub fn start_observed(
     store: Arc<dyn Store>,
     source: Arc<dyn WorkspaceSource>,
     changes: CatalogChangesReceiver,
 ) -> (Engine, LiveSessions) {
+    start_router(store, source, changes, None)
+}
+
+fn start_router(
+    store: Arc<dyn Store>,
+    source: Arc<dyn WorkspaceSource>,
+    changes: CatalogChangesReceiver,
+    peers: Option<Arc<dyn Peers>>,
+) -> (Engine, LiveSessions) {
     let (engine, commands) = domain::link::engine();
     let live = LiveSessions::default();
-    tokio::spawn(router::Router::new(store, source, live.clone()).run(commands, changes.0));
+    tokio::spawn(router::Router::new(store, source, live.clone(), peers).run(commands, changes.0));
     (engine, live)
 }
 

@@ -50,6 +50,7 @@ pub(crate) fn refuse(command: Command, failure: Failure) {
         Command::Stat { reply, .. } => send!(reply),
         Command::Glob { reply, .. } => send!(reply),
         Command::Complete { reply, .. } => send!(reply),
-        Command::Attach { .. } | Command::Detach | Command::Cancel { .. } | Command::Answer { .. } => {}
+        Command::Answer { reply, .. } => send!(reply),
+        Command::Attach { .. } | Command::Detach | Command::Cancel { .. } => {}
     }
 }

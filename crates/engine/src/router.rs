@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use domain::command::{Command, SessionSettings, WorkspaceSpec};
 use domain::event::{CatalogKind, EventBody};
 use domain::link::{Envelope, FrontendPort};
-use domain::{Event, Failure, FrontendId, SessionId, Store};
+use domain::{Event, Failure, FrontendId, Peers, SessionId, Store};
 use tokio::sync::mpsc;
 
 use crate::LiveSessions;
@@ -30,6 +30,7 @@ pub(crate) struct Router {
     store: Arc<dyn Store>,
     source: Arc<dyn WorkspaceSource>,
     live: LiveSessions,
+    peers: Option<Arc<dyn Peers>>,
     frontends: HashMap<FrontendId, AttachedFrontend>,
     sessions: HashMap<SessionId, mpsc::UnboundedSender<Message>>,
     /// The chats of one folder share its servers and indexes.
@@ -49,13 +50,19 @@ struct KnownWorkspace {
 }
 
 impl Router {
-    pub(crate) fn new(store: Arc<dyn Store>, source: Arc<dyn WorkspaceSource>, live: LiveSessions) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        source: Arc<dyn WorkspaceSource>,
+        live: LiveSessions,
+        peers: Option<Arc<dyn Peers>>,
+    ) -> Self {
         let (released, releases) = mpsc::unbounded_channel();
         let (subagents, subagent_requests) = mpsc::unbounded_channel();
         Self {
             store,
             source,
             live,
+            peers,
             frontends: HashMap::new(),
             sessions: HashMap::new(),
             workspaces: Vec::new(),
@@ -135,7 +142,9 @@ impl Router {
         for id in closed.map(|known| known.id).collect::<Vec<_>>() {
             self.detach(id);
         }
-        self.source.attached(&port.abilities);
+        if !port.abilities.remote {
+            self.source.attached(&port.abilities);
+        }
         let frontend = AttachedFrontend {
             id,
             abilities: port.abilities,

@@ -108,6 +108,7 @@ fn info(id: SessionId) -> SessionInfo {
         newest: 0,
         busy: false,
         held_by: None,
+        attached_to: None,
         created_at: 0,
         updated_at: 0,
     }

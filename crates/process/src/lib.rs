@@ -16,6 +16,7 @@ mod child;
 mod child_tree;
 #[cfg_attr(windows, path = "windows/confine.rs")]
 mod confine;
+mod descent;
 mod environment;
 mod error;
 mod escapes;
@@ -38,6 +39,7 @@ mod tree;
 
 pub use child::{Child, Exit};
 pub use confine::{known_sandbox_support, sandbox_support};
+pub use descent::{is_below_dragoman, is_inside_child};
 pub use environment::{SecretTest, hide_own_environment, withhold_environment};
 pub use error::ProcessError;
 pub use escapes::{Lane, run_escapes};

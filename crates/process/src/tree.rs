@@ -12,7 +12,7 @@ use rustix::process::Pid;
 pub(crate) const MARKER: &str = "DRAGOMAN_CHILD";
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Outsider, group_lives, is_zombie, outsiders, start_time};
+pub(crate) use linux::{Kin, Outsider, carries_marker, group_lives, is_zombie, kin, outsiders, start_time};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -85,6 +85,17 @@ mod linux {
         processes().iter().any(|process| process.group == group && process.state != b'Z')
     }
 
+    /// Where a process stands among others.
+    pub(crate) struct Kin {
+        pub(crate) parent: i32,
+        pub(crate) group: i32,
+        pub(crate) session: i32,
+    }
+
+    pub(crate) fn kin(pid: i32) -> Option<Kin> {
+        stat(pid).map(|Process { parent, group, session, .. }| Kin { parent, group, session })
+    }
+
     /// When the process started, in ticks since boot.
     pub(crate) fn start_time(pid: Pid) -> Option<u64> {
         stat(pid.as_raw_pid()).map(|process| process.start)
@@ -134,11 +145,22 @@ mod linux {
 
     /// Whether the process was started with the marker. An environment larger than a mebibyte is cut.
     fn carries(pid: i32, marker: &str) -> bool {
-        let mut environment = Vec::new();
-        let Ok(file) = File::open(format!("/proc/{pid}/environ")) else { return false };
-        let _ = file.take(1 << 20).read_to_end(&mut environment);
         let wanted = format!("{MARKER}={marker}");
-        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        environment(pid).split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    }
+
+    /// Whether the process was started with this variable, whatever its value.
+    pub(crate) fn carries_marker(pid: i32, name: &str) -> bool {
+        let wanted = format!("{name}=");
+        environment(pid).split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes()))
+    }
+
+    fn environment(pid: i32) -> Vec<u8> {
+        let mut environment = Vec::new();
+        if let Ok(file) = File::open(format!("/proc/{pid}/environ")) {
+            let _ = file.take(1 << 20).read_to_end(&mut environment);
+        }
+        environment
     }
 }
 

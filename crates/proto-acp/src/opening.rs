@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use domain::command::{Catalog, SessionInfo, SessionSettings, WorkspaceSpec};
-use domain::{Command, Failure, FailureKind, Recorded, SessionId};
+use domain::{Command, Failure, FailureKind, Level, Notice, Recorded, SessionId};
 use rpc::{Fault, Responder};
 
 use crate::dispatch::{fault_of, not_found};
@@ -101,13 +101,14 @@ async fn reopen(
     let chat = session.clone();
     let work = async move {
         let (catalog, info) = (entered.await?, loaded.await?);
-        let facts = if whole { domain::replay::read(&commands, &chat).await? } else { Vec::new() };
+        let is_needed = whole || info.busy;
+        let facts = if is_needed { domain::replay::read(&commands, &chat).await? } else { Vec::new() };
         Ok((catalog, info, facts))
     };
     server.engine.later(work, move |server, done: Result<_, Failure>| {
         server.finish_opening(&session);
         match done {
-            Ok((catalog, info, facts)) => reopened(server, catalog, &info, whole.then_some(facts), responder),
+            Ok((catalog, info, facts)) => reopened(server, catalog, &info, (facts, whole), responder),
             Err(failure) if failure.kind == FailureKind::User => {
                 server.fail(responder, not_found(&session, &failure.to_string()));
             }
@@ -120,20 +121,26 @@ fn reopened(
     server: &mut Server,
     catalog: Catalog,
     info: &SessionInfo,
-    facts: Option<Vec<Arc<Recorded>>>,
+    (facts, whole): (Vec<Arc<Recorded>>, bool),
     responder: Responder,
 ) {
     let catalog = Arc::new(catalog);
     sessions::add_session(server, info, catalog.clone());
-    match facts {
-        Some(facts) => sessions::replay(server, info, facts),
-        None => server.engine.follow(info.id.clone(), info.newest),
+    if whole {
+        sessions::replay(server, info, facts);
+    } else {
+        sessions::ask_again(server, info, facts);
+        server.engine.follow(info.id.clone(), info.newest);
     }
     let (modes, options) = mode_and_options(server, &info.id);
     let response = acp::LoadSessionResponse::new().modes(modes).config_options(options);
     // The response of `session/resume` has the same members.
     server.respond(responder, &response);
     sessions::send_commands_and_notices(server, &info.id, &catalog);
+    if let Some(holder) = &info.attached_to {
+        let text = format!("This chat runs in {holder}. Its keys, rules, sandbox and folder count.");
+        server.show_notice(&Notice { level: Level::Info, text });
+    }
 }
 
 /// A new session with the history of another one, which stays as it is.

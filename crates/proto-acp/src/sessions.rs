@@ -147,6 +147,22 @@ pub(crate) fn replay(server: &mut Server, info: &SessionInfo, facts: Vec<Arc<Rec
     server.engine.follow(session.clone(), newest);
 }
 
+/// Repeats the asks that are still open, for a client that has the contents already.
+pub(crate) fn ask_again(server: &mut Server, info: &SessionInfo, facts: Vec<Arc<Recorded>>) {
+    let session = &info.id;
+    for recorded in domain::replay::visible_facts(facts) {
+        if info.busy && recorded.number <= info.newest {
+            let event = Event::fact(session.clone(), recorded);
+            let outs = server.sessions.get_mut(session).map(|chat| chat.projection.project(&event));
+            for out in outs.unwrap_or_default() {
+                if let Effect::Ask(..) = &out {
+                    server.apply_effect(session, out);
+                }
+            }
+        }
+    }
+}
+
 /// Sends an ask to the client after every earlier message; its answer goes to the engine.
 pub(crate) fn ask(server: &mut Server, session: &SessionId, id: AskId, question: Question) {
     let (Some(commands), Some(chat)) = (server.engine.commands(), server.sessions.get_mut(session)) else {
@@ -168,14 +184,14 @@ pub(crate) fn ask(server: &mut Server, session: &SessionId, id: AskId, question:
                 asks::elicitation(request.decode().await.ok(), form)
             }
         };
-        let _ = commands.send(Command::Answer { session, ask: id, answer }).await;
+        let _ = commands.send(Command::answer(session, id, answer)).await;
     });
     chat.asked.insert(id, asked.abort_handle());
 }
 
 pub(crate) fn decline(server: &mut Server, session: &SessionId, ask: AskId) {
     let Some(commands) = server.engine.commands() else { return };
-    let command = Command::Answer { session: session.clone(), ask, answer: Answer::Cancelled };
+    let command = Command::answer(session.clone(), ask, Answer::Cancelled);
     server.engine.later(async move { drop(commands.send(command).await) }, |_, ()| {});
 }
 

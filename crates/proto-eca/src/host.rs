@@ -116,6 +116,6 @@ pub(crate) fn ask_user(server: &mut Server, session: &SessionId, ask: &Ask) {
             AskKind::Form { text, schema } => forms::ask(&text, &schema, asking).await,
             AskKind::Approval { .. } => return,
         };
-        let _ = commands.send(Command::Answer { session, ask: id, answer }).await;
+        let _ = commands.send(Command::answer(session, id, answer)).await;
     });
 }

@@ -86,6 +86,7 @@ async fn open(server: &mut Server, session: SessionId, settings: SessionSettings
                 Ok(info) => {
                     server.set_model(&opened, info.settings.model.as_deref());
                     server.follow(opened, info.newest);
+                    sessions::tell_of_holder(server, &info);
                 }
                 // The next prompt opens it again.
                 Err(_) => server.remove_session(&opened),

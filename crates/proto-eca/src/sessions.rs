@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use domain::command::{RollbackScope, SessionInfo};
 use domain::store::{ListFilter, SessionSummary};
-use domain::{Command, Failure, FailureKind, ItemId, Recorded, SessionId};
+use domain::{Ask, Command, Fact, Failure, FailureKind, ItemId, Level, Notice, Recorded, SessionId};
 use rpc::Fault;
 
 use crate::catalog;
 use crate::history;
+use crate::host;
 use crate::reply::Reply;
 use crate::serve::Server;
 use crate::settings::respond_or_show;
 use crate::to_wire;
 use crate::wire::Empty;
-use crate::wire::notifications::{ChatConfig, Cleared, ConfigUpdated, Deleted, Opened};
+use crate::wire::notifications::{ChatConfig, Cleared, ConfigUpdated, Deleted, Opened, Outbound};
 use crate::wire::requests::{
     ChatParams, ChatSelection, ChatSummary, Clear, ClearParams, Delete, Fork, ForkParams, HistoryParams,
     List, ListParams, ListResult, Method, Open, OpenResult, Prompt, PromptResult, Rollback, RollbackParams,
@@ -133,13 +134,42 @@ fn show_chat(
         server.notify(&Opened { chat_id: chat_id.clone(), title: title.clone() });
         server.add_session(&info.id);
         server.show_from(&info.id, page.items.first().copied().filter(|_| page.meta.before_cursor.is_some()));
+        let open = open_questions(&facts);
         server.replay(&info.id, facts);
         server.set_model(&info.id, info.settings.model.as_deref());
         let selection = selection(server, &info);
         server.notify(&ConfigUpdated { chat_id: Some(chat_id.clone()), chat: chat_config(&selection) });
         let (title, meta, selection) = (Some(title), Some(page.meta), Some(selection));
+        tell_of_holder(server, &info);
+        if info.busy {
+            for ask in open {
+                host::ask_user(server, &info.id, &ask);
+            }
+        }
         then(server, Ok(OpenResult { found: true, chat_id, title, selection, meta, error: None }));
     });
+}
+
+/// Questions that wait for a person.
+fn open_questions(facts: &[Arc<Recorded>]) -> Vec<Ask> {
+    let mut open: Vec<Ask> = Vec::new();
+    for recorded in facts {
+        if let Fact::AskRaised { ask } = &recorded.fact {
+            open.push(ask.clone());
+        } else if let Fact::AskSettled { id, .. } = &recorded.fact {
+            open.retain(|ask| ask.id != *id);
+        }
+    }
+    open
+}
+
+/// Says in a window on a chat of another process whose keys and rules count.
+pub(crate) fn tell_of_holder(server: &mut Server, info: &SessionInfo) {
+    if let Some(holder) = &info.attached_to {
+        let text = format!("This chat runs in {holder}. Its keys, rules, sandbox and folder count.");
+        let notice = Notice { level: Level::Info, text };
+        server.send(vec![Outbound::Message(to_wire::message(&notice))]);
+    }
 }
 
 /// The selection of one chat, for clients that read it from `config/updated`.

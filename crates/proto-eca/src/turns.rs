@@ -56,6 +56,6 @@ pub(crate) async fn reject(server: &mut Server, params: RejectParams, reply: Rep
 async fn answer_ask(server: &mut Server, session: Option<SessionId>, call: Option<String>, answer: Answer) {
     let (Some(session), Some(call)) = (session, call) else { return };
     if let Some(ask) = server.ask_of(&session, &call) {
-        server.engine.post(Command::Answer { session, ask, answer }).await;
+        server.engine.post(Command::answer(session, ask, answer)).await;
     }
 }

@@ -137,7 +137,7 @@ impl Leases {
                 self.renewing.get_or_init(|| tokio::spawn(renew_all(Arc::downgrade(self))));
                 Ok(Lease::Held)
             }
-            Err(holder) => Ok(Lease::HeldBy { holder }),
+            Err(holder) => Ok(Lease::HeldBy { holder, address: None }),
         }
     }
 

@@ -234,7 +234,7 @@ impl Store for PostgresStore {
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, Failure>> {
         Box::pin(async move {
-            if let Lease::HeldBy { holder } = self.leases.acquire(session, self.reading()).await? {
+            if let Lease::HeldBy { holder, .. } = self.leases.acquire(session, self.reading()).await? {
                 return Err(Failure::taken(format!("The chat {session} is in use by {holder}."))
                     .hint("Close it there, then delete it."));
             }

@@ -5,6 +5,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::Failure;
 use platform::OpenOptionsExt;
@@ -14,11 +15,21 @@ pub(crate) struct StoreFiles {
     directory: PathBuf,
     /// The name of this process, shown to users of another process that wants a chat held here.
     pub(crate) holder: String,
+    /// Where other processes reach this one, for the leases taken from now on.
+    address: Arc<Mutex<Option<String>>>,
 }
 
 impl StoreFiles {
     pub(crate) fn new(directory: &Path, holder: String) -> Self {
-        Self { directory: directory.to_owned(), holder }
+        Self { directory: directory.to_owned(), holder, address: Arc::default() }
+    }
+
+    pub(crate) fn set_address(&self, address: &str) {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.to_owned());
+    }
+
+    pub(crate) fn address(&self) -> Option<String> {
+        self.address.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn database(&self) -> PathBuf {

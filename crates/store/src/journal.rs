@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use domain::store::{Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
+use domain::store::{HeldChat, Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
 use domain::{BoxFuture, Fact, Failure, Recorded, SessionId, Store};
 use rusqlite::Connection;
 use tokio::sync::mpsc;
@@ -17,6 +17,7 @@ use crate::database::{Database, Role};
 use crate::encoded::EncodedFact;
 use crate::error::StoreError;
 use crate::files::StoreFiles;
+use crate::lease::named_leases;
 use crate::worker::{Reply, Worker};
 use crate::writer::{self, Task};
 use crate::{key_values, listing, search};
@@ -82,6 +83,18 @@ impl Store for Journal {
     fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>> {
         let session = session.clone();
         Box::pin(self.write(|reply| writer::Job::Lease { session, reply }))
+    }
+
+    fn announce(&self, address: &str) {
+        self.files.set_address(address);
+    }
+
+    fn held(&self) -> BoxFuture<'_, Result<Vec<HeldChat>, Failure>> {
+        let files = self.files.clone();
+        Box::pin(async move {
+            let listed = tokio::task::spawn_blocking(move || named_leases(&files)).await;
+            Ok(listed.unwrap_or_default())
+        })
     }
 
     fn release<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), Failure>> {

@@ -1,14 +1,15 @@
 //! The right to write a chat: an operating-system lock on one small file per chat. The lock ends with its process.
 //!
 //! Must not know the database. Invariants: at most one process holds a chat; a child of the holder never does, because
-//! the file closes when the child starts another program. The file's text is for people only.
+//! the file closes when the child starts another program. The file's text tells other processes who holds the chat and where
+//! the holder lets them attach; only the lock gives the right to write.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
 
-use domain::store::Lease;
+use domain::store::{HeldChat, Lease};
 use domain::{Failure, SessionId};
 
 use crate::files::{self, StoreFiles};
@@ -16,18 +17,18 @@ use crate::files::{self, StoreFiles};
 /// A holder may remove its file while another process locks it; each further try then finds a new file.
 const TRIES: usize = 100;
 
-/// The longest holder name that is shown, in bytes.
-const LONGEST_NAME: u64 = 200;
+/// The longest text of a lease that is read, in bytes, and the longest holder name in it that is shown.
+const LONGEST_TEXT: u64 = 4096;
+const LONGEST_NAME: usize = 200;
 
 pub(crate) struct Leases {
-    directory: PathBuf,
-    holder: String,
+    files: StoreFiles,
     held: HashMap<SessionId, File>,
 }
 
 impl Leases {
     pub(crate) fn new(files: &StoreFiles) -> Self {
-        Self { directory: files.leases(), holder: files.holder.clone(), held: HashMap::new() }
+        Self { files: files.clone(), held: HashMap::new() }
     }
 
     pub(crate) fn is_held(&self, session: &SessionId) -> bool {
@@ -38,13 +39,16 @@ impl Leases {
         if self.is_held(session) {
             return Ok(Lease::Held);
         }
-        files::private_directory(&self.directory)?;
+        files::private_directory(&self.files.leases())?;
         let path = self.path(session);
         for _ in 0..TRIES {
             let mut file = files::private_file(&path).map_err(|error| files::unusable(&path, &error))?;
             match file.try_lock() {
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Ok(Lease::HeldBy { holder: name_in(file) }),
+                Err(TryLockError::WouldBlock) => {
+                    let LeaseText { holder, address, .. } = LeaseText::read(file);
+                    return Ok(Lease::HeldBy { holder, address });
+                }
                 Err(TryLockError::Error(error)) => return Err(files::unusable(&path, &error)),
             }
             let locked = platform::identity_of(&file).ok();
@@ -52,8 +56,9 @@ impl Leases {
                 continue;
             }
             // Only the lock matters: on a full disk other processes do not see the name.
-            let _ =
-                file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", self.holder));
+            let address = self.files.address().unwrap_or_default();
+            let text = format!("{}\n{address}\n{session}\n", self.files.holder);
+            let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
             self.held.insert(session.clone(), file);
             return Ok(Lease::Held);
         }
@@ -71,7 +76,7 @@ impl Leases {
     }
 
     fn path(&self, session: &SessionId) -> PathBuf {
-        self.directory.join(format!("{:032x}", fingerprint(session.as_str())))
+        self.files.leases().join(format!("{:032x}", fingerprint(session.as_str())))
     }
 }
 
@@ -83,14 +88,40 @@ impl Drop for Leases {
     }
 }
 
-fn name_in(file: File) -> String {
-    let mut bytes = Vec::new();
-    let _ = file.take(LONGEST_NAME).read_to_end(&mut bytes);
-    let text: String = String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).collect();
-    match text.trim() {
-        "" => "another Dragoman".to_owned(),
-        name => name.to_owned(),
+/// What the file of a lease says: the holder, its address and the chat, a line each.
+struct LeaseText {
+    holder: String,
+    address: Option<String>,
+    session: Option<SessionId>,
+}
+
+impl LeaseText {
+    fn read(file: File) -> Self {
+        let mut bytes = Vec::new();
+        let _ = file.take(LONGEST_TEXT).read_to_end(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        let mut lines = text.lines().map(|line| {
+            let line: String = line.chars().filter(|c| !c.is_control()).collect();
+            Some(line.trim().to_owned()).filter(|line| !line.is_empty())
+        });
+        let holder = lines.next().flatten().unwrap_or_else(|| "another Dragoman".to_owned());
+        let end = (0..=LONGEST_NAME.min(holder.len())).rev().find(|end| holder.is_char_boundary(*end));
+        Self {
+            holder: holder[..end.unwrap_or(0)].to_owned(),
+            address: lines.next().flatten(),
+            session: lines.next().flatten().map(SessionId::new),
+        }
     }
+}
+
+/// The leases whose holders named themselves, also those that a process left behind when it died.
+pub(crate) fn named_leases(files: &StoreFiles) -> Vec<HeldChat> {
+    let Ok(entries) = fs::read_dir(files.leases()) else { return Vec::new() };
+    let texts = entries.flatten().filter_map(|entry| File::open(entry.path()).ok()).map(LeaseText::read);
+    let named = |text: LeaseText| {
+        text.session.map(|session| HeldChat { session, holder: text.holder, address: text.address })
+    };
+    texts.filter_map(named).collect()
 }
 
 /// FNV-1a of 128 bits. Clients make ids that need not be valid file names, and all builds must agree on the result.

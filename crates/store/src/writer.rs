@@ -232,7 +232,7 @@ impl Writer {
     }
 
     fn delete_held(&mut self, session: &SessionId) -> Result<bool, Failure> {
-        if let Lease::HeldBy { holder } = self.leases.acquire(session)? {
+        if let Lease::HeldBy { holder, .. } = self.leases.acquire(session)? {
             return Err(Failure::taken(format!("The chat {session} is in use by {holder}."))
                 .hint("Close it there, then delete it."));
         }

@@ -92,7 +92,7 @@ impl Studio {
     /// Loads what is kept and starts the child. Only one process of a user runs it at a time.
     pub async fn open(options: StudioOptions) -> Result<Self, Failure> {
         let lease = lease_name();
-        if let Lease::HeldBy { holder } = options.store.lease(&lease).await? {
+        if let Lease::HeldBy { holder, .. } = options.store.lease(&lease).await? {
             return Err(Failure::taken(format!("Studio runs already ({holder})."))
                 .hint("Use its page, or end it first."));
         }

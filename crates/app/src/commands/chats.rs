@@ -251,7 +251,7 @@ async fn import(journal: &dyn Store, file: &Path, json: bool) -> Result<(), Fail
     let id = if taken { unused_id(journal, &exported_id).await? } else { exported_id };
     match journal.lease(&id).await? {
         Lease::Held => {}
-        Lease::HeldBy { holder } => {
+        Lease::HeldBy { holder, .. } => {
             return Err(Failure::user(format!("Another Dragoman is writing this chat: {holder}.")));
         }
     }
@@ -365,7 +365,7 @@ async fn delete(
     }
     for id in ids {
         let session = SessionId::new(id.as_str());
-        if let Lease::HeldBy { holder } = journal.lease(&session).await? {
+        if let Lease::HeldBy { holder, .. } = journal.lease(&session).await? {
             return Err(Failure::user(format!("Another Dragoman is writing {}: {holder}.", clean_line(id)))
                 .hint("Close it there first."));
         }

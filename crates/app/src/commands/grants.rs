@@ -7,6 +7,7 @@ use domain::{Failure, visible_line};
 use process::sandbox::{Grant, ProjectGrants};
 
 use super::failed;
+use crate::attaching::refusal_inside_tool_call;
 use crate::{sandboxing, workspaces};
 
 #[derive(clap::Args)]
@@ -23,6 +24,10 @@ pub(crate) struct GrantsArguments {
 }
 
 pub(crate) fn run(arguments: &GrantsArguments) -> ExitCode {
+    let changes = !arguments.add.is_empty() || !arguments.remove.is_empty();
+    if changes && let Some(failure) = refusal_inside_tool_call("grants more than the sandbox allows") {
+        return failed(&failure);
+    }
     let grants = sandboxing::project_grants(&Environment::from_process());
     match change(&grants, arguments) {
         Ok(text) => super::print_bytes(format!("{text}\n").as_bytes()),

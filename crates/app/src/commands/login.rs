@@ -8,6 +8,7 @@ use config::{CredentialFile, Credentials, Environment, Inputs, Resolved, StoredC
 use domain::Failure;
 
 use super::failed;
+use crate::attaching::refusal_inside_tool_call;
 use crate::github::{self, SignInServer};
 use crate::lifetime;
 use crate::providers;
@@ -19,6 +20,9 @@ pub(crate) fn login(provider: Option<&str>) -> ExitCode {
     let environment = Environment::from_process();
     let resolved = resolved(&environment);
     let Some(provider) = provider else { return list(&environment, &resolved) };
+    if let Some(failure) = refusal_inside_tool_call("changes logins") {
+        return failed(&failure);
+    }
     if let Err(failure) = check_provider(provider, &resolved) {
         failed(&failure);
         return ExitCode::from(2);
@@ -57,6 +61,9 @@ pub(crate) fn choose() -> ExitCode {
 }
 
 pub(crate) fn logout(provider: &str) -> ExitCode {
+    if let Some(failure) = refusal_inside_tool_call("changes logins") {
+        return failed(&failure);
+    }
     let kept = CredentialFile::new(&Environment::from_process());
     match kept.remove(provider) {
         Ok(true) => {

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "commands print their results")]
 
 pub(crate) mod acp;
+pub(crate) mod attach;
 pub(crate) mod chat;
 pub(crate) mod chats;
 mod chats_json;
@@ -28,6 +29,7 @@ pub(crate) mod models;
 #[cfg(feature = "interfaces")]
 mod plan_editor;
 pub(crate) mod plugins;
+pub(crate) mod ps;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod server;

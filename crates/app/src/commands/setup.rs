@@ -44,6 +44,9 @@ pub(crate) fn run(arguments: &SetupArguments) -> ExitCode {
     let Some(name) = &arguments.editor else {
         return list(&folders, &command, arguments.json);
     };
+    if let Some(failure) = crate::attaching::refusal_inside_tool_call("changes settings of editors") {
+        return failed(&failure);
+    }
     let Some(editor) = Editor::named(name) else {
         let names: Vec<&str> = EDITORS.iter().map(|editor| editor.name).collect();
         failed(

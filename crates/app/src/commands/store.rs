@@ -146,7 +146,7 @@ async fn migrate_chat(
     delete: bool,
 ) -> Result<Result<u64, String>, Failure> {
     for store in [from, to] {
-        if let Lease::HeldBy { holder } = store.lease(id).await? {
+        if let Lease::HeldBy { holder, .. } = store.lease(id).await? {
             from.release(id).await?;
             return Ok(Err(format!("Another Dragoman writes it: {holder}.")));
         }

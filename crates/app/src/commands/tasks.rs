@@ -232,10 +232,9 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// A model must not hand itself more work, budget or machines than its user knows of.
-fn check_user(environment: &Environment) -> Result<(), Failure> {
-    if environment.var(super::import::CHILD_MARKER).is_none() {
-        return Ok(());
+fn check_user(_environment: &Environment) -> Result<(), Failure> {
+    match crate::attaching::refusal_inside_tool_call("hands out tasks") {
+        Some(failure) => Err(failure),
+        None => Ok(()),
     }
-    Err(Failure::user("This command does not run inside a tool call: only the user hands out tasks.")
-        .hint("Run it in a terminal of your own."))
 }

@@ -10,6 +10,7 @@ use config::{Environment, trust};
 use domain::{Failure, visible_line};
 
 use super::failed;
+use crate::attaching::refusal_inside_tool_call;
 
 /// More settings than this cannot be judged one by one.
 const MAX_LINES: usize = 200;
@@ -34,6 +35,10 @@ pub(crate) struct TrustArguments {
 
 pub(crate) fn run(arguments: TrustArguments) -> ExitCode {
     let environment = Environment::from_process();
+    let only_looks = arguments.list || arguments.show;
+    if !only_looks && let Some(failure) = refusal_inside_tool_call("trusts folders") {
+        return failed(&failure);
+    }
     let folder = arguments.folder.clone().unwrap_or_else(|| PathBuf::from("."));
     // The full path can be read later too; a folder that is gone can still be forgotten.
     let full = folder.canonicalize().unwrap_or_else(|_| folder.clone());

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use domain::event::{Fact, Outcome, Recorded};
 use domain::item::{ItemKind, Part};
 use domain::model::{Model, ModelEvent, ModelInfo, ModelStream, Prompt, StopReason, Tokens};
-use domain::store::{Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
+use domain::store::{HeldChat, Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
 use domain::tool_call::{ToolCall, ToolState};
 use domain::{BoxFuture, Failure, FailureKind, SessionId, Store};
 use futures_util::{Stream, StreamExt};
@@ -51,6 +51,14 @@ impl Store for ObservedStore {
 
     fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>> {
         self.0.lease(session)
+    }
+
+    fn announce(&self, address: &str) {
+        self.0.announce(address);
+    }
+
+    fn held(&self) -> BoxFuture<'_, Result<Vec<HeldChat>, Failure>> {
+        self.0.held()
     }
 
     fn release<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), Failure>> {

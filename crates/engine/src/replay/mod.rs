@@ -264,7 +264,7 @@ impl Replay {
         }
         for (ask, item) in self.open_asks(start) {
             if let Some(RecordedAnswer { answer, is_last }) = self.answer_to(item, end) {
-                commands.send(Command::Answer { session, ask, answer }).await?;
+                commands.send(Command::answer(session, ask, answer)).await?;
                 // Before the turn can go on.
                 if is_last && *end == TurnEnd::Itself(Outcome::Stopped) {
                     self.cancel(commands).await?;

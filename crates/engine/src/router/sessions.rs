@@ -88,7 +88,9 @@ impl Router {
         servers: &[ServerSpec],
         create: Option<Create>,
     ) -> Option<Start> {
-        if self.is_live(&id) {
+        // A front-end of another process works with the chats that are here.
+        let is_remote = self.frontends.get(&front).is_some_and(|frontend| frontend.abilities.remote);
+        if is_remote || self.is_live(&id) {
             return None;
         }
         let workspace = self.workspace_of(front).ok()?;
@@ -98,7 +100,8 @@ impl Router {
             self.source.session_servers(servers, &workspace.roots)
         };
         let (store, live, subagents) = (self.store.clone(), self.live.clone(), self.subagents.clone());
-        Some(Start { id, store, workspace, own_sources, live, create, subagents, subagent: None })
+        let peers = self.peers.clone();
+        Some(Start { id, store, workspace, own_sources, live, peers, create, subagents, subagent: None })
     }
 
     /// Opens the chat of a subagent and prompts it.
@@ -123,6 +126,7 @@ impl Router {
             workspace,
             own_sources: Vec::new(),
             live: self.live.clone(),
+            peers: self.peers.clone(),
             create: Some(create),
             subagents: self.subagents.clone(),
             subagent: Some((inherited, ended)),
@@ -149,7 +153,7 @@ impl Router {
         };
         let (store, live, client) =
             (self.store.clone(), self.live.clone(), frontend.abilities.client.clone());
-        let subagents = self.subagents.clone();
+        let (subagents, peers) = (self.subagents.clone(), self.peers.clone());
         let (mailbox, incoming) = mpsc::unbounded_channel::<Message>();
         let command = Command::Load { session: id.clone(), servers: Vec::new(), reply };
         let _ = mailbox.send(Message { frontend: Some(frontend), command });
@@ -159,7 +163,7 @@ impl Router {
                 Ok(create) => {
                     let (own_sources, create, subagent) = (Vec::new(), Some(create), None);
                     let start =
-                        Start { id, store, workspace, own_sources, live, create, subagents, subagent };
+                        Start { id, store, workspace, own_sources, live, peers, create, subagents, subagent };
                     actor::run(start, incoming).await;
                 }
                 Err(failure) => reject_all(incoming, &failure).await,

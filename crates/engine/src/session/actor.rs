@@ -12,12 +12,16 @@ use config::HookEvent;
 use domain::command::{Accepted, Command, RollbackScope, SessionInfo, SessionSettings, UserPrompt};
 use domain::event::{Fact, SessionOpened};
 use domain::tool::ToolSource;
-use domain::{CancellationToken, Failure, ItemId, Outcome, Reply, SessionId, Store, TurnId};
+use domain::queue::EventSender;
+use domain::{
+    Abilities, CancellationToken, Failure, ItemId, Outcome, Peers, RemoteChat, Reply, SessionId, Store, TurnId,
+};
 use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 
 use super::lease::{LeaseState, next_change, taken};
+use super::remote::remote_event;
 use super::{LoadedSession, Session, SessionParts, load};
 use crate::attached_frontend::AttachedFrontend;
 use crate::hooks;
@@ -46,6 +50,7 @@ pub(crate) struct Start {
     pub(crate) workspace: Arc<OpenWorkspace>,
     pub(crate) own_sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) live: LiveSessions,
+    pub(crate) peers: Option<Arc<dyn Peers>>,
     /// Set: make the chat where it does not exist.
     pub(crate) create: Option<Create>,
     pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
@@ -89,6 +94,7 @@ pub(crate) async fn run(start: Start, mut mailbox: mpsc::UnboundedReceiver<Messa
                 }
                 None => break,
             },
+            received = remote_event(&mut actor.remote) => actor.handle_remote(received).await,
             () = next_change(&actor.session), if actor.is_follower() => actor.follow().await,
         }
     }
@@ -116,6 +122,17 @@ pub(crate) struct Actor {
     pub(crate) session: Arc<Session>,
     pub(crate) lease: LeaseState,
     pub(crate) updated_at: u64,
+    pub(crate) peers: Option<Arc<dyn Peers>>,
+    /// Set while another process holds the chat and this one works through it.
+    pub(crate) remote: Option<RemoteChat>,
+    /// The link to the holder is lost or could not be made yet: it is tried again.
+    pub(crate) wants_remote: bool,
+    /// Why there is no link to the holder.
+    pub(crate) unattached: Option<Failure>,
+    /// What the person in front of this process can be asked.
+    pub(crate) abilities: Option<Abilities>,
+    /// Windows of other processes on this chat; they leave it with this actor.
+    visitors: Vec<EventSender>,
     created_at: u64,
     turn: Option<RunningTurn>,
     /// All loaded chats, until a task watches over the lease.
@@ -128,7 +145,7 @@ pub(crate) struct Actor {
 
 impl Actor {
     async fn load(start: Start) -> Result<Self, Failure> {
-        let Start { id, store, workspace, own_sources, live, create, subagents, subagent } = start;
+        let Start { id, store, workspace, own_sources, live, peers, create, subagents, subagent } = start;
         let (inherited, ended) = subagent.unzip();
         let LoadedSession { state, created_at, updated_at } = load(store.as_ref(), &id).await?;
         let create = match create {
@@ -149,6 +166,12 @@ impl Actor {
             session,
             lease: LeaseState::Unknown,
             updated_at,
+            peers,
+            remote: None,
+            wants_remote: false,
+            unattached: None,
+            abilities: None,
+            visitors: Vec::new(),
             created_at,
             turn: None,
             unguarded: Some(live),
@@ -181,8 +204,9 @@ impl Actor {
         let Message { frontend, command } = message;
         let leaves = matches!(command, Command::Close { .. } | Command::Delete { .. } | Command::Detach);
         if let Some(frontend) = frontend.as_ref().filter(|_| !leaves) {
-            self.session.audience.add(frontend.id, &frontend.events);
+            self.welcome(frontend);
         }
+        let Some(command) = self.forward(command).await else { return ControlFlow::Continue(()) };
         match command {
             Command::Open { reply, .. } | Command::Load { reply, .. } => {
                 let recovered = self.recover().await;
@@ -197,7 +221,9 @@ impl Actor {
                     self.session.request_stop();
                 }
             }
-            Command::Answer { ask, answer, .. } => self.session.asks.settle(ask, answer),
+            Command::Answer { ask, answer, reply, .. } => {
+                let _ = reply.send(self.settle(frontend.as_ref(), ask, answer));
+            }
             Command::Configure { change, reply, .. } => {
                 let _ = reply.send(self.configure(change).await);
             }
@@ -220,6 +246,16 @@ impl Actor {
             other => refuse(other, Failure::internal("A chat does not take this command.")),
         }
         ControlFlow::Continue(())
+    }
+
+    fn welcome(&mut self, frontend: &AttachedFrontend) {
+        if self.session.audience.add(frontend.id, &frontend.events) && frontend.abilities.remote {
+            self.visitors.retain(|visitor| !visitor.is_closed());
+            self.visitors.push(frontend.events.clone());
+        }
+        if !frontend.abilities.remote {
+            self.abilities = Some(frontend.abilities.clone());
+        }
     }
 
     /// One front-end leaves; with the last one the chat closes.
@@ -265,11 +301,12 @@ impl Actor {
             settings: state.settings().clone(),
             usage: state.usage().clone(),
             newest,
-            busy: self.is_busy(),
+            busy: if self.remote.is_some() { state.open_turn().is_some() } else { self.is_busy() },
             held_by: match &self.lease {
-                LeaseState::HeldBy(holder) => Some(holder.clone()),
-                LeaseState::Held | LeaseState::Unknown => None,
+                LeaseState::HeldBy { holder, .. } if self.remote.is_none() => Some(holder.clone()),
+                LeaseState::HeldBy { .. } | LeaseState::Held | LeaseState::Unknown => None,
             },
+            attached_to: self.remote.as_ref().map(|remote| remote.holder.clone()),
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -402,7 +439,7 @@ impl Actor {
         if self.lease != LeaseState::Held {
             self.take_lease().await?;
         }
-        if let LeaseState::HeldBy(holder) = &self.lease {
+        if let LeaseState::HeldBy { holder, .. } = &self.lease {
             return Err(taken(holder).hint("Close it there, then delete it."));
         }
         self.session.log.flush().await?;
@@ -451,6 +488,10 @@ impl Actor {
         if self.lease == LeaseState::Held {
             let _ = self.session.log.flush().await;
             let _ = self.session.store.release(&self.session.id).await;
+        }
+        // Windows of other processes look for the chat's next holder, which may be theirs.
+        for visitor in self.visitors.drain(..) {
+            visitor.close();
         }
     }
 }

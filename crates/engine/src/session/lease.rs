@@ -29,7 +29,12 @@ pub(crate) enum LeaseState {
     /// Nobody asked yet.
     Unknown,
     Held,
-    HeldBy(String),
+    HeldBy {
+        /// For people.
+        holder: String,
+        /// Where it lets other processes attach.
+        address: Option<String>,
+    },
 }
 
 impl Actor {
@@ -37,15 +42,20 @@ impl Actor {
     pub(crate) async fn ensure_writable(&mut self) -> Result<(), Failure> {
         self.recover().await?;
         match &self.lease {
-            LeaseState::HeldBy(holder) => {
-                Err(taken(holder).hint("Close it there, or fork the chat to go on here."))
-            }
+            LeaseState::HeldBy { holder, .. } => match &self.unattached {
+                // It says what to do: restart a program of another version for instance.
+                Some(failure) => Err(Failure::taken(failure.to_string())),
+                None => Err(taken(holder).hint("Close it there, or fork the chat to go on here.")),
+            },
             LeaseState::Held | LeaseState::Unknown => Ok(()),
         }
     }
 
     /// Takes the lease where it is free, reads what another process wrote, and ends what a dead one left open.
     pub(crate) async fn recover(&mut self) -> Result<(), Failure> {
+        if self.remote.is_some() {
+            return Ok(());
+        }
         // A store on another machine may have given it to another process, after this one slept for instance.
         let is_safe = self.lease == LeaseState::Held && (self.is_busy() || !is_at_risk(&self.session));
         if is_safe || self.session.log.failure().is_some() {
@@ -54,6 +64,7 @@ impl Actor {
         self.take_lease().await?;
         self.read_on().await?;
         if self.lease != LeaseState::Held {
+            self.attach().await;
             return Ok(());
         }
         self.session.commit_with(|state| state.closing_facts(Outcome::Interrupted)).on_disk().await
@@ -81,9 +92,13 @@ impl Actor {
     }
 
     pub(crate) async fn take_lease(&mut self) -> Result<(), Failure> {
+        // Before the lease is there: its reader attaches at once.
+        if let Some(address) = self.peers.as_ref().and_then(|peers| peers.listen()) {
+            self.session.store.announce(&address);
+        }
         self.lease = match self.session.store.lease(&self.session.id).await? {
             Lease::Held => LeaseState::Held,
-            Lease::HeldBy { holder } => LeaseState::HeldBy(holder),
+            Lease::HeldBy { holder, address } => LeaseState::HeldBy { holder, address },
         };
         if self.session.store.leases_end()
             && self.lease == LeaseState::Held
@@ -95,17 +110,20 @@ impl Actor {
     }
 
     pub(crate) fn is_follower(&self) -> bool {
-        matches!(self.lease, LeaseState::HeldBy(_)) && !self.session.audience.is_empty()
+        matches!(self.lease, LeaseState::HeldBy { .. })
+            && self.remote.is_none()
+            && !self.session.audience.is_empty()
     }
 
     /// Publishes what another process wrote.
     pub(crate) async fn follow(&mut self) {
-        if let Err(failure) = self.read_on().await {
+        let read = if self.wants_remote { self.find_holder().await } else { self.read_on().await };
+        if let Err(failure) = read {
             tracing::warn!(session = %self.session.id, %failure, "the journal cannot be read");
         }
     }
 
-    async fn read_on(&mut self) -> Result<(), Failure> {
+    pub(super) async fn read_on(&mut self) -> Result<(), Failure> {
         let session = &self.session;
         loop {
             let newest = session.state().newest();

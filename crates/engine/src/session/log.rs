@@ -345,12 +345,20 @@ pub(crate) struct Audience {
 }
 
 impl Audience {
-    pub(crate) fn add(&self, frontend: FrontendId, events: &EventSender) {
+    /// True where it is new.
+    pub(crate) fn add(&self, frontend: FrontendId, events: &EventSender) -> bool {
         if self.contains(frontend) {
-            return;
+            return false;
         }
         let mut frontends = self.frontends.write().unwrap_or_else(PoisonError::into_inner);
         frontends.push((frontend, events.clone()));
+        true
+    }
+
+    /// Somebody else is there as well.
+    pub(crate) fn has_others(&self, frontend: FrontendId) -> bool {
+        let frontends = self.frontends.read().unwrap_or_else(PoisonError::into_inner);
+        frontends.iter().any(|(known, events)| *known != frontend && !events.is_closed())
     }
 
     /// True where it was there.

@@ -9,6 +9,7 @@ mod flags;
 pub(crate) mod fork;
 pub(crate) mod lease;
 pub(crate) mod log;
+mod remote;
 pub(crate) mod state;
 pub(crate) mod steering;
 pub(crate) mod title;

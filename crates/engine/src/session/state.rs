@@ -4,7 +4,7 @@
 //! fields are private to this file; loading a chat and committing to it are the same fold, so the fold of the journal
 //! equals the live state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
 use domain::command::SessionSettings;
@@ -13,6 +13,9 @@ use domain::item::{Item, ItemKind};
 use domain::taint::Taint;
 use domain::tool_call::{ToolInput, next};
 use domain::{Answer, Ask, AskId, ItemId, Outcome, SessionId, TurnId};
+
+/// So many of the newest answers are remembered, for a second window that answers late.
+const ANSWERS: usize = 64;
 
 /// What the facts of a session say.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -28,6 +31,8 @@ pub struct State {
     taint: Taint,
     /// Questions without an answer.
     asks: BTreeMap<AskId, Ask>,
+    /// The newest answers, oldest first.
+    answers: VecDeque<(AskId, Answer)>,
     /// A turn without an end: it runs, or its process died.
     open_turn: Option<TurnId>,
     /// Items that were started and have not ended.
@@ -75,6 +80,11 @@ impl State {
 
     pub fn open_asks(&self) -> impl Iterator<Item = &Ask> {
         self.asks.values()
+    }
+
+    /// The answer that settled a question, where it is among the newest.
+    pub fn answer_to(&self, ask: AskId) -> Option<&Answer> {
+        self.answers.iter().rev().find(|(id, _)| *id == ask).map(|(_, answer)| answer)
     }
 
     pub fn last_turn(&self) -> u64 {
@@ -133,8 +143,12 @@ impl State {
                 self.last_ask = self.last_ask.max(ask.id.0);
                 self.asks.insert(ask.id, ask.clone());
             }
-            Fact::AskSettled { id, .. } => {
+            Fact::AskSettled { id, answer } => {
                 self.asks.remove(id);
+                if self.answers.len() == ANSWERS {
+                    self.answers.pop_front();
+                }
+                self.answers.push_back((*id, answer.clone()));
             }
             Fact::UsageChanged { usage } => self.usage = usage.clone(),
             Fact::TaintChanged { taint } => self.taint = taint.clone(),

@@ -13,7 +13,13 @@ use crate::session::Session;
 
 #[derive(Default)]
 pub(crate) struct Asks {
-    waiting: Mutex<HashMap<AskId, oneshot::Sender<Answer>>>,
+    waiting: Mutex<HashMap<AskId, Waiting>>,
+}
+
+/// A question on its way to an answer. An answer that was given stands here until it is in the state.
+enum Waiting {
+    Open(oneshot::Sender<Answer>),
+    Answered(Answer),
 }
 
 /// A question that was raised.
@@ -25,15 +31,34 @@ pub(crate) struct PendingAsk {
 impl Asks {
     pub(crate) fn wait_for(&self, id: AskId) -> PendingAsk {
         let (sender, receiver) = oneshot::channel();
-        self.lock().insert(id, sender);
+        self.lock().insert(id, Waiting::Open(sender));
         PendingAsk { id, receiver }
     }
 
-    pub(crate) fn settle(&self, id: AskId, answer: Answer) {
-        let sender = self.lock().remove(&id);
-        if let Some(sender) = sender {
-            let _ = sender.send(answer);
+    /// Gives the answer that settled the question: this one, or the one that came first. `None`: the question is not
+    /// known here, or its answer is in the state already.
+    pub(crate) fn settle(&self, id: AskId, answer: Answer) -> Option<Answer> {
+        let mut waiting = self.lock();
+        match waiting.insert(id, Waiting::Answered(answer.clone())) {
+            Some(Waiting::Open(sender)) => {
+                drop(waiting);
+                let _ = sender.send(answer.clone());
+                Some(answer)
+            }
+            Some(Waiting::Answered(first)) => {
+                waiting.insert(id, Waiting::Answered(first.clone()));
+                Some(first)
+            }
+            None => {
+                waiting.remove(&id);
+                None
+            }
         }
+    }
+
+    /// The answer is in the state from now on.
+    fn forget(&self, id: AskId) {
+        self.lock().remove(&id);
     }
 
     /// The turn that asked is over.
@@ -41,7 +66,7 @@ impl Asks {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<AskId, oneshot::Sender<Answer>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<AskId, Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -68,12 +93,14 @@ impl PendingAsk {
             answer = &mut self.receiver => answer.unwrap_or(Answer::Cancelled),
             () = cancel.cancelled() => Answer::Cancelled,
         };
-        session.asks.settle(id, Answer::Cancelled);
+        // An answer that comes from now on is too late.
+        session.asks.settle(id, answer.clone());
         // The end of a turn settles what is open in it.
         session.commit_with(|state| {
             let is_open = state.open_asks().any(|ask| ask.id == id);
             is_open.then(|| Fact::AskSettled { id, answer: answer.clone() }).into_iter().collect()
         });
+        session.asks.forget(id);
         answer
     }
 }

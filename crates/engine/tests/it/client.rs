@@ -136,7 +136,7 @@ impl Client {
     }
 
     pub(crate) async fn answer(&self, ask: AskId, answer: Answer) {
-        self.send(Command::Answer { session: self.session.clone(), ask, answer }).await;
+        self.send(Command::answer(self.session.clone(), ask, answer)).await;
     }
 
     /// The next event; fails where nothing happens any more.

@@ -115,7 +115,7 @@ async fn leases(open: Open<'_>) {
     let (first, second) = (open(), open());
     chat(first.as_ref(), "a").await;
     assert_eq!(first.lease(&id("a")).await.unwrap(), Lease::Held, "it is held already");
-    let Lease::HeldBy { holder } = second.lease(&id("a")).await.unwrap() else { panic!("held by two") };
+    let Lease::HeldBy { holder, .. } = second.lease(&id("a")).await.unwrap() else { panic!("held by two") };
     assert!(holder.contains("process"), "{holder}");
     let refused = second.delete(&id("a")).await.unwrap_err();
     assert!(refused.message.contains("in use by"), "{refused}");

@@ -16,7 +16,7 @@ async fn a_chat_is_held_by_one() {
     assert_eq!(first.lease(&id("a")).await.unwrap(), Lease::Held);
     assert_eq!(first.lease(&id("a")).await.unwrap(), Lease::Held);
     let holder = format!("dragoman acp (process {})", std::process::id());
-    assert_eq!(second.lease(&id("a")).await.unwrap(), Lease::HeldBy { holder });
+    assert_eq!(second.lease(&id("a")).await.unwrap(), Lease::HeldBy { holder, address: None });
     assert_eq!(second.lease(&id("b")).await.unwrap(), Lease::Held);
     second.release(&id("a")).await.unwrap();
     assert!(matches!(second.lease(&id("a")).await.unwrap(), Lease::HeldBy { .. }));
@@ -45,7 +45,7 @@ async fn what_a_dead_holder_left_is_no_obstacle() {
 
     // What stands in the file is shown to people, so it is short and plain whatever it is.
     fs::write(&file, "\u{1b}[31mred".repeat(1000)).unwrap();
-    let Lease::HeldBy { holder } = journal(directory.path()).lease(&id("a")).await.unwrap() else {
+    let Lease::HeldBy { holder, .. } = journal(directory.path()).lease(&id("a")).await.unwrap() else {
         panic!("not held")
     };
     assert!(holder.len() <= 200 && !holder.contains('\u{1b}'), "{holder}");

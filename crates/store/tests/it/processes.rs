@@ -63,7 +63,7 @@ async fn obey(journal: &Journal, words: &[&str]) -> String {
 }
 
 async fn prompt(journal: &Journal, name: &str, token: &str) -> Result<String, domain::Failure> {
-    if let Lease::HeldBy { holder } = journal.lease(&id(name)).await? {
+    if let Lease::HeldBy { holder, .. } = journal.lease(&id(name)).await? {
         return Ok(format!("held {token} {holder}"));
     }
     if journal.newest(&id(name)).await?.is_none() {
@@ -271,7 +271,7 @@ async fn a_lease_dies_with_its_process_and_no_child_keeps_it() {
     let grandchild = grandchild.strip_prefix("started ").unwrap();
 
     let journal = journal(directory.path());
-    assert_eq!(journal.lease(&id("a")).await.unwrap(), Lease::HeldBy { holder: process.holder() });
+    assert_eq!(journal.lease(&id("a")).await.unwrap(), Lease::HeldBy { holder: process.holder(), address: None });
     // Following it is not refused.
     assert_eq!(read_all(&journal, &id("a")).await.len(), 3);
     process.kill();

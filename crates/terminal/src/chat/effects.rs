@@ -33,7 +33,7 @@ impl ChatLoop {
             }
             Effect::Cancel => self.send_to_session(|session| Command::Cancel { session }),
             Effect::Answer { ask, answer } => {
-                self.send_to_session(|session| Command::Answer { session, ask, answer });
+                self.send_to_session(|session| Command::answer(session, ask, answer));
             }
             Effect::Configure(change) => self.configure(change),
             Effect::Load(session) => self.load(session),

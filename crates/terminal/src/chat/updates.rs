@@ -72,6 +72,12 @@ impl Screen {
             );
             self.flash(text);
         }
+        if let Some(holder) = info.attached_to {
+            let text = format!(
+                "This chat runs in {holder}. Its keys, rules, sandbox and folder count; you can prompt, stop and answer here."
+            );
+            self.transcript.add_notice(Level::Info, text);
+        }
     }
 
     /// Ignores suggestions for a word that is not at the cursor any more.

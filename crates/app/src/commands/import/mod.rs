@@ -34,9 +34,6 @@ pub(crate) const HELP: &str = "Example:
 /// The server of calls in chats of ECA; `eca` itself is the name of the built-in tools.
 const IMPORTED_ECA: &str = "eca-chat";
 
-/// Set in every child of this program.
-pub(crate) const CHILD_MARKER: &str = "DRAGOMAN_CHILD";
-
 #[derive(Args)]
 pub(crate) struct ImportArguments {
     /// Only from this program; may be given several times.
@@ -69,11 +66,8 @@ struct Import<'a> {
 
 pub(crate) fn run(arguments: &ImportArguments) -> ExitCode {
     let environment = Environment::from_process();
-    if environment.var(CHILD_MARKER).is_some() {
-        return failed(
-            &Failure::user("This command does not run inside a tool call: only the user imports settings.")
-                .hint("Run it in a terminal of your own."),
-        );
+    if let Some(failure) = crate::attaching::refusal_inside_tool_call("imports settings") {
+        return failed(&failure);
     }
     let folder = crate::workspaces::current_folder().into_iter().next().unwrap_or_else(|| PathBuf::from("."));
     lifetime::run(async {

@@ -18,12 +18,10 @@ pub(crate) use arguments::McpTask;
 use arguments::{AddArguments, ImportArguments};
 
 use super::{failed, print_bytes};
+use crate::attaching::refusal_inside_tool_call;
 use crate::mcp_entries;
 use crate::servers::{self, ConfiguredServers};
 use crate::{lifetime, workspaces};
-
-/// Set in every child of this program.
-const CHILD_MARKER: &str = "DRAGOMAN_CHILD";
 
 /// What the commands work with.
 struct McpContext {
@@ -34,13 +32,10 @@ struct McpContext {
 
 pub(crate) fn run(task: McpTask) -> ExitCode {
     let environment = Arc::new(Environment::from_process());
-    if task.changes_something() && environment.var(CHILD_MARKER).is_some() {
-        return failed(
-            &Failure::user(
-                "This command does not run inside a tool call: only the user changes servers and logins.",
-            )
-            .hint("Run it in a terminal of your own."),
-        );
+    if task.changes_something()
+        && let Some(failure) = refusal_inside_tool_call("changes servers and logins")
+    {
+        return failed(&failure);
     }
     let folders = workspaces::current_folder();
     let inputs = Inputs { workspace_roots: folders.clone(), ..Inputs::default() };

@@ -50,6 +50,11 @@ pub(crate) enum PluginsTask {
 }
 
 pub(crate) fn run(task: PluginsTask) -> ExitCode {
+    if !matches!(task, PluginsTask::List)
+        && let Some(failure) = crate::attaching::refusal_inside_tool_call("changes plugins")
+    {
+        return failed(&failure);
+    }
     let environment = Environment::from_process();
     let inputs = Inputs { workspace_roots: workspaces::current_folder(), ..Inputs::default() };
     let known = config::resolve(&environment, &inputs).plugins;

@@ -324,7 +324,7 @@ pub(super) async fn write(journal: &dyn Store, chat: &ForeignChat) -> Result<boo
     if journal.newest(&id).await?.is_some() {
         return Ok(false);
     }
-    if let Lease::HeldBy { holder } = journal.lease(&id).await? {
+    if let Lease::HeldBy { holder, .. } = journal.lease(&id).await? {
         return Err(Failure::user(format!("Another Dragoman is writing the chat {id}: {holder}.")));
     }
     for page in chat.facts().chunks(PAGE_FACTS) {

@@ -1,0 +1,151 @@
+//! `dragoman ps`: the chats that programs hold at this moment, from their leases and journals. No engine is started.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use config::Environment;
+use domain::{AskKind, Failure, SessionId, Store};
+use serde_json::{Value, json};
+use terminal::text::{clean_line, shorten};
+
+use super::print_bytes;
+use crate::{lifetime, stores};
+
+/// Facts read at a time.
+const PAGE: usize = 1024;
+
+/// A chat that a program holds.
+pub(crate) struct RunningChat {
+    pub(crate) id: SessionId,
+    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) title: Option<String>,
+    /// Program and process id.
+    holder: String,
+    model: Option<String>,
+    activity: Activity,
+    /// US dollars.
+    cost: Option<f64>,
+    updated_at: u64,
+}
+
+enum Activity {
+    Idle,
+    Answering,
+    /// With what it waits for.
+    Waiting(String),
+}
+
+pub(crate) fn run(json: bool) -> ExitCode {
+    let environment = Environment::from_process();
+    lifetime::run(async {
+        let store = stores::open(&environment)?;
+        let chats = running(store.as_ref()).await?;
+        let text = if json {
+            let chats: Vec<Value> = chats.iter().map(to_json).collect();
+            format!("{:#}\n", json!({"chats": chats}))
+        } else if chats.is_empty() {
+            "No program holds a chat at this moment.\n".to_owned()
+        } else {
+            chats.iter().map(lines).collect()
+        };
+        print_bytes(domain::visible_text(&text).as_bytes());
+        Ok(())
+    })
+}
+
+/// The chats that living processes of this machine hold, the newest first.
+pub(crate) async fn running(store: &dyn Store) -> Result<Vec<RunningChat>, Failure> {
+    let mut chats = Vec::new();
+    for held in store.held().await? {
+        let Some(address) = held.address else { continue };
+        let alive = tokio::task::spawn_blocking(move || link::is_alive(&address)).await;
+        if alive.unwrap_or(false)
+            && let Some(chat) = look_at(store, held.session, held.holder).await?
+        {
+            chats.push(chat);
+        }
+    }
+    chats.sort_by_key(|chat| std::cmp::Reverse(chat.updated_at));
+    Ok(chats)
+}
+
+async fn look_at(store: &dyn Store, id: SessionId, holder: String) -> Result<Option<RunningChat>, Failure> {
+    let (mut state, mut updated_at) = (engine::State::default(), 0);
+    let mut turn_model = None;
+    loop {
+        let page = store.read(&id, state.newest(), PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        for recorded in page {
+            updated_at = recorded.at;
+            if let domain::Fact::TurnStarted { model, .. } = &recorded.fact
+                && !model.is_empty()
+            {
+                turn_model = Some(model.clone());
+            }
+            state.fold(recorded.number, &recorded.fact);
+        }
+    }
+    if state.newest() == 0 {
+        return Ok(None);
+    }
+    let asked = state.open_asks().next().map(|ask| match &ask.kind {
+        AskKind::Approval { .. } => "an approval of the user",
+        AskKind::Question { .. } | AskKind::Form { .. } => "an answer of the user",
+    });
+    let activity = match (state.open_turn(), asked) {
+        (None, _) => Activity::Idle,
+        (Some(_), None) => Activity::Answering,
+        (Some(_), Some(what)) => Activity::Waiting(what.to_owned()),
+    };
+    let settings = state.settings();
+    Ok(Some(RunningChat {
+        folders: state.workspace().to_vec(),
+        title: settings.title.clone(),
+        holder,
+        model: turn_model.or_else(|| settings.model.clone()),
+        activity,
+        cost: state.usage().session_cost,
+        updated_at,
+        id,
+    }))
+}
+
+fn to_json(chat: &RunningChat) -> Value {
+    let (state, waiting_for) = match &chat.activity {
+        Activity::Idle => ("idle", None),
+        Activity::Answering => ("answering", None),
+        Activity::Waiting(what) => ("waiting", Some(what)),
+    };
+    json!({
+        "id": chat.id.as_str(),
+        "title": chat.title,
+        "folders": chat.folders,
+        "holder": chat.holder,
+        "model": chat.model,
+        "state": state,
+        "waitingFor": waiting_for,
+        "costUsd": chat.cost,
+        "updatedAt": chat.updated_at,
+    })
+}
+
+fn lines(chat: &RunningChat) -> String {
+    let title = chat.title.as_deref().map(clean_line).unwrap_or_else(|| "untitled".to_owned());
+    let activity = match &chat.activity {
+        Activity::Idle => "idle".to_owned(),
+        Activity::Answering => "answering".to_owned(),
+        Activity::Waiting(what) => format!("waits for {what}"),
+    };
+    let cost = chat.cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost:.4}"));
+    let folder = chat.folders.first().map(|folder| folder.display().to_string()).unwrap_or_default();
+    let model = chat.model.as_deref().unwrap_or("no model yet");
+    format!(
+        "{}  {activity}  {model}  {cost}\n    {} in {}: {}\n",
+        clean_line(chat.id.as_str()),
+        clean_line(&chat.holder),
+        clean_line(&folder),
+        shorten(&title, 60)
+    )
+}

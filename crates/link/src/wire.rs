@@ -1,0 +1,427 @@
+//! The messages between two processes, version 1: what an attached window sends, and what the holder of the chat sends.
+//!
+//! Must not know sockets. Invariants: these types alone decide which bytes are sent, so a change of a domain type cannot
+//! change the format by accident; facts are sent in the form in which they are stored.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::command::{
+    Accepted, AcceptedStatus, Context, FlagChange, RollbackScope, SessionSettings, TurnLimits, UserPrompt,
+};
+use domain::event::Channel;
+use domain::host::Position;
+use domain::tool::Resource;
+use domain::{Abilities, Answer, AskId, Failure, FailureKind, ItemDelta, ItemId, Part, TurnId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The first message of a peer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) secret: String,
+    pub(crate) session: String,
+    /// The peer for people, in the log of the holder.
+    pub(crate) name: String,
+    pub(crate) person: PersonV1,
+}
+
+/// What the person in front of the peer can be asked. What may run without asking is not the peer's to say.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PersonV1 {
+    client: String,
+    approvals: bool,
+    questions: bool,
+    forms: bool,
+    proposes_changes: bool,
+    subagents: bool,
+}
+
+/// The answer to it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Welcome {
+    Attached { holder: String },
+    Refused(FailureV1),
+}
+
+/// A command of the peer, for the chat that its first message named.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) id: u64,
+    pub(crate) command: CommandV1,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum CommandV1 {
+    Prompt(Box<PromptV1>),
+    Steer { text: Option<String> },
+    Cancel,
+    Answer { ask: u64, answer: AnswerV1 },
+    Configure { change: SettingsV1 },
+    Rollback { from: Option<u64>, scope: ScopeV1 },
+    AddFlag { after: u64, text: String },
+    RemoveFlag { flag: u64 },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Response {
+    pub(crate) id: u64,
+    pub(crate) reply: ReplyV1,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ReplyV1 {
+    Done,
+    Accepted { turn: u64, model: String, status: StatusV1 },
+    Answer(AnswerV1),
+    Settings(SettingsV1),
+    Failed(FailureV1),
+}
+
+/// An event that is not a fact.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum EventV1 {
+    Delta { item: u64, channel: ChannelV1, offset: u64, text: String },
+    Progress { text: String },
+    Lost(FailureV1),
+    /// Facts were left out: the journal has them.
+    Lagged,
+}
+
+/// Makes an enum that another one of the domain is converted to and from, variant by variant.
+macro_rules! same_names {
+    ($name:ident = $domain:ty { $($variant:ident),* }) => {
+        #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+        pub(crate) enum $name { $($variant),* }
+
+        impl From<$domain> for $name {
+            fn from(value: $domain) -> Self {
+                match value { $(<$domain>::$variant => Self::$variant),* }
+            }
+        }
+
+        impl From<$name> for $domain {
+            fn from(value: $name) -> Self {
+                match value { $($name::$variant => Self::$variant),* }
+            }
+        }
+    };
+}
+
+same_names!(ScopeV1 = RollbackScope { Messages, Files, Both });
+same_names!(StatusV1 = AcceptedStatus { Prompting, Login, Error });
+same_names!(ChannelV1 = Channel { Text, Reasoning, ToolInput, ToolOutput });
+same_names!(KindV1 = FailureKind { User, Taken, Config, Auth, Quota, Provider, Tool, Internal });
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FailureV1 {
+    kind: KindV1,
+    message: String,
+    hint: Option<String>,
+    retry_after_ms: Option<u64>,
+}
+
+impl From<Failure> for FailureV1 {
+    fn from(failure: Failure) -> Self {
+        let Failure { kind, message, hint, retry_after } = failure;
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self { kind: kind.into(), message, hint, retry_after_ms: retry_after.map(millis) }
+    }
+}
+
+impl From<FailureV1> for Failure {
+    fn from(failure: FailureV1) -> Self {
+        let FailureV1 { kind, message, hint, retry_after_ms } = failure;
+        Self { kind: kind.into(), message, hint, retry_after: retry_after_ms.map(Duration::from_millis) }
+    }
+}
+
+impl From<Abilities> for PersonV1 {
+    fn from(abilities: Abilities) -> Self {
+        let Abilities { client, approvals, questions, forms, proposes_changes, subagents, .. } = abilities;
+        Self { client, approvals, questions, forms, proposes_changes, subagents }
+    }
+}
+
+impl From<PersonV1> for Abilities {
+    fn from(person: PersonV1) -> Self {
+        let PersonV1 { client, approvals, questions, forms, proposes_changes, subagents } = person;
+        Self {
+            client,
+            approvals,
+            questions,
+            forms,
+            proposes_changes,
+            subagents,
+            remote: true,
+            ..Self::default()
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum AnswerV1 {
+    Allow { remember: bool },
+    Deny { remember: bool, reason: Option<String> },
+    Text { text: String },
+    Form { data: Value },
+    Cancelled,
+}
+
+impl From<Answer> for AnswerV1 {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Allow { remember } => Self::Allow { remember },
+            Answer::Deny { remember, reason } => Self::Deny { remember, reason },
+            Answer::Text { text } => Self::Text { text },
+            Answer::Form { data } => Self::Form { data },
+            Answer::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+impl From<AnswerV1> for Answer {
+    fn from(answer: AnswerV1) -> Self {
+        match answer {
+            AnswerV1::Allow { remember } => Self::Allow { remember },
+            AnswerV1::Deny { remember, reason } => Self::Deny { remember, reason },
+            AnswerV1::Text { text } => Self::Text { text },
+            AnswerV1::Form { data } => Self::Form { data },
+            AnswerV1::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SettingsV1 {
+    title: Option<String>,
+    model: Option<String>,
+    behavior: Option<String>,
+    variant: Option<String>,
+    trust: Option<bool>,
+}
+
+impl From<SessionSettings> for SettingsV1 {
+    fn from(settings: SessionSettings) -> Self {
+        let SessionSettings { title, model, behavior, variant, trust } = settings;
+        Self { title, model, behavior, variant, trust }
+    }
+}
+
+impl From<SettingsV1> for SessionSettings {
+    fn from(settings: SettingsV1) -> Self {
+        let SettingsV1 { title, model, behavior, variant, trust } = settings;
+        Self { title, model, behavior, variant, trust }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PromptV1 {
+    text: String,
+    parts: Vec<PartV1>,
+    contexts: Vec<ContextV1>,
+    change: SettingsV1,
+    max_steps: Option<u32>,
+    max_cost: Option<f64>,
+    output_schema: Option<Value>,
+    failover: Vec<String>,
+}
+
+impl From<UserPrompt> for PromptV1 {
+    fn from(prompt: UserPrompt) -> Self {
+        let UserPrompt { text, parts, contexts, change, limits } = prompt;
+        let TurnLimits { max_steps, max_cost, output_schema, failover } = limits;
+        Self {
+            text,
+            parts: parts.into_iter().map(Into::into).collect(),
+            contexts: contexts.into_iter().map(Into::into).collect(),
+            change: change.into(),
+            max_steps,
+            max_cost,
+            output_schema,
+            failover,
+        }
+    }
+}
+
+impl From<PromptV1> for UserPrompt {
+    fn from(prompt: PromptV1) -> Self {
+        let PromptV1 { text, parts, contexts, change, max_steps, max_cost, output_schema, failover } = prompt;
+        Self {
+            text,
+            parts: parts.into_iter().map(Into::into).collect(),
+            contexts: contexts.into_iter().map(Into::into).collect(),
+            change: change.into(),
+            limits: TurnLimits { max_steps, max_cost, output_schema, failover },
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum PartV1 {
+    Text { text: String },
+    Image { mime: String, data: Arc<str> },
+}
+
+impl From<Part> for PartV1 {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Text { text } => Self::Text { text },
+            Part::Image { mime, data } => Self::Image { mime, data },
+        }
+    }
+}
+
+impl From<PartV1> for Part {
+    fn from(part: PartV1) -> Self {
+        match part {
+            PartV1::Text { text } => Self::Text { text },
+            PartV1::Image { mime, data } => Self::Image { mime, data },
+        }
+    }
+}
+
+/// Line and character.
+type PositionV1 = (u32, u32);
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ContextV1 {
+    File { path: PathBuf, lines: Option<(u32, u32)> },
+    Directory { path: PathBuf },
+    Web { url: String },
+    RepoMap,
+    Cursor { path: PathBuf, start: PositionV1, end: PositionV1 },
+    Resource { server: String, uri: String, name: String, description: String, mime: String },
+    Code { content: String, language: String, description: Option<String> },
+    Text { name: String, text: String },
+    Image { mime: String, data: Arc<str> },
+}
+
+impl From<Context> for ContextV1 {
+    fn from(context: Context) -> Self {
+        let position = |at: Position| (at.line, at.character);
+        match context {
+            Context::File { path, lines } => Self::File { path, lines },
+            Context::Directory { path } => Self::Directory { path },
+            Context::Web { url } => Self::Web { url },
+            Context::RepoMap => Self::RepoMap,
+            Context::Cursor { path, start, end } => {
+                Self::Cursor { path, start: position(start), end: position(end) }
+            }
+            Context::McpResource(Resource { server, uri, name, description, mime }) => {
+                Self::Resource { server, uri, name, description, mime }
+            }
+            Context::Code { content, language, description } => Self::Code { content, language, description },
+            Context::Text { name, text } => Self::Text { name, text },
+            Context::Image { mime, data } => Self::Image { mime, data },
+        }
+    }
+}
+
+impl From<ContextV1> for Context {
+    fn from(context: ContextV1) -> Self {
+        let position = |(line, character): PositionV1| Position { line, character };
+        match context {
+            ContextV1::File { path, lines } => Self::File { path, lines },
+            ContextV1::Directory { path } => Self::Directory { path },
+            ContextV1::Web { url } => Self::Web { url },
+            ContextV1::RepoMap => Self::RepoMap,
+            ContextV1::Cursor { path, start, end } => {
+                Self::Cursor { path, start: position(start), end: position(end) }
+            }
+            ContextV1::Resource { server, uri, name, description, mime } => {
+                Self::McpResource(Resource { server, uri, name, description, mime })
+            }
+            ContextV1::Code { content, language, description } => {
+                Self::Code { content, language, description }
+            }
+            ContextV1::Text { name, text } => Self::Text { name, text },
+            ContextV1::Image { mime, data } => Self::Image { mime, data },
+        }
+    }
+}
+
+impl From<Accepted> for ReplyV1 {
+    fn from(accepted: Accepted) -> Self {
+        let Accepted { turn, model, status } = accepted;
+        Self::Accepted { turn: turn.0, model, status: status.into() }
+    }
+}
+
+impl From<()> for ReplyV1 {
+    fn from((): ()) -> Self {
+        Self::Done
+    }
+}
+
+impl From<Answer> for ReplyV1 {
+    fn from(answer: Answer) -> Self {
+        Self::Answer(answer.into())
+    }
+}
+
+impl From<SessionSettings> for ReplyV1 {
+    fn from(settings: SessionSettings) -> Self {
+        Self::Settings(settings.into())
+    }
+}
+
+/// A reply of the kind that a command expects; another kind is a mistake of the holder.
+pub(crate) trait FromReply: Sized {
+    fn from_reply(reply: ReplyV1) -> Option<Self>;
+}
+
+impl FromReply for () {
+    fn from_reply(reply: ReplyV1) -> Option<Self> {
+        matches!(reply, ReplyV1::Done).then_some(())
+    }
+}
+
+impl FromReply for Accepted {
+    fn from_reply(reply: ReplyV1) -> Option<Self> {
+        let ReplyV1::Accepted { turn, model, status } = reply else { return None };
+        Some(Self { turn: TurnId(turn), model, status: status.into() })
+    }
+}
+
+impl FromReply for Answer {
+    fn from_reply(reply: ReplyV1) -> Option<Self> {
+        let ReplyV1::Answer(answer) = reply else { return None };
+        Some(answer.into())
+    }
+}
+
+impl FromReply for SessionSettings {
+    fn from_reply(reply: ReplyV1) -> Option<Self> {
+        let ReplyV1::Settings(settings) = reply else { return None };
+        Some(settings.into())
+    }
+}
+
+impl From<FlagChange> for CommandV1 {
+    fn from(change: FlagChange) -> Self {
+        match change {
+            FlagChange::Add { after, text } => Self::AddFlag { after: after.0, text },
+            FlagChange::Remove { flag } => Self::RemoveFlag { flag: flag.0 },
+        }
+    }
+}
+
+impl From<ItemDelta> for EventV1 {
+    fn from(delta: ItemDelta) -> Self {
+        let ItemDelta { item, channel, offset, text } = delta;
+        Self::Delta { item: item.0, channel: channel.into(), offset, text }
+    }
+}
+
+/// Numbers of the domain, as the messages have them.
+pub(crate) fn item(number: u64) -> ItemId {
+    ItemId(number)
+}
+
+pub(crate) fn ask(number: u64) -> AskId {
+    AskId(number)
+}
