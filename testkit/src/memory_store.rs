@@ -59,6 +59,11 @@ impl MemoryStore {
         self.lock().leases.insert(session.clone(), (self.process, self.address()));
     }
 
+    /// The lease of a chat names another address.
+    pub fn set_lease_address(&self, address: &str, session: &SessionId) {
+        self.lock().leases.insert(session.clone(), (self.process, Some(address.to_owned())));
+    }
+
     /// No lease can be renewed, or all can again.
     pub fn set_leases_at_risk(&self, are_at_risk: bool) {
         self.risk.is_there.store(are_at_risk, Ordering::SeqCst);

@@ -95,7 +95,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 return Ok(Some(frame));
             }
             if self.inner.read_buf(&mut self.buffer).await? == 0 {
-                return if self.buffer.is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+                return if self.buffer.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(io::ErrorKind::UnexpectedEof.into())
+                };
             }
         }
     }
@@ -135,7 +139,8 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
     }
 
     pub(crate) async fn bytes(&mut self, kind: Kind, body: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= LARGEST).ok_or_else(malformed)?;
+        let length =
+            u32::try_from(body.len()).ok().filter(|_| body.len() <= LARGEST).ok_or_else(malformed)?;
         self.inner.write_all(&length.to_le_bytes()).await?;
         self.inner.write_all(&[kind as u8]).await?;
         self.inner.write_all(body).await

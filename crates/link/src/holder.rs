@@ -194,7 +194,9 @@ async fn write_events<W: AsyncWrite + Unpin>(
 async fn write_event<W: AsyncWrite + Unpin>(writer: &mut FrameWriter<W>, body: EventBody) -> io::Result<()> {
     match body {
         EventBody::Fact(recorded) => match store::export_line(&recorded) {
-            Ok(line) if line.len() <= crate::frame::LARGEST => writer.bytes(Kind::Fact, line.as_bytes()).await,
+            Ok(line) if line.len() <= crate::frame::LARGEST => {
+                writer.bytes(Kind::Fact, line.as_bytes()).await
+            }
             // The journal has it.
             Ok(_) | Err(_) => writer.json(Kind::Event, &EventV1::Lagged).await,
         },

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use domain::link::WeakEngine;
-use domain::{Abilities, BoxFuture, Failure, Peers, RemoteChat, SessionId};
+use domain::{Abilities, BoxFuture, CancellationToken, Failure, Peers, RemoteChat, SessionId};
 use ring::rand::SecureRandom;
 use tokio::sync::Semaphore;
 
@@ -66,12 +66,13 @@ enum Socket {
 
 struct SocketFiles {
     socket: PathBuf,
-    task: tokio::task::AbortHandle,
+    /// Ends the listener and every connection.
+    ended: CancellationToken,
 }
 
 impl Drop for SocketFiles {
     fn drop(&mut self) {
-        self.task.abort();
+        self.ended.cancel();
         let _ = fs::remove_file(secret_file(&self.socket));
         let _ = fs::remove_file(&self.socket);
     }
@@ -80,16 +81,17 @@ impl Drop for SocketFiles {
 impl SocketPeers {
     /// Opens nothing: the first chat does.
     pub fn new(options: SocketOptions) -> Self {
-        Self {
-            options: Arc::new(options),
-            engine: Arc::default(),
-            socket: Mutex::new(Socket::Closed),
-        }
+        Self { options: Arc::new(options), engine: Arc::default(), socket: Mutex::new(Socket::Closed) }
     }
 
     /// Peers get links of this engine from now on.
     pub fn serve(&self, engine: WeakEngine) {
         let _ = self.engine.set(engine);
+    }
+
+    /// Lets nobody in any more, and every window of another process go.
+    pub fn end(&self) {
+        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Socket::Unusable;
     }
 
     fn open(&self) -> io::Result<SocketFiles> {
@@ -109,9 +111,10 @@ impl SocketPeers {
             }
         };
         let (options, engine) = (self.options.clone(), self.engine.clone());
-        let task = tokio::spawn(accept_all(listener, options, engine, secret.into())).abort_handle();
+        let ended = CancellationToken::new();
+        tokio::spawn(accept_all(listener, options, engine, secret.into(), ended.clone()));
         tokio::task::spawn_blocking(move || remove_leftovers(&folder));
-        Ok(SocketFiles { socket, task })
+        Ok(SocketFiles { socket, ended })
     }
 }
 
@@ -171,11 +174,16 @@ async fn accept_all(
     options: Arc<SocketOptions>,
     engine: Arc<OnceLock<WeakEngine>>,
     secret: Arc<str>,
+    ended: CancellationToken,
 ) {
     let places = Arc::new(Semaphore::new(MOST_PEERS));
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
-        let ((reader, writer), process) = match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = ended.cancelled() => return,
+        };
+        let ((reader, writer), process) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "a window of another process cannot be received");
@@ -183,7 +191,7 @@ async fn accept_all(
                 continue;
             }
         };
-        let (options, secret) = (options.clone(), secret.clone());
+        let (options, secret, ended) = (options.clone(), secret.clone(), ended.clone());
         let Some(engine) = engine.get().and_then(WeakEngine::upgrade) else { continue };
         tokio::spawn(async move {
             let refusal = match process {
@@ -192,8 +200,13 @@ async fn accept_all(
             };
             let (name, program) = (options.name.as_str(), options.program.as_str());
             let reception = Reception { secret: &secret, refusal, name, program };
-            if let Err(error) = holder::serve(reader, writer, engine, reception).await {
-                tracing::info!(%error, "a window of another process left");
+            tokio::select! {
+                served = holder::serve(reader, writer, engine, reception) => {
+                    if let Err(error) = served {
+                        tracing::info!(%error, "a window of another process left");
+                    }
+                }
+                () = ended.cancelled() => {}
             }
             drop(place);
         });

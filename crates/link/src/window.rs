@@ -48,7 +48,9 @@ where
     let greeted = tokio::time::timeout(HANDSHAKE_TIMEOUT, greet(&mut reader, &mut writer, visit)).await;
     let holder = match greeted {
         Ok(Ok(holder)) => holder?,
-        Ok(Err(_)) | Err(_) => return Err(Failure::taken("The Dragoman that holds this chat does not answer.")),
+        Ok(Err(_)) | Err(_) => {
+            return Err(Failure::taken("The Dragoman that holds this chat does not answer."));
+        }
     };
     reader.trust();
     let (link, commands, events) = Link::carried();
@@ -207,9 +209,8 @@ impl Waiting {
         let settle = move |outcome: Result<ReplyV1, Failure>| {
             let outcome = match outcome {
                 Ok(ReplyV1::Failed(failure)) => Err(failure.into()),
-                Ok(done) => {
-                    T::from_reply(done).ok_or_else(|| Failure::internal("The holder of this chat answers wrongly."))
-                }
+                Ok(done) => T::from_reply(done)
+                    .ok_or_else(|| Failure::internal("The holder of this chat answers wrongly.")),
                 Err(failure) => Err(failure),
             };
             let _ = reply.send(outcome);
@@ -255,8 +256,12 @@ impl Pending {
     }
 
     fn expire(&self) {
-        let late: Vec<Waiting> =
-            self.lock().waiting.extract_if(|_, waiting| waiting.since.elapsed() > REPLY_TIMEOUT).map(|it| it.1).collect();
+        let late: Vec<Waiting> = self
+            .lock()
+            .waiting
+            .extract_if(|_, waiting| waiting.since.elapsed() > REPLY_TIMEOUT)
+            .map(|it| it.1)
+            .collect();
         for waiting in late {
             waiting.fail(Failure::taken("The Dragoman that holds this chat does not answer."));
         }

@@ -83,8 +83,15 @@ pub(crate) enum ReplyV1 {
 /// An event that is not a fact.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum EventV1 {
-    Delta { item: u64, channel: ChannelV1, offset: u64, text: String },
-    Progress { text: String },
+    Delta {
+        item: u64,
+        channel: ChannelV1,
+        offset: u64,
+        text: String,
+    },
+    Progress {
+        text: String,
+    },
     Lost(FailureV1),
     /// Facts were left out: the journal has them.
     Lagged,

@@ -94,7 +94,9 @@ mod tests {
         let lines = [
             "echo $$; sleep 5",
             "exec env -i sh -c 'echo $$; sleep 5'",
-            "setsid env -i sh -c 'echo $$; sleep 5'",
+            "setsid --wait env -i sh -c 'echo $$; sleep 5'",
+            // Nobody's child any more, in a session of its own: the mark tells.
+            "setsid sh -c 'echo $$; sleep 5'",
             "(env -i sh -c 'echo $$; sleep 5' &) ; sleep 5",
             "setsid sh -c 'sh -c \"echo \\$\\$; sleep 5\" & sleep 0.1' & sleep 5",
         ];

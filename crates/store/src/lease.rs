@@ -58,7 +58,8 @@ impl Leases {
             // Only the lock matters: on a full disk other processes do not see the name.
             let address = self.files.address().unwrap_or_default();
             let text = format!("{}\n{address}\n{session}\n", self.files.holder);
-            let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+            let _ =
+                file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
             self.held.insert(session.clone(), file);
             return Ok(Lease::Held);
         }

@@ -1,6 +1,6 @@
 //! `dragoman server` from outside, compared with a minimal program (`echo-program`) in the same run.
 //!
-//! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, chunks per second and CPU, idle and peak
+//! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, also in a window of another process, chunks per second and CPU, idle and peak
 //! memory, rounds of tool calls, the size of the first request, also with many MCP tools,
 //! 200 chats at once, load of a 10,000-message chat;
 //! the first text of completions and rewrites; the first answer with twenty broken MCP servers; start and first file
@@ -13,6 +13,7 @@
     reason = "a measurement starts programs and prints"
 )]
 
+mod attached;
 mod broken_servers;
 mod completions;
 mod large_tree;
@@ -33,12 +34,13 @@ use table::Table;
 type Part = fn(&mut Table, &FakeModel);
 
 /// In their order; `long_chat` is the last.
-const PARTS: [(&str, Part); 11] = [
+const PARTS: [(&str, Part); 12] = [
     ("start", start_rows),
     ("first_chunk", first_chunk_rows),
     ("broken_servers", broken_servers::row),
     ("large_tree", large_tree::rows),
     ("latency", latency_rows),
+    ("attached", attached::row),
     ("completions", completions::rows),
     ("throughput", throughput_rows),
     ("tools", tool_rows),

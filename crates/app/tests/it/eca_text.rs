@@ -436,9 +436,9 @@ async fn a_prompt_sent_the_moment_a_turn_ends_is_taken() {
     }
 }
 
-/// One process writes a chat; another one follows it, is refused by name, and goes on in a fork.
+/// One process holds a chat; another one works in it, may not delete it, and goes on in a fork.
 #[tokio::test]
-async fn a_chat_that_another_process_writes_is_followed_and_forked() {
+async fn a_chat_that_another_process_holds_is_shared_and_forked() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let config = fake_provider(fake.url(), "openai-chat");
     let mut writer = Client::start(&home, &config).await;
@@ -449,12 +449,11 @@ async fn a_chat_that_another_process_writes_is_followed_and_forked() {
     writer.prompt(Some("c"), "say 3 words").await;
     reader.until(|it| it["params"]["content"]["text"] == json!("say 3 words\n")).await;
     reader.until(is_finished).await;
-    let (result, contents) = reader.prompt(Some("c"), "me too").await;
-    let text = system_text(&contents);
+    let (result, _) = reader.prompt(Some("c"), "say 4 words").await;
+    assert_eq!(result["status"], "prompting");
+    writer.until(is_finished).await;
     let holder = format!("process {}", writer.child.id().expect("a running child"));
-    assert_eq!(result["status"], "error");
-    assert!(text.contains(&holder) && text.contains("fork"), "{text}");
-    // Nor is it deleted under the one who writes it, and it is followed as before.
+    // It is not deleted under the one who writes it, and it is followed as before.
     let kept = reader.response("chat/delete", json!({"chatId": "c"})).await;
     assert!(kept["error"]["message"].as_str().is_some_and(|text| text.contains(&holder)), "{kept}");
     writer.prompt(Some("c"), "say 2 words").await;

@@ -13,6 +13,7 @@ mod acp_client;
 mod acp_editor;
 mod acp_lifetime;
 mod approval_text;
+mod attach;
 mod aws;
 mod child_environment;
 mod client;

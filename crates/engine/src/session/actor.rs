@@ -11,10 +11,11 @@ use std::time::Duration;
 use config::HookEvent;
 use domain::command::{Accepted, Command, RollbackScope, SessionInfo, SessionSettings, UserPrompt};
 use domain::event::{Fact, SessionOpened};
-use domain::tool::ToolSource;
 use domain::queue::EventSender;
+use domain::tool::ToolSource;
 use domain::{
-    Abilities, CancellationToken, Failure, ItemId, Outcome, Peers, RemoteChat, Reply, SessionId, Store, TurnId,
+    Abilities, CancellationToken, Failure, ItemId, Outcome, Peers, RemoteChat, Reply, SessionId, Store,
+    TurnId,
 };
 use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};

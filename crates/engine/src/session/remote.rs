@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use domain::event::{EventBody, Fact, Level, Notice};
 use domain::queue::Received;
-use domain::{
-    Abilities, Answer, AskId, AskKind, Command, Event, Failure, FailureKind, RemoteChat,
-};
+use domain::{Abilities, Answer, AskId, AskKind, Command, Event, Failure, FailureKind, RemoteChat};
 
 use super::actor::Actor;
 use super::lease::LeaseState;
@@ -53,7 +51,8 @@ impl Actor {
         };
         let attached = peers.attach(address, &self.session.id, abilities);
         let attached = tokio::time::timeout(ATTACH_TIMEOUT, attached).await;
-        let late = |_| Failure::taken(format!("The Dragoman that holds this chat ({holder}) does not answer."));
+        let late =
+            |_| Failure::taken(format!("The Dragoman that holds this chat ({holder}) does not answer."));
         match attached.map_err(late).and_then(|attached| attached) {
             Ok(remote) => {
                 self.remote = Some(remote);
@@ -92,8 +91,10 @@ impl Actor {
         }
         let Some(remote) = &self.remote else { return Some(command) };
         if let Err(command) = remote.link.commands.try_send(command) {
-            let failure =
-                Failure::taken(format!("The Dragoman that holds this chat ({}) does not answer.", remote.holder));
+            let failure = Failure::taken(format!(
+                "The Dragoman that holds this chat ({}) does not answer.",
+                remote.holder
+            ));
             refuse(*command, failure.hint("Try again."));
         }
         None
@@ -164,7 +165,8 @@ impl Actor {
         ask: AskId,
         answer: Answer,
     ) -> Result<Answer, Failure> {
-        if answer == Answer::Cancelled && frontend.is_some_and(|frontend| self.cannot_be_asked(frontend, ask)) {
+        if answer == Answer::Cancelled && frontend.is_some_and(|frontend| self.cannot_be_asked(frontend, ask))
+        {
             return Err(Failure::user("This window cannot show the question; another one can."));
         }
         if let Some(settled) = self.session.asks.settle(ask, answer) {

@@ -22,6 +22,8 @@ use engine::{
 use serde_json::{Value, json};
 use testkit::{MemoryStore, ScriptedAnswer, ScriptedModels};
 
+use crate::peers::TestPeers;
+
 pub(crate) struct Bench {
     pub store: MemoryStore,
     pub models: ScriptedModels,
@@ -29,6 +31,7 @@ pub(crate) struct Bench {
     pub engine: Engine,
     pub live: LiveSessions,
     pub changes: CatalogChanges,
+    pub peers: Option<TestPeers>,
 }
 
 impl Bench {
@@ -40,16 +43,26 @@ impl Bench {
         let home = tempfile::tempdir().unwrap();
         let environment = Environment::new(home.path(), [("DRAGOMAN_CONFIG", config.to_string())]);
         let settings = Arc::new(config::resolve(&environment, &Inputs::default()).settings);
-        Self::start(settings, MemoryStore::default(), ScriptedModels::default())
+        Self::start(settings, MemoryStore::default(), None)
+    }
+
+    /// A process that lets others attach.
+    pub(crate) fn with_peers(peers: TestPeers) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let environment = Environment::new(home.path(), [] as [(&str, String); 0]);
+        let settings = Arc::new(config::resolve(&environment, &Inputs::default()).settings);
+        Self::start(settings, MemoryStore::default(), Some(peers))
     }
 
     /// Another process on the same chats, with models of its own.
     pub(crate) fn other_process(&self) -> Self {
         let settings = self.workspaces.settings.clone();
-        Self::start(settings, self.store.other_process(), ScriptedModels::default())
+        let peers = self.peers.as_ref().map(TestPeers::other_process);
+        Self::start(settings, self.store.other_process(), peers)
     }
 
-    fn start(settings: Arc<Settings>, store: MemoryStore, models: ScriptedModels) -> Self {
+    fn start(settings: Arc<Settings>, store: MemoryStore, peers: Option<TestPeers>) -> Self {
+        let models = ScriptedModels::default();
         let workspaces = TestWorkspaces {
             settings,
             models: models.clone(),
@@ -58,13 +71,23 @@ impl Bench {
         };
         let workspaces = Arc::new(workspaces);
         let (changes, receiver) = engine::changes();
-        let (engine, live) = engine::start_observed(Arc::new(store.clone()), workspaces.clone(), receiver);
-        Self { store, models, workspaces, engine, live, changes }
+        let kept: Arc<dyn domain::Store> = Arc::new(store.clone());
+        let (engine, live) = match &peers {
+            Some(peers) => engine::start_with_peers(kept, workspaces.clone(), receiver, peers.get()),
+            None => engine::start_observed(kept, workspaces.clone(), receiver),
+        };
+        if let Some(peers) = &peers {
+            peers.serve(engine.downgrade());
+        }
+        Self { store, models, workspaces, engine, live, changes, peers }
     }
 
     /// The process dies without a word.
     pub(crate) fn kill(&self) {
         self.store.kill();
+        if let Some(peers) = &self.peers {
+            peers.end();
+        }
     }
 
     pub(crate) fn answers(&self, answers: impl IntoIterator<Item = ScriptedAnswer>) {

@@ -7,10 +7,14 @@
 
 mod bench;
 mod client;
+mod peers;
 mod random;
 
 mod answers;
 mod approvals;
+mod attached;
+mod attached_random;
+mod attached_strangers;
 mod closing;
 mod compaction;
 mod crashes;

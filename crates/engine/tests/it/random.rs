@@ -189,7 +189,7 @@ impl Run {
     }
 }
 
-fn everything_ended_once(facts: &[Recorded]) {
+pub(crate) fn everything_ended_once(facts: &[Recorded]) {
     let (mut turns, mut asks, mut calls) = (HashMap::new(), HashMap::new(), HashMap::new());
     for (number, recorded) in (1..).zip(facts) {
         assert_eq!(recorded.number, number, "the numbers have a gap");

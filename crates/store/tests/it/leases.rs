@@ -41,7 +41,8 @@ async fn what_a_dead_holder_left_is_no_obstacle() {
     fs::write(&file, "somebody long dead\u{1b}[31m".repeat(1000)).unwrap();
     let second = journal(directory.path()).named("two");
     assert_eq!(second.lease(&id("a")).await.unwrap(), Lease::Held);
-    assert_eq!(fs::read_to_string(&file).unwrap(), format!("two (process {})\n", std::process::id()));
+    let text = format!("two (process {})\n\na\n", std::process::id());
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
 
     // What stands in the file is shown to people, so it is short and plain whatever it is.
     fs::write(&file, "\u{1b}[31mred".repeat(1000)).unwrap();
@@ -49,6 +50,24 @@ async fn what_a_dead_holder_left_is_no_obstacle() {
         panic!("not held")
     };
     assert!(holder.len() <= 200 && !holder.contains('\u{1b}'), "{holder}");
+}
+
+/// The holder of a chat says where other processes attach to it.
+#[tokio::test]
+async fn a_lease_names_the_address_of_its_holder() {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, second) = (journal(directory.path()).named("one"), journal(directory.path()));
+    assert!(second.held().await.unwrap().is_empty());
+    first.announce("/somewhere/1.sock");
+    first.lease(&id("a")).await.unwrap();
+    let holder = format!("one (process {})", std::process::id());
+    let address = Some("/somewhere/1.sock".to_owned());
+    let held = Lease::HeldBy { holder: holder.clone(), address: address.clone() };
+    assert_eq!(second.lease(&id("a")).await.unwrap(), held);
+    let listed = second.held().await.unwrap();
+    assert_eq!(listed, [domain::store::HeldChat { session: id("a"), holder, address }]);
+    first.release(&id("a")).await.unwrap();
+    assert!(second.held().await.unwrap().is_empty());
 }
 
 #[tokio::test]

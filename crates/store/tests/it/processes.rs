@@ -271,7 +271,10 @@ async fn a_lease_dies_with_its_process_and_no_child_keeps_it() {
     let grandchild = grandchild.strip_prefix("started ").unwrap();
 
     let journal = journal(directory.path());
-    assert_eq!(journal.lease(&id("a")).await.unwrap(), Lease::HeldBy { holder: process.holder(), address: None });
+    assert_eq!(
+        journal.lease(&id("a")).await.unwrap(),
+        Lease::HeldBy { holder: process.holder(), address: None }
+    );
     // Following it is not refused.
     assert_eq!(read_all(&journal, &id("a")).await.len(), 3);
     process.kill();

@@ -173,6 +173,8 @@ pub struct Screen {
     /// What the chat has read that could misuse it.
     pub taint: Taint,
     pub held_by: Option<String>,
+    /// The process that this window works through, until it is told.
+    pub(super) attached_to: Option<String>,
     pub transcript: Transcript,
     pub input: Input,
     pub completion: Option<Completion>,
@@ -229,6 +231,7 @@ impl Screen {
             usage: SessionUsage::default(),
             taint: Taint::default(),
             held_by: None,
+            attached_to: None,
             transcript: Transcript::default(),
             input: Input::default(),
             completion: None,
@@ -371,6 +374,7 @@ impl Screen {
     /// cannot show, unless another process writes the chat and answers them.
     pub fn finish_replay(&mut self) {
         let asked = std::mem::take(&mut self.asked);
+        self.tell_of_holder();
         if self.held_by.is_some() {
             return;
         }

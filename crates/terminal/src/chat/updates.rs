@@ -72,7 +72,12 @@ impl Screen {
             );
             self.flash(text);
         }
-        if let Some(holder) = info.attached_to {
+        self.attached_to = info.attached_to;
+    }
+
+    /// Says below the chat whose keys and rules count.
+    pub(super) fn tell_of_holder(&mut self) {
+        if let Some(holder) = self.attached_to.take() {
             let text = format!(
                 "This chat runs in {holder}. Its keys, rules, sandbox and folder count; you can prompt, stop and answer here."
             );
