@@ -96,7 +96,10 @@ pub(crate) fn facts(environment: &Environment, roots: &[PathBuf]) -> Facts {
             environment.eca_config_dir(),
             environment.data_dir(),
             environment.state_dir(),
-        ],
+        ]
+        .into_iter()
+        .chain(crate::attaching::socket_folders(environment))
+        .collect(),
         cache: environment.cache_dir(),
         temporary: std::env::temp_dir(),
         variables: names.filter_map(set).collect(),

@@ -6,7 +6,7 @@
 use std::io;
 use std::time::Duration;
 
-use domain::command::{Command, FlagChange, reply};
+use domain::command::{Command, FlagChange, Reply, reply};
 use domain::event::EventBody;
 use domain::link::{Commands, Engine};
 use domain::queue::Received;
@@ -215,48 +215,33 @@ async fn send(
     Request { id, command }: Request,
 ) -> BoxFuture<'static, Response> {
     let session = session.clone();
-    macro_rules! call {
-        ($make:expr) => {{
-            let (reply, answer) = reply();
-            let sent = commands.send($make(reply)).await;
-            Box::pin(async move {
-                let outcome = match sent {
-                    Ok(()) => answer.await,
-                    Err(failure) => Err(failure),
-                };
-                let reply = match outcome {
-                    Ok(done) => ReplyV1::from(done),
-                    Err(failure) => ReplyV1::Failed(failure.into()),
-                };
-                Response { id, reply }
-            })
-        }};
-    }
     match command {
         CommandV1::Prompt(prompt) => {
             let prompt = (*prompt).into();
-            call!(|reply| Command::Prompt { session, prompt, reply })
+            call(commands, id, |reply| Command::Prompt { session, prompt, reply }).await
         }
-        CommandV1::Steer { text } => call!(|reply| Command::Steer { session, text, reply }),
+        CommandV1::Steer { text } => {
+            call(commands, id, |reply| Command::Steer { session, text, reply }).await
+        }
         CommandV1::Answer { ask, answer } => {
             let (ask, answer) = (wire::ask(ask), answer.into());
-            call!(|reply| Command::Answer { session, ask, answer, reply })
+            call(commands, id, |reply| Command::Answer { session, ask, answer, reply }).await
         }
         CommandV1::Configure { change } => {
             let (session, change) = (Some(session), change.into());
-            call!(|reply| Command::Configure { session, change, reply })
+            call(commands, id, |reply| Command::Configure { session, change, reply }).await
         }
         CommandV1::Rollback { from, scope } => {
             let (from, scope) = (from.map(wire::item), scope.into());
-            call!(|reply| Command::Rollback { session, from, scope, reply })
+            call(commands, id, |reply| Command::Rollback { session, from, scope, reply }).await
         }
         CommandV1::AddFlag { after, text } => {
             let change = FlagChange::Add { after: wire::item(after), text };
-            call!(|reply| Command::Flag { session, change, reply })
+            call(commands, id, |reply| Command::Flag { session, change, reply }).await
         }
         CommandV1::RemoveFlag { flag } => {
             let change = FlagChange::Remove { flag: wire::item(flag) };
-            call!(|reply| Command::Flag { session, change, reply })
+            call(commands, id, |reply| Command::Flag { session, change, reply }).await
         }
         CommandV1::Cancel => {
             let sent = commands.send(Command::Cancel { session }).await;
@@ -264,4 +249,25 @@ async fn send(
             Box::pin(std::future::ready(Response { id, reply }))
         }
     }
+}
+
+/// Sends the command that `make` builds; the future is the response.
+async fn call<T: Send + 'static>(
+    commands: &Commands,
+    id: u64,
+    make: impl FnOnce(Reply<T>) -> Command,
+) -> BoxFuture<'static, Response>
+where
+    ReplyV1: From<T>,
+{
+    let (reply, answer) = reply();
+    let sent = commands.send(make(reply)).await;
+    Box::pin(async move {
+        let outcome = match sent {
+            Ok(()) => answer.await,
+            Err(failure) => Err(failure),
+        };
+        let reply = outcome.map_or_else(|failure| ReplyV1::Failed(failure.into()), ReplyV1::from);
+        Response { id, reply }
+    })
 }

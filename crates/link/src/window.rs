@@ -288,6 +288,7 @@ fn lost() -> Failure {
 }
 
 /// The command in the words of the link; `None` for one that the engine never sends to another process.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the engine sends no other command to another process")]
 fn translate(command: Command) -> Option<(CommandV1, Waiting)> {
     Some(match command {
         Command::Prompt { prompt, reply, .. } => {
@@ -305,7 +306,6 @@ fn translate(command: Command) -> Option<(CommandV1, Waiting)> {
             (CommandV1::Rollback { from: from.map(|from| from.0), scope: scope.into() }, Waiting::new(reply))
         }
         Command::Flag { change, reply, .. } => (change.into(), Waiting::new(reply)),
-        #[allow(clippy::wildcard_enum_match_arm, reason = "the engine sends no other command here")]
         _ => return None,
     })
 }

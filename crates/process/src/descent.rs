@@ -42,8 +42,7 @@ mod linux {
 
     pub(super) fn is_below(process: i32) -> bool {
         let Some(Kin { group, session, .. }) = kin(process) else { return true };
-        [process, group, session].into_iter().any(|start| has_dragoman_above(start))
-            || carries_marker(process, MARKER)
+        [process, group, session].into_iter().any(has_dragoman_above) || carries_marker(process, MARKER)
     }
 
     fn has_dragoman_above(start: i32) -> bool {

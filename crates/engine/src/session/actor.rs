@@ -133,7 +133,7 @@ pub(crate) struct Actor {
     /// What the person in front of this process can be asked.
     pub(crate) abilities: Option<Abilities>,
     /// Windows of other processes on this chat; they leave it with this actor.
-    visitors: Vec<EventSender>,
+    pub(super) visitors: Vec<EventSender>,
     created_at: u64,
     turn: Option<RunningTurn>,
     /// All loaded chats, until a task watches over the lease.
@@ -247,16 +247,6 @@ impl Actor {
             other => refuse(other, Failure::internal("A chat does not take this command.")),
         }
         ControlFlow::Continue(())
-    }
-
-    fn welcome(&mut self, frontend: &AttachedFrontend) {
-        if self.session.audience.add(frontend.id, &frontend.events) && frontend.abilities.remote {
-            self.visitors.retain(|visitor| !visitor.is_closed());
-            self.visitors.push(frontend.events.clone());
-        }
-        if !frontend.abilities.remote {
-            self.abilities = Some(frontend.abilities.clone());
-        }
     }
 
     /// One front-end leaves; with the last one the chat closes.

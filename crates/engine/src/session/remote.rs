@@ -30,6 +30,17 @@ pub(super) async fn remote_event(remote: &mut Option<RemoteChat>) -> Received {
 }
 
 impl Actor {
+    /// A front-end joins the audience.
+    pub(super) fn welcome(&mut self, frontend: &AttachedFrontend) {
+        if self.session.audience.add(frontend.id, &frontend.events) && frontend.abilities.remote {
+            self.visitors.retain(|visitor| !visitor.is_closed());
+            self.visitors.push(frontend.events.clone());
+        }
+        if !frontend.abilities.remote {
+            self.abilities = Some(frontend.abilities.clone());
+        }
+    }
+
     /// Makes a link to the holder, where it lets other processes attach.
     pub(super) async fn attach(&mut self) {
         let (Some(peers), LeaseState::HeldBy { address: Some(address), holder }) = (&self.peers, &self.lease)
@@ -72,6 +83,7 @@ impl Actor {
     }
 
     /// Hands a command to the holder, where another process is it; gives back what is handled here.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "every other command is handled here")]
     pub(super) async fn forward(&mut self, command: Command) -> Option<Command> {
         let is_prompt = match command {
             Command::Prompt { .. }
