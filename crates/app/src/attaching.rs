@@ -29,7 +29,7 @@ pub(crate) fn peers(environment: &Environment) -> SocketPeers {
 /// The data folder, which sandboxed programs do not see. Where its path is too long for a socket: a private folder among
 /// temporary files, which they do not see either, because they have a temporary folder of their own.
 pub(crate) fn socket_folders(environment: &Environment) -> Vec<PathBuf> {
-    let user = rustix::process::geteuid().as_raw();
+    let user = platform::local_socket::user();
     vec![environment.data_dir().join("sockets"), std::env::temp_dir().join(format!("dragoman-{user}"))]
 }
 

@@ -7,23 +7,23 @@
 mod frame;
 mod handshake;
 mod holder;
-mod local_socket;
 mod window;
 mod wire;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use domain::link::WeakEngine;
 use domain::{Abilities, BoxFuture, CancellationToken, Failure, Peers, RemoteChat, SessionId};
+use platform::OpenOptionsExt;
+use platform::local_socket::{self, Listener};
 use ring::rand::SecureRandom;
 use tokio::sync::Semaphore;
 
 use holder::Reception;
-use local_socket::Listener;
 use window::Visit;
 
 /// Peers of one process at a time, those that have not shown a secret yet included.
@@ -100,9 +100,9 @@ impl SocketPeers {
         let fitting = self.options.folders.iter().map(path).find(|path| local_socket::fits(path));
         let socket = fitting.ok_or_else(|| io::Error::other("every path is too long for a socket"))?;
         let folder = socket.parent().unwrap_or(Path::new("/")).to_owned();
-        local_socket::private_folder(&folder)?;
+        private_folder(&folder)?;
         let secret = random_text(32)?;
-        local_socket::write_private(&secret_file(&socket), &secret)?;
+        write_private(&secret_file(&socket), &secret)?;
         let listener = match Listener::bind(&socket) {
             Ok(listener) => listener,
             Err(error) => {
@@ -215,6 +215,22 @@ async fn accept_all(
 
 fn secret_file(socket: &Path) -> PathBuf {
     socket.with_extension("secret")
+}
+
+/// Makes the folder where it does not exist, and refuses one that others may enter.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    platform::create_private_folder(folder)?;
+    let metadata = fs::symlink_metadata(folder)?;
+    if !metadata.is_dir() || !platform::is_own(&metadata) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the folder is not this user's own"));
+    }
+    platform::restrict(folder, 0o700)
+}
+
+/// Writes a new file that only this user can read.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).private().open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 /// Removes what processes left behind that were killed.

@@ -1,5 +1,5 @@
 //! Owns what differs between Linux, macOS and Windows and is not a child process: private files, open folders, names,
-//! terminals, programs on the PATH, `file:` addresses. It must not know settings, tools, sessions or protocols.
+//! terminals, local sockets, programs on the PATH, `file:` addresses. It must not know settings, tools, sessions or protocols.
 //!
 //! Invariants: the callers hold no `cfg` of a system (`xtask tidy`); what a system cannot do is an error or a documented
 //! weaker promise, never a silent success. Rules about names are pure functions with the system as an argument, so that
@@ -27,6 +27,7 @@ pub use system::files::{
     symlink, sync_file_system, sync_folder,
 };
 pub use system::folder::{Folder, open_file};
+pub use system::local_socket;
 pub use system::paths::resolve_links;
 pub use system::space::free_space;
 pub use system::terminal;

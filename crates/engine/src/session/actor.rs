@@ -20,6 +20,7 @@ use domain::{
 use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
+use tokio::time::Instant;
 
 use super::lease::{LeaseState, next_change, taken};
 use super::remote::remote_event;
@@ -96,7 +97,7 @@ pub(crate) async fn run(start: Start, mut mailbox: mpsc::UnboundedReceiver<Messa
                 None => break,
             },
             received = remote_event(&mut actor.remote) => actor.handle_remote(received).await,
-            () = next_change(&actor.session), if actor.is_follower() => actor.follow().await,
+            () = next_change(&actor.session, actor.next_look), if actor.is_follower() => actor.follow().await,
         }
     }
     actor.end().await;
@@ -128,6 +129,8 @@ pub(crate) struct Actor {
     pub(crate) remote: Option<RemoteChat>,
     /// The link to the holder is lost or could not be made yet: it is tried again.
     pub(crate) wants_remote: bool,
+    /// When a chat of another process is looked at again.
+    pub(crate) next_look: Instant,
     /// Why there is no link to the holder.
     pub(crate) unattached: Option<Failure>,
     /// What the person in front of this process can be asked.
@@ -170,6 +173,7 @@ impl Actor {
             peers,
             remote: None,
             wants_remote: false,
+            next_look: Instant::now(),
             unattached: None,
             abilities: None,
             visitors: Vec::new(),

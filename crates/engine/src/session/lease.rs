@@ -10,6 +10,7 @@ use domain::store::Lease;
 use domain::{Event, Failure, Outcome};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use tokio::time::Instant;
 
 use super::actor::Actor;
 use super::log::Journal;
@@ -121,6 +122,7 @@ impl Actor {
         if let Err(failure) = read {
             tracing::warn!(session = %self.session.id, %failure, "the journal cannot be read");
         }
+        self.next_look = Instant::now() + FOLLOW_INTERVAL;
     }
 
     pub(super) async fn read_on(&mut self) -> Result<(), Failure> {
@@ -177,9 +179,10 @@ fn is_at_risk(session: &Session) -> bool {
     session.store.lease_at_risk(&session.id).now_or_never().is_some()
 }
 
-/// Waits until another process may have written: the store wakes, or some time is over.
-pub(crate) async fn next_change(session: &Session) {
-    let _ = tokio::time::timeout(FOLLOW_INTERVAL, session.store.changed(&session.id)).await;
+/// Waits until another process may have written: the store wakes, or it is time for the next look. That time is the caller's:
+/// one that is begun again with each command would never come in a window that is used.
+pub(crate) async fn next_change(session: &Session, next_look: Instant) {
+    let _ = tokio::time::timeout_at(next_look, session.store.changed(&session.id)).await;
 }
 
 /// Another process has what is asked for.

@@ -97,9 +97,11 @@ impl Actor {
         if self.remote.as_ref().is_some_and(|remote| remote.link.commands.is_closed()) {
             self.handle_remote(Received::Closed).await;
         }
-        if is_prompt && self.remote.is_none() && matches!(self.lease, LeaseState::HeldBy { .. }) {
+        // A stop or an answer that finds no link would be lost without a word.
+        let looks = is_prompt || self.wants_remote;
+        if looks && self.remote.is_none() && matches!(self.lease, LeaseState::HeldBy { .. }) {
             // It may be free by now, or reachable. What is wrong is told by the command itself.
-            let _ = self.recover().await;
+            let _ = self.find_holder().await;
         }
         let Some(remote) = &self.remote else { return Some(command) };
         if let Err(command) = remote.link.commands.try_send(command) {

@@ -96,9 +96,8 @@ async fn strangers_get_nothing_of_a_chat() {
 
 #[tokio::test]
 async fn the_socket_and_its_secret_are_private() {
-    use std::os::unix::fs::PermissionsExt;
     let (bench, _client, socket) = holder(TestPeers::sockets()).await;
-    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mode = |path: &std::path::Path| platform::mode_of(&std::fs::metadata(path).unwrap()) & 0o777;
     assert_eq!(mode(socket.parent().unwrap()), 0o700);
     assert_eq!(mode(&socket.with_extension("secret")), 0o600);
     assert_eq!(mode(&socket), 0o600);

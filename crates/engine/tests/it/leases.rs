@@ -1,5 +1,7 @@
 //! Two processes and one chat.
 
+use std::time::Duration;
+
 use domain::command::SessionSettings;
 use domain::{Command, Fact, FailureKind, Outcome};
 use serde_json::json;
@@ -139,4 +141,27 @@ async fn a_store_that_takes_long_is_told_of() {
     bench.store.set_commit_time(std::time::Duration::from_millis(1));
     assert_eq!(client.turn_end().await, Outcome::Done);
     assert_eq!(lines(&bench.check_state(&client.session).await).len(), 4);
+}
+
+/// Commands that come faster than the journal is looked at do not keep a follower from looking.
+#[tokio::test(start_paused = true)]
+async fn a_follower_that_gets_commands_all_the_time_follows() {
+    let holder = Bench::new();
+    let mut writer = holder.client().await;
+    writer.run("one").await;
+    let other = holder.other_process();
+    let mut follower = other.join(&writer.session).await;
+    assert!(follower.load().await.unwrap().held_by.is_some());
+    let commands = (follower.commands.clone(), follower.session.clone());
+    let busy = tokio::spawn(async move {
+        loop {
+            let _ = commands.0.send(Command::Cancel { session: commands.1.clone() }).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    writer.run("two").await;
+    let started = tokio::time::Instant::now();
+    assert_eq!(follower.turn_end().await, Outcome::Done);
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    busy.abort();
 }
