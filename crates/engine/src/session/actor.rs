@@ -20,7 +20,6 @@ use domain::{
 use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
-use tokio::time::Instant;
 
 use super::lease::{LeaseState, next_change, taken};
 use super::remote::remote_event;
@@ -130,7 +129,7 @@ pub(crate) struct Actor {
     /// The link to the holder is lost or could not be made yet: it is tried again.
     pub(crate) wants_remote: bool,
     /// When a chat of another process is looked at again.
-    pub(crate) next_look: Instant,
+    pub(crate) next_look: tokio::time::Instant,
     /// Why there is no link to the holder.
     pub(crate) unattached: Option<Failure>,
     /// What the person in front of this process can be asked.
@@ -173,7 +172,7 @@ impl Actor {
             peers,
             remote: None,
             wants_remote: false,
-            next_look: Instant::now(),
+            next_look: tokio::time::Instant::now(),
             unattached: None,
             abilities: None,
             visitors: Vec::new(),

@@ -117,6 +117,13 @@ struct SentPrompt {
     died_with_holder: bool,
 }
 
+impl SentPrompt {
+    /// Only the death of the process that accepted it takes a prompt away; its person sees that it is gone.
+    fn must_be_kept(&self) -> bool {
+        self.accepted && !self.died_with_holder
+    }
+}
+
 struct Run {
     windows: Vec<Window>,
     session: SessionId,
@@ -238,13 +245,22 @@ impl Run {
             };
             let mut state = engine::State::default();
             store.facts(session).iter().for_each(|it| state.fold(it.number, &it.fact));
-            if state.open_turn().is_none() && self.windows.iter().all(is_whole) {
+            // A prompt is accepted before it is stored.
+            let facts = store.facts(session);
+            let is_stored = |prompt: &SentPrompt| facts.iter().any(|it| is_prompt(&it.fact, &prompt.text));
+            let lost: Vec<&str> = self
+                .prompts
+                .iter()
+                .filter(|it| it.must_be_kept() && !is_stored(it))
+                .map(|it| it.text.as_str())
+                .collect();
+            if state.open_turn().is_none() && lost.is_empty() && self.windows.iter().all(is_whole) {
                 break;
             }
             let places = || self.windows.iter().map(|it| it.seen.lock().unwrap().last().map(|it| it.number));
             assert!(
                 tokio::time::Instant::now() < deadline,
-                "a window is not whole: {:?} of {newest}, open turn {:?}",
+                "a window is not whole: {:?} of {newest}, open turn {:?}, lost {lost:?}",
                 places().collect::<Vec<_>>(),
                 state.open_turn()
             );
@@ -257,11 +273,10 @@ impl Run {
             let first = usize::try_from(window.from - 1).unwrap();
             assert_eq!(seen, facts[first..], "a window saw something else");
         }
-        for SentPrompt { text, accepted, died_with_holder, .. } in &self.prompts {
-            let sent = facts.iter().filter(|recorded| is_prompt(&recorded.fact, text)).count();
-            assert!(sent <= 1, "{text} was sent {sent} times");
-            // Only the death of the process that accepted it takes a prompt away; its person sees that it is gone.
-            assert!(!accepted || sent == 1 || *died_with_holder, "{text} was accepted and is lost");
+        for prompt in &self.prompts {
+            let sent = facts.iter().filter(|recorded| is_prompt(&recorded.fact, &prompt.text)).count();
+            assert!(sent <= 1, "{} was sent {sent} times", prompt.text);
+            assert!(sent == 1 || !prompt.must_be_kept(), "{} was accepted and is lost", prompt.text);
         }
         let mut settled: HashMap<AskId, Answer> = HashMap::new();
         for recorded in &facts {
