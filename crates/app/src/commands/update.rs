@@ -43,13 +43,14 @@ pub(crate) fn wants_version() -> bool {
 /// `dragoman --version --json`. The members are a promise to scripts.
 pub(crate) fn print_version() -> ExitCode {
     let installation = Installation::detect(&Environment::from_process());
-    let mut features = Vec::new();
-    if cfg!(feature = "interfaces") {
-        features.push("interfaces");
-    }
-    if cfg!(feature = "local") {
-        features.push("local");
-    }
+    let all = [
+        ("interfaces", cfg!(feature = "interfaces")),
+        ("local", cfg!(feature = "local")),
+        ("postgres", cfg!(feature = "postgres")),
+        ("studio", cfg!(feature = "studio")),
+        ("telemetry", cfg!(feature = "telemetry")),
+    ];
+    let features: Vec<&str> = all.iter().filter(|(_, is_built)| *is_built).map(|(name, _)| *name).collect();
     let version = json!({
         "name": "dragoman",
         "version": installation::VERSION,
