@@ -9,12 +9,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use web::ApiError;
 
+use crate::base_url::{base_address, leads_inside};
 use crate::connections::{ConnectionState, Credential, Observed, Token};
 use crate::console::{EntryKind, Level};
 use crate::model::{BaseUrl, BaseUrlSource, now, origin_of};
-use crate::network::{
-    NetworkAnswer, NetworkBody, NetworkFault, NetworkRequest, Prepared, base_address, leads_inside,
-};
+use crate::network::{NetworkAnswer, NetworkBody, NetworkFault, NetworkRequest, Prepared};
 use crate::studio::{Studio, no_tab, not_kept};
 
 /// Connections are looked at this often.

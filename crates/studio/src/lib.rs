@@ -6,6 +6,7 @@
 //! this process but to the API they belong to.
 
 mod archive;
+mod base_url;
 mod calls;
 mod changes;
 pub mod cli;

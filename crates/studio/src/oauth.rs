@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use web::ApiError;
 
+use crate::base_url::{leads_inside, looks_private};
 use crate::connections::{ConnectionState, Credential, Token};
 use crate::console::{EntryKind, Level};
 use crate::model::now;
-use crate::network::{leads_inside, looks_private};
 use crate::studio::Studio;
 
 const PATIENCE: Duration = Duration::from_secs(600);

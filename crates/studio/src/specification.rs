@@ -19,11 +19,11 @@ use tokio::runtime::Handle;
 use tools::web::fetch::Fetcher;
 use web::ApiError;
 
+use crate::base_url::looks_private;
 use crate::model::{
     BaseUrl, BaseUrlSource, Given, Missing, Scheme, Scope, ServerEntry, Source, Specification,
     SpecificationProblem,
 };
-use crate::network::looks_private;
 use crate::studio::{Studio, not_kept};
 
 /// How long a fetch may take.
