@@ -98,6 +98,8 @@ async function specifications(stage) {
   await page.getByRole("button", { name: "Build the interface" }).click();
   await stage.shown(1);
   await page.getByRole("button", { name: "New tab" }).click();
+  // The box of the tab before is replaced: what is typed into it would stay there.
+  await page.locator(".intake").waitFor();
   await page.locator("#composer").fill(specificationOf(shop.origin));
   await page.locator("#composer").press("Enter");
   await stage.shown(1);
