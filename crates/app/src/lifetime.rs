@@ -21,8 +21,8 @@ const CHILDREN_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Memory is trimmed this long after the start, and again when the chores of the start are done as well.
 const START_TRIM_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(600)];
-/// The heap is trimmed after this long without work: longer than a pause between two prompts.
-const IDLE_TRIM_DELAY: Duration = Duration::from_secs(10);
+/// The heap is trimmed when nothing was done for this long, at the latest for twice as long.
+const IDLE_TRIM_DELAY: Duration = Duration::from_secs(2);
 
 /// Runs async work on a small runtime; ends without waiting for blocked threads.
 pub(crate) fn run(work: impl Future<Output = Result<(), Failure>>) -> ExitCode {

@@ -3,6 +3,7 @@
 //! Owns exit codes and the order of the start. Invariant: only protocol messages reach the stdout of a server.
 
 mod accounts;
+mod approve;
 mod attaching;
 mod aws;
 mod aws_profile;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     if let Some(code) = sandboxing::run_helper() {
         return code;
     }
+    platform::memory::map_large_blocks();
     // A process that must write its own uid_map has to do so before this: the kernel refuses it afterwards.
     let debuggable = config::Environment::from_process().flag("DRAGOMAN_DEBUGGABLE");
     // SAFETY: no thread was started before main.

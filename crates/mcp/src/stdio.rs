@@ -16,12 +16,19 @@ use process::sandbox::{Allowance, Grant, Sandbox};
 use process::{Child, OutputPipe, Spawn};
 use rpc::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::text::strip_controls;
 
 const MAX_LINES: usize = 20;
 const MAX_LINE_LENGTH: usize = 500;
+
+/// Programs start one after another, this long apart: many at once would take the processor from the answer to a prompt.
+const START_INTERVAL: Duration = Duration::from_millis(10);
+/// A program that cannot be started holds up the others no longer than this.
+const START_WAIT: Duration = Duration::from_secs(1);
+static STARTS: Semaphore = Semaphore::const_new(1);
 
 /// How long the end of the errors may take once the server is gone.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
@@ -55,7 +62,13 @@ pub(crate) async fn start(program: ServerProgram<'_>) -> Result<(Transport, Serv
     if let Some((sandbox, grants)) = program.confine {
         spawn = spawn.confine(sandbox, Allowance::new(grants));
     }
-    let mut child = spawn.start().await.map_err(|error| error.to_string())?;
+    let start = tokio::time::timeout(START_WAIT, STARTS.acquire()).await;
+    let child = spawn.start().await;
+    tokio::spawn(async move {
+        tokio::time::sleep(START_INTERVAL).await;
+        drop(start);
+    });
+    let mut child = child.map_err(|error| error.to_string())?;
     let pipes = (child.take_stdin(), child.take_stdout(), child.take_stderr());
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
         return Err("Its pipes could not be opened.".to_owned());

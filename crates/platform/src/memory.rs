@@ -4,6 +4,20 @@
 //! Invariant: only pages that equal the program's file are unmapped. A debugger or a probe puts breakpoints into private
 //! copies of pages; while there is such a copy, or a tracer, no code is unmapped.
 
+/// Maps large blocks apart from the heap, so that they are returned when they are freed. By itself glibc raises this size
+/// when a large block is freed, and later ones stay in the heap: in a long chat each request left megabytes there. Call it
+/// before the first thread.
+pub fn map_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: `mallopt` only sets a parameter of the allocator, and no other thread allocates yet.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BLOCK);
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE_BLOCK: libc::c_int = 512 << 10;
+
 /// Takes a few milliseconds; the kernel maps a page again when it is used.
 #[cfg(target_os = "linux")]
 pub fn trim() {

@@ -23,7 +23,8 @@ use terminal::{OutputFormat, RunOptions};
 use tokio::sync::OnceCell;
 
 use super::failed;
-use crate::cli::{Approve, Level, join_grants};
+use crate::approve::{Approve, join_grants};
+use crate::cli::Level;
 use crate::commands::server::on_stdio;
 use crate::logging::mask_secrets;
 use crate::workspaces;

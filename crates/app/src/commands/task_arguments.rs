@@ -7,7 +7,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::Approve;
+use crate::approve::Approve;
 
 pub(crate) const SUBMIT_HELP: &str =
     "The queue is in the PostgreSQL database that `store` or DRAGOMAN_STORE names (docs/scale.md). A task can only tighten

@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: ThreadsArguments, level: Option<Level>) -> ExitCode
             Role::Agent => Driver::Agent,
         }),
         workspace,
-        grants: crate::cli::join_grants(&arguments.approve),
+        grants: crate::approve::join_grants(&arguments.approve),
         quiet: arguments.quiet.map_or(QUIET_TIME, Duration::from_millis),
     };
     on_stdio(level, |engine, transport, _| proto_threads::serve(engine, transport, options))

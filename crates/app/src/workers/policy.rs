@@ -7,7 +7,7 @@ use config::WorkerSettings;
 use domain::Failure;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::Approve;
+use crate::approve::Approve;
 
 /// What a submitter asks for.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]

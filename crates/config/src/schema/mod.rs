@@ -11,6 +11,7 @@ mod hooks;
 mod keys;
 mod known_keys;
 mod page;
+mod polish;
 mod provider;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,7 @@ mod tool_call;
 use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use agent::{Agent, PromptTexts};
 use hooks::Hook;
@@ -462,46 +463,6 @@ pub fn json_schema() -> Value {
     let known = ["$schema", "title"];
     root.extend(generated.into_iter().filter(|(key, _)| !known.contains(&key.as_str())));
     let mut schema = Value::Object(root);
-    polish(&mut schema);
+    polish::polish(&mut schema);
     schema
-}
-
-/// Every key may be left out or be null; an ignored key says so to editors.
-fn polish(schema: &mut Value) {
-    match schema {
-        Value::Array(schemas) => schemas.iter_mut().for_each(polish),
-        Value::Object(object) => {
-            if object.contains_key("properties") {
-                object.remove("required");
-            }
-            object.remove("format");
-            if let Some(Value::Object(properties)) = object.get_mut("properties") {
-                properties.values_mut().filter_map(Value::as_object_mut).for_each(polish_property);
-            }
-            for (key, inner) in object.iter_mut() {
-                match (key.as_str(), inner) {
-                    ("default" | "examples" | "enum" | "const", _) => {}
-                    // A map of names, which is no schema itself.
-                    ("properties" | "definitions", Value::Object(named)) => {
-                        named.values_mut().for_each(polish)
-                    }
-                    (_, inner) => polish(inner),
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-fn polish_property(property: &mut Map<String, Value>) {
-    if let Some(Value::String(kind)) = property.get("type").cloned()
-        && !property.contains_key("enum")
-    {
-        property.insert("type".into(), json!([kind, "null"]));
-    }
-    if property.get("x-unsupported") == Some(&Value::Bool(true)) {
-        let text = property.get("description").and_then(Value::as_str).unwrap_or_default();
-        property.insert("description".into(), format!("Not supported, ignored. {text}").trim_end().into());
-        property.insert("deprecated".into(), true.into());
-    }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::Approve;
+use crate::approve::Approve;
 
 pub(crate) const HELP: &str = "Exit codes:
   0  done

@@ -104,7 +104,7 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
         session: arguments.session.map(SessionId::new),
         task: arguments.task.map(SessionId::new),
         newest: arguments.newest,
-        grants: crate::cli::join_grants(&arguments.approve),
+        grants: crate::approve::join_grants(&arguments.approve),
         max_cost: arguments.max_cost,
         max_steps: arguments.max_steps,
         timeout,
