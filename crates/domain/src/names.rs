@@ -10,7 +10,16 @@ pub fn kebab_case(name: &str) -> String {
 
 /// Whether two names are spellings of one. Rules ask this for every call, so it allocates nothing.
 pub fn is_same_name(one: &str, other: &str) -> bool {
-    one == other || kebab_characters(one).eq(kebab_characters(other))
+    one == other || may_be_same(one, other) && kebab_characters(one).eq(kebab_characters(other))
+}
+
+/// Where two names differ first, spellings of one name have a hyphen or the same letter in another case. Other alphabets
+/// are compared whole.
+fn may_be_same(one: &str, other: &str) -> bool {
+    let is_open = |letter: u8| letter == b'-' || !letter.is_ascii();
+    let first_difference = one.bytes().zip(other.bytes()).find(|(one, other)| one != other);
+    first_difference
+        .is_some_and(|(one, other)| one.eq_ignore_ascii_case(&other) || is_open(one) || is_open(other))
 }
 
 fn kebab_characters(name: &str) -> impl Iterator<Item = char> {
@@ -37,6 +46,13 @@ mod tests {
             ("read_file", "read-file", false),
             ("a_b", "ab", false),
             ("test", "testMcp", false),
+            ("", "test", false),
+            ("eca__read_file", "eca__write_file", false),
+            ("mcp-Server", "mcpServer", true),
+            ("aB-c", "a-bC", true),
+            ("ÄTool", "ätool", true),
+            // The Kelvin sign is a K.
+            ("\u{212a}elvin", "kelvin", true),
         ] {
             assert_eq!(is_same_name(one, other), expected, "{one} {other}");
         }

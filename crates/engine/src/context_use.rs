@@ -3,20 +3,18 @@
 //! Must not know providers. Invariant: the parts sum to the tokens of the call.
 
 use std::fmt::Write as _;
+use std::io;
 
 use domain::event::{ContextUse, SessionUsage};
 use domain::item::Part;
 use domain::model::{Prompt, PromptEntry, Tokens};
+use serde_json::Value;
 
-/// The lengths of what a call sends, in bytes.
-pub(crate) fn lengths(prompt: &Prompt) -> ContextUse {
-    let mut lengths = ContextUse::default();
+/// The lengths of what a call sends, in bytes; those of its tools are known.
+pub(crate) fn lengths(prompt: &Prompt, tool_definitions: u64) -> ContextUse {
+    let mut lengths = ContextUse { tool_definitions, ..ContextUse::default() };
     for text in &prompt.system {
         add_system(text, &mut lengths);
-    }
-    for tool in prompt.tools.iter() {
-        let schema = tool.input_schema.to_string();
-        lengths.tool_definitions += (tool.name.len() + tool.description.len() + schema.len()) as u64;
     }
     for entry in &prompt.entries {
         match entry {
@@ -25,12 +23,31 @@ pub(crate) fn lengths(prompt: &Prompt) -> ContextUse {
                 lengths.conversation += text.len() as u64;
             }
             PromptEntry::Call { name, input, .. } => {
-                lengths.tool_calls += (name.len() + input.to_string().len()) as u64;
+                lengths.tool_calls += name.len() as u64 + written_length(input);
             }
             PromptEntry::Result { parts, .. } => lengths.tool_calls += parts_length(parts),
         }
     }
     lengths
+}
+
+/// The length of a value as JSON, without writing it down.
+fn written_length(value: &Value) -> u64 {
+    struct Count(u64);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
 }
 
 /// An image counts like a page of text.
@@ -116,7 +133,7 @@ mod tests {
             entries: vec![PromptEntry::User { parts: vec![Part::text("Hello there")] }],
             ..Prompt::default()
         };
-        let lengths = lengths(&prompt);
+        let lengths = lengths(&prompt, 0);
         assert_eq!(lengths.rules, "<rule name=\"a\">\nx\n</rule>".len() as u64);
         assert!(lengths.instructions > 20 && lengths.system_prompt > 4 && lengths.skills == 0);
         let tokens = Tokens { input: 7, cache_read: 90, output: 13, ..Tokens::default() };

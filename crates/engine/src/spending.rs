@@ -5,12 +5,13 @@
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::Budget;
 use domain::command::TurnLimits;
 use domain::event::{ContextUse, Fact, Level, Notice, PrefixBreak, SessionUsage, Spent};
 use domain::model::{ModelInfo, Price, Prompt, Tokens};
+use domain::tool::ToolSpec;
 use domain::{Failure, FailureKind, Store};
 use tokio::task::JoinHandle;
 
@@ -54,8 +55,8 @@ impl Account {
 struct Prefix {
     /// The model, and what stands before the history.
     head: Option<(String, u64, u64)>,
-    /// The servers whose tools the last call had.
-    servers: BTreeSet<String>,
+    /// The tools that the last call had.
+    tools: KnownTools,
     /// Tokens of the last call's prompt.
     tokens: u64,
     /// Why the call under way begins otherwise.
@@ -72,21 +73,16 @@ impl Prefix {
     /// Compares a call with the one before it; names the break.
     fn begin_call(&mut self, model: &str, prompt: &Prompt) -> Option<&str> {
         let system = hash(|hasher| prompt.system.hash(hasher));
-        let tools = hash(|hasher| {
-            for tool in prompt.tools.iter() {
-                (tool.offered_name(), &tool.description, tool.input_schema.to_string()).hash(hasher);
-            }
-        });
+        let servers_before = self.tools.learn(&prompt.tools);
+        let tools = self.tools.hash;
         let before = self.head.replace((model.to_owned(), system, tools));
-        let servers: BTreeSet<String> = prompt.tools.iter().map(|tool| tool.server.clone()).collect();
-        let servers_before = std::mem::replace(&mut self.servers, servers);
         if let Some((known, known_system, known_tools)) = before {
             let reason = if known != model {
                 Some(format!("another model ({model})"))
             } else if known_system != system {
                 Some("other instructions".to_owned())
             } else if known_tools != tools {
-                Some(changed_tools(&servers_before, &self.servers))
+                Some(changed_tools(&servers_before.unwrap_or_default(), &self.tools.servers))
             } else {
                 None
             };
@@ -108,6 +104,41 @@ impl Prefix {
             Some(lost as f64 * saved.max(0.0) / 1_000_000.0)
         });
         Some(PrefixBreak { reason, tokens: lost, cost })
+    }
+}
+
+/// What is computed of the tools once, for as long as calls have the same list.
+struct KnownTools {
+    list: Arc<[ToolSpec]>,
+    hash: u64,
+    /// The length of all definitions in bytes.
+    length: u64,
+    servers: BTreeSet<String>,
+}
+
+impl Default for KnownTools {
+    fn default() -> Self {
+        let list: Arc<[ToolSpec]> = Arc::default();
+        Self { list, hash: hash(|_| {}), length: 0, servers: BTreeSet::new() }
+    }
+}
+
+impl KnownTools {
+    /// Returns the servers of the list before, where this is another one.
+    fn learn(&mut self, tools: &Arc<[ToolSpec]>) -> Option<BTreeSet<String>> {
+        if Arc::ptr_eq(&self.list, tools) {
+            return None;
+        }
+        let mut length = 0;
+        let hash = hash(|hasher| {
+            for tool in tools.iter() {
+                let schema = tool.input_schema.to_string();
+                length += (tool.name.len() + tool.description.len() + schema.len()) as u64;
+                (tool.offered_name(), &tool.description, schema).hash(hasher);
+            }
+        });
+        let servers = tools.iter().map(|tool| tool.server.clone()).collect();
+        Some(std::mem::replace(self, Self { list: tools.clone(), hash, length, servers }).servers)
     }
 }
 
@@ -133,10 +164,10 @@ fn hash(fill: impl FnOnce(&mut DefaultHasher)) -> u64 {
 /// Compares a call of the conversation with the one before it; a break of the cached prefix is named in the log.
 pub(crate) fn note_call(session: &Session, model: &str, prompt: &Prompt) {
     let mut account = session.account.lock();
-    account.lengths = context_use::lengths(prompt);
     if let Some(reason) = account.prefix.begin_call(model, prompt) {
         tracing::info!(session = %session.id, reason, "the cached prefix ends");
     }
+    account.lengths = context_use::lengths(prompt, account.prefix.tools.length);
 }
 
 /// Records what a call of the conversation used.

@@ -31,6 +31,7 @@ use crate::spending::Account;
 use crate::subagents::{Inherited, StartSubagent};
 use crate::tool_calls::approval::Remembered;
 use crate::tool_calls::asks::Asks;
+use crate::turn::offered_tools::OfferedTools;
 use crate::workspace::OpenWorkspace;
 
 use log::{Audience, Journal, PendingCommit, SessionLog, StateGuard};
@@ -72,6 +73,7 @@ pub(crate) struct Session {
     pub(crate) hooks_started: AtomicBool,
     /// Where the provider keeps the written history.
     pub(crate) written: WrittenPlace,
+    pub(crate) offered_tools: OfferedTools,
     remembered: Mutex<Remembered>,
     /// The descriptions of servers' tools have tainted the chat; a user who cleared that has seen it.
     has_described_tools: AtomicBool,
@@ -137,6 +139,7 @@ impl Session {
             inherited,
             hooks_started: AtomicBool::new(false),
             written: WrittenPlace::default(),
+            offered_tools: OfferedTools::default(),
             remembered: Mutex::default(),
             has_described_tools: AtomicBool::new(false),
         }

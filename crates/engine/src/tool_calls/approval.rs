@@ -426,9 +426,9 @@ fn matches(rule: &Rule, case: &Case<'_>, reach: Reach) -> bool {
 
 fn is_target(rule: &Rule, spec: &ToolSpec) -> bool {
     let is_named = |name: &str| is_same_name(&rule.target, name);
-    is_named(&spec.name) && spec.server == BUILT_IN
-        || is_named(&spec.offered_name())
-        || is_named(&spec.server)
+    is_named(&spec.server)
+        || spec.server == BUILT_IN && is_named(&spec.name)
+        || rule.target.contains("__") && is_named(&spec.offered_name())
 }
 
 /// A pattern must match the whole argument. A path is compared as it is written and as what it leads to, a shell line

@@ -20,7 +20,7 @@ use domain::tool_call::{Origin, ToolCall};
 use serde_json::{Value, json};
 
 use crate::session::Session;
-use crate::turn::described;
+use crate::turn::offered_tools::described;
 pub(crate) use carrier::{CARRIER, CarrierTool, as_carried, carried_call};
 use rank::rank;
 

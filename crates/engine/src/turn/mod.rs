@@ -9,6 +9,7 @@ mod failover;
 mod images;
 pub(crate) mod instructions;
 pub(crate) mod loops;
+pub(crate) mod offered_tools;
 pub(crate) mod prompt;
 pub(crate) mod start;
 
@@ -18,7 +19,7 @@ use domain::command::TurnLimits;
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{Model, Prompt, StopReason, WrittenHistory};
-use domain::tool::{Tool, ToolSpec};
+use domain::tool::Tool;
 use domain::{CancellationToken, Failure, TurnId};
 
 use crate::attached_frontend::AttachedFrontend;
@@ -232,8 +233,7 @@ impl Turn {
     fn prompt(&self, tools: &ToolList) -> Prompt {
         let (behavior, settings) = (self.session.behavior(), &self.session.workspace.settings);
         let prompts = settings.prompts(&behavior);
-        let specs: Vec<ToolSpec> =
-            tools.offered().iter().map(|tool| described(tool.spec(), prompts)).collect();
+        let specs = self.session.offered_tools.update(tools.offered(), prompts);
         let of_behavior = || {
             let variant = settings.behavior_variant(&behavior)?.to_owned();
             self.model.info().variants.contains(&variant).then_some(variant)
@@ -245,7 +245,7 @@ impl Turn {
         Prompt {
             session: Some(self.session.id.clone()),
             system: self.system.clone(),
-            tools: specs.into(),
+            tools: specs,
             deferred,
             entries,
             written: Some(WrittenHistory { keys, place: self.session.written.clone() }),
@@ -269,12 +269,4 @@ fn outcome_of(end: AnswerEnd) -> Option<Outcome> {
         AnswerEnd::Stopped => Some(Outcome::Stopped),
         AnswerEnd::Failed(failure) => Some(Outcome::Failed { failure }),
     }
-}
-
-/// The tool with the description that the user wrote for it.
-pub(crate) fn described(spec: &ToolSpec, prompts: &config::Prompts) -> ToolSpec {
-    let own = instructions::own_text(prompts.tool(&spec.name, &spec.offered_name()));
-    let mut spec = spec.clone();
-    spec.description = own.unwrap_or(spec.description);
-    spec
 }
