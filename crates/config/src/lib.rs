@@ -91,7 +91,7 @@ pub use settings_edit::{NewValue, SavedFile, SettingsChange, SettingsFile};
 pub use show::masked_server_entry;
 pub use store::{StoreAddress, may_name_store};
 pub use studio_credentials::StudioCredentialFile;
-pub use telemetry::{TelemetrySettings, TelemetryTarget, pairs as telemetry_pairs};
+pub use telemetry::{TelemetryEncoding, TelemetrySettings, TelemetryTarget, pairs as telemetry_pairs};
 pub use undo::UndoSettings;
 pub use web_search::WebSearchSettings;
 pub use worker::WorkerSettings;

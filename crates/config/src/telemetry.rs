@@ -68,6 +68,15 @@ pub struct TelemetryTarget {
     pub url: String,
     /// Each a list `name=value,name=value`; later ones win.
     pub headers: Vec<SecretSource>,
+    pub encoding: TelemetryEncoding,
+}
+
+/// The form of a request's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TelemetryEncoding {
+    Json,
+    /// What OpenTelemetry has as its default.
+    Protobuf,
 }
 
 impl TelemetrySettings {
@@ -86,7 +95,11 @@ impl TelemetrySettings {
             let url =
                 own.or_else(|| general.as_ref().map(|base| format!("{}/{path}", base.trim_end_matches('/'))));
             let url = url.filter(|_| otlp.get(exporter).text().as_deref() != Some("none"))?;
-            let is_spoken = is_spoken(&otlp.get(PROTOCOL)) && is_spoken(&otlp.get(protocol));
+            let own_protocol = otlp.get(protocol);
+            let encoding = match own_protocol.text() {
+                Some(_) => TelemetryEncoding::read(&own_protocol),
+                None => TelemetryEncoding::read(&otlp.get(PROTOCOL)),
+            };
             let is_address = url.starts_with("http://") || url.starts_with("https://");
             if !is_address {
                 otlp.report(Level::Error, "must name an http or https address. Nothing is exported.");
@@ -97,7 +110,7 @@ impl TelemetrySettings {
             {
                 otlp.scope().redactor.add_secret(&value);
             }
-            (is_spoken && is_address).then_some(TelemetryTarget { url, headers })
+            encoding.filter(|_| is_address).map(|encoding| TelemetryTarget { url, headers, encoding })
         };
         let traces = target(TRACES_ENDPOINT, TRACES_HEADERS, TRACES_PROTOCOL, TRACES_EXPORTER, "v1/traces");
         let metrics =
@@ -126,15 +139,21 @@ fn is_true(cursor: &Cursor) -> bool {
     }
 }
 
-fn is_spoken(protocol: &Cursor) -> bool {
-    let spoken = protocol.text().is_none_or(|name| name.starts_with("http/"));
-    if !spoken {
-        protocol.report(
-            Level::Warning,
-            "must be http/json or http/protobuf; nothing is exported by another one.",
-        );
+impl TelemetryEncoding {
+    /// `None`: a protocol that is not spoken.
+    fn read(protocol: &Cursor) -> Option<Self> {
+        match protocol.text().as_deref() {
+            Some("http/json") => Some(Self::Json),
+            Some("http/protobuf") | None => Some(Self::Protobuf),
+            Some(_) => {
+                protocol.report(
+                    Level::Warning,
+                    "must be http/protobuf or http/json; nothing is exported by another one.",
+                );
+                None
+            }
+        }
     }
-    spoken
 }
 
 /// `name=value,name=value`, as the standard variables have it.

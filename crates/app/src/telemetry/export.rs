@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use config::{Redactor, TelemetrySettings, TelemetryTarget};
+use config::{Redactor, TelemetryEncoding, TelemetrySettings, TelemetryTarget};
 use domain::Failure;
 use llm::Network;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::encode::{Kind, attribute, envelope};
 use super::metrics::Sum;
+use super::protobuf;
 use super::recorder::{Recorder, Signal};
 
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -99,7 +100,7 @@ impl Exporter {
         let spans = std::mem::take(&mut self.recorder.spans);
         if let Some(target) = self.settings.traces.clone() {
             for batch in spans.chunks(BATCH) {
-                self.post(&target, envelope(Kind::Traces, &self.resource, batch.to_vec())).await;
+                self.post(&target, Kind::Traces, batch.to_vec()).await;
             }
         }
         if let Some(target) = self.settings.metrics.clone() {
@@ -109,12 +110,17 @@ impl Exporter {
             }
             let metrics = self.recorder.metrics.encode(self.started, now());
             if !metrics.is_empty() {
-                self.post(&target, envelope(Kind::Metrics, &self.resource, metrics)).await;
+                self.post(&target, Kind::Metrics, metrics).await;
             }
         }
     }
 
-    async fn post(&mut self, target: &TelemetryTarget, body: Value) {
+    async fn post(&mut self, target: &TelemetryTarget, kind: Kind, entries: Vec<Value>) {
+        let body = envelope(kind, &self.resource, entries);
+        let body = match target.encoding {
+            TelemetryEncoding::Json => ("application/json", body.to_string().into_bytes()),
+            TelemetryEncoding::Protobuf => ("application/x-protobuf", protobuf::encode(kind, &body)),
+        };
         let sent = tokio::time::timeout(self.settings.timeout, self.try_post(target, body)).await;
         let problem = match sent {
             Ok(Ok(())) => None,
@@ -127,11 +133,14 @@ impl Exporter {
         self.is_failing = problem.is_some();
     }
 
-    async fn try_post(&self, target: &TelemetryTarget, body: Value) -> Result<(), String> {
+    async fn try_post(
+        &self,
+        target: &TelemetryTarget,
+        (content_type, body): (&str, Vec<u8>),
+    ) -> Result<(), String> {
         let failed = |failure: Failure| failure.to_string();
         let client = self.network.client(&target.url).await.map_err(failed)?;
-        let mut request =
-            client.post(&target.url).header(CONTENT_TYPE, "application/json").body(body.to_string());
+        let mut request = client.post(&target.url).header(CONTENT_TYPE, content_type).body(body);
         for source in &target.headers {
             let secret = source.get().await.map_err(failed)?;
             for (name, value) in config::telemetry_pairs(secret.expose()) {

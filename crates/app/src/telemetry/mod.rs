@@ -8,6 +8,7 @@ mod encode;
 mod export;
 mod metrics;
 mod observe;
+mod protobuf;
 mod recorder;
 
 use std::sync::atomic::{AtomicU64, Ordering};
