@@ -321,8 +321,10 @@ impl ToolSettings {
 }
 
 impl McpLoginPlace {
-    const USUAL: Self =
-        if matches!(platform::System::CURRENT, platform::System::MacOs) { Self::Keyring } else { Self::File };
+    const USUAL: Self = match platform::System::CURRENT {
+        platform::System::MacOs | platform::System::Windows => Self::Keyring,
+        platform::System::Linux => Self::File,
+    };
 
     fn read(cursor: &Cursor) -> Self {
         match cursor.text().as_deref() {

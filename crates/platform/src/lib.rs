@@ -1,5 +1,5 @@
 //! Owns what differs between Linux, macOS and Windows and is not a child process: private files, open folders, names,
-//! terminals, local sockets, programs on the PATH, `file:` addresses. It must not know settings, tools, sessions or protocols.
+//! terminals, local sockets, kept secrets, programs on the PATH, `file:` addresses. It must not know settings, tools, sessions or protocols.
 //!
 //! Invariants: the callers hold no `cfg` of a system (`xtask tidy`); what a system cannot do is an error or a documented
 //! weaker promise, never a silent success. Rules about names are pure functions with the system as an argument, so that
@@ -20,6 +20,7 @@ use unix as system;
 #[cfg(windows)]
 use windows as system;
 
+pub use system::credentials;
 pub use system::files::{
     OpenOptionsExt, clone_file, create_folder, create_new_private_folder, create_private_folder, identity,
     identity_of, is_executable, is_own, is_writable, mode_of, name_bytes, name_from_bytes, open_unfollowed,

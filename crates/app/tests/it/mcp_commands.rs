@@ -287,6 +287,65 @@ fn logins_are_kept_encrypted_where_the_user_chose_the_keyring() {
     assert!(!kept().contains("token-of-the-login"), "{}", kept());
 }
 
+/// What runs inside a session of its own with an unlocked keyring: `$1` is the program.
+const KEYRING_SESSION: &str = r#"set -e
+printf password | gnome-keyring-daemon --unlock --components=secrets > /dev/null
+"$1" mcp login web
+"$1" mcp test web
+secret-tool lookup service dragoman account mcp-logins > "$HOME/key"
+"#;
+
+/// The keyring of the distribution, in a session of its own.
+#[test]
+fn logins_are_encrypted_with_the_key_of_a_real_keyring() {
+    use std::os::unix::fs::PermissionsExt;
+    for program in ["dbus-run-session", "gnome-keyring-daemon", "secret-tool"] {
+        let is_there =
+            std::process::Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        if !is_there.is_ok_and(|it| it.status.success()) {
+            println!("skipped: there is no {program} (Debian: gnome-keyring, libsecret-tools, dbus)");
+            return;
+        }
+    }
+    let (home, server) = (Home::new(), LoginServer::start());
+    let url = format!("http://127.0.0.1:{}/mcp", server.1);
+    let config = json!({"mcpLogins": "keyring", "mcpServers": {"web": {"url": url}}});
+    home.write(".config/dragoman/config.json", &config.to_string());
+    home.write("browser", &format!("#!/bin/sh\nexec python3 {LOGIN_SERVER} --browse \"$1\"\n"));
+    home.write("run/.keep", "");
+    for (path, mode) in [("browser", 0o755), ("run", 0o700)] {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(home.path().join(path), mode).expect("a mode");
+    }
+    let session = |script: &str| {
+        let mut command = std::process::Command::new("dbus-run-session");
+        command
+            .args(["--", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_dragoman")])
+            .env_clear()
+            .env("PATH", std::env::var("PATH").expect("PATH"))
+            .env("HOME", home.path())
+            .env("XDG_RUNTIME_DIR", home.path().join("run"))
+            .env("BROWSER", home.path().join("browser"))
+            .current_dir(home.workspace());
+        command.output().expect("it runs")
+    };
+    let unlocked = session(KEYRING_SESSION);
+    assert!(
+        unlocked.status.success() && !said(&unlocked).contains("keyring could not"),
+        "{}",
+        said(&unlocked)
+    );
+    let key = std::fs::read_to_string(home.path().join("key")).expect("a key");
+    assert!(key.trim().len() > 40, "the keyring holds a key");
+    let files = find(home.path(), "mcp-logins.json");
+    let kept = std::fs::read_to_string(files.first().expect("a file")).expect("the file");
+    assert!(!kept.contains("token-of-the-login") && !kept.contains(key.trim()), "{kept}");
+
+    // In a session whose keyring nobody unlocked the login stays closed, and the reason is said.
+    let locked = session("\"$1\" mcp test web");
+    assert!(!locked.status.success() && said(&locked).contains("keyring"), "{}", said(&locked));
+}
+
 fn find(folder: &std::path::Path, name: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries

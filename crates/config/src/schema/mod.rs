@@ -100,7 +100,7 @@ struct SettingsFile {
     #[schemars(extend("examples" = ["https://me.example.com/dragoman.json"]))]
     mcp_client_metadata_url: String,
     /// Where the logins of MCP servers are kept: in a file that only its owner may read, or in that file, encrypted with a key
-    /// that the keyring of the operating system holds. Without this setting: `keyring` on macOS, `file` elsewhere.
+    /// that the keyring of the operating system holds. Without this setting: `keyring` on macOS and Windows, `file` on Linux.
     #[schemars(extend("examples" = ["keyring"]))]
     mcp_logins: McpLoginPlaceName,
     /// Seconds that the editor may take to answer a tool, for example with its diagnostics.

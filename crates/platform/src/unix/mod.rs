@@ -1,5 +1,6 @@
 //! Linux and macOS.
 
+pub mod credentials;
 pub(crate) mod files;
 pub(crate) mod folder;
 pub mod local_socket;

@@ -1,5 +1,6 @@
 //! Windows.
 
+pub mod credentials;
 pub(crate) mod files;
 pub(crate) mod folder;
 pub mod local_socket;
