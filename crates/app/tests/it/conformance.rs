@@ -121,6 +121,14 @@ fn may_fail() -> BTreeSet<(String, String)> {
         .collect()
 }
 
+/// The version of a suite, as our package file names it.
+fn version(suite: &str) -> String {
+    let text = std::fs::read_to_string(format!("{FOLDER}/{suite}/package.json")).expect("a package file");
+    let package: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let version = &package["dependencies"]["@modelcontextprotocol/conformance"];
+    version.as_str().expect("a version").to_owned()
+}
+
 fn is_full() -> bool {
     std::env::var("DRAGOMAN_TEST_SCALE").is_ok_and(|scale| scale == "10")
 }
@@ -128,8 +136,9 @@ fn is_full() -> bool {
 #[tokio::test]
 async fn the_official_suites_pass() {
     let allowed = may_fail();
-    let (mut wrong, mut passed, mut failed) = (Vec::new(), 0, 0);
+    let mut wrong = Vec::new();
     for suite in ["stable", "next"] {
+        let (mut passed, mut failed) = (0, 0);
         let Some(program) = installed(suite).await else { continue };
         let part = PART.iter().filter(|(of, _)| *of == suite).map(|(_, name)| (*name).to_owned());
         let names: Vec<String> = if is_full() { scenarios(&program).await } else { part.collect() };
@@ -144,7 +153,9 @@ async fn the_official_suites_pass() {
                 (false, false) => wrong.push(format!("{suite} {name} fails:\n{said}")),
             }
         }
+        let version = version(suite);
+        let mark = if is_full() && wrong.is_empty() { "figure: " } else { "" };
+        println!("{mark}MCP conformance suite {version}: {passed} scenarios pass, {failed} fail as listed");
     }
-    println!("{passed} scenarios pass, {failed} fail as listed");
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }

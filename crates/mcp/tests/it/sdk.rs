@@ -1,4 +1,4 @@
-//! A server made with the official Python SDK, over pipes and HTTP. (`reference` is made with the TypeScript SDK.)
+//! Servers made with the official Python and Rust SDKs, over pipes and HTTP. (`reference` is made with the TypeScript SDK.)
 
 use super::*;
 use process::Spawn;
@@ -6,6 +6,8 @@ use process::Spawn;
 /// The version that the tests were written with.
 const PACKAGE: &str = "mcp==2.3.0";
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(300);
+/// Some hundred crates on a busy machine.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// The Python of an environment with the SDK, below the target folder; `None` where it cannot be installed.
 #[expect(clippy::print_stdout, reason = "a skipped test says so")]
@@ -32,21 +34,60 @@ async fn installed() -> Option<String> {
     Some(python)
 }
 
+/// The program of the fixture crate `sdk_rust`, built below the target folder; `None` where it cannot be.
+#[expect(clippy::print_stdout, reason = "a skipped test says so")]
+async fn built() -> Option<String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-rust");
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/sdk_rust");
+    fs::create_dir_all(&folder).unwrap();
+    for (from, to) in [("package.toml", "Cargo.toml"), ("main.rs", "main.rs")] {
+        fs::copy(ours.join(from), folder.join(to)).unwrap();
+    }
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let place = folder.join("target").display().to_string();
+    let build = Spawn::new(cargo)
+        .args(["build", "--quiet", "--target-dir", &place])
+        .directory(&folder)
+        .deadline(BUILD_TIMEOUT)
+        .run(&CancellationToken::new())
+        .await;
+    if build.is_ok_and(|it| it.end == process::End::Exited(0)) {
+        return Some(folder.join("target/debug/sdk-rust").display().to_string());
+    }
+    println!("skipped: the server of the Rust SDK cannot be built here");
+    None
+}
+
 #[tokio::test]
 async fn a_server_of_the_python_sdk_works_over_pipes_and_http() {
     let Some(python) = installed().await else { return };
     let script =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/sdk_python.py").display().to_string();
+    works(python, vec![script]).await;
+}
+
+#[tokio::test]
+async fn a_server_of_the_rust_sdk_works_over_pipes_and_http() {
+    if !std::env::var("DRAGOMAN_TEST_SCALE").is_ok_and(|scale| scale == "10") {
+        println!("skipped: `make test-full` builds it");
+        return;
+    }
+    let Some(program) = built().await else { return };
+    works(program, Vec::new()).await;
+}
+
+/// Checks the server of this command, which gets a port as its last argument where it is to speak HTTP.
+async fn works(command: String, args: Vec<String>) {
     let bench = Bench::new();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut web = Spawn::new(&python).args([&script, &port.to_string()]).start().await.unwrap();
+    let mut web = Spawn::new(&command).args(&args).arg(port.to_string()).start().await.unwrap();
     let (mut output, mut errors) = (web.take_stdout().unwrap(), web.take_stderr().unwrap());
     tokio::spawn(async move { tokio::io::copy(&mut output, &mut tokio::io::sink()).await });
     tokio::spawn(async move { tokio::io::copy(&mut errors, &mut tokio::io::sink()).await });
     let listens = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
     assert!(within(LONG, listens).await, "the server listens");
 
-    let stdio = ServerTransport::Stdio { command: python, args: vec![script], env: Vec::new() };
+    let stdio = ServerTransport::Stdio { command, args, env: Vec::new() };
     let http = ServerTransport::Http { url: format!("http://127.0.0.1:{port}/mcp"), headers: Vec::new() };
     let specs = [("pipes", stdio), ("web", http)]
         .map(|(name, transport)| ServerConfig::fixed(&ServerSpec { name: name.into(), transport }));
