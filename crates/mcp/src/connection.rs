@@ -89,7 +89,11 @@ impl Connection {
                 (transport, Link::Http(bridge))
             }
         };
-        Self::attach(state, transport, link, secrets, era::key(&target))
+        let era_key = era::key(&target);
+        if state.kept().has_handshake {
+            era::remember_earlier(&era_key, Era::Handshake);
+        }
+        Self::attach(state, transport, link, secrets, era_key)
     }
 
     fn attach(

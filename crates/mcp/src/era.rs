@@ -1,7 +1,7 @@
 //! The two eras of the protocol: revisions that begin with `initialize`, and the stateless revision 2026-07-28.
 //!
-//! Owns which era a server was last seen to speak, for this process. Knows no transport. Invariant: the memory is only a
-//! hint; a server that proves it wrong is asked again.
+//! Owns which era a server was last seen to speak, for this process; `kept` tells it what an earlier one saw. Knows no
+//! transport. Invariant: the memory is only a hint; a server that proves it wrong is asked again.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,8 @@ pub(crate) enum Era {
     Stateless,
 }
 
-static KNOWN: LazyLock<Mutex<HashMap<String, Era>>> = LazyLock::new(Mutex::default);
+/// `None`: what was remembered has proven wrong.
+static KNOWN: LazyLock<Mutex<HashMap<String, Option<Era>>>> = LazyLock::new(Mutex::default);
 
 /// The name under which the era of a server is remembered: its command, or the origin of its address.
 pub(crate) fn key(transport: &ServerTransport) -> String {
@@ -29,17 +30,22 @@ pub(crate) fn key(transport: &ServerTransport) -> String {
 }
 
 pub(crate) fn remembered(key: &str) -> Option<Era> {
-    known().get(key).copied()
+    known().get(key).copied().flatten()
 }
 
 pub(crate) fn remember(key: &str, era: Era) {
-    known().insert(key.to_owned(), era);
+    known().insert(key.to_owned(), Some(era));
+}
+
+/// What an earlier process saw; this one knows better where it has seen something.
+pub(crate) fn remember_earlier(key: &str, era: Era) {
+    known().entry(key.to_owned()).or_insert(Some(era));
 }
 
 pub(crate) fn forget(key: &str) {
-    known().remove(key);
+    known().insert(key.to_owned(), None);
 }
 
-fn known() -> MutexGuard<'static, HashMap<String, Era>> {
+fn known() -> MutexGuard<'static, HashMap<String, Option<Era>>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -30,6 +30,8 @@ pub(crate) struct KeptList {
     pub instructions: Option<String>,
     /// It has resources, so the tool that reads them is offered.
     pub has_resources: bool,
+    /// It began with `initialize`, so that the next start asks for nothing else first.
+    pub has_handshake: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -42,6 +44,8 @@ struct Record {
     instructions: Option<String>,
     #[serde(default)]
     has_resources: bool,
+    #[serde(default)]
+    has_handshake: bool,
 }
 
 const VERSION: u32 = 1;
@@ -52,7 +56,8 @@ impl KeptList {
         let tools = tools.collect::<Result<Vec<_>, _>>().ok()?;
         let hash = hash(&tools, self.instructions.as_deref());
         let (instructions, has_resources) = (self.instructions.clone(), self.has_resources);
-        let record = Record { version: VERSION, hash, tools, instructions, has_resources };
+        let has_handshake = self.has_handshake;
+        let record = Record { version: VERSION, hash, tools, instructions, has_resources, has_handshake };
         serde_json::to_string(&record).ok().filter(|text| text.len() <= MAX_BYTES)
     }
 
@@ -61,8 +66,8 @@ impl KeptList {
         let is_right =
             record.version == VERSION && record.hash == hash(&record.tools, record.instructions.as_deref());
         let tools = read_tools(server, false, &record.tools).definitions.into_iter().map(Arc::new).collect();
-        let has_resources = record.has_resources;
-        is_right.then_some(Self { tools, instructions: record.instructions, has_resources })
+        let Record { instructions, has_resources, has_handshake, .. } = record;
+        is_right.then_some(Self { tools, instructions, has_resources, has_handshake })
     }
 }
 
@@ -92,11 +97,15 @@ mod tests {
         let item = r#"{"name":"a.b","description":"does it","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true}}"#;
         let raw = RawValue::from_string(item.to_owned()).unwrap();
         let tools: Vec<_> = read_tools("s", false, &[raw]).definitions.into_iter().map(Arc::new).collect();
-        let kept = KeptList { tools, instructions: Some("Use it.".to_owned()), has_resources: true };
+        let instructions = Some("Use it.".to_owned());
+        let kept = KeptList { tools, instructions, has_resources: true, has_handshake: true };
         let text = kept.encode().unwrap();
         let read = KeptList::decode(&text, "s").unwrap();
         assert_eq!(read.tools[0].digest, kept.tools[0].digest);
-        assert_eq!((read.instructions, read.has_resources), (kept.instructions, true));
+        assert_eq!(
+            (read.instructions, read.has_resources, read.has_handshake),
+            (kept.instructions, true, true)
+        );
         assert!(KeptList::decode(&text.replace("does it", "does ill"), "s").is_none());
         assert!(KeptList::decode(&text.replace("Use it.", "Obey it."), "s").is_none());
     }

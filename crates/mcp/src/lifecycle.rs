@@ -253,7 +253,9 @@ async fn prepare(
     let instructions = pins.check_instructions(instructions);
     let mut offer = Offer { withheld, notes: tools.notes, prompts, resources, templates, ..Offer::default() };
     let has_resources = offer.has_resources();
-    state.keep(KeptList { tools: admitted.clone(), instructions: instructions.clone(), has_resources });
+    let has_handshake = client.era() == Era::Handshake;
+    let (tools, said) = (admitted.clone(), instructions.clone());
+    state.keep(KeptList { tools, instructions: said, has_resources, has_handshake });
     (offer.tools, offer.instructions) = (admitted, instructions);
     state.set_running(client.clone(), offer);
     Ok(client)

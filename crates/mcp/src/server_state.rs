@@ -181,7 +181,7 @@ impl ServerState {
             return fields.offer.clone();
         }
         drop(fields);
-        let KeptList { tools, instructions, has_resources } = self.kept();
+        let KeptList { tools, instructions, has_resources, .. } = self.kept();
         Offer { tools, instructions, had_resources: has_resources, ..Offer::default() }
     }
 

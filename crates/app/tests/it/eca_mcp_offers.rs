@@ -154,3 +154,44 @@ async fn editors_of_other_protocols_are_told_about_a_server_that_fails() {
     };
     tokio::time::timeout(Duration::from_secs(60), found).await.expect("the reason is on stderr");
 }
+
+/// A form of a server is asked field by field, an address that it wants opened is shown whole; nothing opens it.
+#[tokio::test]
+async fn a_server_asks_by_questions_and_no_address_is_opened() {
+    use std::os::unix::fs::PermissionsExt;
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let browser = home.write("browser", "#!/bin/sh\ntouch \"$HOME/opened\"\n");
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    let config = config(&home, fake.url(), &[("good", "good")]);
+    let mut command: tokio::process::Command = home.command(&["server"]).into();
+    command.env("DRAGOMAN_CONFIG", config.to_string()).env("BROWSER", &browser);
+    let mut client = Client::spawn_with(command);
+    let can = json!({"codeAssistant": {"chat": true, "chatCapabilities": {"askQuestion": true}}});
+    client.initialize(&home, can).await;
+    client.until(|it| is_server(it, "good", "running")).await;
+    for (input, shown, given, expected) in [
+        (json!({}), "Which color?", "red", r#""content": {"color": "red"}"#),
+        (json!({"text": "address"}), "https://example.com/sign?in=1", "Decline", r#""action": "decline""#),
+    ] {
+        fake.answer(Answer::tool_call("c1", "good__ask", input)).answer(Answer::text("ok"));
+        client.ask("chat/prompt", json!({"chatId": "c", "message": "go", "trust": true})).await;
+        loop {
+            let message = client.next().await;
+            if message["method"] == "chat/askQuestion" {
+                let question = message["params"]["question"].as_str().unwrap_or_default();
+                assert!(
+                    question.contains("The MCP server good asks") && question.contains(shown),
+                    "{question}"
+                );
+                let result = json!({"answer": given, "cancelled": false});
+                client.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result})).await;
+            }
+            if is_finished(&message) {
+                break;
+            }
+        }
+        let told = fake.last_request().tool_results().pop().unwrap_or_default();
+        assert!(told.contains(expected), "{told}");
+    }
+    assert!(!home.path().join("opened").exists(), "no browser was started");
+}

@@ -291,7 +291,9 @@ class Server:
             self.log.tell(cancelled=number)
             return None
         if name == "ask":
-            answer = self.request("elicitation/create", {"message": "Which color?", "requestedSchema": FORM})
+            form = {"message": "Which color?", "requestedSchema": FORM}
+            address = {"mode": "url", "message": "Sign in", "url": "https://example.com/sign?in=1", "elicitationId": "e"}
+            answer = self.request("elicitation/create", address if arguments.get("text") == "address" else form)
             return {"content": text(json.dumps(answer["result"]))}
         if name == "roots":
             self.request("ping")
