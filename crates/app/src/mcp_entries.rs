@@ -8,6 +8,8 @@ use config::{Environment, McpFile, SavedFile};
 use domain::Failure;
 use serde_json::{Map, Value, json};
 
+use crate::toml;
+
 /// The name of a server of another program, and our entry for it or why there is none.
 pub(crate) type ImportedServer = (String, Result<Value, String>);
 
@@ -175,57 +177,13 @@ fn env_references(text: &str) -> String {
     converted + rest
 }
 
-/// The `[mcp_servers.NAME]` tables of codex's file: strings, lists of strings, booleans and tables of strings, which is all
-/// that they hold. A line that is something else is an error, so that nothing is read wrongly.
+/// The tables below `mcp_servers` of codex's file.
 fn codex_servers(text: &str) -> Result<Map<String, Value>, String> {
-    let mut servers = Map::new();
-    let mut place: Option<(String, Option<String>)> = None;
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        if let Some(table) = line.strip_prefix('[') {
-            let table = table.split(']').next().unwrap_or_default();
-            place = table.strip_prefix("mcp_servers.").map(|path| {
-                let mut parts = path.splitn(2, '.').map(|part| part.trim_matches('"').to_owned());
-                (parts.next().unwrap_or_default(), parts.next())
-            });
-            continue;
-        }
-        let Some((server, inner)) = &place else { continue };
-        let (key, value) =
-            line.split_once('=').ok_or_else(|| format!("line {} is not understood", number + 1))?;
-        let value =
-            toml_value(value.trim()).ok_or_else(|| format!("line {} is not understood", number + 1))?;
-        let entry = servers.entry(server.clone()).or_insert_with(|| json!({}));
-        let key = key.trim().trim_matches('"');
-        match inner {
-            Some(inner) => entry[inner.as_str()][key] = value,
-            None => entry[key] = value,
-        }
+    match toml::read(text)?.remove("mcp_servers") {
+        None => Ok(Map::new()),
+        Some(Value::Object(servers)) => Ok(servers),
+        Some(_) => Err("`mcp_servers` is no table".to_owned()),
     }
-    Ok(servers)
-}
-
-/// A value on one line; inline tables and comments behind it included.
-fn toml_value(text: &str) -> Option<Value> {
-    if let Some(literal) = text.strip_prefix('\'') {
-        return Some(literal.split('\'').next()?.into());
-    }
-    if let Some(table) = text.strip_prefix('{') {
-        let mut members = Map::new();
-        for pair in table.rsplit_once('}')?.0.split(',').filter(|pair| !pair.trim().is_empty()) {
-            let (name, value) = pair.split_once('=')?;
-            members.insert(name.trim().trim_matches('"').to_owned(), toml_value(value.trim())?);
-        }
-        return Some(members.into());
-    }
-    // Strings, numbers, booleans and lists of them are written as in JSON.
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    let value = values.next()?.ok()?;
-    let rest = text[values.byte_offset()..].trim();
-    (rest.is_empty() || rest.starts_with('#')).then_some(value)
 }
 
 #[cfg(test)]
@@ -266,6 +224,9 @@ mod tests {
             )
         );
         assert_eq!(servers[1].1.as_ref().unwrap()["url"], "https://w");
+        let lines = "[mcp_servers.files]\ncommand = \"npx\"\nargs = [\n  \"-y\",\n  'files', # both\n]\nenv = { A = \"1,2\" }\n";
+        let expected = json!({"command": "npx", "args": ["-y", "files"], "env": {"A": "1,2"}});
+        assert_eq!(imported(lines, true)[0].1, Ok(expected), "lists of several lines");
         assert!(from_other_program("[mcp_servers.a]\ncommand = \"\"\"\n", true).is_err());
     }
 

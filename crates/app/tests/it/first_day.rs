@@ -1,12 +1,16 @@
 //! The first day with the program, from outside: MCP servers that are late, servers that refuse, approvals, the order of the
 //! first messages.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use testkit::fake_model::Usage;
 use testkit::{Answer, FakeModel};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::{Client, Home, contents, fake_provider, frame, is_finished};
 use crate::eca_mcp::is_server;
 use crate::run::{Fixture, finish, lines};
+use crate::screen;
+use crate::tmux::{Screen, Start};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/scripted.py");
 
@@ -137,5 +141,105 @@ async fn two_messages_in_one_write_are_answered_in_order() {
         let models = messages.last().expect("the settings")["params"]["chat"]["models"].to_string();
         assert!(models.contains("fake/m1"), "{models}");
         assert!(client.end().await.success());
+    }
+}
+
+/// A chat with one message has one message, in the list and in the picker.
+#[tokio::test]
+async fn one_message_is_not_several() {
+    let bench = Fixture::new().await;
+    bench.fake.answer(Answer::status(400).body("{}"));
+    assert_eq!(bench.run(&["--retries", "0", "hello"]).await.code, Some(1));
+    let listed = finish(bench.home.command(&["chats", "list"]).into()).await.out;
+    assert!(listed.contains("1 message ") && !listed.contains("1 messages"), "{listed}");
+}
+
+/// A cap below a hundredth of a cent is not shown as nothing.
+#[tokio::test]
+async fn small_amounts_of_money_are_not_zero() {
+    let mut bench = Fixture::new().await;
+    bench.config["providers"]["fake"]["models"]["m1"] = json!({"cost": {"input": 1, "output": 1}});
+    bench.home.write("work/a.txt", "content of a");
+    let read = Answer::tool_call("c1", "eca__read_file", json!({"path": "a.txt"}));
+    bench.fake.answer(read.usage(Usage { input: 100, output: 10, ..Usage::default() }));
+    let ran = bench.run(&["--max-cost", "0.00001", "go"]).await;
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(ran.err.contains("of $0.00001"), "{}", ran.err);
+    assert!(!ran.err.contains("$0.0000."), "{}", ran.err);
+}
+
+/// Servers of one's own say how much their models can read; the list of models and the meter know it.
+#[tokio::test]
+async fn the_window_of_a_model_of_an_own_server_is_known() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let served = tokio::spawn(async move {
+        let body = json!({"data": [{"id": "qwen", "owned_by": "vllm", "max_model_len": 40960}]}).to_string();
+        let answer =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                match socket.read_u8().await {
+                    Ok(byte) => head.push(byte),
+                    Err(_) => break,
+                }
+            }
+            let _ = socket.write_all(answer.as_bytes()).await;
+        }
+    });
+    let bench = Fixture::new().await;
+    let mut command: tokio::process::Command = bench.home.command(&["models", "--json"]).into();
+    let config = json!({"providers": {"house": {"api": "openai-chat", "url": url, "key": "k"}}});
+    command.env("DRAGOMAN_CONFIG", config.to_string());
+    let listed: Value = serde_json::from_str(&finish(command).await.out).expect("JSON");
+    let models = listed["models"].as_array().or(listed.as_array()).cloned().unwrap_or_default();
+    let found = models.iter().find(|it| it["id"] == "house/qwen").unwrap_or_else(|| panic!("{listed}"));
+    assert_eq!(found["contextLimit"], 40960, "{listed}");
+    served.abort();
+}
+
+/// The list of models without models says how to get one; a list that is cut says how many follow.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_of_a_chat_say_what_they_do_not_show() {
+    let bench = screen::Fixture::new().await;
+    screen::watch(move || {
+        let shown = bench.screen();
+        shown.until("Ask something");
+        shown.text("/");
+        let menu = shown.until(" more");
+        assert!(menu.lines().any(|line| line.trim().starts_with('…') && line.contains(" more")), "{menu}");
+        drop(shown);
+        let empty =
+            json!({"providers": {"fake": {"api": "openai-chat", "url": "http://127.0.0.1:9", "key": "k"}}});
+        let shown = Screen::start(&bench.home, &empty, &Start::default());
+        shown.until("Ask something");
+        shown.text("/model");
+        shown.until("Choose the model");
+        shown.keys(&["Enter"]);
+        let picker = shown.until("type to narrow");
+        let below = picker.split("type to narrow").nth(1).unwrap_or_default();
+        assert!(below.contains("Ollama") && below.contains("models pull"), "{picker}");
+    })
+    .await
+    .expect("the screen");
+}
+
+/// The era of a server is remembered between processes: one that says nothing about it is asked once.
+#[tokio::test]
+async fn a_server_is_asked_for_its_era_once() {
+    let mut bench = Fixture::new().await;
+    let log = bench.home.workspace().join("old.log");
+    bench.config["mcpServers"] =
+        json!({"old": {"command": "python3", "args": [SCRIPT, "silent", "--log", log]}});
+    for run in 1..=2 {
+        let call = Answer::tool_call("c1", "old__echo", json!({"text": "hello"}));
+        bench.fake.answer(call).answer(Answer::text("done"));
+        let ran = bench.run(&["--approve", "all", "go"]).await;
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "done\n"), "{}", ran.err);
+        assert_eq!(bench.fake.last_request().tool_results(), ["hello"]);
+        let told = std::fs::read_to_string(&log).expect("the log");
+        assert_eq!(told.matches("\"initialize\"").count(), run, "{told}");
+        assert_eq!(told.matches("server/discover").count(), 1, "{told}");
     }
 }

@@ -9,8 +9,11 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 use crate::client::Home;
+use crate::screen::watch;
+use crate::tmux::{Screen, Start};
 use synthetic::Toy;
 
 #[allow(dead_code, clippy::unwrap_used, reason = "the file belongs to other tests, which use all of it")]
@@ -28,10 +31,21 @@ struct Hub {
     stated_sha256: String,
     /// Downloads that end after half of the rest.
     cut: AtomicUsize,
+    /// A download sends this many bytes and waits until the rest is let through.
+    pause: Option<(usize, Arc<Notify>)>,
 }
 
 impl Hub {
     async fn start(content: Vec<u8>, stated: &[u8], cut: usize) -> Arc<Self> {
+        Self::start_with(content, stated, cut, None).await
+    }
+
+    async fn start_with(
+        content: Vec<u8>,
+        stated: &[u8],
+        cut: usize,
+        pause: Option<(usize, Arc<Notify>)>,
+    ) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let digest: String = Sha256::digest(stated).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -41,6 +55,7 @@ impl Hub {
             content,
             stated_sha256: digest,
             cut: AtomicUsize::new(cut),
+            pause,
         });
         let served = hub.clone();
         tokio::spawn(async move {
@@ -83,7 +98,13 @@ impl Hub {
             (format!("HTTP/1.1 {status}\r\ncontent-length: {}", body.len()), body, sent)
         };
         stream.write_all(format!("{head}\r\nconnection: close\r\n\r\n").as_bytes()).await.ok()?;
-        stream.write_all(&body[..sent]).await.ok()?;
+        let mut begun = 0;
+        if let Some((bytes, gate)) = self.pause.as_ref().filter(|_| path.starts_with("/cdn/")) {
+            begun = (*bytes).min(sent);
+            stream.write_all(&body[..begun]).await.ok()?;
+            gate.notified().await;
+        }
+        stream.write_all(&body[begun..sent]).await.ok()?;
         stream.shutdown().await.ok()
     }
 
@@ -165,4 +186,33 @@ async fn a_wrong_file_is_refused_and_an_absent_hub_is_named() {
     let (output, text) = pull(&home, nowhere, models.path(), &[]).await;
     assert!(output.status.success(), "the list needs no network: {text}");
     assert!(text.contains("qwen3-4b") && text.contains("Sizes and licenses are missing"), "{text}");
+}
+
+/// The bar shows what has come, also while nothing comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_bar_of_a_download_moves() {
+    let (home, models, gate) = (Home::new(), tempfile::tempdir().unwrap(), Arc::new(Notify::new()));
+    let content = vec![0; 6_000_000];
+    let hub = Hub::start_with(content.clone(), &content, 0, Some((3_000_000, gate.clone()))).await;
+    watch(move || {
+        let folder = models.path().display().to_string();
+        let screen = Screen::start(
+            &home,
+            &json!({}),
+            &Start {
+                command: "models",
+                arguments: &["pull", "qwen2.5-coder-1.5b"],
+                environment: &[("HF_ENDPOINT", &hub.url), ("DRAGOMAN_MODELS", &folder)],
+                ..Start::default()
+            },
+        );
+        let shown = screen.until("3 of 6 MB");
+        assert!(shown.contains("[###############               ]"), "{shown}");
+        gate.notify_one();
+        // These bytes are no model.
+        let shown = screen.until_left(1);
+        assert!(!shown.contains("of 6 MB"), "the bar is gone: {shown}");
+    })
+    .await
+    .expect("the screen");
 }

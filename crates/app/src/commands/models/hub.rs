@@ -5,7 +5,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use config::{Environment, Inputs};
 use domain::Failure;
@@ -14,6 +14,7 @@ use local_model::{Engine, Incoming};
 use reqwest::Response;
 use reqwest::header::{LOCATION, RANGE};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::choices::Choice;
 use super::embedded::filled_bar;
@@ -135,22 +136,26 @@ async fn fetch(environment: &Environment, file: &HubFile, incoming: &mut Incomin
         incoming.restart().map_err(unwritable)?;
     }
     let mut body = response.bytes_stream();
-    let mut shown = Instant::now();
     let is_terminal = std::io::stderr().is_terminal();
+    let mut redraw = tokio::time::interval(Duration::from_millis(200));
+    let mut silent_until = Instant::now() + SILENCE_TIMEOUT;
     loop {
-        let next = tokio::time::timeout(SILENCE_TIMEOUT, body.next()).await;
+        let next = tokio::select! {
+            next = tokio::time::timeout_at(silent_until, body.next()) => next,
+            _ = redraw.tick(), if is_terminal => {
+                eprint!("\r{}", filled_bar(incoming.written(), file.bytes));
+                let _ = std::io::stderr().flush();
+                continue;
+            }
+        };
         let Some(bytes) = next.map_err(|_| interrupted("no data arrives"))? else { break };
+        silent_until = Instant::now() + SILENCE_TIMEOUT;
         let bytes = bytes.map_err(|error| interrupted(&without_url(error)))?;
         if incoming.written() + bytes.len() as u64 > file.bytes {
             incoming.restart().map_err(unwritable)?;
             return Err(unreachable("the file is larger than stated"));
         }
         incoming.write(&bytes).map_err(unwritable)?;
-        if is_terminal && shown.elapsed() > Duration::from_millis(200) {
-            shown = Instant::now();
-            eprint!("\r{}", filled_bar(incoming.written(), file.bytes));
-            let _ = std::io::stderr().flush();
-        }
     }
     if is_terminal {
         eprint!("\r{}\r", " ".repeat(64));
