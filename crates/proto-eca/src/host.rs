@@ -20,6 +20,8 @@ use crate::wire::notifications::{
 
 /// A person may take this long to answer a question in the editor.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// Characters of an editor's reason that the model reads.
+const MAX_REASON_LENGTH: usize = 500;
 
 /// Asks the editor; its answer goes to the engine.
 pub(crate) fn handle_request(server: &mut Server, request: HostRequest) {
@@ -79,6 +81,10 @@ async fn locations(request: rpc::Request) -> Result<HostReply, Failure> {
         .decode()
         .await
         .map_err(|error| Failure::user(format!("The editor gave no answer: {error}. Use grep instead.")))?;
+    if result.status.as_deref() == Some("error") {
+        let why: String = result.message.unwrap_or_default().chars().take(MAX_REASON_LENGTH).collect();
+        return Err(Failure::user(format!("The editor could not look: {}. Use grep instead.", why.trim())));
+    }
     let ranges = result.locations.unwrap_or_default().into_iter().map(|location| domain::host::SourceRange {
         path: from_wire::path(&location.uri),
         start: from_wire::position(location.range.start),

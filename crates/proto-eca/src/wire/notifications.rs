@@ -292,6 +292,9 @@ pub(crate) struct Diagnostic {
 #[serde(default)]
 pub(crate) struct LocationsResult {
     pub locations: Option<Vec<Location>>,
+    /// `error`, where the editor could not look.
+    pub status: Option<String>,
+    pub message: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
