@@ -2,7 +2,7 @@
 //!
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, also in a window of another process, chunks per second and CPU, idle and peak
 //! memory, rounds of tool calls, the size of the first request, also with many MCP tools,
-//! 200 chats at once, load of a 10,000-message chat;
+//! 200 and 1,000 chats at once, load of a 10,000-message chat and prompts in it, as charts too (`docs/charts`);
 //! the first text of completions and rewrites; the first answer with twenty broken MCP servers; start and first file
 //! completion in a tree of a million files; and `dragoman run` for one word.
 //! `cargo bench -p dragoman --bench server -- large_tree broken_servers` measures these alone.
@@ -15,9 +15,11 @@
 
 mod attached;
 mod broken_servers;
+mod chart;
 mod completions;
 mod large_tree;
 mod long_chat;
+mod many_chats;
 mod many_tools;
 mod program;
 mod table;
@@ -44,7 +46,7 @@ const PARTS: [(&str, Part); 12] = [
     ("completions", completions::rows),
     ("throughput", throughput_rows),
     ("tools", tool_rows),
-    ("many_chats", many_chats_row),
+    ("many_chats", many_chats::rows),
     ("many_tools", many_tools::rows),
     ("run", run_row),
 ];
@@ -87,6 +89,7 @@ fn scripted(request: &Request) -> Answer {
     match words.next() {
         Some("flood") => Answer::flood(number(words.next()), "0123456789abcdef"),
         Some("pace") => Answer::stamps(number(words.next())).every(Duration::from_millis(1)),
+        Some("calm") => Answer::stamps(number(words.next())).every(Duration::from_millis(100)),
         Some("tools") => {
             let done = request.messages().iter().filter(|it| it["role"] == "tool").count();
             let read = json!({"path": "notes.txt", "line_offset": done, "limit": 1});
@@ -176,9 +179,7 @@ fn latency_rows(table: &mut Table, fake: &FakeModel) {
             if is_finished(&message) {
                 break;
             }
-            let text = message["params"]["content"]["text"].as_str().unwrap_or_default();
-            let stamps = text.split(['<', '>']).filter_map(|it| it.parse::<u64>().ok());
-            late.extend(stamps.map(|stamp| (at - stamp) as f64 / 1e6));
+            late.extend(latencies(at, &message));
         }
         assert_eq!(late.len(), 5000, "{name}");
         late.sort_by(f64::total_cmp);
@@ -226,23 +227,6 @@ fn throughput_rows(table: &mut Table, fake: &FakeModel) {
     table.pair_more("chunks per second at full speed", "/s", rates["dragoman"], rates["floor"], 100_000.0);
 }
 
-fn many_chats_row(table: &mut Table, fake: &FakeModel) {
-    let program = dragoman();
-    let home = Home::new();
-    let mut server = Server::start(&program, &home, fake);
-    server.initialize(&home);
-    let since = Instant::now();
-    for chat in 0..200 {
-        server.prompt(&format!("chat-{chat}"), "pace 200");
-    }
-    let mut finished = 0;
-    while finished < 200 {
-        finished += usize::from(is_finished(&server.next().1));
-    }
-    table.row("200 chats of 200 chunks at once, wall", "s", since.elapsed().as_secs_f64(), f64::INFINITY);
-    table.row("200 chats at once, peak memory", "MiB", server.peak(), 100.0);
-}
-
 /// Rounds of model → tool → model with one small read each, and the size of the first request.
 fn tool_rows(table: &mut Table, fake: &FakeModel) {
     const ROUNDS: usize = 50;
@@ -276,6 +260,13 @@ fn tool_rows(table: &mut Table, fake: &FakeModel) {
     server.until(is_finished);
     let bytes = fake.requests().first().map_or(f64::NAN, |it| it.body.to_string().len() as f64);
     table.row("first request of a chat, with all tools", "B", bytes, 10_000.0);
+}
+
+/// How long the chunks of a message were on their way, in milliseconds: each holds the time of its writing.
+fn latencies(at: u64, message: &Value) -> Vec<f64> {
+    let text = message["params"]["content"]["text"].as_str().unwrap_or_default();
+    let stamps = text.split(['<', '>']).filter_map(|it| it.parse::<u64>().ok());
+    stamps.map(|stamp| at.saturating_sub(stamp) as f64 / 1e6).collect()
 }
 
 fn is_finished(message: &Value) -> bool {

@@ -137,6 +137,10 @@ impl Server {
         kibibytes(&format!("/proc/{}/status", self.child.id()), "VmHWM:") / 1024.0
     }
 
+    pub(crate) fn resident(&self) -> f64 {
+        kibibytes(&format!("/proc/{}/status", self.child.id()), "VmRSS:") / 1024.0
+    }
+
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
