@@ -13,7 +13,7 @@ use crate::item::{Item, ItemKind};
 use crate::link::Commands;
 
 /// Facts read at a time.
-const PAGE: usize = 512;
+const PAGE: usize = 4096;
 
 /// Everything in the journal of a chat.
 pub async fn read(commands: &Commands, session: &SessionId) -> Result<Vec<Arc<Recorded>>, Failure> {

@@ -24,7 +24,7 @@ use domain::model::WrittenPlace;
 use domain::taint::Taint;
 use domain::tool::{Tool, ToolSource};
 use domain::tool_call::Origin;
-use domain::{CancellationToken, Failure, SessionId, Store, TurnId};
+use domain::{CancellationToken, Failure, Recorded, SessionId, Store, TurnId};
 use tokio::sync::mpsc;
 
 use crate::spending::Account;
@@ -47,7 +47,7 @@ pub fn is_subagent(id: &SessionId) -> bool {
 }
 
 /// Facts read at a time while loading.
-pub(crate) const PAGE: usize = 1024;
+pub(crate) const PAGE: usize = 4096;
 
 pub(crate) struct Session {
     pub(crate) id: SessionId,
@@ -102,17 +102,23 @@ pub(crate) struct LoadedSession {
 /// Folds the journal of a chat; the state is empty where there is no such chat.
 pub(crate) async fn load(store: &dyn Store, id: &SessionId) -> Result<LoadedSession, Failure> {
     let mut loaded = LoadedSession { state: State::default(), created_at: 0, updated_at: 0 };
-    loop {
-        let page = store.read(id, loaded.state.newest(), PAGE).await?;
-        if page.is_empty() {
-            return Ok(loaded);
-        }
+    let mut page = store.read(id, 0, PAGE).await?;
+    while let Some(last) = page.last().map(|last| last.number) {
+        // The store decodes the next page while this one is folded.
+        let (next, ()) = tokio::join!(store.read(id, last, PAGE), async { loaded.fold(page) });
+        page = next?;
+    }
+    Ok(loaded)
+}
+
+impl LoadedSession {
+    fn fold(&mut self, page: Vec<Recorded>) {
         for recorded in page {
             if recorded.number == 1 {
-                loaded.created_at = recorded.at;
+                self.created_at = recorded.at;
             }
-            loaded.updated_at = recorded.at;
-            loaded.state.fold(recorded.number, &recorded.fact);
+            self.updated_at = recorded.at;
+            self.state.fold(recorded.number, &recorded.fact);
         }
     }
 }
