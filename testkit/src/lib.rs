@@ -12,6 +12,7 @@ pub mod lines;
 pub mod memory_store;
 #[cfg(target_os = "linux")]
 pub mod postgres;
+pub mod sample;
 pub mod scripted_model;
 
 pub use fake_engine::{FakeEngine, Seen};

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// A start, a recovery included, may take so long on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An authority and a server's certificate for `localhost`.
-const CERTIFICATES: [&str; 3] = [
+/// Shell lines that make an authority (`ca.pem`) and a server's certificate for `localhost` in the current folder.
+pub const CERTIFICATES: [&str; 3] = [
     "openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority",
     "openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost",
     "echo subjectAltName=DNS:localhost > san && openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key \

@@ -1,5 +1,6 @@
 //! How the throughput of workers grows with their number, in one run: tasks of one repository, each with two requests to a
-//! model that takes its time. `cargo bench -p dragoman --bench workers`; `BENCH_TASKS` and `BENCH_MODEL_MILLIS` change it.
+//! model that takes its time. `cargo bench -p dragoman --bench workers`; `BENCH_TASKS`, `BENCH_MODEL_MILLIS` and `BENCH_WORKERS`
+//! (as `1,2,4,8`) change it.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::print_stdout,
@@ -36,7 +37,8 @@ fn main() {
     println!("{tasks} tasks, two requests of {} ms each, {cores} cores", pause.as_millis());
     println!("{:>8} {:>10} {:>8} {:>8}", "workers", "seconds", "tasks/s", "ratio");
     let mut first = None;
-    for workers in [1, 2, 4, 8] {
+    let numbers = std::env::var("BENCH_WORKERS").unwrap_or_else(|_| "1,2,4,8".to_owned());
+    for workers in numbers.split(',').filter_map(|number| number.parse::<usize>().ok()) {
         let database = format!("bench{workers}");
         let config = json!({
             "defaultModel": "fake/m1",
@@ -68,7 +70,8 @@ fn main() {
         }
         let seconds = began.elapsed().as_secs_f64();
         let done = "SELECT count(*) FROM dragoman.tasks WHERE state = 'done'";
-        assert_eq!(server.query(&database, done), tasks.to_string());
+        let others = "SELECT string_agg(outcome, ' ') FROM dragoman.tasks WHERE state <> 'done'";
+        assert_eq!(server.query(&database, done), tasks.to_string(), "{}", server.query(&database, others));
         let rate = tasks as f64 / seconds;
         let ratio = rate / *first.get_or_insert(rate);
         println!("{workers:>8} {seconds:>10.1} {rate:>8.2} {ratio:>8.2}");

@@ -126,7 +126,7 @@ pub(crate) enum Task {
     /// Put a task into the queue of the workers.
     #[command(after_help = commands::task_arguments::SUBMIT_HELP)]
     Submit(commands::task_arguments::SubmitArguments),
-    /// Tasks of the workers: list, show, cancel, logs.
+    /// Tasks of the workers: list, show, cancel, logs, delete.
     #[command(subcommand, after_help = "Example:\n  dragoman tasks list\n  dragoman tasks show ID")]
     Tasks(commands::task_arguments::TasksTask),
     /// Take tasks from the queue and run each in a checkout of its own, until a signal ends it.

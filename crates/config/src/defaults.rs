@@ -62,7 +62,7 @@ fn defaults() -> Value {
         "concurrency": 256,
         "sandbox": "on",
         "undo": {"fileMegabytes": 64, "totalMegabytes": 2048},
-        "worker": {"approve": ["edit", "sandboxed"], "timeoutSeconds": 3600, "maxAttempts": 5},
+        "worker": {"approve": ["edit", "sandboxed"], "timeoutSeconds": 3600, "maxAttempts": 5, "submodules": false, "lfs": false},
         "logLevel": "warn",
         "includeParentAgentsFiles": false,
     })

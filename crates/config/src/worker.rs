@@ -18,6 +18,12 @@ pub struct WorkerSettings {
     pub timeout_seconds: u64,
     /// Workers that may have a task before it is given up.
     pub max_attempts: u64,
+    /// A task may ask for the submodules of its repository.
+    pub submodules: bool,
+    /// A task may ask for the large files (LFS) of its repository.
+    pub large_files: bool,
+    /// Days after which a task that has ended is deleted with its chat.
+    pub retention_days: Option<u64>,
 }
 
 impl WorkerSettings {
@@ -35,6 +41,9 @@ impl WorkerSettings {
             max_steps: section.get("maxSteps").number(1..=100_000),
             timeout_seconds: section.get("timeoutSeconds").number(1..=604_800).unwrap_or(3600),
             max_attempts: section.get("maxAttempts").number(1..=1000).unwrap_or(5),
+            submodules: section.get("submodules").flag().unwrap_or(false),
+            large_files: section.get("lfs").flag().unwrap_or(false),
+            retention_days: section.get("retentionDays").number(1..=36_500),
         }
     }
 }

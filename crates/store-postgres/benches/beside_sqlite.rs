@@ -1,6 +1,6 @@
 //! The PostgreSQL store beside the SQLite store, on one machine and disk: a chunk of streamed text, many chats at once,
 //! opening, listing and searching as the number of facts grows. `cargo bench -p dragoman-store-postgres`; `BENCH_CHATS`,
-//! `BENCH_PROCESSES` and `BENCH_FACTS` change its size.
+//! `BENCH_PROCESSES`, `BENCH_FACTS` and `BENCH_SQLITE_FACTS` change its size.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -30,6 +30,7 @@ fn main() {
     }
     let chats = number("BENCH_CHATS", 1_000);
     let facts = number("BENCH_FACTS", 100_000);
+    let sqlite_facts = number("BENCH_SQLITE_FACTS", 100_000).min(facts);
     let processes = number("BENCH_PROCESSES", 4).max(1);
     let Some(server) = PostgresServer::start() else { return };
     let database = server.database("bench");
@@ -51,9 +52,14 @@ fn main() {
                 let over = format!("the same over {processes} processes ({rate:.0} chunks/s)");
                 row(name, &over, times);
             }
-            for size in [facts / 100, facts] {
-                fill(store.as_ref(), size).await;
-                row(name, &format!("open a chat of 100 facts of {size}"), opens(store.as_ref()).await);
+            let facts = if name == "PostgreSQL" { facts } else { sqlite_facts };
+            for size in [(facts / 100).max(10_000), facts] {
+                fill(store.as_ref(), size.min(10_000)).await;
+                match name {
+                    "PostgreSQL" => copy_chats(&server, size / 100),
+                    _ => fill(store.as_ref(), size).await,
+                }
+                row(name, &format!("open a chat of 100 facts of {size}"), opens(store.as_ref(), size).await);
                 row(name, &format!("a page of 50 chats, {size} facts"), lists(store.as_ref()).await);
                 row(name, &format!("prompt: append two facts, {size} facts"), prompts(store.as_ref()).await);
                 row(name, &format!("search a rare word, {size} facts"), searches(store.as_ref()).await);
@@ -188,6 +194,33 @@ async fn fill(store: &dyn Store, facts: usize) {
     }
 }
 
+/// Copies the first chat until there are so many, as fast as the server can.
+fn copy_chats(server: &PostgresServer, chats: usize) {
+    const BATCH: usize = 5_000;
+    let counted = server.query("bench", "SELECT count(*) FROM dragoman.sessions WHERE id LIKE 'filled-%'");
+    let mut there: usize = counted.parse().unwrap();
+    while there < chats {
+        let end = chats.min(there + BATCH) - 1;
+        let statement = format!(
+            "SET synchronous_commit = off;
+             WITH first AS (SELECT * FROM dragoman.sessions WHERE id = 'filled-0'), added AS (
+                INSERT INTO dragoman.sessions
+                    (id, title, model, workspace, folders, parent, created, updated, messages, newest)
+                SELECT 'filled-' || number, title, model, workspace, folders, parent, created, updated - number,
+                    messages, newest FROM first, generate_series({there}, {end}) AS number RETURNING key
+             ), facts AS (
+                INSERT INTO dragoman.facts SELECT added.key, number, at, kind, body FROM added, dragoman.facts
+                WHERE session = (SELECT key FROM first) ORDER BY added.key, number
+             )
+             INSERT INTO dragoman.search SELECT added.key, number, words FROM added, dragoman.search
+             WHERE session = (SELECT key FROM first) ORDER BY added.key, number"
+        );
+        server.query("bench", &statement);
+        there = end + 1;
+    }
+    server.query("bench", "VACUUM ANALYZE");
+}
+
 async fn measured(mut work: impl AsyncFnMut(usize)) -> Vec<Duration> {
     let mut times = Vec::new();
     for round in 0..100 {
@@ -198,9 +231,10 @@ async fn measured(mut work: impl AsyncFnMut(usize)) -> Vec<Duration> {
     times
 }
 
-async fn opens(store: &dyn Store) -> Vec<Duration> {
+/// Chats all over the store.
+async fn opens(store: &dyn Store, facts: usize) -> Vec<Duration> {
     measured(async |round: usize| {
-        let session = SessionId::new(format!("filled-{}", round % 10));
+        let session = SessionId::new(format!("filled-{}", round * 7_919 % (facts / 100)));
         assert_eq!(store.read(&session, 0, 1024).await.unwrap().len(), 100);
     })
     .await

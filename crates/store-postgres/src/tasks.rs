@@ -155,6 +155,12 @@ const CANCEL: &str = "
         ended = CASE state WHEN 'waiting' THEN clock_timestamp() ELSE ended END
     WHERE id = $1 AND state IN ('waiting', 'running')";
 
+const DELETE: &str = "DELETE FROM dragoman.tasks WHERE id = $1 AND state IN ('done', 'failed', 'cancelled')";
+const ENDED_BEFORE: &str = "
+    SELECT id FROM dragoman.tasks WHERE state IN ('done', 'failed', 'cancelled')
+        AND ended <= clock_timestamp() - make_interval(secs => 86400 * $1::float8)
+    ORDER BY ended LIMIT $2";
+
 impl TaskQueue {
     /// Looks the address up and connects at the first use.
     pub fn new(source: impl AddressLookup) -> Self {
@@ -288,6 +294,18 @@ impl TaskQueue {
         // A repeated request changes no row where the first one ended a task that waited.
         self.execute(CANCEL, &[&id]).await?;
         Ok(self.get(id).await?.is_some_and(|task| task.is_cancelled))
+    }
+
+    /// Deletes a task that has ended. False: there is none, or it waits or runs.
+    pub async fn delete(&self, id: &str) -> Result<bool, Failure> {
+        Ok(self.execute(DELETE, &[&id]).await? > 0 || self.get(id).await?.is_none())
+    }
+
+    /// Tasks that ended so many days ago or earlier, the oldest first.
+    pub async fn ended_before(&self, days: u64, limit: usize) -> Result<Vec<String>, Failure> {
+        let (days, limit) = (days as f64, i64::try_from(limit).unwrap_or(i64::MAX));
+        let rows = self.query(ENDED_BEFORE, &[&days, &limit]).await?;
+        rows.iter().map(|row| column(row, 0).map_err(Trouble::into_failure)).collect()
     }
 
     /// The newest first.

@@ -42,7 +42,7 @@ impl Archive {
     }
 
     pub(crate) async fn load(&self) -> Result<Loaded, Failure> {
-        let list: TabList = self.get(LIST, "tabs").await?.unwrap_or_default();
+        let list = self.list().await?;
         let mut tabs = Vec::new();
         for id in &list.order {
             tabs.extend(self.get(TABS, id).await?);
@@ -53,6 +53,10 @@ impl Archive {
         }
         let preferences = self.get(LIST, "preferences").await?.unwrap_or_default();
         Ok(Loaded { tabs, closed, preferences })
+    }
+
+    pub(crate) async fn list(&self) -> Result<TabList, Failure> {
+        Ok(self.get(LIST, "tabs").await?.unwrap_or_default())
     }
 
     /// `read` gives the newest state when it is this write's turn.

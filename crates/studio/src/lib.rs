@@ -15,6 +15,7 @@ mod console;
 mod export;
 
 mod model;
+mod moving;
 mod network;
 mod oauth;
 mod plugins;
@@ -26,6 +27,7 @@ mod versions;
 mod zip;
 
 pub use connections::CredentialFile;
+pub use moving::copy_tabs;
 pub use plugins::{PluginHost, TriedPlugin};
 pub use routes::{body_limit, is_open};
 pub use specification::GivenSpecification;

@@ -246,7 +246,7 @@ impl Inner {
 }
 
 /// The name of the right to run.
-fn lease_name() -> SessionId {
+pub(crate) fn lease_name() -> SessionId {
     SessionId::new("studio")
 }
 

@@ -4,6 +4,7 @@
 //! interrupted is continued by the next one; a chat that differs in both stores is left alone and named.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use config::Environment;
 use domain::store::{Lease, ListFilter};
@@ -54,6 +55,8 @@ struct Outcome {
     facts: u64,
     /// The cost of today, as the other store has it now.
     spent_today: f64,
+    /// Tabs of studio that were copied.
+    tabs: usize,
     /// With the reason.
     left: Vec<(SessionId, String)>,
 }
@@ -75,11 +78,12 @@ pub(crate) fn run(task: StoreTask) -> ExitCode {
     };
     lifetime::run(async {
         let (from, to) = match to {
-            StoreKind::Postgres => (file.as_ref(), database.as_ref()),
-            StoreKind::Sqlite => (database.as_ref(), file.as_ref()),
+            StoreKind::Postgres => (file, database),
+            StoreKind::Sqlite => (database, file),
         };
-        let mut outcome = migrate(from, to, delete).await?;
-        outcome.spent_today = carry_today(from, to).await?;
+        let mut outcome = migrate(from.as_ref(), to.as_ref(), delete).await?;
+        outcome.spent_today = carry_today(from.as_ref(), to.as_ref()).await?;
+        outcome.tabs = copy_tabs(from, to).await?;
         print(&outcome, json);
         if outcome.left.is_empty() {
             return Ok(());
@@ -90,16 +94,19 @@ pub(crate) fn run(task: StoreTask) -> ExitCode {
 }
 
 fn print(outcome: &Outcome, json: bool) {
-    let Outcome { copied, known, facts, spent_today, left } = outcome;
+    let Outcome { copied, known, facts, spent_today, tabs, left } = outcome;
     let text = if json {
         let left: Vec<_> =
             left.iter().map(|(id, reason)| json!({"id": id.as_str(), "reason": reason})).collect();
         let object = json!({"copied": copied, "alreadyThere": known, "facts": facts,
-            "spentToday": spent_today, "leftOut": left});
+            "spentToday": spent_today, "studioTabs": tabs, "leftOut": left});
         format!("{object}\n")
     } else {
         let mut text =
             format!("{copied} chats copied and verified ({facts} facts), {known} were there already.\n");
+        if *tabs > 0 {
+            text.push_str(&format!("{tabs} tabs of studio copied with their versions.\n"));
+        }
         for (id, reason) in left {
             text.push_str(&format!("{} was left out: {}\n", clean_line(id.as_str()), clean_line(reason)));
         }
@@ -113,6 +120,17 @@ async fn carry_today(from: &dyn Store, to: &dyn Store) -> Result<f64, Failure> {
     let (kind, key) = engine::record_of_today();
     let (source, target) = (from.add(kind, &key, 0.0).await?, to.add(kind, &key, 0.0).await?);
     to.add(kind, &key, (source - target).max(0.0)).await
+}
+
+/// The tabs of studio, with their versions.
+async fn copy_tabs(from: Arc<dyn Store>, to: Arc<dyn Store>) -> Result<usize, Failure> {
+    #[cfg(feature = "studio")]
+    return studio::copy_tabs(from, to).await;
+    #[cfg(not(feature = "studio"))]
+    {
+        drop((from, to));
+        Ok(0)
+    }
 }
 
 async fn migrate(from: &dyn Store, to: &dyn Store, delete: bool) -> Result<Outcome, Failure> {

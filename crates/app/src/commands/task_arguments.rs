@@ -40,6 +40,12 @@ pub(crate) struct SubmitArguments {
     /// Tool calls that may run without approval, of those that the worker approves.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub approve: Vec<Approve>,
+    /// Fetch the submodules of the repository too, where the worker's settings allow it.
+    #[arg(long)]
+    pub submodules: bool,
+    /// Fetch the large files (git LFS) of the repository too, where the worker's settings allow it.
+    #[arg(long)]
+    pub lfs: bool,
     /// Deny a tool, or only calls whose main argument matches the regular expression.
     #[arg(long, value_name = "TOOL[=PATTERN]")]
     pub deny: Vec<String>,
@@ -53,6 +59,9 @@ pub(crate) struct WorkerArguments {
     /// End when no task waits or runs any more.
     #[arg(long)]
     pub drain: bool,
+    /// Seconds that this worker may work on a task, where its settings do not allow less.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub timeout: Option<u32>,
 }
 
 #[derive(Subcommand)]
@@ -87,6 +96,15 @@ pub(crate) enum TasksTask {
     #[command(after_help = "Example:\n  dragoman tasks cancel ID")]
     Cancel {
         id: String,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete tasks that have ended, with their chats.
+    #[command(after_help = "Example:\n  dragoman tasks delete ID")]
+    Delete {
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
         /// For scripts.
         #[arg(long)]
         json: bool,

@@ -33,6 +33,8 @@ pub(crate) fn submit(arguments: &SubmitArguments) -> ExitCode {
                 names.map(|name| name.get_name().to_owned()).collect()
             }),
             deny: arguments.deny.clone(),
+            submodules: arguments.submodules,
+            lfs: arguments.lfs,
         };
         let repo = repository::submitted(&arguments.repo)?;
         repository::check_reference(&arguments.reference)?;
@@ -83,6 +85,10 @@ pub(crate) fn tasks(task: TasksTask) -> ExitCode {
                 check_user(&environment)?;
                 cancel(&queue, &id, json).await
             }
+            TasksTask::Delete { ids, json } => {
+                check_user(&environment)?;
+                delete(&environment, &queue, &ids, json).await
+            }
             TasksTask::Logs { id, json } => {
                 let task = find(&queue, &id).await?;
                 let (store, chat) = (database(&environment)?, workers::chat_of(&task.id));
@@ -101,7 +107,7 @@ pub(crate) fn worker(arguments: &WorkerArguments, level: Option<Level>) -> ExitC
     lifetime::run(async {
         check_user(&environment)?;
         let (queue, store) = (open(&environment)?, database(&environment)?);
-        workers::work(&environment, queue, store, arguments.drain).await
+        workers::work(&environment, queue, store, arguments).await
     })
 }
 
@@ -165,6 +171,27 @@ async fn cancel(queue: &TaskQueue, id: &str, json: bool) -> Result<(), Failure> 
         (true, state) => json!({"id": id, "state": state.name(), "cancelled": true}).to_string(),
         (false, TaskState::Running) => "The worker of the task stops it within some seconds.".to_owned(),
         (false, state) => format!("The task is {}.", state.name()),
+    };
+    print(&format!("{text}\n"))
+}
+
+async fn delete(
+    environment: &Environment,
+    queue: &TaskQueue,
+    ids: &[String],
+    json: bool,
+) -> Result<(), Failure> {
+    let store = database(environment)?;
+    for id in ids {
+        find(queue, id).await?;
+        if !workers::delete_task(queue, store.as_ref(), id).await? {
+            return Err(Failure::user(format!("The task {} has not ended.", clean_line(id)))
+                .hint("Stop it first with `dragoman tasks cancel`."));
+        }
+    }
+    let text = match json {
+        true => json!({"deleted": ids}).to_string(),
+        false => format!("Deleted: {}.", ids.join(", ")),
     };
     print(&format!("{text}\n"))
 }

@@ -45,6 +45,11 @@ impl Ended {
         }
     }
 
+    /// The deadline of a task has passed.
+    pub(crate) fn late() -> Self {
+        Self::failed("timeout", "The time that a worker may take for the task is over.".to_owned())
+    }
+
     pub(crate) fn failed(outcome: &str, message: String) -> Self {
         Self {
             state: TaskState::Failed,
@@ -67,26 +72,31 @@ struct Told {
     message: String,
 }
 
-/// `None`: it was stopped, or the store is away.
+/// `None`: it was stopped, or the store is away. `deadline` is the one of this worker for the task.
 pub(super) async fn run(
     worker: &Worker,
     task: &Task,
     checkout: &Checkout,
+    deadline: Instant,
     halt: &CancellationToken,
 ) -> Option<Ended> {
-    let limits: Limits = serde_json::from_str(&task.limits).unwrap_or_default();
+    let limits = Limits::parse(&task.limits);
     let began = Instant::now();
     loop {
         let progress = progress(worker, task, halt).await?;
         if let Some(outcome) = progress.final_outcome() {
             return Some(ended(outcome).with(&progress));
         }
-        let arguments = match policy::arguments(&worker.settings, &limits, progress.cost.unwrap_or(0.0)) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Some(Ended::late().with(&progress));
+        }
+        let spent = progress.cost.unwrap_or(0.0);
+        let arguments = match policy::arguments(&worker.settings, &limits, spent, left.as_secs_f64()) {
             Ok(arguments) => arguments,
             Err(problem) => return Some(Ended::failed("spent", problem).with(&progress)),
         };
-        let time = Duration::from_secs_f64(policy::timeout(&worker.settings, &limits)) + OVERTIME;
-        let told = run_once(task, checkout, &progress, arguments, time, halt).await;
+        let told = run_once(task, checkout, &progress, arguments, left + OVERTIME, halt).await;
         if halt.is_cancelled() {
             return None;
         }

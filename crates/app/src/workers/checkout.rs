@@ -3,17 +3,25 @@
 //! Invariants: a folder that was not made wholly is made again; a folder that a lost worker left on this machine is used
 //! as it is; nothing is pushed unless the worker's settings name the address; changes that are saved nowhere else stay.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use config::{Environment, WorkerSettings};
+use sha2::{Digest, Sha256};
 use store_postgres::Task;
 
 use super::Worker;
-use super::git::{self, Git};
+use super::git::{Git, Network};
+use super::policy::Limits;
 use super::repository::{self, Place};
+use super::{large_files, submodules};
 
 /// A larger patch is not stored; its branch stays.
 const MAX_PATCH: usize = 8 << 20;
+/// Another worker of this machine has the worktrees of a repository for a moment only.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(120);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const NAME: &str = "user.name=Dragoman worker";
 const ADDRESS: &str = "user.email=worker@dragoman.invalid";
 
@@ -73,6 +81,8 @@ impl Checkout {
         if !repository::is_named(&worker.settings.repositories, &named) {
             return Err(format!("The worker's settings do not name the repository {named}."));
         }
+        let asked = Limits::parse(&task.limits);
+        check_asked(&worker.settings, &asked)?;
         let mut checkout = Self {
             folder: worker.folder.join(&task.id),
             base: String::new(),
@@ -90,8 +100,9 @@ impl Checkout {
         checkout.discard().await;
         checkout.base = match checkout.repository.clone() {
             Some(repository) => checkout.add_worktree(&repository, task).await?,
-            None => checkout.clone(task).await?,
+            None => checkout.clone(&worker.network, task).await?,
         };
+        checkout.fetch_parts(worker, task, &asked).await?;
         checkout.origin = checkout.restore(worker, task).await;
         std::fs::write(&checkout.marker, &checkout.base).map_err(|error| error.to_string())?;
         Ok(checkout)
@@ -101,24 +112,60 @@ impl Checkout {
         let git = Git::open(repository).await?;
         let base = find_commit(&git, task, &[&task.reference]).await?;
         let folder = self.folder.to_str().ok_or("The path of the checkout is not text.")?;
-        git.run(&["worktree", "add", "--detach", "--quiet", folder, &base], Vec::new()).await?;
+        let _lock = self.lock_worktrees().await?;
+        // Forced: a worker that was killed meanwhile leaves the name of the folder behind, locked.
+        let add = ["worktree", "add", "--force", "--force", "--detach", "--quiet", folder, &base];
+        git.run(&add, Vec::new()).await?;
         Ok(base)
     }
 
-    async fn clone(&self, task: &Task) -> Result<String, String> {
-        let folder = self.folder.to_str().ok_or("The path of the checkout is not text.")?;
-        let parent = self.folder.parent().ok_or("The checkout has no parent.")?;
-        let arguments = [
-            "clone",
-            "--quiet",
-            "--no-checkout",
-            "--no-recurse-submodules",
-            "--template=",
-            "--",
-            &task.repo,
-            folder,
-        ];
-        git::over_network(parent, &arguments).await?;
+    /// git reads the list of worktrees while another process writes it, and fails: one worker at a time.
+    async fn lock_worktrees(&self) -> Result<Option<std::fs::File>, String> {
+        let Some(repository) = &self.repository else { return Ok(None) };
+        let name = Sha256::digest(repository.as_os_str().as_encoded_bytes());
+        let name: String = name.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let path = self.marker.with_file_name(format!("{name}.lock"));
+        let file = std::fs::File::options().create(true).append(true).open(&path);
+        let file = file.map_err(|error| format!("{} cannot be opened: {error}.", path.display()))?;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
+        while let Err(error) = file.try_lock() {
+            if Instant::now() > deadline || matches!(error, std::fs::TryLockError::Error(_)) {
+                return Err(format!("The worktrees of {} are in use.", repository.display()));
+            }
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
+        Ok(Some(file))
+    }
+
+    /// Submodules and large files, where the task asks for them.
+    async fn fetch_parts(&self, worker: &Worker, task: &Task, asked: &Limits) -> Result<(), String> {
+        let address = self.repository.is_none().then_some(task.repo.as_str());
+        if asked.lfs {
+            let paths = large_files::fetch(&worker.network, &self.folder, address).await?;
+            std::fs::write(self.large_files(), paths.join("\0")).map_err(|error| error.to_string())?;
+        }
+        if asked.submodules {
+            submodules::fetch(worker, &self.folder, address, asked.lfs).await?;
+        }
+        Ok(())
+    }
+
+    /// The list of the large files that are there as themselves: the branch keeps what git has in their place.
+    fn large_files(&self) -> PathBuf {
+        self.marker.with_extension("large")
+    }
+
+    async fn leave_large_files(&self, git: &Git) -> Result<(), String> {
+        let Ok(listed) = std::fs::read_to_string(self.large_files()) else { return Ok(()) };
+        let known = git.run(&["ls-files", "-z"], Vec::new()).await?;
+        let known: HashSet<&[u8]> = known.split(|byte| *byte == 0).collect();
+        let paths: Vec<&str> = listed.split('\0').filter(|path| known.contains(path.as_bytes())).collect();
+        let paths = paths.join("\0").into_bytes();
+        git.run(&["update-index", "-z", "--skip-worktree", "--stdin"], paths).await.map(drop)
+    }
+
+    async fn clone(&self, network: &Network, task: &Task) -> Result<String, String> {
+        network.clone_into(&self.folder, &task.repo).await?;
         let git = Git::open(&self.folder).await?;
         let reference = &task.reference;
         let names =
@@ -150,6 +197,7 @@ impl Checkout {
         let git = Git::open(&self.folder).await?.with_index(&index);
         let patch = async {
             git.run(&["read-tree", &self.base], Vec::new()).await?;
+            self.leave_large_files(&git).await?;
             git.run(&["add", "--all"], Vec::new()).await?;
             git.run(&diff(&["--cached", &self.base]), Vec::new()).await
         }
@@ -166,14 +214,16 @@ impl Checkout {
     }
 
     /// Commits what is not committed, makes the branch and the patch, and pushes where the settings say so.
-    pub(super) async fn collect(&self, settings: &WorkerSettings, task: &Task) -> Result<Work, String> {
+    pub(super) async fn collect(&self, worker: &Worker, task: &Task) -> Result<Work, String> {
         let git = Git::open(&self.folder).await?;
+        self.leave_large_files(&git).await?;
         git.run(&["add", "--all"], Vec::new()).await?;
         if !git.ask(&["status", "--porcelain", "--untracked-files=no"]).await?.is_empty() {
             let first = task.prompt.lines().next().unwrap_or_default();
             let subject: String = first.chars().filter(|char| !char.is_control()).take(72).collect();
             let message = format!("{subject}\n\nTask: {}\n", task.id);
-            let options = ["-c", NAME, "-c", ADDRESS, "-c", "commit.gpgSign=false"];
+            let options =
+                ["-c", NAME, "-c", ADDRESS, "-c", "commit.gpgSign=false", "-c", "maintenance.auto=false"];
             let commit = ["commit", "--quiet", "--no-verify", "--file=-"];
             git.run(&[&options[..], &commit].concat(), message.into_bytes()).await?;
         }
@@ -181,7 +231,10 @@ impl Checkout {
         if commit == self.base {
             return Ok(Work::default());
         }
-        git.run(&["branch", "--force", "--no-track", &self.branch, &commit], Vec::new()).await?;
+        {
+            let _lock = self.lock_worktrees().await?;
+            git.run(&["branch", "--force", "--no-track", &self.branch, &commit], Vec::new()).await?;
+        }
         let patch = git.run(&diff(&[&self.base, &commit]), Vec::new()).await;
         let patch = patch.ok().filter(|patch| patch.len() <= MAX_PATCH).unwrap_or_default();
         let mut work = Work {
@@ -190,8 +243,8 @@ impl Checkout {
             patch,
             ..Work::default()
         };
-        if self.repository.is_none() && repository::is_named(&settings.push, &task.repo) {
-            match self.push(&git, &task.repo, &commit).await {
+        if self.repository.is_none() && repository::is_named(&worker.settings.push, &task.repo) {
+            match self.push(&worker.network, &git, &task.repo, &commit).await {
                 Ok(()) => work.pushed = Some(task.repo.clone()),
                 Err(problem) => work.problem = Some(format!("The branch could not be pushed: {problem}")),
             }
@@ -204,16 +257,16 @@ impl Checkout {
 
     /// From an empty repository of our own that borrows the objects: the settings of the clone, which a model could have
     /// changed, have no say.
-    async fn push(&self, git: &Git, address: &str, commit: &str) -> Result<(), String> {
+    async fn push(&self, network: &Network, git: &Git, address: &str, commit: &str) -> Result<(), String> {
         let objects = git.ask(&["rev-parse", "--path-format=absolute", "--git-path", "objects"]).await?;
         let empty = tempfile::tempdir().map_err(|error| error.to_string())?;
-        git::over_network(empty.path(), &["init", "--quiet", "--bare", "--template="]).await?;
+        network.run(empty.path(), &["init", "--quiet", "--bare", "--template="]).await?;
         let alternates = empty.path().join("objects/info");
         std::fs::create_dir_all(&alternates).map_err(|error| error.to_string())?;
         std::fs::write(alternates.join("alternates"), format!("{objects}\n"))
             .map_err(|error| error.to_string())?;
         let target = format!("+{commit}:refs/heads/{}", self.branch);
-        git::over_network(empty.path(), &["push", "--quiet", "--", address, &target]).await.map(drop)
+        network.run(empty.path(), &["push", "--quiet", "--", address, &target]).await.map(drop)
     }
 
     /// The folder of a task that has ended.
@@ -225,14 +278,28 @@ impl Checkout {
 
     async fn discard(&self) {
         let _ = std::fs::remove_file(&self.marker);
+        let _ = std::fs::remove_file(self.large_files());
         if let Some(repository) = &self.repository
             && let (Ok(git), Some(folder)) = (Git::open(repository).await, self.folder.to_str())
             && self.folder.exists()
         {
+            let _lock = self.lock_worktrees().await;
             let _ = git.run(&["worktree", "remove", "--force", "--force", folder], Vec::new()).await;
         }
         let folder = self.folder.clone();
         let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
+    }
+}
+
+/// Parts of a repository that the worker's settings do not allow are not left out silently.
+fn check_asked(settings: &WorkerSettings, asked: &Limits) -> Result<(), String> {
+    let refused = |what: &str, setting: &str| {
+        Err(format!("The task asks for {what}, and `worker.{setting}` of this worker does not allow it."))
+    };
+    match (asked.submodules && !settings.submodules, asked.lfs && !settings.large_files) {
+        (true, _) => refused("submodules", "submodules"),
+        (_, true) => refused("large files", "lfs"),
+        (false, false) => Ok(()),
     }
 }
 

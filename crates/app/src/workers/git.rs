@@ -62,10 +62,31 @@ impl Git {
     }
 }
 
-/// git over the network, in a folder whose settings nobody else wrote.
-pub(super) async fn over_network(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
-    let settings = NETWORK_SETTINGS.iter().flat_map(|setting| ["-c", setting]);
-    finish(spawn(folder).env("GIT_ALLOW_PROTOCOL", "https:ssh").args(settings).args(arguments)).await
+/// git over the network.
+pub(crate) struct Network {
+    /// `network.caCertFile`: certificates of servers are verified by it instead of by those that the system trusts.
+    authority: Option<String>,
+}
+
+impl Network {
+    pub(super) fn new(authority: Option<&Path>) -> Self {
+        Self { authority: authority.map(|file| format!("http.sslCAInfo={}", file.display())) }
+    }
+
+    /// In a folder whose settings nobody else wrote.
+    pub(super) async fn run(&self, folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
+        let settings = NETWORK_SETTINGS.iter().copied().chain(self.authority.as_deref());
+        let settings = settings.flat_map(|setting| ["-c", setting]);
+        finish(spawn(folder).env("GIT_ALLOW_PROTOCOL", "https:ssh").args(settings).args(arguments)).await
+    }
+
+    /// A clone without files, settings and hooks of others.
+    pub(super) async fn clone_into(&self, folder: &Path, address: &str) -> Result<(), String> {
+        let parent = folder.parent().ok_or("The checkout has no parent.")?;
+        let folder = folder.to_str().ok_or("The path of the checkout is not text.")?;
+        let options = ["clone", "--quiet", "--no-checkout", "--no-recurse-submodules", "--template=", "--"];
+        self.run(parent, &[&options[..], &[address, folder]].concat()).await.map(drop)
+    }
 }
 
 fn spawn(folder: &Path) -> Spawn {

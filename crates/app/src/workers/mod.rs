@@ -7,9 +7,11 @@
 mod attempt;
 mod checkout;
 mod git;
+mod large_files;
 pub(crate) mod policy;
 mod progress;
 pub(crate) mod repository;
+mod submodules;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,11 +24,17 @@ use store_postgres::{Claim, Renewal, TaskQueue, TaskState};
 
 use attempt::Ended;
 use checkout::{Checkout, Work};
+use policy::Limits;
+
+use crate::commands::task_arguments::WorkerArguments;
 
 /// How often a worker without work looks for some.
 const POLL: Duration = Duration::from_millis(500);
 /// How long a worker rests when the database is away.
 const REST: Duration = Duration::from_secs(2);
+/// How often a worker looks for tasks that are too old to be kept, and how many it deletes at a time.
+const CLEANING: Duration = Duration::from_secs(3600);
+const CLEANED: usize = 200;
 
 /// The chat of a task.
 pub(crate) fn chat_of(task: &str) -> SessionId {
@@ -39,6 +47,17 @@ pub(crate) struct Worker {
     pub(crate) settings: WorkerSettings,
     /// A private folder for checkouts.
     pub(crate) folder: PathBuf,
+    network: git::Network,
+}
+
+/// Deletes a task that has ended, its chat first. False: it waits or runs.
+pub(crate) async fn delete_task(queue: &TaskQueue, store: &dyn Store, id: &str) -> Result<bool, Failure> {
+    let has_ended = |task: &store_postgres::Task| task.ended_at.is_some();
+    if !queue.get(id).await?.as_ref().is_none_or(has_ended) {
+        return Ok(false);
+    }
+    store.delete(&chat_of(id)).await?;
+    queue.delete(id).await
 }
 
 /// Why a task is not worked on any longer.
@@ -49,15 +68,17 @@ enum Halt {
     Lost,
 }
 
-/// Works until a signal comes; with `drain` until no task is left.
+/// Works until a signal comes; with `--drain` until no task is left.
 pub(crate) async fn work(
     environment: &Environment,
     queue: TaskQueue,
     store: Arc<dyn Store>,
-    drain: bool,
+    arguments: &WorkerArguments,
 ) -> Result<(), Failure> {
     let resolved = config::resolve(environment, &Inputs::default());
-    let settings = resolved.settings.worker.clone();
+    let mut settings = resolved.settings.worker.clone();
+    let timeout = arguments.timeout.map_or(settings.timeout_seconds, u64::from);
+    settings.timeout_seconds = timeout.min(settings.timeout_seconds);
     policy::check(&settings)?;
     if !resolved.settings.sandbox.enabled {
         return Err(Failure::config("A worker runs tasks in the sandbox, and `sandbox` is off.")
@@ -65,7 +86,8 @@ pub(crate) async fn work(
     }
     let folder = checkout::private_folder(environment)
         .map_err(|error| Failure::user(format!("There is no folder for checkouts: {error}.")))?;
-    let worker = Worker { queue, store, settings, folder };
+    let network = git::Network::new(resolved.settings.network.ca_cert_file.as_deref());
+    let worker = Worker { queue, store, settings, folder, network };
     let stop = CancellationToken::new();
     let signal = process::shutdown_signal()
         .map_err(|error| Failure::internal(format!("Signals cannot be received: {error}.")))?;
@@ -74,7 +96,7 @@ pub(crate) async fn work(
         signal.await;
         stopping.cancel();
     });
-    let done = worker.take_tasks(&stop, drain).await;
+    let done = worker.take_tasks(&stop, arguments.drain).await;
     waiting.abort();
     process::shutdown().await;
     done
@@ -83,7 +105,12 @@ pub(crate) async fn work(
 impl Worker {
     async fn take_tasks(&self, stop: &CancellationToken, drain: bool) -> Result<(), Failure> {
         let allowed = repository::beginnings(&self.settings.repositories);
+        let mut cleaned: Option<Instant> = None;
         while !stop.is_cancelled() {
+            if cleaned.is_none_or(|at| at.elapsed() > CLEANING) {
+                cleaned = Some(Instant::now());
+                self.delete_old().await;
+            }
             match self.queue.claim(&allowed).await {
                 Ok(Some(claim)) => self.work_on(claim, stop).await,
                 Ok(None) if drain && self.queue.unfinished().await.is_ok_and(|left| left == 0) => break,
@@ -97,6 +124,17 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Deletes tasks that ended longer ago than the settings keep them.
+    async fn delete_old(&self) {
+        let Some(days) = self.settings.retention_days else { return };
+        let old = self.queue.ended_before(days, CLEANED).await.unwrap_or_default();
+        for id in old {
+            if let Err(failure) = delete_task(&self.queue, self.store.as_ref(), &id).await {
+                tracing::warn!(task = id, %failure, "an old task cannot be deleted");
+            }
+        }
     }
 
     async fn work_on(&self, claim: Claim, stop: &CancellationToken) {
@@ -162,9 +200,14 @@ impl Worker {
         checkout: &tokio::sync::OnceCell<Checkout>,
         halt: &CancellationToken,
     ) -> Option<(Ended, Work)> {
+        let limits = Limits::parse(&claim.task.limits);
+        let deadline = Instant::now() + Duration::from_secs_f64(policy::timeout(&self.settings, &limits));
         let prepared = tokio::select! {
             prepared = Checkout::prepare(self, &claim.task) => prepared,
             () = halt.cancelled() => return None,
+            () = tokio::time::sleep_until(deadline.into()) => {
+                return Some((Ended::late(), Work::default()));
+            }
         };
         let prepared = match prepared {
             Ok(prepared) => checkout.get_or_init(|| async { prepared }).await,
@@ -172,8 +215,8 @@ impl Worker {
         };
         // A worker on another machine begins with the same commit.
         let _ = self.queue.renew(claim, None, Some(&prepared.base)).await;
-        let ended = attempt::run(self, &claim.task, prepared, halt).await?;
-        let work = match prepared.collect(&self.settings, &claim.task).await {
+        let ended = attempt::run(self, &claim.task, prepared, deadline, halt).await?;
+        let work = match prepared.collect(self, &claim.task).await {
             Ok(work) => work,
             Err(problem) => Work { problem: Some(problem), ..Work::default() },
         };

@@ -23,6 +23,17 @@ pub(crate) struct Limits {
     pub(crate) approve: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) deny: Vec<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) submodules: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) lfs: bool,
+}
+
+impl Limits {
+    /// What anybody with the database may have written.
+    pub(crate) fn parse(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
 }
 
 /// The settings of a worker that cannot be honored are named at its start.
@@ -40,13 +51,15 @@ pub(crate) fn check(settings: &WorkerSettings) -> Result<(), Failure> {
     }
 }
 
-/// The arguments of `dragoman run` for a task whose chat has cost so much already. An error says why it must not run.
+/// The arguments of `dragoman run` for a task whose chat has cost so much already, and which may take so many seconds more. An
+/// error says why it must not run.
 pub(crate) fn arguments(
     settings: &WorkerSettings,
     limits: &Limits,
     spent: f64,
+    seconds: f64,
 ) -> Result<Vec<String>, String> {
-    let mut arguments = vec!["--timeout".to_owned(), timeout(settings, limits).to_string()];
+    let mut arguments = vec!["--timeout".to_owned(), seconds.to_string()];
     if let Some(cost) = smaller(settings.max_cost, limits.max_cost) {
         let left = cost - spent;
         if left <= 0.0 {
@@ -102,12 +115,15 @@ mod tests {
             max_steps: Some(10),
             timeout_seconds: 60,
             max_attempts: 5,
+            submodules: false,
+            large_files: false,
+            retention_days: None,
         }
     }
 
     #[test]
     fn a_task_only_tightens() {
-        let limits = |text: &str| serde_json::from_str::<Limits>(text).unwrap_or_default();
+        let limits = Limits::parse;
         let cases = [
             ("{}", "--timeout 60 --max-cost 2 --max-steps 10 --approve read --approve edit"),
             (
@@ -124,15 +140,16 @@ mod tests {
             ),
         ];
         for (text, expected) in cases {
-            let arguments = arguments(&settings(), &limits(text), 0.0);
+            let (settings, limits) = (settings(), limits(text));
+            let arguments = arguments(&settings, &limits, 0.0, timeout(&settings, &limits));
             assert_eq!(arguments.map(|arguments| arguments.join(" ")), Ok(expected.to_owned()), "{text}");
         }
     }
 
     #[test]
     fn what_lost_workers_spent_counts() {
-        let left = arguments(&settings(), &Limits::default(), 1.5);
+        let left = arguments(&settings(), &Limits::default(), 1.5, 60.0);
         assert!(left.is_ok_and(|arguments| arguments.join(" ").contains("--max-cost 0.5 ")));
-        assert!(arguments(&settings(), &Limits::default(), 2.0).is_err());
+        assert!(arguments(&settings(), &Limits::default(), 2.0, 60.0).is_err());
     }
 }

@@ -100,6 +100,8 @@ mod undo;
 mod web_search;
 #[cfg(target_os = "linux")]
 mod workers;
+#[cfg(target_os = "linux")]
+mod workers_fetch;
 
 /// Randomized tests run a tenth of their full count at scale 1.
 pub fn scaled(full: usize) -> usize {

@@ -236,8 +236,11 @@ async fn chats_move_between_the_stores() {
     let Some(server) = PostgresServer::start() else { return };
     let (fake, home) = (FakeModel::start().await, Home::new());
     fake.respond_with(|_| Answer::text("answered"));
-    let file = fake_provider(fake.url(), "openai-chat");
-    let database = config(&fake, &server.database("moved"));
+    let mut file = fake_provider(fake.url(), "openai-chat");
+    // A price, so that there is a cost to move.
+    file["providers"]["fake"]["models"]["m1"] = json!({"cost": {"input": 100_000, "output": 100_000}});
+    let mut database = file.clone();
+    database["store"] = json!(server.database("moved"));
     let mut client = Client::start(&home, &file).await;
     for chat in ["a", "b", "c"] {
         client.prompt(Some(chat), &format!("question of {chat}")).await;
@@ -251,6 +254,22 @@ async fn chats_move_between_the_stores() {
         exports
     };
     let before = exports(&file).await;
+    // A tab of studio, with one version.
+    let version = json!({"number": 1, "kind": "generation", "description": "first", "assumptions": [], "hash": "x",
+        "size": 4, "time": 1, "plugins": []});
+    let tab = json!({"id": "t", "title": "Shop", "versions": [version], "current": 1}).to_string();
+    let studio = [
+        ("studio", "tabs", r#"{"order": ["t"], "closed": []}"#),
+        ("studio.tab", "t", &tab),
+        ("studio.code", "t/00000001", "code"),
+    ];
+    {
+        use domain::Store;
+        let journal = store::Journal::open(&home.path().join(".local/share/dragoman")).expect("a store");
+        for (kind, key, value) in studio {
+            journal.put(kind, key, value.to_owned()).await.expect("a record");
+        }
+    }
     let migrate = |to: &'static str| ["store", "migrate", "--json", "--to", to];
     let refused = run_command(&home, &file, &migrate("postgres")).await;
     assert!(refused.0 == Some(1) && refused.2.contains("No PostgreSQL database is set"), "{refused:?}");
@@ -258,9 +277,19 @@ async fn chats_move_between_the_stores() {
     let moved: Value = serde_json::from_str(&ok(&home, &database, &migrate("postgres")).await).expect("JSON");
     assert_eq!((&moved["copied"], &moved["alreadyThere"]), (&json!(3), &json!(0)), "{moved}");
     assert_eq!(exports(&database).await, before);
+    assert_eq!(moved["studioTabs"], 1, "{moved}");
+    let record = |kind: &str, key: &str| {
+        server.query(
+            "moved",
+            &format!("SELECT value FROM dragoman.records WHERE kind = '{kind}' AND key = '{key}'"),
+        )
+    };
+    assert_eq!(record("studio.code", "t/00000001"), "code");
+    assert!(record("studio.tab", "t").contains("Shop") && record("studio", "tabs").contains("\"t\""));
     // The cost of today goes with them; a second run adds nothing.
     let spent = "SELECT coalesce(sum(value::float8), 0) FROM dragoman.records WHERE kind = 'spent'";
     assert_eq!(server.query("moved", spent).parse::<f64>().expect("a sum"), moved["spentToday"]);
+    assert!(moved["spentToday"].as_f64().is_some_and(|spent| spent > 1.0), "{moved}");
     assert_eq!(
         ok(&home, &database, &["chats", "list", "--all", "--json"]).await,
         ok(&home, &file, &["chats", "list", "--all", "--json"]).await,
@@ -282,7 +311,8 @@ async fn chats_move_between_the_stores() {
     let (code, out, err) = run_command(&home, &database, &migrate("postgres")).await;
     assert_eq!(code, Some(1), "{out}{err}");
     let moved: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(moved["copied"], 2, "{moved}");
+    assert_eq!((&moved["copied"], &moved["studioTabs"]), (&json!(2), &json!(0)), "{moved}");
+    assert_eq!(server.query("moved", spent).parse::<f64>().expect("a sum"), moved["spentToday"]);
     assert_eq!(moved["leftOut"][0]["id"], "c", "{moved}");
     assert_eq!(exports(&database).await[..2], before[..2]);
 

@@ -233,12 +233,24 @@ struct WorkerSection {
     /// How many answers of the model one task may take.
     #[schemars(range(min = 1, max = 100_000), extend("examples" = [100]))]
     max_steps: u64,
-    /// Seconds that one worker may work on a task.
+    /// Seconds that one worker may work on a task, with the time that fetching its repository takes.
     #[schemars(extend("default" = 3600), range(min = 1, max = 604_800), extend("examples" = [900]))]
     timeout_seconds: u64,
     /// How many workers may have a task, one after the other, before it fails.
     #[schemars(extend("default" = 5), range(min = 1, max = 1000), extend("examples" = [3]))]
     max_attempts: u64,
+    /// Fetch the submodules of a repository where a task asks for them (`submit --submodules`), as files alone and only from
+    /// addresses that `worker.repositories` names.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    submodules: bool,
+    /// Fetch the large files (git LFS) of a repository where a task asks for them (`submit --lfs`). For addresses the program
+    /// `git-lfs` is needed.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    lfs: bool,
+    /// Days after which a task that has ended is deleted with its chat, by any worker that has this setting. Without it tasks
+    /// stay until `dragoman tasks delete`.
+    #[schemars(range(min = 1, max = 36_500), extend("examples" = [90]))]
+    retention_days: u64,
 }
 
 #[derive(JsonSchema)]

@@ -8,8 +8,8 @@ use domain::store::{Lease, ListFilter, SearchQuery};
 use domain::{Fact, ItemId, Recorded, Store};
 use testkit::PostgresServer;
 
-use crate::sample::{agent_message, chat, opened, reasoning, started, user_message};
 use crate::{id, read_all, store_at};
+use testkit::sample::{agent_message, chat, opened, reasoning, started, user_message};
 
 /// Makes another store on the same data, as another process would.
 type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
@@ -176,7 +176,7 @@ async fn list(open: Open<'_>) {
     }
 }
 
-/// Every chat is in exactly one page, also those of one millisecond, and also when chats move up meanwhile.
+/// Every chat is in exactly one page, also those of one millisecond, and also when chats move up or go meanwhile.
 async fn list_pages(open: Open<'_>) {
     let store = open();
     let folders = ["/projects/large", "/projects/small"];
@@ -207,6 +207,14 @@ async fn list_pages(open: Open<'_>) {
         seen.dedup();
         assert_eq!((seen.len(), all), (expected, expected), "{folder:?}");
     }
+    // The chat where a page ended may be deleted before the next page is asked for.
+    let page = store.list(ListFilter { limit: Some(5), ..ListFilter::default() }).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    assert!(store.delete(&page[4].id).await.unwrap());
+    let rest = ListFilter { after: Some(page[4].position()), ..ListFilter::default() };
+    let rest = store.list(rest).await.unwrap();
+    assert!(!rest.is_empty());
+    assert!(rest.iter().all(|chat| chat.updated_at <= page[4].updated_at && !page.contains(chat)));
 }
 
 /// Appends step by step and looks at the one chat in the list after each.
@@ -282,6 +290,13 @@ async fn search(open: Open<'_>) {
     let query = SearchQuery { text: "between".to_owned(), ..SearchQuery::default() };
     let hits = store.search(query).await.unwrap();
     assert_eq!(hits[0].excerpt, "Fix the race condition between reader and writer");
+    // A long message is cut around the word.
+    let long = format!("{} needle\n\tin {}", "hay ".repeat(500), "hay ".repeat(500));
+    store.append(&id("three"), vec![user_message(3, &long)]).await.unwrap();
+    let query = SearchQuery { text: "needle".to_owned(), ..SearchQuery::default() };
+    let excerpt = store.search(query).await.unwrap().remove(0).excerpt;
+    assert!(excerpt.contains("hay needle in hay") && excerpt.chars().count() < 170, "{excerpt}");
+    assert!(excerpt.starts_with('…') && excerpt.ends_with('…'), "{excerpt}");
     // What was rolled back was said all the same; what was deleted is gone.
     store.append(&id("two"), vec![Fact::HistoryReplaced { keep: None::<ItemId> }]).await.unwrap();
     assert_eq!(found("condition", None).await, ["two"]);

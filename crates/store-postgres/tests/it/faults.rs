@@ -8,8 +8,8 @@ use domain::{Recorded, SessionId, Store};
 use testkit::PostgresServer;
 
 use crate::proxy::Proxy;
-use crate::sample::{chat, text_of, user_message};
 use crate::{id, read_all, scaled, store_at};
+use testkit::sample::{chat, text_of, user_message};
 
 const CHATS: usize = 4;
 
@@ -102,19 +102,25 @@ async fn an_addition_is_made_once() {
     let proxy = Proxy::start(server.socket()).await;
     let store = store_at(&proxy.address("sums"));
     let additions = scaled(500) as u32 * 4;
+    let added = Arc::new(AtomicUsize::new(0));
     let cutting = {
-        let proxy = proxy.clone();
+        let (proxy, added) = (proxy.clone(), added.clone());
         let mut random = Random(7);
         tokio::spawn(async move {
             loop {
-                // Long enough for a connection to be made on a busy machine.
-                tokio::time::sleep(Duration::from_millis(150 + random.below(300))).await;
+                // Something was added since the last cut, however slow the machine is.
+                let before = added.load(Ordering::Relaxed);
+                while added.load(Ordering::Relaxed) == before {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                tokio::time::sleep(Duration::from_millis(random.below(100))).await;
                 proxy.cut();
             }
         })
     };
     for _ in 0..additions {
         store.add("cost", "today", 1.0).await.unwrap();
+        added.fetch_add(1, Ordering::Relaxed);
     }
     cutting.abort();
     assert_eq!(store.add("cost", "today", 0.0).await.unwrap(), f64::from(additions));

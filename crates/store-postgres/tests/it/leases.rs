@@ -7,8 +7,8 @@ use domain::{FailureKind, Store};
 use testkit::PostgresServer;
 
 use crate::proxy::Proxy;
-use crate::sample::{chat, user_message};
 use crate::{id, read_all, store_at, timing};
+use testkit::sample::{chat, user_message};
 
 /// A holder that the database no longer hears says so before its lease ends, another takes over after the end, and what
 /// the first one appends later is refused.

@@ -11,7 +11,6 @@ mod faults;
 mod leases;
 mod proxy;
 mod replica;
-mod sample;
 mod tasks;
 mod tls;
 

@@ -8,8 +8,8 @@ use domain::{Recorded, Store};
 use testkit::PostgresServer;
 
 use crate::proxy::Proxy;
-use crate::sample::{chat, user_message};
 use crate::{id, read_all, scaled, store_at};
+use testkit::sample::{chat, user_message};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_promoted_synchronous_replica_has_everything_acknowledged() {

@@ -7,8 +7,8 @@ use domain::{Fact, Store};
 use store::Journal;
 
 use crate::disk::{self, Fault, lock};
-use crate::sample::{opened, text_of, user_message};
 use crate::{Dice, id, journal, memory_folder, read_all, scale, sqlite};
+use testkit::sample::{opened, text_of, user_message};
 
 const CHATS: [&str; 2] = ["a", "b"];
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use domain::store::ListFilter;
 use domain::{Fact, FailureKind, ItemKind, Recorded, Store};
 
-use crate::sample::{chat, user_message};
 use crate::{id, journal, read_all, sqlite};
+use testkit::sample::{chat, user_message};
 
 const RECORDS: [(&str, &str, &str); 2] = [("trust", "/home/ada", "yes"), ("spent", "2026-01-01", "1.25")];
 
@@ -121,7 +121,7 @@ async fn check_refused(prepare: impl FnOnce(&Path), expected: &[&str]) {
     let journal = journal(directory.path());
     let read = journal.list(ListFilter::default()).await.unwrap_err();
     journal.lease(&id("a")).await.unwrap();
-    let write = journal.append(&id("a"), vec![crate::sample::opened("a", &[])]).await.unwrap_err();
+    let write = journal.append(&id("a"), vec![testkit::sample::opened("a", &[])]).await.unwrap_err();
     let delete = journal.delete(&id("a")).await.unwrap_err();
     for failure in [read, write, delete] {
         assert_eq!(failure.kind, FailureKind::Config, "{failure}");

@@ -5,8 +5,8 @@ use std::fs;
 use domain::Store;
 use domain::store::Lease;
 
-use crate::sample::chat;
 use crate::{id, journal};
+use testkit::sample::chat;
 
 #[tokio::test]
 async fn a_chat_is_held_by_one() {

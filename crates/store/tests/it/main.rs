@@ -14,12 +14,10 @@ mod disk;
 mod faults;
 mod format;
 mod leases;
-mod listing;
 mod numbering;
 mod privacy;
 mod processes;
 mod records;
-mod sample;
 mod searching;
 
 use std::path::Path;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use domain::{Fact, Recorded, Store};
 
-use crate::sample::{agent_message, chat, opened, user_message};
 use crate::{id, journal, read_all, sqlite};
+use testkit::sample::{agent_message, chat, opened, user_message};
 
 #[tokio::test]
 async fn facts_are_numbered_from_one_and_survive_a_restart() {
@@ -111,7 +111,7 @@ async fn appends_that_wait_together_share_a_commit_and_reads_do_not_wait() {
     let directory = tempfile::tempdir().unwrap();
     let journal = Arc::new(journal(directory.path()));
     for number in 0..CHATS {
-        chat(&journal, &format!("chat-{number}")).await;
+        chat(journal.as_ref(), &format!("chat-{number}")).await;
     }
     journal.lease(&id("never opened")).await.unwrap();
     let before = commits(directory.path());
@@ -160,7 +160,7 @@ async fn many_chats_write_at_once() {
             let journal = journal.clone();
             tokio::spawn(async move {
                 let name = format!("chat-{number}");
-                chat(&journal, &name).await;
+                chat(journal.as_ref(), &name).await;
                 for turn in 0..20 {
                     let told = journal.append(&id(&name), vec![user_message(turn, &name)]).await.unwrap();
                     assert_eq!(told[0].number, turn + 2);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use domain::command::SessionSettings;
 use domain::{Fact, Store};
 
-use crate::sample::{agent_message, chat, text_of, user_message};
 use crate::{Dice, id, journal, read_all, sqlite};
+use testkit::sample::{agent_message, chat, text_of, user_message};
 
 #[cfg(unix)]
 #[tokio::test]

@@ -11,8 +11,8 @@ use domain::store::Lease;
 use domain::{Fact, Store};
 use store::Journal;
 
-use crate::sample::{agent_message, opened, text_of, user_message};
 use crate::{Dice, id, journal, memory_folder, read_all, scale, sqlite};
+use testkit::sample::{agent_message, opened, text_of, user_message};
 
 const DIRECTORY: &str = "DRAGOMAN_STORE_TEST_CHILD";
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -319,7 +319,7 @@ async fn a_disk_that_takes_no_more_is_reported_and_loses_nothing() {
 async fn a_database_that_stays_locked_is_reported_and_works_afterwards() {
     let directory = memory_folder();
     let journal = journal(directory.path());
-    crate::sample::chat(&journal, "a").await;
+    testkit::sample::chat(&journal, "a").await;
     let other = sqlite(directory.path());
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let failure = journal.append(&id("a"), vec![user_message(1, "blocked")]).await.unwrap_err();

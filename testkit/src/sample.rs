@@ -1,13 +1,10 @@
-//! Facts to write.
+//! Facts for tests of the stores.
 
 use domain::command::SessionSettings;
 use domain::event::SessionOpened;
-use domain::{Fact, Item, ItemId, ItemKind, Store, TurnId};
-use store::Journal;
+use domain::{Fact, Item, ItemId, ItemKind, SessionId, Store, TurnId};
 
-use crate::id;
-
-pub(crate) fn opened(title: &str, workspace: &[&str]) -> Fact {
+pub fn opened(title: &str, workspace: &[&str]) -> Fact {
     Fact::SessionOpened(SessionOpened {
         workspace: workspace.iter().map(Into::into).collect(),
         settings: SessionSettings { title: Some(title.to_owned()), ..SessionSettings::default() },
@@ -16,15 +13,15 @@ pub(crate) fn opened(title: &str, workspace: &[&str]) -> Fact {
     })
 }
 
-pub(crate) fn user_message(number: u64, text: &str) -> Fact {
+pub fn user_message(number: u64, text: &str) -> Fact {
     item(number, ItemKind::UserMessage { text: text.to_owned(), parts: Vec::new() })
 }
 
-pub(crate) fn agent_message(number: u64, text: &str) -> Fact {
+pub fn agent_message(number: u64, text: &str) -> Fact {
     item(number, ItemKind::AgentMessage { text: text.to_owned(), interrupted: false, provider: None })
 }
 
-pub(crate) fn reasoning(number: u64, text: &str) -> Fact {
+pub fn reasoning(number: u64, text: &str) -> Fact {
     item(number, ItemKind::Reasoning { text: text.to_owned(), millis: 0, provider: None })
 }
 
@@ -33,12 +30,12 @@ fn item(number: u64, kind: ItemKind) -> Fact {
 }
 
 /// The same item, still growing.
-pub(crate) fn started(ended: Fact) -> Fact {
+pub fn started(ended: Fact) -> Fact {
     let Fact::ItemEnded { item } = ended else { panic!("not an ended item: {ended:?}") };
     Fact::ItemStarted { item }
 }
 
-pub(crate) fn text_of(fact: &Fact) -> &str {
+pub fn text_of(fact: &Fact) -> &str {
     match fact {
         Fact::ItemEnded { item } => match &item.kind {
             ItemKind::UserMessage { text, .. } | ItemKind::AgentMessage { text, .. } => text,
@@ -48,8 +45,9 @@ pub(crate) fn text_of(fact: &Fact) -> &str {
     }
 }
 
-/// A chat that this journal holds.
-pub(crate) async fn chat(journal: &Journal, name: &str) {
-    journal.lease(&id(name)).await.unwrap();
-    journal.append(&id(name), vec![opened(name, &["/work"])]).await.unwrap();
+/// A chat that this store holds.
+pub async fn chat(store: &dyn Store, name: &str) {
+    let session = SessionId::new(name);
+    store.lease(&session).await.expect("a lease");
+    store.append(&session, vec![opened(name, &["/work"])]).await.expect("an append");
 }
