@@ -19,7 +19,10 @@ fn main() {
     let bundle = std::env::var_os(VARIABLE).map_or(usual, PathBuf::from);
     // Without a bundle, watch its folder: a new bundle must cause a rebuild.
     if let (false, Some(folder)) = (bundle.exists(), bundle.parent()) {
-        let _ = std::fs::create_dir_all(folder);
+        // A published package has no such folder.
+        if PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web")).is_dir() {
+            let _ = std::fs::create_dir_all(folder);
+        }
         println!("cargo:rerun-if-changed={}", folder.display());
     }
     if let Ok(bundle) = bundle.canonicalize() {

@@ -7,6 +7,7 @@ pub mod deny;
 pub mod notices;
 mod packages;
 mod platform_code;
+pub mod publishing;
 pub mod site;
 pub mod tidy;
 pub mod workflows;

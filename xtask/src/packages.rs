@@ -69,6 +69,12 @@ pub(crate) fn host(root: &Path) -> Result<String, String> {
     line.map(str::to_owned).ok_or_else(|| "rustc does not name its host".to_owned())
 }
 
+/// The manifests of this repository, without what others wrote.
+pub(crate) fn workspace(root: &Path) -> Result<Value, String> {
+    let arguments = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
+    serde_json::from_str(&output(root, "cargo", &arguments)?).map_err(|error| error.to_string())
+}
+
 fn metadata(root: &Path, target: &str) -> Result<Value, String> {
     let arguments = ["metadata", "--format-version", "1", "--offline", "--filter-platform", target];
     serde_json::from_str(&output(root, "cargo", &arguments)?).map_err(|error| error.to_string())
@@ -106,11 +112,11 @@ fn read(package: &Value, checksums: &BTreeMap<(String, String), String>) -> Pack
     }
 }
 
-fn text(value: &Value, member: &str) -> String {
+pub(crate) fn text(value: &Value, member: &str) -> String {
     value[member].as_str().unwrap_or_default().to_owned()
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 

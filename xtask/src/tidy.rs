@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("project-files", &["platform"]),
     ("config", &["domain", "platform", "process", "project-files"]),
     ("llm", &["domain", "sse"]),
-    ("local-model", &["domain"]),
+    ("local-model", &["domain", "platform"]),
     ("store", &["domain", "platform"]),
     ("store-postgres", &["domain", "store"]),
     ("link", &["domain", "platform", "store"]),
@@ -74,6 +74,7 @@ pub fn problems() -> Vec<String> {
     let mut problems = dependencies(&root);
     problems.extend(crate::ceilings::problems(&root));
     problems.extend(crate::deny::problems(&root));
+    problems.extend(crate::publishing::problems(&root));
     problems.extend(crate::workflows::problems(&root));
     problems.extend(sources(&root));
     problems.extend(crate::cited::problems(&root));
