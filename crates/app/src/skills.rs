@@ -106,8 +106,7 @@ mod tests {
         write(&home.path().join("skills"), "nameless", "no front matter");
         write(&root.path().join(".eca/skills"), "deploy", &skill("deploy"));
         write(home.path(), "elsewhere", &skill("stolen"));
-        std::os::unix::fs::symlink(home.path().join("elsewhere"), root.path().join(".eca/skills/link"))
-            .unwrap();
+        platform::symlink(&home.path().join("elsewhere"), &root.path().join(".eca/skills/link")).unwrap();
         let names = |trust| {
             let folders = [Folder { root: root.path().to_owned(), trust }];
             let skills = read(&[home.path().to_owned()], &folders, &[], &[]);

@@ -96,7 +96,6 @@ impl McpFile {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
     use serde_json::json;
@@ -149,7 +148,8 @@ mod tests {
     fn a_new_file_is_private_and_a_broken_one_is_left_alone() {
         let (_folder, new) = file(None);
         assert_eq!(new.put("a", &json!({"command": "x"})).unwrap().copy, None);
-        assert_eq!(fs::metadata(new.path()).unwrap().permissions().mode() & 0o777, 0o600);
+        #[cfg(unix)]
+        assert_eq!(platform::mode_of(&fs::metadata(new.path()).unwrap()), 0o600);
         for broken in ["{\"mcpServers\": {", "[]", "{\"mcpServers\": 7}", "{\"a\": 1, \"a\": 2}"] {
             let (_folder, file) = file(Some(broken));
             let failure = file.put("a", &json!({"command": "x"})).unwrap_err();
@@ -163,7 +163,7 @@ mod tests {
         let (folder, file) = file(None);
         let real = folder.path().join("real.json");
         fs::write(&real, "{}").unwrap();
-        std::os::unix::fs::symlink(&real, file.path()).unwrap();
+        platform::symlink(&real, file.path()).unwrap();
         file.put("a", &json!({"command": "x"})).unwrap();
         assert!(fs::symlink_metadata(file.path()).unwrap().is_symlink());
         assert!(fs::read_to_string(&real).unwrap().contains("command"));

@@ -50,9 +50,11 @@ fn create(path: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-
     use super::*;
+
+    fn symlink(target: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+        platform::symlink(target.as_ref(), link.as_ref())
+    }
 
     #[test]
     fn links_of_another_user_are_not_followed() {

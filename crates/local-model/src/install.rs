@@ -158,7 +158,7 @@ impl Incoming {
             .truncate(false)
             .open(&part)
             .map_err(unwritable)?;
-        file.try_lock().map_err(|_| InstallError::Busy { path: part.clone() })?;
+        platform::try_lock(&file).map_err(|_| InstallError::Busy { path: part.clone() })?;
         let (mut hash, mut written, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);
         loop {
             match file.read(&mut buffer).map_err(unwritable)? {

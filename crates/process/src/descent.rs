@@ -2,9 +2,12 @@
 //!
 //! The user id does not tell them from the user. Invariant: a process below a Dragoman is found whatever it does to its
 //! environment, as long as its line of parents, its session or its group leads to that Dragoman; one that left all three is
-//! found by the marker in the environment it was started with, where that can be read. Without /proc only the own marker is
-//! known.
+//! found by the marker in the environment it was started with, where that can be read. On Windows the line of parents and the
+//! job objects of this process tell it. Elsewhere only the own marker is known.
 
+#[cfg(windows)]
+use crate::reaper::MARKER;
+#[cfg(unix)]
 use crate::tree::MARKER;
 
 /// Whether this program itself runs below a Dragoman.
@@ -21,8 +24,14 @@ pub fn is_below_dragoman(process: u32) -> bool {
     linux::is_below(process)
 }
 
+/// Whether a process was started by a child of this program or of another Dragoman.
+#[cfg(windows)]
+pub fn is_below_dragoman(process: u32) -> bool {
+    crate::parents::is_below(process)
+}
+
 /// Nothing is known about other processes here.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 pub fn is_below_dragoman(_process: u32) -> bool {
     false
 }

@@ -25,6 +25,9 @@ mod nesting;
 mod output;
 #[cfg_attr(windows, path = "windows/parent.rs")]
 mod parent;
+#[cfg(windows)]
+#[path = "windows/parents.rs"]
+mod parents;
 #[cfg_attr(windows, path = "windows/pipes.rs")]
 mod pipes;
 #[cfg_attr(windows, path = "windows/reaper.rs")]

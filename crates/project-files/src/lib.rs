@@ -67,9 +67,11 @@ fn absolute(path: &Path) -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-
     use super::*;
+
+    fn symlink(target: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+        platform::symlink(target.as_ref(), link.as_ref())
+    }
 
     fn folder() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
@@ -84,8 +86,8 @@ mod tests {
         std::fs::create_dir_all(root.join("other/.git/hooks")).unwrap();
         std::fs::create_dir_all(root.join("work/real/.git/hooks")).unwrap();
         std::fs::write(root.join("work/real/.envrc"), "x").unwrap();
-        std::os::unix::fs::symlink("../other", root.join("work/link")).unwrap();
-        std::os::unix::fs::symlink("../../other/.git", root.join("work/real/.vscode")).unwrap();
+        symlink("../other", root.join("work/link")).unwrap();
+        symlink("../../other/.git", root.join("work/real/.vscode")).unwrap();
         assert!(remove_entry(&root.join("work/link/.git")).is_err());
         for name in [".git", ".envrc", ".vscode"] {
             remove_entry(&root.join("work/real").join(name)).unwrap();
@@ -120,6 +122,7 @@ mod tests {
         }
     }
 
+    #[cfg(unix)]
     #[test]
     fn pipes_devices_folders_and_large_files_are_refused_without_waiting() {
         let (_folder, root) = folder();

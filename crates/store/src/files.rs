@@ -62,7 +62,8 @@ pub(crate) fn private_directory(directory: &Path) -> Result<(), Failure> {
 
 /// Opens a file for reading and writing; creates it where it does not exist and keeps its content where it does.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
-    private_options().create(true).open(path)
+    // On Windows a file that its holder removed stays for a moment and cannot be opened.
+    platform::retry_while_busy(|| private_options().create(true).open(path))
 }
 
 fn private_options() -> OpenOptions {

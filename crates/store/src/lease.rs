@@ -43,7 +43,7 @@ impl Leases {
         let path = self.path(session);
         for _ in 0..TRIES {
             let mut file = files::private_file(&path).map_err(|error| files::unusable(&path, &error))?;
-            match file.try_lock() {
+            match platform::try_lock(&file) {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     let LeaseText { holder, address, .. } = LeaseText::read(file);

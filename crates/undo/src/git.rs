@@ -85,7 +85,7 @@ mod tests {
             assert!(outer_folders(&work).is_empty(), "{target}");
         }
         fs::remove_file(work.join(".git")).unwrap();
-        std::os::unix::fs::symlink("../other/.git", work.join(".git")).unwrap();
+        platform::symlink("../other/.git".as_ref(), &work.join(".git")).unwrap();
         assert!(outer_folders(&work).is_empty());
         fs::remove_file(work.join(".git")).unwrap();
         fs::create_dir(work.join(".git")).unwrap();

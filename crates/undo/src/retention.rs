@@ -89,7 +89,7 @@ impl UndoStore {
     pub fn remove_unused(&self) -> Result<(), UndoError> {
         let path = self.folder.join("lock");
         let lock: File = private::append_to(&path).at("open", &path)?;
-        if lock.try_lock().is_err() {
+        if platform::try_lock(&lock).is_err() {
             return Ok(());
         }
         let used = self.named_contents();

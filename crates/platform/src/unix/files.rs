@@ -1,7 +1,7 @@
 //! Modes, owners and names of files on Unix.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt as _, PermissionsExt};
@@ -64,6 +64,11 @@ pub fn restrict(path: &Path, wanted: u32) -> io::Result<()> {
         return Ok(());
     }
     fs::set_permissions(path, Permissions::from_mode(wanted))
+}
+
+/// Takes the exclusive lock on a file without waiting; it ends with the last handle. Other processes can read the file.
+pub fn try_lock(file: &File) -> Result<(), TryLockError> {
+    file.try_lock()
 }
 
 /// The twelve bits of a mode; on Windows what the read-only flag says.
@@ -138,6 +143,11 @@ pub fn open_unfollowed(path: &Path) -> io::Result<File> {
 /// Gives a file a name that another one may have. On Windows it is tried again while another program has that one open.
 pub fn replace_file(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
+}
+
+/// Makes a call that on Windows fails while another program has the file open, and is then repeated for a second at most.
+pub fn retry_while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    attempt()
 }
 
 /// Waits until a folder's entries are on disk. Windows does not offer it and keeps them in its own journal.

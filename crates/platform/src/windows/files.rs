@@ -1,7 +1,7 @@
 //! Files on Windows: access lists for modes, and calls that are repeated while another program has a file open.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::windows::fs::{MetadataExt, OpenOptionsExt as _};
 use std::os::windows::io::AsRawHandle;
@@ -9,24 +9,29 @@ use std::path::Path;
 use std::time::Duration;
 
 use windows_sys::Win32::Foundation::{
-    ERROR_ACCESS_DENIED, ERROR_LOCK_VIOLATION, ERROR_SHARING_VIOLATION, LocalFree,
+    ERROR_ACCESS_DENIED, ERROR_IO_PENDING, ERROR_LOCK_VIOLATION, ERROR_SHARING_VIOLATION, LocalFree,
 };
 use windows_sys::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
 };
 use windows_sys::Win32::Security::{
-    DACL_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION, SetFileSecurityW,
+    DACL_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, SetFileSecurityW,
 };
 use windows_sys::Win32::Storage::FileSystem::{
-    BY_HANDLE_FILE_INFORMATION, FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT,
-    GetFileInformationByHandle,
+    BY_HANDLE_FILE_INFORMATION, FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, FILE_STANDARD_INFO,
+    FileStandardInfo, GetFileInformationByHandle, GetFileInformationByHandleEx, LOCKFILE_EXCLUSIVE_LOCK,
+    LOCKFILE_FAIL_IMMEDIATELY, LockFileEx,
 };
+use windows_sys::Win32::System::IO::OVERLAPPED;
 
 use super::wide;
 use crate::Stamp;
 
 /// The owner, the system and administrators, and nobody by inheritance from above.
 const OWNER_ONLY: &str = "D:P(A;OICI;FA;;;OW)(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
+
+/// Where the byte lies that a lock covers.
+const LOCK_OFFSET_HIGH: u32 = 0x4000_0000;
 
 /// Another program, a virus scanner for example, has a file open for a moment.
 const TRIES: u32 = 40;
@@ -89,32 +94,67 @@ pub fn create_folder(folder: &Path, _mode: u32) -> io::Result<()> {
 
 /// Takes away the rights of others.
 pub fn restrict(path: &Path, _wanted: u32) -> io::Result<()> {
-    let text = wide(OsStr::new(OWNER_ONLY));
-    let mut descriptor = std::ptr::null_mut();
-    // SAFETY: the text ends with a zero; the descriptor is freed below.
-    let made = unsafe {
-        ConvertStringSecurityDescriptorToSecurityDescriptorW(
-            text.as_ptr(),
-            SDDL_REVISION_1,
-            &raw mut descriptor,
-            std::ptr::null_mut(),
-        )
-    };
-    if made == 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let descriptor = OwnerOnly::new()?;
     let path = wide(path.as_os_str());
     let parts = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
-    // SAFETY: the path ends with a zero, and the descriptor is the one that was made above.
-    let set = unsafe { SetFileSecurityW(path.as_ptr(), parts, descriptor) };
+    // SAFETY: the path ends with a zero, and the descriptor lives until the end of this function.
+    let set = unsafe { SetFileSecurityW(path.as_ptr(), parts, descriptor.as_raw()) };
     let outcome = if set == 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
-    // SAFETY: allocated by the call above and not used any more.
-    unsafe { LocalFree(descriptor) };
     match outcome {
         // File systems without access lists, such as FAT.
         Err(error) if error.raw_os_error() == Some(50) => Ok(()),
         outcome => outcome,
     }
+}
+
+/// A security descriptor with [`OWNER_ONLY`].
+pub(crate) struct OwnerOnly(PSECURITY_DESCRIPTOR);
+
+impl OwnerOnly {
+    pub(crate) fn new() -> io::Result<Self> {
+        let text = wide(OsStr::new(OWNER_ONLY));
+        let mut descriptor = std::ptr::null_mut();
+        // SAFETY: the text ends with a zero; the descriptor is freed when it is dropped.
+        let made = unsafe {
+            ConvertStringSecurityDescriptorToSecurityDescriptorW(
+                text.as_ptr(),
+                SDDL_REVISION_1,
+                &raw mut descriptor,
+                std::ptr::null_mut(),
+            )
+        };
+        if made == 0 { Err(io::Error::last_os_error()) } else { Ok(Self(descriptor)) }
+    }
+
+    pub(crate) fn as_raw(&self) -> PSECURITY_DESCRIPTOR {
+        self.0
+    }
+}
+
+impl Drop for OwnerOnly {
+    fn drop(&mut self) {
+        // SAFETY: the system allocated it for `new`, and nothing else has it.
+        unsafe { LocalFree(self.0) };
+    }
+}
+
+/// Takes the exclusive lock on a file without waiting. It covers one byte far behind the end: what a lock covers, other
+/// processes could not read.
+pub fn try_lock(file: &File) -> Result<(), TryLockError> {
+    let mut place = OVERLAPPED::default();
+    place.Anonymous.Anonymous.Offset = 0;
+    place.Anonymous.Anonymous.OffsetHigh = LOCK_OFFSET_HIGH;
+    let flags = LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY;
+    // SAFETY: the handle is open for as long as the file is borrowed; the call returns at once and keeps no pointer.
+    if unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &raw mut place) } != 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    let taken = [ERROR_LOCK_VIOLATION, ERROR_IO_PENDING];
+    if taken.iter().any(|known| error.raw_os_error() == i32::try_from(*known).ok()) {
+        return Err(TryLockError::WouldBlock);
+    }
+    Err(TryLockError::Error(error))
 }
 
 /// What the read-only flag says.
@@ -146,8 +186,21 @@ pub fn identity(path: &Path) -> io::Result<(u64, u64)> {
     identity_of(&file)
 }
 
-/// The same for an open file.
+/// The same for an open file. One that was removed and is still open somewhere is not found.
 pub fn identity_of(file: &File) -> io::Result<(u64, u64)> {
+    let mut standard = FILE_STANDARD_INFO::default();
+    // SAFETY: the handle is open for as long as the file is borrowed; the structure belongs to the class, with its size.
+    let asked = unsafe {
+        GetFileInformationByHandleEx(
+            file.as_raw_handle(),
+            FileStandardInfo,
+            (&raw mut standard).cast(),
+            size_of::<FILE_STANDARD_INFO>() as u32,
+        )
+    };
+    if asked != 0 && standard.DeletePending {
+        return Err(io::ErrorKind::NotFound.into());
+    }
     let found = information(file)?;
     let index = (u64::from(found.nFileIndexHigh) << 32) | u64::from(found.nFileIndexLow);
     Ok((found.dwVolumeSerialNumber.into(), index))
@@ -211,11 +264,11 @@ pub fn open_unfollowed(path: &Path) -> io::Result<File> {
 
 /// Gives a file a name that another one may have. It is tried again while another program has that one open.
 pub fn replace_file(from: &Path, to: &Path) -> io::Result<()> {
-    retry(|| fs::rename(from, to))
+    retry_while_busy(|| fs::rename(from, to))
 }
 
 /// Repeats a call that fails because another program has the file open, for a second at most.
-pub(crate) fn retry<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub fn retry_while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut tries = 1;
     loop {
         match attempt() {

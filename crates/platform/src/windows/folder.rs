@@ -15,7 +15,7 @@ use windows_sys::Win32::Storage::FileSystem::{
     MOVEFILE_WRITE_THROUGH, MoveFileExW,
 };
 
-use super::files::{information, retry};
+use super::files::{information, retry_while_busy};
 use super::paths::path_of;
 use super::wide;
 use crate::names;
@@ -30,7 +30,7 @@ pub struct Folder {
 /// Opens a resolved path for reading, without following any link.
 pub fn open_file(path: &Path) -> io::Result<File> {
     let flags = FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT;
-    let file = retry(|| OpenOptions::new().read(true).custom_flags(flags).open(path))?;
+    let file = retry_while_busy(|| OpenOptions::new().read(true).custom_flags(flags).open(path))?;
     check(&file, path)?;
     Ok(file)
 }
@@ -70,8 +70,9 @@ impl Folder {
     /// Opens a file in it to write over it.
     pub fn open_to_write(&self, name: &OsStr) -> io::Result<File> {
         let path = self.at(name)?;
-        let file =
-            retry(|| OpenOptions::new().write(true).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT).open(&path))?;
+        let file = retry_while_busy(|| {
+            OpenOptions::new().write(true).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT).open(&path)
+        })?;
         check(&file, &path)?;
         Ok(file)
     }
@@ -100,7 +101,7 @@ impl Folder {
     /// Renames, over what has the new name.
     pub fn rename(&self, name: &OsStr, to: &Self, new: &OsStr) -> io::Result<()> {
         let (from, to) = (self.at(name)?, to.at(new)?);
-        retry(|| fs::rename(&from, &to))
+        retry_while_busy(|| fs::rename(&from, &to))
     }
 
     /// Renames, and fails where something has the new name.
@@ -110,7 +111,7 @@ impl Folder {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let (from, to) = (wide(from.as_os_str()), wide(to.as_os_str()));
-        retry(|| {
+        retry_while_busy(|| {
             // SAFETY: both paths end with a zero. Without the flag to replace, the call fails where the name is taken.
             match unsafe { MoveFileExW(from.as_ptr(), to.as_ptr(), MOVEFILE_WRITE_THROUGH) } {
                 0 => Err(io::Error::last_os_error()),
@@ -127,7 +128,7 @@ impl Folder {
     /// Removes a file or a link.
     pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         let path = self.at(name)?;
-        retry(|| fs::remove_file(&path))
+        retry_while_busy(|| fs::remove_file(&path))
     }
 
     /// Removes a file, a link or a folder with everything in it.

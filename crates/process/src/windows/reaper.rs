@@ -21,7 +21,7 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
 };
 use windows_sys::Win32::System::JobObjects::{
-    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    AssignProcessToJobObject, CreateJobObjectW, IsProcessInJob, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
     JOBOBJECT_BASIC_ACCOUNTING_INFORMATION, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
     JobObjectBasicAccountingInformation, JobObjectExtendedLimitInformation, QueryInformationJobObject,
     SetInformationJobObject, TerminateJobObject,
@@ -42,7 +42,7 @@ const VANISH_TIMEOUT: Duration = Duration::from_millis(500);
 const STEP: Duration = Duration::from_millis(5);
 
 /// Set in each child's environment, as on other systems.
-const MARKER: &str = "DRAGOMAN_CHILD";
+pub(crate) const MARKER: &str = "DRAGOMAN_CHILD";
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Phase {
@@ -112,7 +112,10 @@ fn start(mut command: Command) -> io::Result<Started> {
     let handle = child.raw_handle().ok_or_else(|| io::Error::other("it ended at once"))?;
     job.assign(handle)?;
     resume(pid)?;
-    JOBS.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&job));
+    let mut jobs = JOBS.lock().unwrap_or_else(PoisonError::into_inner);
+    jobs.retain(|job| job.strong_count() > 0);
+    jobs.push(Arc::downgrade(&job));
+    drop(jobs);
     let (sender, phase) = watch::channel(Phase::Running);
     let kept = job.clone();
     tokio::spawn(async move {
@@ -144,6 +147,13 @@ pub async fn shutdown() {
     while jobs.iter().any(|job| job.lives()) && Instant::now() < deadline {
         tokio::time::sleep(STEP).await;
     }
+}
+
+/// Whether an open process is in the job of a child of ours, whoever its parent is by now.
+pub(crate) fn is_in_own_job(process: &OwnedHandle) -> bool {
+    let mut jobs = JOBS.lock().unwrap_or_else(PoisonError::into_inner);
+    jobs.retain(|job| job.strong_count() > 0);
+    jobs.iter().filter_map(Weak::upgrade).any(|job| job.contains(process))
 }
 
 /// A job object that ends its processes when it is closed.
@@ -185,6 +195,14 @@ impl Job {
             0 => Err(io::Error::last_os_error()),
             _ => Ok(()),
         }
+    }
+
+    fn contains(&self, process: &OwnedHandle) -> bool {
+        let mut found = 0;
+        // SAFETY: both handles are open, and the result has its place.
+        let asked =
+            unsafe { IsProcessInJob(process.as_raw_handle(), self.handle.as_raw_handle(), &raw mut found) };
+        asked != 0 && found != 0
     }
 
     fn is_ended(&self) -> bool {
