@@ -7,6 +7,7 @@ import { Shell } from "./shell.ts";
 globalThis.dragomanReact = {
   react,
   runtime,
+  createRoot,
   mount(App, element) {
     createRoot(element).render(runtime.jsx(Shell, { App }));
   },

@@ -14,7 +14,7 @@ use crate::from_wire;
 use crate::model;
 use crate::serve::{Job, Server};
 use crate::to_wire;
-use crate::wire::{CustomizeParams, CustomizeResult};
+use crate::wire::{CustomizeParams, CustomizeResult, Tools};
 
 /// The task of a model, for a wish that needs one.
 pub(crate) struct Task {
@@ -25,6 +25,7 @@ pub(crate) struct Task {
     pub history: Vec<Turn>,
     /// The addresses that the code may call.
     pub servers: Vec<String>,
+    pub tools: Tools,
     /// The answer where there is no model.
     pub no_model_fault: Fault,
 }
@@ -76,7 +77,8 @@ fn read_wish(params: Option<&RawValue>) -> Result<WishOutcome, Fault> {
     };
     let servers = servers(plan.as_deref(), &params.current_code, params.spec);
     let (code, prompt) = (params.current_code, params.prompt);
-    Ok(WishOutcome::ForModel(Task { code, plan, prompt, history, servers, no_model_fault }))
+    let tools = Tools { offered: params.tools, results: params.tool_results };
+    Ok(WishOutcome::ForModel(Task { code, plan, prompt, history, servers, tools, no_model_fault }))
 }
 
 /// The print of a plan that came from outside is checked like all code from outside.
@@ -99,7 +101,7 @@ fn not_ours(reason: &UnknownModule) -> Fault {
 }
 
 /// The addresses that the plan, the code as it is, or the specification names.
-fn servers(plan_now: Option<&Plan>, code: &str, spec: Option<&RawValue>) -> Vec<String> {
+pub(crate) fn servers(plan_now: Option<&Plan>, code: &str, spec: Option<&RawValue>) -> Vec<String> {
     let mut servers = vec![String::new()];
     match plan_now {
         Some(plan) => servers.extend(plan.servers.iter().map(|server| server.url.clone())),

@@ -1,7 +1,8 @@
 //! A change by a model: its prompt, the forms of its answer, and the check of the answer.
 //!
-//! Invariants: the model gets no tools, and never the embedded one; its edits go the way of every edit, its code is
-//! checked and may call no address that was not there; a failed check is shown to it twice.
+//! Invariants: the model calls nothing itself: it may name one tool of the host, which asks its user; it is never the
+//! embedded one; its edits go the way of every edit, its code is checked and may call no address that was not there; a
+//! failed check is shown to it twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use crate::customize::{Task, not_done_in_time};
 use crate::serve::{Job, Server};
 use crate::to_wire;
+use crate::tool_calls;
 use crate::wire::CustomizeResult;
 
 /// Calls for one wish: the first, and one for each time a failed check is shown.
@@ -95,7 +97,8 @@ async fn complete(server: &Server, job: &Job, task: &Task, messages: Vec<String>
 }
 
 fn system(task: &Task) -> String {
-    if task.plan.is_some() { asking::instructions() } else { format!("{TASK}{CODE}{RULES}") }
+    let forms = if task.plan.is_some() { asking::instructions() } else { format!("{TASK}{CODE}{RULES}") };
+    if tool_calls::are_offered(&task.tools) { format!("{forms}\n{}", tool_calls::FORM) } else { forms }
 }
 
 /// For code without a plan.
@@ -130,6 +133,7 @@ fn request(task: &Task) -> String {
     if !said.is_empty() {
         parts.push(format!("Said before: {}", Value::from(said)));
     }
+    parts.extend(tool_calls::described(&task.tools));
     parts.push(format!("The wish: {}", task.prompt));
     parts.join("\n\n")
 }
@@ -176,6 +180,12 @@ fn evaluate(task: &Task, answer: &str) -> ProposalOutcome {
     };
     if let Some(reason) = proposal.rest.impossible {
         return ProposalOutcome::Impossible(reason);
+    }
+    if let Some(request) = proposal.rest.tool {
+        return match tool_calls::allowed(&task.tools, request) {
+            Ok(call) => ProposalOutcome::Good(CustomizeResult::needs_tool(call)),
+            Err(reason) => bad(reason),
+        };
     }
     if let Some(question) = proposal.rest.question {
         return ProposalOutcome::Good(CustomizeResult::clarify(question, proposal.rest.options));

@@ -67,6 +67,50 @@ pub(crate) struct GenerateParams<'a> {
     pub theme: Option<String>,
     #[serde(default)]
     pub options: Option<GenerateOptions>,
+    /// A wish that the first version fulfills, if it can.
+    #[serde(default)]
+    pub prompt: Option<String>,
+    #[serde(default)]
+    pub tools: Vec<OfferedTool>,
+    #[serde(default, rename = "toolResults")]
+    pub tool_results: Vec<ToolOutcome>,
+}
+
+/// Tools that the host can call, and what calls brought so far. Both are additions to the contract.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    pub offered: Vec<OfferedTool>,
+    pub results: Vec<ToolOutcome>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct OfferedTool {
+    pub server: String,
+    pub name: String,
+    pub description: String,
+    pub input_schema: Value,
+}
+
+/// A call that the host made, or that its user did not allow.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ToolOutcome {
+    pub server: String,
+    pub name: String,
+    pub arguments: Value,
+    pub result: String,
+    pub is_error: bool,
+    pub is_denied: bool,
+}
+
+/// One call that the host is asked to make, if its user allows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct ToolCall {
+    pub server: String,
+    pub name: String,
+    pub arguments: Value,
+    pub reason: String,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -77,13 +121,12 @@ pub(crate) struct GenerateOptions {
     pub pagination: Option<bool>,
 }
 
+/// What `generate` answers: code, or a tool call that its wish needs.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct GenerateResult {
-    pub code: String,
-    pub component_count: usize,
-    pub description: String,
-    pub assumptions: Vec<String>,
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub(crate) enum GenerateResult {
+    Generated { code: String, component_count: usize, description: String, assumptions: Vec<String> },
+    NeedsTool { code: (), tool_call: ToolCall },
 }
 
 #[derive(Debug, Serialize)]
@@ -104,6 +147,10 @@ pub(crate) struct CustomizeParams<'a> {
     pub spec: Option<&'a RawValue>,
     #[serde(default)]
     pub history: Option<Vec<Message>>,
+    #[serde(default)]
+    pub tools: Vec<OfferedTool>,
+    #[serde(default, rename = "toolResults")]
+    pub tool_results: Vec<ToolOutcome>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -114,12 +161,13 @@ pub(crate) struct Message {
     pub content: Value,
 }
 
-/// What `customize` answers: changed code, or a question.
+/// What `customize` answers: changed code, a question, or a tool call that the wish needs.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub(crate) enum CustomizeResult {
     Changed { code: String, description: String, assumptions: Vec<String>, clarification_needed: bool },
     Clarify { code: (), clarification_needed: bool, question: String, options: Vec<String> },
+    NeedsTool { code: (), clarification_needed: bool, tool_call: ToolCall },
 }
 
 impl CustomizeResult {
@@ -129,6 +177,10 @@ impl CustomizeResult {
 
     pub(crate) fn clarify(question: String, options: Vec<String>) -> Self {
         Self::Clarify { code: (), clarification_needed: true, question, options }
+    }
+
+    pub(crate) fn needs_tool(tool_call: ToolCall) -> Self {
+        Self::NeedsTool { code: (), clarification_needed: false, tool_call }
     }
 }
 

@@ -5,21 +5,25 @@ use std::time::Duration;
 
 use apiui::spec::{Location, Spec};
 use axum::http::StatusCode;
+use futures_util::Stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use web::ApiError;
 
 use crate::base_url::{base_address, leads_inside};
 use crate::connections::{ConnectionState, Credential, Observed, Token};
 use crate::console::{EntryKind, Level};
 use crate::model::{BaseUrl, BaseUrlSource, now, origin_of};
-use crate::network::{NetworkAnswer, NetworkBody, NetworkFault, NetworkRequest, Prepared};
+use crate::network::{NetworkAnswer, NetworkBody, NetworkFault, NetworkRequest, PartSender, Prepared};
 use crate::studio::{Studio, no_tab, not_kept};
 
 /// Connections are looked at this often.
-const HEALTH_CHECK: Duration = Duration::from_secs(300);
+pub const HEALTH_CHECK: Duration = Duration::from_secs(300);
 /// A token is renewed this long before it ends, in milliseconds.
 const RENEW_BEFORE: u64 = 60_000;
+/// Parts of a stream that may be ahead of the page.
+const PARTS_AHEAD: usize = 16;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -85,22 +89,51 @@ impl Studio {
     /// A request of the frame; the answer goes back to it.
     pub(crate) async fn call_api(&self, tab: &str, request: &NetworkRequest) -> Result<Value, ApiError> {
         self.model().tab(tab).ok_or_else(no_tab)?;
-        let outcome = self.send(tab, request).await;
+        let outcome = self.send(tab, request, None).await;
         Ok(outcome.map_or_else(|fault| fault.shown(), |answer| answer.shown()))
     }
 
-    async fn send(&self, tab: &str, request: &NetworkRequest) -> Result<NetworkAnswer, NetworkFault> {
+    /// A request whose answer is read while it comes: `part` events, then one `answer`. Ends when the reader goes away.
+    pub(crate) fn stream_api(
+        &self,
+        tab: &str,
+        request: NetworkRequest,
+    ) -> Result<impl Stream<Item = (&'static str, String)> + Send + use<>, ApiError> {
+        self.model().tab(tab).ok_or_else(no_tab)?;
+        let (sender, parts) = mpsc::channel(PARTS_AHEAD);
+        let (studio, tab) = (self.clone(), tab.to_owned());
+        let sending = tokio::spawn(async move {
+            let outcome = studio.send(&tab, &request, Some(&sender)).await;
+            outcome.map_or_else(|fault| fault.shown(), |answer| answer.shown())
+        });
+        Ok(futures_util::stream::unfold(Some((parts, sending)), |state| async move {
+            let (mut parts, sending) = state?;
+            if let Some(text) = parts.recv().await {
+                return Some((("part", json!({"text": text}).to_string()), Some((parts, sending))));
+            }
+            let broken = |_| NetworkFault::new("unreachable", "The request broke off.").shown();
+            let answer = sending.await.unwrap_or_else(broken);
+            Some((("answer", answer.to_string()), None))
+        }))
+    }
+
+    async fn send(
+        &self,
+        tab: &str,
+        request: &NetworkRequest,
+        parts: Option<&PartSender>,
+    ) -> Result<NetworkAnswer, NetworkFault> {
         let (base, origin) = self.target(tab).inspect_err(|fault| {
             self.log(Some(tab), EntryKind::Api, Level::Warning, &fault.message, None);
         })?;
         let credential = self.fresh_credential(&origin).await;
-        let answer = self.send_once(tab, &base, &origin, request, &credential).await;
+        let answer = self.send_once(tab, &base, &origin, (request, parts), &credential).await;
         let is_refused = answer.as_ref().is_ok_and(|answer| answer.status == 401);
         // A token that was withdrawn is renewed once.
         if let (true, Credential::Oauth2(token)) = (is_refused, &credential)
             && let Some(renewed) = self.renew(&origin, token).await
         {
-            return self.send_once(tab, &base, &origin, request, &renewed).await;
+            return self.send_once(tab, &base, &origin, (request, parts), &renewed).await;
         }
         answer
     }
@@ -110,14 +143,14 @@ impl Studio {
         tab: &str,
         base: &BaseUrl,
         origin: &str,
-        request: &NetworkRequest,
+        (request, parts): (&NetworkRequest, Option<&PartSender>),
         credential: &Credential,
     ) -> Result<NetworkAnswer, NetworkFault> {
         let prepared =
             Prepared::new(&base.url, base.is_private, request, credential).inspect_err(|fault| {
                 self.log(Some(tab), EntryKind::Api, Level::Warning, &fault.message, None);
             })?;
-        let answer = self.network.send(&prepared).await;
+        let answer = self.network.send(&prepared, parts).await;
         let entry = prepared.entry(&answer);
         let (level, message) = match &answer {
             Ok(answer) if answer.status < 400 => (Level::Info, format!("{} {}", entry.method, answer.status)),
@@ -231,7 +264,7 @@ impl Studio {
             Some(path) => read_request(path),
             None => test_request(&self.spec(tab).await?),
         };
-        if let Err(fault) = self.send(tab, &request).await
+        if let Err(fault) = self.send(tab, &request, None).await
             && !matches!(fault.kind, "unreachable" | "timeout")
         {
             let mut model = self.model();
@@ -245,7 +278,7 @@ impl Studio {
     /// Looks at the connections in use from time to time.
     pub(crate) async fn watch_connections(self) {
         loop {
-            tokio::time::sleep(HEALTH_CHECK).await;
+            tokio::time::sleep(self.health_check).await;
             let active = self.model().connections.active();
             for origin in active {
                 let tab = {
@@ -276,7 +309,14 @@ impl Studio {
 }
 
 fn read_request(path: String) -> NetworkRequest {
-    NetworkRequest { method: "GET".to_owned(), path, query: Vec::new(), headers: Vec::new(), body: None }
+    NetworkRequest {
+        method: "GET".to_owned(),
+        path,
+        query: Vec::new(),
+        headers: Vec::new(),
+        body: None,
+        is_in_parts: false,
+    }
 }
 
 /// The simplest request that tells whether credentials work: one that reads, needs nothing and is protected, if there is one.
@@ -288,6 +328,7 @@ fn test_request(spec: &Spec) -> NetworkRequest {
             query: Vec::new(),
             headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
             body: Some(NetworkBody::Text("{\"query\":\"{ __typename }\"}".to_owned())),
+            is_in_parts: false,
         };
     }
     let is_simple = |endpoint: &&apiui::spec::Endpoint| {

@@ -10,7 +10,7 @@ use web::ApiError;
 
 use crate::cli::{Chunk, CliError, CliErrorKind, Method};
 use crate::console::{EntryKind, Level};
-use crate::model::{Activity, Message, MessageStatus, Role, VersionKind};
+use crate::model::{Activity, Message, MessageStatus, Role, ToolUse, VersionKind};
 use crate::specification::{SpecificationInput, looks_like_specification};
 use crate::studio::{Studio, no_tab, problem_of};
 use crate::versions::NewVersion;
@@ -62,7 +62,8 @@ impl Studio {
 
     async fn generate(&self, tab: &str) -> Result<String, ApiError> {
         let spec = self.normalized(tab).await?;
-        let params = json!({
+        let wish = self.model().tab(tab).ok_or_else(no_tab)?.wish.clone();
+        let mut params = json!({
             "spec": *spec,
             "format": "react",
             // The frame gives it the theme of the page.
@@ -71,8 +72,17 @@ impl Studio {
         });
         let (sender, chunks) = mpsc::unbounded_channel();
         tokio::spawn(self.clone().show_chunks(tab.to_owned(), chunks));
-        let result =
-            self.cli.call(Method::Generate, params, Some(sender)).await.map_err(|error| cli_error(&error))?;
+        // Without a wish no model is asked, so that no tool can be of use.
+        let (result, tools) = match &wish {
+            Some(wish) => {
+                params["prompt"] = json!(wish);
+                self.call_with_tools(tab, Method::Generate, params, Some(sender)).await?
+            }
+            None => {
+                let called = self.cli.call(Method::Generate, params, Some(sender)).await;
+                (called.map_err(|error| cli_error(&error))?, Vec::new())
+            }
+        };
         let code = text_of(&result, "code").ok_or_else(|| ApiError::internal("The CLI sent no code."))?;
         let description =
             text_of(&result, "description").unwrap_or_else(|| "Generated interface.".to_owned());
@@ -81,9 +91,10 @@ impl Studio {
             kind: VersionKind::Generation,
             code,
             description: description.clone(),
-            prompt: None,
+            prompt: wish,
             assumptions: assumptions.clone(),
             reverted_from: None,
+            tools,
         };
         let version = self.add_version(tab, new).await?;
         let message = Message {
@@ -248,18 +259,17 @@ impl Studio {
     async fn customize(&self, tab: &str, id: &str) -> Result<Message, ApiError> {
         self.publish("progress", &json!({"tab": tab, "phase": "customizing", "chunk": null, "received": 0}));
         let spec = self.normalized(tab).await?;
-        let (current, prompt, history) = {
+        let (current, prompt, history, inherited) = {
             let model = self.model();
             let tab = model.tab(tab).ok_or_else(no_tab)?;
             let current =
                 tab.current.ok_or_else(|| ApiError::conflict("There is no interface to change yet."))?;
             let wish = tab.chat.iter().find(|message| message.id == id).ok_or_else(no_tab)?;
-            (current, wish.text.clone(), history_of(&tab.chat, wish))
+            (current, wish.text.clone(), history_of(&tab.chat, wish), tab.tools_in_use().to_vec())
         };
         let code = self.code(tab, current).await?;
         let params = json!({"currentCode": code, "prompt": prompt, "spec": *spec, "history": history});
-        let result =
-            self.cli.call(Method::Customize, params, None).await.map_err(|error| cli_error(&error))?;
+        let (result, used) = self.call_with_tools(tab, Method::Customize, params, None).await?;
         if result["clarificationNeeded"] == true {
             return Ok(Message {
                 role: Role::Assistant,
@@ -272,7 +282,8 @@ impl Studio {
         }
         let code = text_of(&result, "code").ok_or_else(|| ApiError::internal("The CLI sent no code."))?;
         let description = text_of(&result, "description").unwrap_or_else(|| "Changed.".to_owned());
-        let assumptions = texts_of(&result, "assumptions");
+        let mut assumptions = texts_of(&result, "assumptions");
+        assumptions.extend(used.iter().map(|used| format!("Used {} of {}.", used.tool, used.plugin)));
         let new = NewVersion {
             kind: VersionKind::Customization,
             code,
@@ -280,6 +291,7 @@ impl Studio {
             prompt: Some(prompt),
             assumptions: assumptions.clone(),
             reverted_from: None,
+            tools: merged(inherited, used),
         };
         let version = self.add_version(tab, new).await?;
         Ok(Message {
@@ -366,6 +378,16 @@ fn history_of(chat: &[Message], wish: &Message) -> Vec<Value> {
         json!({"role": role, "content": message.text})
     };
     before[first..].iter().chain(asked.iter()).chain(question.iter()).map(turn).collect()
+}
+
+/// The tools of the version before, and those that were used now.
+fn merged(mut tools: Vec<ToolUse>, used: Vec<ToolUse>) -> Vec<ToolUse> {
+    for tool in used {
+        if !tools.contains(&tool) {
+            tools.push(tool);
+        }
+    }
+    tools
 }
 
 fn failed_message(error: &ApiError, reply_to: Option<String>) -> Message {

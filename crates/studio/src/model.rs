@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::plugins::Plugin;
 
 /// Messages of a tab that the page is sent.
 const SHOWN_MESSAGES: usize = 200;
@@ -35,6 +37,8 @@ pub(crate) struct TabRecord {
     pub current: Option<u64>,
     pub last_safe: Option<u64>,
     pub base_url: Option<BaseUrl>,
+    /// What the first version should be like.
+    pub wish: Option<String>,
     pub chat: Vec<Message>,
     pub problem: Option<Problem>,
     pub closed_at: Option<u64>,
@@ -68,6 +72,8 @@ pub(crate) struct Tab<'t> {
     connection: Option<String>,
     chat: &'t [Message],
     has_work: bool,
+    /// Tools of the shown version that are not there any more.
+    missing_tools: Vec<String>,
     problem: Option<&'t Problem>,
 }
 
@@ -83,7 +89,7 @@ impl TabRecord {
         }
     }
 
-    pub(crate) fn shown(&self) -> Tab<'_> {
+    pub(crate) fn shown(&self, plugins: &[Plugin]) -> Tab<'_> {
         let first = self.chat.len().saturating_sub(SHOWN_MESSAGES);
         Tab {
             id: &self.id,
@@ -97,8 +103,14 @@ impl TabRecord {
             connection: self.base_url.as_ref().and_then(|base| origin_of(&base.url)),
             chat: &self.chat[first..],
             has_work: self.activity != Activity::Idle || !self.versions.is_empty() || !self.chat.is_empty(),
+            missing_tools: missing_tools(self.tools_in_use(), plugins),
             problem: self.problem.as_ref(),
         }
+    }
+
+    /// The tools of the version that is shown.
+    pub(crate) fn tools_in_use(&self) -> &[ToolUse] {
+        self.current.and_then(|number| self.version(number)).map_or(&[], |version| &version.tools)
     }
 
     pub(crate) fn version(&self, number: u64) -> Option<&Version> {
@@ -262,9 +274,34 @@ pub(crate) struct Version {
     pub size: usize,
     pub time: u64,
     pub reverted_from: Option<u64>,
-    pub plugins: Vec<String>,
+    /// The tools whose answers are in this version, also those of the versions it was made from.
     #[serde(default)]
-    pub missing_plugins: Vec<String>,
+    pub tools: Vec<ToolUse>,
+}
+
+/// A tool that was used for a version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ToolUse {
+    pub plugin: String,
+    pub tool: String,
+}
+
+/// The tools that a version was made with and that are not there any more, as people read them.
+pub(crate) fn missing_tools(tools: &[ToolUse], plugins: &[Plugin]) -> Vec<String> {
+    let is_missing = |used: &&ToolUse| !plugins.iter().any(|plugin| plugin.has_tool(used));
+    tools.iter().filter(is_missing).map(|used| format!("{} of {}", used.tool, used.plugin)).collect()
+}
+
+impl Version {
+    /// As the page sees it.
+    pub(crate) fn shown(&self, plugins: &[Plugin]) -> Value {
+        let mut shown = json!(self);
+        let mut names: Vec<&str> = self.tools.iter().map(|used| used.plugin.as_str()).collect();
+        names.dedup();
+        shown["plugins"] = json!(names);
+        shown["missingPlugins"] = json!(missing_tools(&self.tools, plugins));
+        shown
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -280,11 +317,13 @@ pub(crate) enum VersionKind {
 pub(crate) struct Preferences {
     pub chat_width: f64,
     pub theme: String,
+    /// The tab that was shown last.
+    pub active_tab: Option<String>,
 }
 
 impl Default for Preferences {
     fn default() -> Self {
-        Self { chat_width: 30.0, theme: "auto".to_owned() }
+        Self { chat_width: 30.0, theme: "auto".to_owned(), active_tab: None }
     }
 }
 

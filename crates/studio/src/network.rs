@@ -9,18 +9,24 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, Response, Url, redirect};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tools::web::address::is_public;
 
 use crate::base_url::{PublicOnly, base_address};
 use crate::connections::Credential;
 use crate::console::{CallEntry, MASK, masked, shown_body};
+use crate::parts::PartReader;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const LARGEST_ANSWER: usize = 16 << 20;
+/// A stream ends after this time, whatever it is about.
+const LONGEST_STREAM: Duration = Duration::from_secs(600);
+/// What the console keeps of a stream.
+const KEPT_OF_STREAM: usize = 64 * 1024;
 const MOST_REDIRECTS: usize = 5;
 const LONGEST_PATH: usize = 64 * 1024;
 /// A shorter secret is not looked for in answers: it would be found everywhere.
@@ -59,7 +65,13 @@ pub(crate) struct NetworkRequest {
     pub headers: Vec<(String, String)>,
     #[serde(default)]
     pub body: Option<NetworkBody>,
+    /// The answer is wanted while it comes.
+    #[serde(default, rename = "inParts")]
+    pub is_in_parts: bool,
 }
+
+/// Where the parts of an answer go.
+pub(crate) type PartSender = mpsc::Sender<String>;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -94,12 +106,15 @@ pub(crate) struct NetworkAnswer {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    /// The body has gone on in parts; what is here is for the console.
+    pub was_streamed: bool,
     pub duration: Duration,
 }
 
 impl NetworkAnswer {
     pub(crate) fn shown(&self) -> Value {
         let body = match std::str::from_utf8(&self.body) {
+            _ if self.was_streamed => json!({"text": ""}),
             Ok(text) => json!({"text": text}),
             Err(_) => json!({"base64": STANDARD.encode(&self.body)}),
         };
@@ -197,18 +212,33 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) async fn send(&self, prepared: &Prepared) -> Result<NetworkAnswer, NetworkFault> {
+    /// Sends a request. A stream goes to `parts` while it comes, if there are any; the answer then holds its beginning.
+    pub(crate) async fn send(
+        &self,
+        prepared: &Prepared,
+        parts: Option<&PartSender>,
+    ) -> Result<NetworkAnswer, NetworkFault> {
         let started = Instant::now();
-        match tokio::time::timeout(TIMEOUT, self.follow(prepared, started)).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                let seconds = TIMEOUT.as_secs();
-                Err(NetworkFault::new("timeout", format!("The API did not answer within {seconds} s.")))
+        let end = tokio::time::Instant::now() + TIMEOUT;
+        let late = |_| {
+            let seconds = TIMEOUT.as_secs();
+            NetworkFault::new("timeout", format!("The API did not answer within {seconds} s."))
+        };
+        let response = tokio::time::timeout_at(end, self.follow(prepared)).await.map_err(late)??;
+        match parts.filter(|_| is_stream(&response)) {
+            Some(parts) => {
+                let reading = read_parts(response, prepared, started, parts);
+                tokio::time::timeout(LONGEST_STREAM, reading).await.map_err(late)?
+            }
+            None => {
+                let reading = read_answer(response, prepared, started);
+                tokio::time::timeout_at(end, reading).await.map_err(late)?
             }
         }
     }
 
-    async fn follow(&self, prepared: &Prepared, started: Instant) -> Result<NetworkAnswer, NetworkFault> {
+    /// The answer behind the redirects.
+    async fn follow(&self, prepared: &Prepared) -> Result<Response, NetworkFault> {
         let client = self.client(prepared.may_be_private)?;
         let (mut method, mut url, mut body) =
             (prepared.method.clone(), prepared.url.clone(), prepared.body.clone());
@@ -220,7 +250,7 @@ impl Network {
             let status = response.status().as_u16();
             let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let Some(location) = location.filter(|_| matches!(status, 301..=303 | 307 | 308)) else {
-                return read_answer(response, prepared, started).await;
+                return Ok(response);
             };
             let next = url.join(location).map_err(|_| {
                 NetworkFault::new("redirect", "The API redirects to something that is no address.")
@@ -314,21 +344,67 @@ fn is_dropped(name: &str) -> bool {
     DROPPED.contains(&name.as_str()) || DROPPED_STARTS.iter().any(|start| name.starts_with(start))
 }
 
+fn too_large() -> NetworkFault {
+    NetworkFault::new("tooLarge", format!("The answer is larger than {} MiB.", LARGEST_ANSWER >> 20))
+}
+
+/// Server-sent events and lines of JSON.
+fn is_stream(response: &Response) -> bool {
+    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let kinds = ["text/event-stream", "application/x-ndjson", "application/jsonl", "application/json-seq"];
+    response.status().is_success() && kinds.iter().any(|one| kind.eq_ignore_ascii_case(one))
+}
+
+fn headers_of(response: &Response) -> Vec<(String, String)> {
+    let is_handed_on = |name: &HeaderName| !matches!(name.as_str(), "set-cookie" | "set-cookie2");
+    let handed = response.headers().iter().filter(|(name, _)| is_handed_on(name));
+    handed.filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned()))).collect()
+}
+
+/// Hands a stream on until it ends or nobody reads it any more.
+async fn read_parts(
+    mut response: Response,
+    prepared: &Prepared,
+    started: Instant,
+    parts: &PartSender,
+) -> Result<NetworkAnswer, NetworkFault> {
+    let (status, headers) = (response.status().as_u16(), headers_of(&response));
+    let mut reader = PartReader::new(masked_secrets(&prepared.secrets).cloned().collect());
+    let (mut body, mut length) = (Vec::new(), 0);
+    loop {
+        let piece = tokio::select! {
+            piece = response.chunk() => piece.map_err(|error| unreachable_fault(&prepared.url, &error))?,
+            () = parts.closed() => break,
+        };
+        let Some(piece) = piece else { break };
+        length += piece.len();
+        if length > LARGEST_ANSWER {
+            return Err(too_large());
+        }
+        let text = reader.push(&piece);
+        if body.len() < KEPT_OF_STREAM {
+            body.extend_from_slice(text.as_bytes());
+        }
+        if !text.is_empty() && parts.send(text).await.is_err() {
+            break;
+        }
+    }
+    let text = reader.finish();
+    if !text.is_empty() {
+        let _ = parts.send(text).await;
+    }
+    let mut answer = NetworkAnswer { status, headers, body, was_streamed: true, duration: started.elapsed() };
+    hide_secrets(&mut answer, &prepared.secrets);
+    Ok(answer)
+}
+
 async fn read_answer(
     mut response: Response,
     prepared: &Prepared,
     started: Instant,
 ) -> Result<NetworkAnswer, NetworkFault> {
-    let too_large =
-        || NetworkFault::new("tooLarge", format!("The answer is larger than {} MiB.", LARGEST_ANSWER >> 20));
-    let status = response.status().as_u16();
-    let is_handed_on = |name: &HeaderName| !matches!(name.as_str(), "set-cookie" | "set-cookie2");
-    let headers = response
-        .headers()
-        .iter()
-        .filter(|(name, _)| is_handed_on(name))
-        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
-    let headers: Vec<(String, String)> = headers.collect();
+    let (status, headers) = (response.status().as_u16(), headers_of(&response));
     let mut body = Vec::new();
     while let Some(piece) =
         response.chunk().await.map_err(|error| unreachable_fault(&prepared.url, &error))?
@@ -338,14 +414,19 @@ async fn read_answer(
         }
         body.extend_from_slice(&piece);
     }
-    let mut answer = NetworkAnswer { status, headers, body, duration: started.elapsed() };
+    let mut answer =
+        NetworkAnswer { status, headers, body, was_streamed: false, duration: started.elapsed() };
     hide_secrets(&mut answer, &prepared.secrets);
     Ok(answer)
 }
 
+fn masked_secrets(secrets: &[String]) -> impl Iterator<Item = &String> {
+    secrets.iter().filter(|secret| secret.len() >= SHORTEST_MASKED)
+}
+
 /// An API that repeats what it was sent must not hand a credential to the page.
 fn hide_secrets(answer: &mut NetworkAnswer, secrets: &[String]) {
-    for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST_MASKED) {
+    for secret in masked_secrets(secrets) {
         for (_, value) in &mut answer.headers {
             *value = value.replace(secret.as_str(), MASK);
         }

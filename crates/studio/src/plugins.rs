@@ -1,14 +1,15 @@
 //! MCP servers as plugins: those of the user's settings, what each said when it was tried last, adding and removing.
 //!
 //! Must not know how servers are configured or started: the program hands that over. Invariant: a server is started only to
-//! try one that was just added, or because the user asked, and ends after it.
+//! try one that was just added, to make a call that the user allowed, or because the user asked, and ends after it.
 
 use domain::{BoxFuture, Failure};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use web::ApiError;
 
-use crate::studio::{Studio, not_kept};
+use crate::model::{TabRecord, ToolUse};
+use crate::studio::{Model, Studio, not_kept};
 
 const LONGEST_NAME: usize = 100;
 
@@ -17,6 +18,13 @@ pub trait PluginHost: Send + Sync {
     fn names(&self) -> Vec<String>;
     /// Starts a server, asks what it has, and ends it.
     fn try_out(&self, name: String) -> BoxFuture<'static, TriedPlugin>;
+    /// Starts a server, calls one of its tools, and ends it.
+    fn call(
+        &self,
+        name: String,
+        tool: String,
+        arguments: Value,
+    ) -> BoxFuture<'static, Result<PluginAnswer, Failure>>;
     fn add(&self, name: &str, entry: &Value) -> Result<(), Failure>;
     fn remove(&self, name: &str) -> Result<(), Failure>;
 }
@@ -24,9 +32,23 @@ pub trait PluginHost: Send + Sync {
 /// What came of trying a server.
 pub struct TriedPlugin {
     pub version: Option<String>,
-    pub tools: Vec<String>,
+    pub tools: Vec<PluginTool>,
     /// Why it does not run.
     pub fault: Option<String>,
+}
+
+/// A tool of a server, as the server describes it.
+#[derive(Debug, Clone)]
+pub struct PluginTool {
+    pub name: String,
+    pub description: String,
+    pub input_schema: Value,
+}
+
+/// What a tool answered.
+pub struct PluginAnswer {
+    pub text: String,
+    pub is_error: bool,
 }
 
 #[derive(Clone)]
@@ -35,7 +57,7 @@ pub(crate) struct Plugin {
     state: &'static str,
     version: Option<String>,
     message: Option<String>,
-    tools: Vec<String>,
+    tools: Vec<PluginTool>,
 }
 
 impl Plugin {
@@ -44,14 +66,31 @@ impl Plugin {
         Self { name, state: "installed", version: None, message, tools: Vec::new() }
     }
 
-    pub(crate) fn shown(&self) -> Value {
+    /// The tools that a wish may ask for: those of a server that was tried and runs.
+    pub(crate) fn offered_tools(&self) -> Vec<Value> {
+        let offer = |tool: &PluginTool| {
+            json!({
+                "server": self.name, "name": tool.name, "description": tool.description,
+                "inputSchema": tool.input_schema,
+            })
+        };
+        if self.state == "installed" { self.tools.iter().map(offer).collect() } else { Vec::new() }
+    }
+
+    /// Whether it is there; a server that was not tried is believed to have its tools still.
+    pub(crate) fn has_tool(&self, used: &ToolUse) -> bool {
+        let is_listed = self.tools.is_empty() || self.tools.iter().any(|tool| tool.name == used.tool);
+        self.name == used.plugin && is_listed
+    }
+
+    fn shown(&self, used_by: &[Value]) -> Value {
         json!({
             "name": self.name,
             "version": self.version,
             "state": self.state,
             "message": self.message,
-            "tools": self.tools,
-            "usedBy": [],
+            "tools": self.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(),
+            "usedBy": used_by,
         })
     }
 }
@@ -67,9 +106,37 @@ pub(crate) struct PluginInput {
     url: Option<String>,
 }
 
+pub(crate) fn shown_plugins(model: &Model) -> Vec<Value> {
+    model.plugins.iter().map(|plugin| plugin.shown(&users(model, &plugin.name))).collect()
+}
+
+/// The tabs whose interface was made with tools of a plugin, closed ones too: they can be opened again.
+fn users(model: &Model, name: &str) -> Vec<Value> {
+    let uses = |tab: &&TabRecord| tab.tools_in_use().iter().any(|used| used.plugin == name);
+    let user = |tab: &TabRecord| json!({"tab": tab.id, "title": tab.title});
+    model.tabs.iter().chain(&model.closed).filter(uses).map(user).collect()
+}
+
 impl Studio {
-    pub(crate) fn shown_plugins(&self) -> Vec<Value> {
-        self.model().plugins.iter().map(Plugin::shown).collect()
+    fn shown_plugins(&self) -> Vec<Value> {
+        shown_plugins(&self.model())
+    }
+
+    pub(crate) fn show_plugins(&self) {
+        self.publish("plugins", &self.shown_plugins());
+    }
+
+    /// Tells the page about the plugins, and about the tabs that miss or have one now.
+    fn show_plugins_and_users(&self) {
+        self.show_plugins();
+        let tabs: Vec<String> = {
+            let model = self.model();
+            let uses_any = |tab: &&TabRecord| !tab.tools_in_use().is_empty();
+            model.tabs.iter().filter(uses_any).map(|tab| tab.id.clone()).collect()
+        };
+        for tab in tabs {
+            self.show_tab(&tab);
+        }
     }
 
     pub(crate) fn add_plugin(&self, input: PluginInput) -> Result<Vec<Value>, ApiError> {
@@ -114,11 +181,18 @@ impl Studio {
             let plugin = model.plugins.iter_mut().find(|plugin| plugin.name == name);
             change(plugin.ok_or_else(|| ApiError::not_found("There is no such plugin."))?);
         }
-        self.publish("plugins", &self.shown_plugins());
+        self.show_plugins_and_users();
         Ok(())
     }
 
-    pub(crate) fn remove_plugin(&self, name: &str) -> Result<(), ApiError> {
+    /// Takes a server out of the settings. One that an interface uses goes only with `is_forced`, after a warning.
+    pub(crate) fn remove_plugin(&self, name: &str, is_forced: bool) -> Result<(), ApiError> {
+        let used_by = users(&self.model(), name);
+        if !is_forced && !used_by.is_empty() {
+            return Err(ApiError::conflict(format!("{name} was used for interfaces that are still there."))
+                .hint("Remove it all the same if you can do without it: they are still shown.")
+                .data(json!({"usedBy": used_by})));
+        }
         self.change_plugin(name, |plugin| plugin.state = "uninstalling")?;
         if let Err(failure) = self.plugins.remove(name) {
             self.change_plugin(name, |plugin| {
@@ -128,7 +202,7 @@ impl Studio {
             return Err(refused(&failure));
         }
         self.model().plugins.retain(|plugin| plugin.name != name);
-        self.publish("plugins", &self.shown_plugins());
+        self.show_plugins_and_users();
         Ok(())
     }
 }

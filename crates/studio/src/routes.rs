@@ -71,6 +71,7 @@ impl Studio {
             .route("/plugins", post(add_plugin))
             .route("/plugins/{name}", delete(remove_plugin))
             .route("/plugins/{name}/try", post(try_plugin))
+            .route("/tool-calls/{id}", post(tool_call))
             .route("/console", get(console).delete(clear_console))
             .route("/cli/restart", post(restart_cli))
             .with_state(self.clone())
@@ -130,6 +131,8 @@ struct PreferencesInput {
     chat_width: Option<f64>,
     #[serde(default)]
     theme: Option<String>,
+    #[serde(default)]
+    active_tab: Option<String>,
 }
 
 async fn preferences(State(studio): State<Studio>, Input(input): Input<PreferencesInput>) -> Answer {
@@ -143,6 +146,9 @@ async fn preferences(State(studio): State<Studio>, Input(input): Input<Preferenc
         }
         if let Some(theme) = input.theme {
             model.preferences.theme = theme;
+        }
+        if let Some(tab) = input.active_tab.filter(|tab| model.tab(tab).is_some()) {
+            model.preferences.active_tab = Some(tab);
         }
         model.preferences.clone()
     };
@@ -234,7 +240,7 @@ async fn versions(
 }
 
 async fn version(State(studio): State<Studio>, Path((tab, number)): Path<(String, u64)>) -> Answer {
-    let mut value = json!(studio.version(&tab, number)?);
+    let mut value = studio.version(&tab, number)?.shown(&studio.model().plugins);
     value["code"] = json!(studio.code(&tab, number).await?);
     Ok(web::json(&value))
 }
@@ -249,7 +255,8 @@ async fn revert(
     Path((tab, number)): Path<(String, u64)>,
     Input(_): Input<Value>,
 ) -> Answer {
-    Ok(web::json(&studio.revert(&tab, number, None).await?))
+    let version = studio.revert(&tab, number, None).await?;
+    Ok(web::json(&version.shown(&studio.model().plugins)))
 }
 
 #[derive(Deserialize)]
@@ -268,6 +275,7 @@ async fn outcome(
     let message = input.message.unwrap_or_else(|| "no reason was given".to_owned());
     let fault = (!input.is_rendered).then_some(message.as_str());
     let version = studio.take_outcome(&tab, number, fault).await?;
+    let version = version.map(|version| version.shown(&studio.model().plugins));
     Ok(web::json(&json!({"version": version})))
 }
 
@@ -309,6 +317,9 @@ async fn network(
     Path(tab): Path<String>,
     Input(request): Input<NetworkRequest>,
 ) -> Answer {
+    if request.is_in_parts {
+        return Ok(web::events(studio.stream_api(&tab, request)?));
+    }
     Ok(web::json(&studio.call_api(&tab, &request).await?))
 }
 
@@ -392,8 +403,27 @@ async fn try_plugin(
     Ok(web::json(&studio.try_plugin(&name)?))
 }
 
-async fn remove_plugin(State(studio): State<Studio>, Path(name): Path<String>) -> Answer {
-    studio.remove_plugin(&name)?;
+async fn remove_plugin(
+    State(studio): State<Studio>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let is_forced = pairs(query).get("force").is_some_and(|force| force == "true");
+    studio.remove_plugin(&name, is_forced)?;
+    done()
+}
+
+#[derive(Deserialize)]
+struct ToolCallInput {
+    allow: bool,
+}
+
+async fn tool_call(
+    State(studio): State<Studio>,
+    Path(id): Path<String>,
+    Input(input): Input<ToolCallInput>,
+) -> Answer {
+    studio.settle_tool_call(&id, input.allow)?;
     done()
 }
 

@@ -29,6 +29,7 @@ use crate::studio::{Studio, not_kept};
 /// How long a fetch may take.
 const FETCH: Duration = Duration::from_secs(30);
 const MOST_WARNINGS: usize = 100;
+const LONGEST_WISH: usize = 10_000;
 
 /// What the page sends.
 #[derive(Deserialize)]
@@ -45,6 +46,9 @@ pub(crate) struct SpecificationInput {
     documents: BTreeMap<String, String>,
     #[serde(default)]
     fetch_references: bool,
+    /// What the interface should be like.
+    #[serde(default)]
+    wish: Option<String>,
 }
 
 #[derive(Deserialize, Clone, Copy, PartialEq)]
@@ -67,6 +71,7 @@ impl SpecificationInput {
             text: (!is_url).then_some(text),
             documents: BTreeMap::new(),
             fetch_references: false,
+            wish: None,
         }
     }
 }
@@ -100,6 +105,7 @@ impl Studio {
                 text: Some(text),
                 documents,
                 fetch_references: false,
+                wish: None,
             },
         };
         if let Err(error) = self.set_specification(&tab, input).await {
@@ -119,6 +125,11 @@ impl Studio {
     ) -> Result<(), ApiError> {
         self.model().tab(tab).ok_or_else(crate::studio::no_tab)?;
         self.publish("progress", &json!({"tab": tab, "phase": "reading", "chunk": null, "received": 0}));
+        let is_again = input.source == InputSource::Again;
+        let wish = input.wish.clone().map(|wish| wish.trim().to_owned()).filter(|wish| !wish.is_empty());
+        if wish.as_ref().is_some_and(|wish| wish.len() > LONGEST_WISH) {
+            return Err(ApiError::invalid(format!("A wish is at most {LONGEST_WISH} bytes long.")));
+        }
         let given = Arc::new(self.given(tab, input).await?);
         let read = read(given.clone()).await?;
         let reading = match read.reading {
@@ -132,6 +143,9 @@ impl Studio {
         let specification = describe(&given, &reading, read.missing);
         let base_url = first_server(&specification);
         self.change_tab(tab, |tab| {
+            if !is_again {
+                tab.wish = wish;
+            }
             if !tab.is_named {
                 tab.title = specification.title.chars().take(100).collect();
             }

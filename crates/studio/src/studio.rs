@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use domain::store::Lease;
 use domain::{Failure, SessionId, Store};
@@ -20,7 +21,8 @@ use crate::console::{CallEntry, Console, EntryKind, Level};
 use crate::model::{MessageStatus, Preferences, Problem, TabRecord};
 use crate::network::Network;
 use crate::oauth::SignIns;
-use crate::plugins::{Plugin, PluginHost};
+use crate::plugins::{Plugin, PluginHost, shown_plugins};
+use crate::tool_calls::WaitingCall;
 
 /// Events that a slow page may fall behind.
 const EVENTS: usize = 1024;
@@ -39,6 +41,8 @@ pub struct StudioOptions {
     pub project_files: ProjectFiles,
     /// Where the page is, for the way back from a sign-in.
     pub origin: String,
+    /// How often connections are looked at.
+    pub health_check: Duration,
 }
 
 /// The handle that routes and tasks share.
@@ -57,6 +61,7 @@ pub struct Inner {
     pub(crate) react: Option<&'static str>,
     pub(crate) project_files: ProjectFiles,
     pub(crate) origin: String,
+    pub(crate) health_check: Duration,
     model: Mutex<Model>,
     events: broadcast::Sender<Event>,
     store: Arc<dyn Store>,
@@ -72,6 +77,8 @@ pub(crate) struct Model {
     pub console: Console,
     pub connections: Connections,
     pub plugins: Vec<Plugin>,
+    /// Tool calls that wait for a click.
+    pub tool_calls: Vec<WaitingCall>,
     /// The normalized specification of a tab, once it was needed.
     pub specifications: HashMap<String, Arc<Value>>,
     /// Scripts by the hash of their code.
@@ -120,6 +127,7 @@ impl Studio {
                 react: options.react,
                 project_files: options.project_files,
                 origin: options.origin,
+                health_check: options.health_check,
                 model: Mutex::new(model),
                 events,
                 store: options.store,
@@ -150,10 +158,11 @@ impl Studio {
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "cli": *self.cli.status().borrow(),
-            "tabs": model.tabs.iter().map(TabRecord::shown).collect::<Vec<_>>(),
+            "tabs": model.tabs.iter().map(|tab| tab.shown(&model.plugins)).collect::<Vec<_>>(),
             "closed": closed_list(&model),
             "connections": model.connections.shown(&model.tabs),
-            "plugins": model.plugins.iter().map(Plugin::shown).collect::<Vec<_>>(),
+            "plugins": shown_plugins(&model),
+            "toolCalls": model.tool_calls.iter().map(WaitingCall::shown).collect::<Vec<_>>(),
             "preferences": model.preferences,
         })
     }
@@ -214,7 +223,7 @@ impl Inner {
     pub(crate) fn show_tab(&self, id: &str) {
         let model = self.model();
         if let Some(tab) = model.tab(id) {
-            self.publish("tab", &tab.shown());
+            self.publish("tab", &tab.shown(&model.plugins));
         }
     }
 

@@ -61,6 +61,8 @@ impl Studio {
             let mut tab = model.tabs.remove(at);
             tab.closed_at = Some(now());
             model.specifications.remove(id);
+            // Whoever waits for an answer about this tab gets none, which is a no.
+            model.tool_calls.retain(|waiting| waiting.tab != id);
             model.closed.push(tab);
             let model = &mut *model;
             model.connections.forget_unused(&model.tabs);
@@ -84,7 +86,7 @@ impl Studio {
 
     pub(crate) fn tab_value(&self, id: &str) -> Result<Value, ApiError> {
         let model = self.model();
-        model.tab(id).map(|tab| json!(tab.shown())).ok_or_else(no_tab)
+        model.tab(id).map(|tab| json!(tab.shown(&model.plugins))).ok_or_else(no_tab)
     }
 }
 

@@ -14,7 +14,7 @@ use tools::edit::line_diff::{Side, compare};
 use web::ApiError;
 
 use crate::console::{EntryKind, Level};
-use crate::model::{TabRecord, Version, VersionKind, now};
+use crate::model::{TabRecord, ToolUse, Version, VersionKind, now};
 use crate::studio::{Studio, no_tab, not_kept};
 
 /// Scripts that are kept compiled.
@@ -33,6 +33,7 @@ pub(crate) struct NewVersion {
     pub prompt: Option<String>,
     pub assumptions: Vec<String>,
     pub reverted_from: Option<u64>,
+    pub tools: Vec<ToolUse>,
 }
 
 impl Studio {
@@ -64,8 +65,7 @@ impl Studio {
                 size: code.len(),
                 time: now(),
                 reverted_from: new.reverted_from,
-                plugins: Vec::new(),
-                missing_plugins: Vec::new(),
+                tools: new.tools,
             }
         };
         self.archive.add_code(tab, version.number, &code).await.map_err(|failure| not_kept(&failure))?;
@@ -77,7 +77,11 @@ impl Studio {
             Ok(())
         })
         .await?;
-        self.publish("version", &json!({"tab": tab, "version": version}));
+        let shown = version.shown(&self.model().plugins);
+        self.publish("version", &json!({"tab": tab, "version": shown}));
+        if !version.tools.is_empty() {
+            self.show_plugins();
+        }
         Ok(version)
     }
 
@@ -95,7 +99,8 @@ impl Studio {
         let tab = model.tab(tab).ok_or_else(no_tab)?;
         let mut older =
             tab.versions.iter().rev().filter(|one| before.is_none_or(|before| one.number < before));
-        let page: Vec<&Version> = older.by_ref().take(limit.clamp(1, 200)).collect();
+        let page: Vec<Value> =
+            older.by_ref().take(limit.clamp(1, 200)).map(|one| one.shown(&model.plugins)).collect();
         Ok(json!({"versions": page, "more": older.next().is_some()}))
     }
 
@@ -151,6 +156,7 @@ impl Studio {
             prompt: None,
             assumptions: Vec::new(),
             reverted_from: Some(number),
+            tools: version.tools,
         };
         self.add_version(tab, new).await
     }

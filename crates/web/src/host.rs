@@ -26,7 +26,9 @@ use tokio::sync::Semaphore;
 use crate::access::{Access, random_text};
 use crate::answer::{ApiError, Input, file, html, json, set};
 use crate::guard::{self, Guard};
-use crate::site::{Asset, FRAME_FILES, Site, content_type, frame_document, frame_policy, page_policy};
+use crate::site::{
+    Asset, FRAME_FILES, FRAME_SCRIPT, Site, content_type, frame_document, frame_policy, page_policy,
+};
 
 /// A head longer than this is refused.
 const HEAD_BYTES: usize = 32 * 1024;
@@ -144,6 +146,7 @@ struct Served {
     cookie_name: String,
     version: &'static str,
     assets: &'static [Asset],
+    frame_script: Option<&'static str>,
 }
 
 fn routes(bound: &Bound, site: Site, is_open: fn(&str) -> bool) -> Router {
@@ -155,8 +158,13 @@ fn routes(bound: &Bound, site: Site, is_open: fn(&str) -> bool) -> Router {
         body_limit: site.body_limit,
         is_open,
     });
-    let served =
-        Arc::new(Served { bound: bound.clone(), cookie_name, version: site.version, assets: site.assets });
+    let served = Arc::new(Served {
+        bound: bound.clone(),
+        cookie_name,
+        version: site.version,
+        assets: site.assets,
+        frame_script: site.frame_script,
+    });
     Router::new()
         .route("/", get(page))
         .route("/assets/{name}", get(asset))
@@ -214,10 +222,11 @@ async fn frame(State(served): State<Arc<Served>>) -> Response {
 }
 
 async fn frame_asset(State(served): State<Arc<Served>>, Path(name): Path<String>) -> Response {
-    if !FRAME_FILES.contains(&name.as_str()) {
-        return ApiError::not_found("There is nothing at this address.").into_response();
+    match served.frame_script.filter(|_| name == FRAME_SCRIPT) {
+        Some(script) => file(Bytes::from_static(script.as_bytes()), content_type(FRAME_SCRIPT)),
+        None if FRAME_FILES.contains(&name.as_str()) => served.asset(&name),
+        None => ApiError::not_found("There is nothing at this address.").into_response(),
     }
-    served.asset(&name)
 }
 
 impl Served {

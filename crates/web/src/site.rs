@@ -17,6 +17,8 @@ pub struct Site {
     pub version: &'static str,
     /// `index.html` is the page; `frame.js` and `frame.css` are served to the frame.
     pub assets: &'static [Asset],
+    /// What the frame runs before `frame.js`, as `react.js`.
+    pub frame_script: Option<&'static str>,
     /// Routes below `/api`, for pages that have shown their secret.
     pub api: Router,
     /// Routes that a browser may be sent to from elsewhere; each protects itself.
@@ -26,7 +28,8 @@ pub struct Site {
 }
 
 /// Names of files whose bytes the frame may have.
-pub(crate) const FRAME_FILES: [&str; 2] = ["frame.js", "frame.css"];
+pub(crate) const FRAME_FILES: [&str; 3] = [FRAME_SCRIPT, "frame.js", "frame.css"];
+pub(crate) const FRAME_SCRIPT: &str = "react.js";
 
 pub(crate) fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, ending)| ending) {
@@ -64,6 +67,7 @@ pub(crate) fn frame_document(port: u16, nonce: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <link rel=\"stylesheet\" nonce=\"{nonce}\" href=\"/frame/frame.css\">\n</head>\n\
          <body data-page=\"http://127.0.0.1:{port}\">\n<div id=\"root\"></div>\n\
+         <script nonce=\"{nonce}\" src=\"/frame/{FRAME_SCRIPT}\"></script>\n\
          <script nonce=\"{nonce}\" src=\"/frame/frame.js\"></script>\n</body>\n</html>\n"
     )
 }

@@ -2,11 +2,9 @@
 // bundle, sends its requests through the page, and tells the page what the browser refused.
 // The interface shares this world: nothing here is a secret, and nothing here is what keeps the interface in. The frame's
 // sandbox, its policy and the checks of the page and of the process do that.
-import * as react from "react";
-import * as runtime from "react/jsx-runtime";
-import { createRoot } from "react-dom/client";
 import { FROM_FRAME, TO_FRAME, envelopeOf } from "./protocol";
 import type { Envelope, FromFrame, ToFrame } from "./protocol";
+import { createRoot, react, runtime } from "./react";
 import { makeRequest, settle } from "./request";
 import { watchRefusals } from "./refusals";
 

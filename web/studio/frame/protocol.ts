@@ -30,6 +30,8 @@ export interface NetworkRequest extends SentBody {
   query: [string, string][];
   headers: [string, string][];
   server: number;
+  /** The answer is wanted while it comes: NETWORK_RESPONSE with a `part` each, then one without. */
+  inParts: boolean;
 }
 
 export interface NetworkResponse extends SentBody {

@@ -27,7 +27,9 @@ export function makeRequest(send: Send) {
     count += 1;
     const requestId = `request-${count}`;
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => settle(requestId, { error: "The page did not answer." }), DEADLINE);
+      // An answer in parts may take long; the process limits it, and the interface stops it.
+      const inParts = typeof call.whenPart === "function";
+      const timer = inParts ? 0 : setTimeout(() => settle(requestId, { error: "The page did not answer." }), DEADLINE);
       const end = () => {
         clearTimeout(timer);
         waiting.delete(requestId);
@@ -37,10 +39,14 @@ export function makeRequest(send: Send) {
         resolve: (answer) => (end(), resolve(answer)),
         reject: (error) => (end(), reject(error)),
       });
-      call.signal?.addEventListener("abort", () => waiting.get(requestId)?.reject(new Error("The request was stopped.")));
+      call.signal?.addEventListener("abort", () => {
+        if (!waiting.has(requestId)) return;
+        send("UI_EVENT", { name: "stop", requestId });
+        waiting.get(requestId)?.reject(new Error("The request was stopped."));
+      });
       const path = String(call.path ?? "");
       const operation = String(call.operation ?? "");
-      const payload = { operation, method, path, query, headers: [...headers], server: Number(call.server) || 0, ...body };
+      const payload = { operation, method, path, query, headers: [...headers], server: Number(call.server) || 0, inParts, ...body };
       send("NETWORK_REQUEST", payload, requestId);
     });
   };
@@ -50,6 +56,7 @@ export function makeRequest(send: Send) {
 export function settle(requestId: string, payload: Data) {
   const one = waiting.get(requestId);
   if (one === undefined) return;
+  if (typeof payload.part === "string") return one.call.whenPart?.(payload.part);
   if (typeof payload.error === "string") return one.reject(new Error(payload.error));
   const headers = Object.fromEntries(Array.isArray(payload.headers) ? payload.headers : []);
   const type = String(headers["content-type"] ?? "").toLowerCase();

@@ -62,10 +62,13 @@ export async function loadVersions(id: string): Promise<boolean> {
 
 let timer = 0;
 
-/** Shown at once, kept a moment after the last change. */
+/** Shown at once, kept a moment after the last change. Until then what the process tells is older than what is shown. */
 export function setPreferences(change: Partial<Preferences>) {
-  const { told } = current();
-  update({ told: { ...told, preferences: { ...told.preferences, ...change } } });
+  update(({ told }) => ({ told: { ...told, preferences: { ...told.preferences, ...change } }, isKeepingPreferences: true }));
   clearTimeout(timer);
-  timer = window.setTimeout(() => void attempt(call("PUT", "/preferences", current().told.preferences)), 250);
+  const own = window.setTimeout(async () => {
+    await attempt(call("PUT", "/preferences", current().told.preferences));
+    if (timer === own) update({ isKeepingPreferences: false });
+  }, 250);
+  timer = own;
 }

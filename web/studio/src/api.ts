@@ -68,6 +68,12 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
   return (text === "" ? {} : JSON.parse(text)) as T;
 }
 
+/** A call whose answer comes in events: each goes to `whenEvent` until the answer ends. */
+export async function callInParts(path: string, body: unknown, whenEvent: (name: string, data: unknown) => void, signal: AbortSignal): Promise<void> {
+  const response = await respond("POST", path, body, signal);
+  await readStream(response.body as ReadableStream<Uint8Array>, whenEvent);
+}
+
 /** A file that the process makes. */
 export async function fetchFile(path: string, body: unknown): Promise<{ blob: Blob; name: string }> {
   const response = await respond("POST", path, body);
@@ -109,8 +115,24 @@ async function readStream(stream: ReadableStream<Uint8Array>, whenEvent: (name: 
     rest += decoder.decode(part.value, { stream: true });
     const blocks = rest.split("\n\n");
     rest = blocks.pop() ?? "";
-    for (const block of blocks) readBlock(block, whenEvent);
+    for (const block of blocks) {
+      readBlock(block, whenEvent);
+      // Events that come together are drawn one after the other: progress is seen, however fast it is.
+      if (blocks.length > 1) await nextTask();
+    }
   }
+}
+
+/** Timers wait in a page that is not seen; messages do not. */
+function nextTask() {
+  return new Promise<void>((done) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      done();
+    };
+    port2.postMessage(undefined);
+  });
 }
 
 function readBlock(block: string, whenEvent: (name: string, data: unknown) => void) {

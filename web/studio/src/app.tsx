@@ -20,6 +20,7 @@ export function App() {
   const studio = useStudio();
   const { theme, chatWidth } = studio.told.preferences;
   const tab = activeTab(studio);
+  const asked = studio.told.toolCalls[0];
   useEffect(() => {
     const apply = () => {
       document.documentElement.dataset.theme = isDark() ? "dark" : "light";
@@ -34,6 +35,9 @@ export function App() {
   useEffect(() => {
     document.title = tab === undefined ? "Dragoman Studio" : `${tab.title} – Dragoman Studio`;
   }, [tab?.title]);
+  useEffect(() => {
+    if (tab !== undefined && studio.told.preferences.activeTab !== tab.id) setPreferences({ activeTab: tab.id });
+  }, [tab?.id]);
   // The first time there is nothing: begin with an empty tab.
   const isNew = studio.phase === "ready" && studio.told.tabs.length + studio.told.closed.length === 0;
   useEffect(() => {
@@ -77,7 +81,7 @@ export function App() {
       {tab !== undefined && studio.panel === "history" ? <History key={tab.id} studio={studio} tab={tab} /> : null}
       {tab !== undefined && studio.panel === "connection" ? <ConnectionPanel key={tab.id} studio={studio} tab={tab} /> : null}
       {studio.panel === "plugins" ? <PluginPanel studio={studio} /> : null}
-      {studio.toolCalls[0] === undefined ? null : <ToolQuestion key={studio.toolCalls[0].id} toolCall={studio.toolCalls[0]} />}
+      {asked === undefined ? null : <ToolQuestion key={asked.id} toolCall={asked} tab={studio.told.tabs.find((one) => one.id === asked.tab)?.title ?? ""} />}
       <Notices studio={studio} />
     </div>
   );

@@ -1,7 +1,7 @@
 // What each event of the process changes in the state of the page.
 import { update } from "./store";
 import type { Studio } from "./store";
-import type { Cli, ConsoleEntry, Progress, State, Tab, ToolCall, Version } from "./types";
+import type { Cli, ConsoleEntry, Progress, State, Tab, Version } from "./types";
 
 const MOST_ENTRIES = 1000;
 const TAIL = 4000;
@@ -36,18 +36,20 @@ function changeOf(before: Studio, name: string, data: unknown): Partial<Studio> 
     case "connections":
       return told({ connections: data as State["connections"] });
     case "plugins":
-      return told({ plugins: data as State["plugins"] });
+      // What versions miss may have changed with them.
+      return { ...told({ plugins: data as State["plugins"] }), versions: {} };
     case "preferences":
-      return told({ preferences: data as State["preferences"] });
-    case "toolCall":
-      return { toolCalls: [...before.toolCalls.filter((one) => one.id !== (data as ToolCall).id), data as ToolCall] };
+      return before.isKeepingPreferences ? {} : told({ preferences: data as State["preferences"] });
+    case "toolCalls":
+      return told({ toolCalls: data as State["toolCalls"] });
     default:
       return {};
   }
 }
 
 function whole(before: Studio, told: State): Partial<Studio> {
-  return { phase: "ready", told, active: stillActive(before, told.tabs), progress: {}, versions: {}, toolCalls: [] };
+  const first = before.active ?? told.preferences.activeTab ?? undefined;
+  return { phase: "ready", told, active: stillActive({ ...before, active: first }, told.tabs), progress: {}, versions: {} };
 }
 
 /** The shown tab, or the one that takes its place. */

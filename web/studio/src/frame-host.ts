@@ -14,7 +14,8 @@ export interface FrameListener {
   whenLogged(kind: LogKind, message: string): void;
   whenRouted(route: string): void;
   whenRemembered(memory: Record<string, string>): void;
-  request(request: NetworkRequest): Promise<NetworkResponse>;
+  /** `whenPart` takes an answer that comes in parts, where the request asks for that; the end has none of them. */
+  request(request: NetworkRequest, whenPart: (text: string) => void, signal: AbortSignal): Promise<NetworkResponse>;
   save(blob: Blob, name: string): void;
   copy(text: string): void;
 }
@@ -29,7 +30,7 @@ export interface FrameStart {
 }
 
 /** How long the interface may take to be shown, and a request to be answered. */
-const RENDER_DEADLINE = 15_000;
+const RENDER_DEADLINE = 30_000;
 const REQUEST_DEADLINE = 10_000;
 /** A frame that says nothing for so long is stopped. */
 const SILENCE = 8000;
@@ -46,7 +47,7 @@ export class FrameHost {
   private lastSign = Date.now();
   private lastTick = Date.now();
   private readonly watch: number;
-  private pending = 0;
+  private readonly running = new Map<string, AbortController>();
   private logs = 0;
 
   constructor(start: FrameStart, listener: FrameListener) {
@@ -62,7 +63,7 @@ export class FrameHost {
     this.element.addEventListener("load", this.whenLoaded);
     addEventListener("message", this.whenMessage);
     document.addEventListener("securitypolicyviolation", this.whenViolated);
-    this.deadline = window.setTimeout(() => this.fail("The interface was not shown within 15 seconds."), RENDER_DEADLINE);
+    this.deadline = window.setTimeout(() => this.fail("The interface was not shown within 30 seconds."), RENDER_DEADLINE);
     this.watch = window.setInterval(this.lookForSigns, 1000);
   }
 
@@ -85,6 +86,7 @@ export class FrameHost {
     this.phase = "gone";
     clearTimeout(this.deadline);
     clearInterval(this.watch);
+    for (const controller of this.running.values()) controller.abort();
     removeEventListener("message", this.whenMessage);
     document.removeEventListener("securitypolicyviolation", this.whenViolated);
     // The interface gets a moment to end; a frame that hangs is removed all the same.
@@ -174,6 +176,7 @@ export class FrameHost {
     if (payload.name === "route") this.listener.whenRouted(textOf(payload.route));
     else if (payload.name === "remember") this.listener.whenRemembered(memoryOf(payload.memory));
     else if (payload.name === "save" || payload.name === "copy") this.takeWish(payload);
+    else if (payload.name === "stop") this.running.get(textOf(payload.requestId))?.abort();
     else if (payload.name !== "alive") this.log("blocked", `The frame told an unknown event “${textOf(payload.name)}”.`);
   }
 
@@ -194,17 +197,20 @@ export class FrameHost {
       this.log("blocked", "The frame sent a request that is not well formed. It was ignored.");
       return;
     }
-    if (this.pending >= MOST_REQUESTS) {
+    if (this.running.size >= MOST_REQUESTS || this.running.has(requestId)) {
       this.send("NETWORK_RESPONSE", { error: "Too many requests run at the same time." }, requestId);
       return;
     }
-    this.pending += 1;
+    const controller = new AbortController();
+    this.running.set(requestId, controller);
+    // The process limits the time until an answer in parts begins.
     const late = new Promise<NetworkResponse>((resolve) => {
-      setTimeout(() => resolve({ error: "There was no answer within 10 seconds." }), REQUEST_DEADLINE);
+      if (!request.inParts) setTimeout(() => resolve({ error: "There was no answer within 10 seconds." }), REQUEST_DEADLINE);
     });
-    const failed = (): NetworkResponse => ({ error: "The studio process does not answer." });
-    const response = await Promise.race([this.listener.request(request).catch(failed), late]);
-    this.pending -= 1;
+    const failed = (): NetworkResponse => ({ error: controller.signal.aborted ? "The request was stopped." : "The studio process does not answer." });
+    const whenPart = (part: string) => this.send("NETWORK_RESPONSE", { part }, requestId);
+    const response = await Promise.race([this.listener.request(request, whenPart, controller.signal).catch(failed), late]);
+    this.running.delete(requestId);
     this.send("NETWORK_RESPONSE", { ...response }, requestId);
   }
 
@@ -256,5 +262,5 @@ function requestOf(payload: Record<string, unknown>): NetworkRequest | undefined
   if (query === undefined || headers === undefined || typeof method !== "string" || typeof path !== "string") return undefined;
   if (text !== undefined && typeof text !== "string") return undefined;
   if (base64 !== undefined && typeof base64 !== "string") return undefined;
-  return { method, path, query, headers, text, base64, operation: textOf(operation), server: Number(server) || 0 };
+  return { method, path, query, headers, text, base64, operation: textOf(operation), server: Number(server) || 0, inParts: payload.inParts === true };
 }

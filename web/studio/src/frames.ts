@@ -1,6 +1,6 @@
 // The frames of all tabs: which version each shows, and what follows when one cannot be shown. They live outside of the
 // components, because a frame that is moved in the document loses everything it holds.
-import { call, problemOf } from "./api";
+import { call, callInParts, problemOf } from "./api";
 import { FrameHost } from "./frame-host";
 import type { FrameListener } from "./frame-host";
 import { saveBlob } from "./files";
@@ -141,7 +141,7 @@ function listenerOf(id: string, slot: Slot, version: number, host: () => FrameHo
     whenRemembered(memory) {
       slot.memory = memory;
     },
-    request: (request) => forward(id, request),
+    request: (request, whenPart, signal) => (request.inParts ? forwardInParts(id, request, whenPart, signal) : forward(id, request)),
     save(blob, name) {
       saveBlob(blob, name);
       tell(`Saved ${name}.`);
@@ -182,13 +182,40 @@ async function fail(id: string, slot: Slot, version: number, message: string) {
 }
 
 async function forward(id: string, request: NetworkRequest): Promise<NetworkResponse> {
-  const { method, path, query, headers, text, base64 } = request;
-  const body = text !== undefined ? { text } : base64 !== undefined ? { base64 } : null;
   try {
-    const answer = await call<NetworkAnswer>("POST", `/tabs/${id}/network`, { method, path, query, headers, body });
-    if ("error" in answer) return { error: answer.error.message };
-    return { status: answer.status, headers: answer.headers.map(([name, value]) => [name.toLowerCase(), value]), ...answer.body };
+    return responseOf(await call<NetworkAnswer>("POST", `/tabs/${id}/network`, sentOf(request)));
   } catch (error) {
     return { error: problemOf(error).message };
   }
+}
+
+/** A browser opens few connections to one server, and each of these keeps one. */
+const MOST_STREAMS = 3;
+let streams = 0;
+
+async function forwardInParts(id: string, request: NetworkRequest, whenPart: (text: string) => void, signal: AbortSignal): Promise<NetworkResponse> {
+  if (streams >= MOST_STREAMS) return { error: `${MOST_STREAMS} answers are being received already. Stop one of them first.` };
+  let response: NetworkResponse = { error: "The answer broke off." };
+  streams += 1;
+  try {
+    const take = (name: string, data: unknown) => {
+      if (name === "part") whenPart(String((data as { text?: unknown }).text ?? ""));
+      else if (name === "answer") response = responseOf(data as NetworkAnswer);
+    };
+    await callInParts(`/tabs/${id}/network`, { ...sentOf(request), inParts: true }, take, signal);
+    return response;
+  } catch (error) {
+    return { error: signal.aborted ? "The request was stopped." : problemOf(error).message };
+  } finally {
+    streams -= 1;
+  }
+}
+
+function sentOf({ method, path, query, headers, text, base64 }: NetworkRequest) {
+  return { method, path, query, headers, body: text !== undefined ? { text } : base64 !== undefined ? { base64 } : null };
+}
+
+function responseOf(answer: NetworkAnswer): NetworkResponse {
+  if ("error" in answer) return { error: answer.error.message };
+  return { status: answer.status, headers: answer.headers.map(([name, value]) => [name.toLowerCase(), value]), ...answer.body };
 }

@@ -24,7 +24,7 @@ export function History({ studio, tab }: { studio: Studio; tab: Tab }) {
   };
   useEffect(() => {
     if (versions === undefined) void load();
-  }, [tab.id]);
+  }, [tab.id, versions === undefined]);
   const revert = async (version: Version) => {
     const made = await revertTo(tab.id, version.number);
     if (made === undefined) return;

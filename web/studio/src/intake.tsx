@@ -5,7 +5,7 @@ import { buildAgain } from "./actions";
 import { CallError, call, problemOf } from "./api";
 import { chooseFile } from "./files";
 import { Icon } from "./icons";
-import { Button, Confirm, Dialog, Field, ProblemNote } from "./parts";
+import { Button, Confirm, Dialog, Field, ProblemNote, TextField } from "./parts";
 import { update } from "./store";
 import type { Given, Missing, Problem, SpecificationProblem, Tab } from "./types";
 
@@ -24,11 +24,12 @@ export function Intake({ tab }: { tab: Tab }) {
   const [isOver, setIsOver] = useState(false);
   const [refusal, setRefusal] = useState<Refusal>();
   const [asked, setAsked] = useState<{ given: Given; address: string }>();
+  const [wish, setWish] = useState("");
   const submit = async (given: Given) => {
     setIsBusy(true);
     setRefusal(undefined);
     try {
-      await call("POST", `/tabs/${tab.id}/specification`, given);
+      await call("POST", `/tabs/${tab.id}/specification`, wish.trim() === "" ? given : { ...given, wish });
     } catch (error) {
       const problem = problemOf(error);
       update(({ progress }) => ({ progress: Object.fromEntries(Object.entries(progress).filter(([id]) => id !== tab.id)) }));
@@ -85,6 +86,9 @@ export function Intake({ tab }: { tab: Tab }) {
         ) : (
           <GivenForm key={way} way={way} isBusy={isBusy} submit={(given) => void submit(given)} />
         )}
+        <div class="fill">
+          <TextField label="A wish for the interface (optional)" value={wish} placeholder="Show books as cards" whenChanged={setWish} />
+        </div>
         {isBusy ? (
           <p class="note" role="status">
             Reading the specification…

@@ -21,7 +21,7 @@ export function PluginPanel({ studio }: { studio: Studio }) {
   const { plugins } = studio.told;
   return (
     <Dialog title="Plugins" kind="sheet" whenClosed={() => update({ panel: undefined })}>
-      <p class="soft">The MCP servers of your settings. Building and changing interfaces use none of their tools yet.</p>
+      <p class="soft">The MCP servers of your settings. A wish may ask for a tool of those that were tried; each call is shown to you first.</p>
       {plugins.length === 0 ? (
         <Empty icon="plug" title="No plugins" text="Add an MCP server below." />
       ) : (
@@ -146,9 +146,9 @@ export function wordsOf(line: string): string[] {
 }
 
 /** One call of a tool, to be allowed or not. */
-export function ToolQuestion({ toolCall }: { toolCall: ToolCall }) {
+export function ToolQuestion({ toolCall, tab }: { toolCall: ToolCall; tab: string }) {
   const settle = (allow: boolean) => {
-    update((before) => ({ toolCalls: before.toolCalls.filter((one) => one.id !== toolCall.id) }));
+    update(({ told }) => ({ told: { ...told, toolCalls: told.toolCalls.filter((one) => one.id !== toolCall.id) } }));
     void attempt(call("POST", `/tool-calls/${encodeURIComponent(toolCall.id)}`, { allow }));
   };
   return (
@@ -164,9 +164,10 @@ export function ToolQuestion({ toolCall }: { toolCall: ToolCall }) {
     >
       <div class="stack">
         <p>
-          The model wants to call <code class="code">{toolCall.tool}</code> of <strong>{toolCall.plugin}</strong> with these arguments. Text of the specification may have
-          led to this call: look at what would be sent.
+          For a wish in <strong>{tab}</strong> the model wants to call <code class="code">{toolCall.tool}</code> of <strong>{toolCall.plugin}</strong> with these arguments. Text
+          of the specification may have led to this call: look at what would be sent.
         </p>
+        {toolCall.reason === "" ? null : <p class="quote">{toolCall.reason}</p>}
         <pre class="code box" tabIndex={0} aria-label="Arguments">
           {JSON.stringify(toolCall.arguments, null, 2)}
         </pre>

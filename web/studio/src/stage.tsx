@@ -142,6 +142,7 @@ function Banners({ studio, tab }: { studio: Studio; tab: Tab }) {
   return (
     <>
       <MissingBanner tab={tab} />
+      <MissingToolsBanner tab={tab} />
       <ConnectionBanner studio={studio} tab={tab} />
     </>
   );
@@ -161,6 +162,20 @@ function MissingBanner({ tab }: { tab: Tab }) {
       </p>
       <Button label="Supply them" whenPressed={() => setIsOpen(true)} />
       {isOpen ? <SupplyDialog tab={tab} whenClosed={() => setIsOpen(false)} /> : null}
+    </div>
+  );
+}
+
+/** The interface is shown all the same: it holds what the tools answered, and only making it anew needs them. */
+function MissingToolsBanner({ tab }: { tab: Tab }) {
+  if (tab.missingTools.length === 0) return null;
+  return (
+    <div class="banner tone-warn" role="status">
+      <Icon name="plug" />
+      <p>
+        <strong>Tools that this version was made with are not installed:</strong> {tab.missingTools.join(", ")}
+      </p>
+      <Button label="Open plugins" whenPressed={() => update({ panel: "plugins" })} />
     </div>
   );
 }

@@ -1,7 +1,7 @@
 // The state of the page: what the process told, and what only this page knows. One store, changed by `update`, read by
 // `useStudio`. Knows no component.
 import { useEffect, useState } from "preact/hooks";
-import type { ConsoleEntry, Problem, Progress, State, Tab, ToolCall, Version } from "./types";
+import type { ConsoleEntry, Problem, Progress, State, Tab, Version } from "./types";
 
 export type Panel = "history" | "connection" | "plugins" | undefined;
 
@@ -16,6 +16,8 @@ export interface Studio {
   phase: "starting" | "no-session" | "ready";
   isLinked: boolean;
   told: State;
+  /** Preferences were changed here and the process does not have them yet. */
+  isKeepingPreferences: boolean;
   active: string | undefined;
   panel: Panel;
   isConsoleShown: boolean;
@@ -23,7 +25,6 @@ export interface Studio {
   progress: Record<string, { phase: Progress["phase"]; received: number; tail: string }>;
   versions: Record<string, Version[]>;
   entries: ConsoleEntry[];
-  toolCalls: ToolCall[];
   frames: Record<string, FrameState>;
   notices: Notice[];
 }
@@ -41,13 +42,15 @@ const EMPTY: State = {
   closed: [],
   connections: [],
   plugins: [],
-  preferences: { chatWidth: 30, theme: "auto" },
+  toolCalls: [],
+  preferences: { chatWidth: 30, theme: "auto", activeTab: null },
 };
 
 let studio: Studio = {
   phase: "starting",
   isLinked: true,
   told: EMPTY,
+  isKeepingPreferences: false,
   active: undefined,
   panel: undefined,
   isConsoleShown: false,
@@ -55,7 +58,6 @@ let studio: Studio = {
   progress: {},
   versions: {},
   entries: [],
-  toolCalls: [],
   frames: {},
   notices: [],
 };

@@ -7,6 +7,7 @@ export interface State {
   closed: ClosedTab[];
   connections: Connection[];
   plugins: Plugin[];
+  toolCalls: ToolCall[];
   preferences: Preferences;
 }
 
@@ -21,6 +22,8 @@ export type Theme = "light" | "dark" | "auto";
 export interface Preferences {
   chatWidth: number;
   theme: Theme;
+  /** The tab that was shown last. */
+  activeTab: string | null;
 }
 
 export interface Cli {
@@ -43,6 +46,8 @@ export interface Tab {
   connection: string | null;
   chat: Message[];
   hasWork: boolean;
+  /** Tools of the shown version that are not there any more. */
+  missingTools: string[];
   problem: Problem | null;
 }
 
@@ -180,11 +185,15 @@ export interface Progress {
   received: number;
 }
 
+/** A call that waits for a click. */
 export interface ToolCall {
   id: string;
+  tab: string;
   plugin: string;
   tool: string;
   arguments: unknown;
+  /** Why, in the model's words. */
+  reason: string;
 }
 
 export interface Diff {
@@ -211,4 +220,4 @@ export type Given = (
   | { source: "url"; url: string }
   | { source: "text"; text: string }
   | { source: "again"; fetchReferences?: true }
-) & { documents?: Record<string, string>; allowPrivate?: true };
+) & { documents?: Record<string, string>; allowPrivate?: true; wish?: string };

@@ -20,6 +20,18 @@ pub struct Proposal {
     pub question: Option<String>,
     pub options: Vec<String>,
     pub impossible: Option<String>,
+    /// Only where tools were offered.
+    pub tool: Option<ToolRequest>,
+}
+
+/// A call that the model wants made before it answers.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ToolRequest {
+    pub server: String,
+    pub name: String,
+    pub arguments: Value,
+    pub reason: String,
 }
 
 const TASK: &str =

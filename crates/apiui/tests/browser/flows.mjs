@@ -467,20 +467,34 @@ async function look(page, axe, state) {
   expect(!isWider, `${state} is wider than a phone`);
 }
 
+async function lookAtViews(site, theme) {
+  const { page, axe } = site;
+  await page.locator(".dragoman-brand").click();
+  await look(page, axe, `the overview${theme}`);
+  const operation = await openEntry(site);
+  if (operation !== undefined) await look(page, axe, `an operation${theme}`);
+  if ((await visitList(site)) === undefined) return;
+  await look(page, axe, `a list${theme}`);
+  await rows(page).first().click();
+  await page.locator('section[aria-label="Details"]').waitFor();
+  await look(page, axe, `an item${theme}`);
+}
+
+/** From light to dark or back; done when the colors have changed. */
+async function switchTheme(page) {
+  const before = await page.locator(".dragoman").first().evaluate((one) => getComputedStyle(one).backgroundColor);
+  await page.getByRole("button", { name: /^(Dark|Light)$/ }).click();
+  await page.waitForFunction((color) => getComputedStyle(document.querySelector(".dragoman")).backgroundColor !== color, before);
+}
+
 /** Every state can be used by everybody: names, landmarks, contrast, and nothing is wider than a phone. */
 async function access(site) {
   const { page, axe } = site;
   if (axe === undefined) return NOT_HERE;
-  await page.locator(".dragoman-brand").click();
-  await look(page, axe, "the overview");
-  const operation = await openEntry(site);
-  if (operation !== undefined) await look(page, axe, "an operation");
-  if ((await visitList(site)) !== undefined) {
-    await look(page, axe, "a list");
-    await rows(page).first().click();
-    await page.locator('section[aria-label="Details"]').waitFor();
-    await look(page, axe, "an item");
-  }
+  await switchTheme(page);
+  await lookAtViews(site, ", in the other theme");
+  await switchTheme(page);
+  await lookAtViews(site, "");
   await page.getByRole("button", { name: "Connection" }).click();
   await page.getByRole("dialog", { name: "Connection" }).waitFor();
   await look(page, axe, "the connection panel");
@@ -788,10 +802,8 @@ async function rightToLeft(site) {
 
 /** The other theme is chosen and put back. */
 async function theme({ page }) {
-  const before = await page.locator(".dragoman").first().evaluate((one) => getComputedStyle(one).backgroundColor);
-  await page.getByRole("button", { name: /^(Dark|Light)$/ }).click();
-  await page.waitForFunction((colour) => getComputedStyle(document.querySelector(".dragoman")).backgroundColor !== colour, before);
-  await page.getByRole("button", { name: /^(Dark|Light)$/ }).click();
+  await switchTheme(page);
+  await switchTheme(page);
   return undefined;
 }
 

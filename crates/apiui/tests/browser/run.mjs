@@ -11,8 +11,8 @@ import { flows } from "./flows.mjs";
 const [jobs, web] = process.argv.slice(2).map((path) => resolve(path));
 const { chromium } = createRequire(join(web, "package.json"))("playwright-core");
 /** For one thing that a page should do, and for everything: long, for machines that are busy with other things. */
-const WAIT = 60_000;
-const DEADLINE = 11 * 60_000;
+const WAIT = 90_000;
+const DEADLINE = 20 * 60_000;
 /** Pages that are used at the same time. */
 const TOGETHER = 4;
 /** The checker of accessibility; it is expensive, so a part of the pages is looked at unless everything is asked for. */

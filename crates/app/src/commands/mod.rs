@@ -28,6 +28,8 @@ pub(crate) mod mcp_server;
 pub(crate) mod models;
 #[cfg(feature = "interfaces")]
 mod plan_editor;
+#[cfg(feature = "studio")]
+pub(crate) mod plugin_calls;
 pub(crate) mod plugins;
 pub(crate) mod ps;
 pub(crate) mod replay;

@@ -3,6 +3,7 @@
 //! Invariant: nothing listens before this command, and nothing after it; children end with it.
 
 use std::any::Any;
+use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,18 +11,22 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use apiui::read::{LIMIT_BYTES, read_bytes};
+use clap::ValueEnum as _;
 use config::{Environment, Inputs, McpLoginPlace, StudioCredentialFile};
-use domain::tool::{ServerStatus, ToolSource};
+use domain::tool::{ServerStatus, ToolSource, ToolSpec};
 use domain::{BoxFuture, CancellationToken, Failure};
 use mcp::{LoginStore, SealedLogins};
 use process::Spawn;
 use serde_json::{Value, json};
 use studio::cli::Program;
-use studio::{CredentialFile, GivenSpecification, PluginHost, Studio, StudioOptions, TriedPlugin};
+use studio::{
+    CredentialFile, GivenSpecification, PluginAnswer, PluginHost, PluginTool, Studio, StudioOptions,
+    TriedPlugin,
+};
 use web::{Bound, Host, Site};
 
 use super::studio_arguments::StudioArguments;
-use super::{failed, generate, generated_project, spec};
+use super::{failed, generate, generated_project, plugin_calls, spec};
 use crate::cli::Level;
 use crate::commands::mcp::status::try_servers;
 use crate::keyring::SystemKeyring;
@@ -30,11 +35,11 @@ use crate::{lifetime, logging, mcp_entries, stores};
 
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(60);
 /// A server may take this long to start.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 const CHILDREN_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: StudioArguments, level: Option<Level>) -> ExitCode {
-    if studio::assets().is_empty() {
+    if studio::assets().is_empty() || generate::REACT.is_none() {
         return failed(&Failure::config("This dragoman was built without the page of studio.").hint(
             "Build it with `make build` (node and npm are needed); it is target/release/dragoman then.",
         ));
@@ -45,21 +50,23 @@ pub(crate) fn run(arguments: StudioArguments, level: Option<Level>) -> ExitCode 
     };
     let environment = Environment::from_process();
     logging::start(&environment, level);
-    lifetime::run(serve(arguments, given, environment))
+    lifetime::run(serve(arguments, given, environment, level))
 }
 
 async fn serve(
     arguments: StudioArguments,
     given: Option<GivenSpecification>,
     environment: Environment,
+    level: Option<Level>,
 ) -> Result<(), Failure> {
     let host = Host::bind(arguments.port).await.map_err(|error| no_port(arguments.port, &error))?;
     let bound = host.bound().clone();
-    let studio = Studio::open(options(&environment, &bound)?).await?;
+    let studio = Studio::open(options(&environment, &bound, level)?).await?;
     let site = Site {
         name: "studio",
         version: env!("CARGO_PKG_VERSION"),
         assets: studio::assets(),
+        frame_script: generate::REACT,
         api: studio.api(),
         open: studio.open_routes(),
         body_limit: studio::body_limit,
@@ -86,7 +93,7 @@ async fn serve(
     Ok(())
 }
 
-fn options(environment: &Environment, bound: &Bound) -> Result<StudioOptions, Failure> {
+fn options(environment: &Environment, bound: &Bound, level: Option<Level>) -> Result<StudioOptions, Failure> {
     let resolved = config::resolve(environment, &Inputs::default());
     logging::redact_with(&resolved.redactor);
     let own = std::env::current_exe()
@@ -95,7 +102,7 @@ fn options(environment: &Environment, bound: &Bound) -> Result<StudioOptions, Fa
         store: stores::open(environment)?,
         launcher: Arc::new(Program {
             path: own,
-            arguments: vec!["copilot".into()],
+            arguments: child_arguments(level),
             environment: resolved.provider_environment(environment),
         }),
         credentials: Arc::new(KeptCredentials::new(environment, resolved.settings.mcp_logins)),
@@ -103,7 +110,15 @@ fn options(environment: &Environment, bound: &Bound) -> Result<StudioOptions, Fa
         react: generate::REACT,
         project_files: generated_project::own_files,
         origin: bound.origin(),
+        health_check: studio::HEALTH_CHECK,
     })
+}
+
+/// The child logs as this process does; what it writes is in the page's console.
+fn child_arguments(level: Option<Level>) -> Vec<OsString> {
+    let name = level.and_then(|level| level.to_possible_value()).map(|value| value.get_name().to_owned());
+    let log = name.into_iter().flat_map(|name| ["--log-level".into(), name.into()]);
+    std::iter::once("copilot".into()).chain(log).collect()
 }
 
 /// The file of kept credentials, encrypted where the user chose the keyring for logins.
@@ -175,10 +190,19 @@ impl PluginHost for UserServers {
             let problem = tried.server.problem().unwrap_or_else(|| "It did not start in time.".to_owned());
             TriedPlugin {
                 version,
-                tools: tried.server.tools.into_iter().map(|tool| tool.name).collect(),
+                tools: tried.server.tools.into_iter().map(plugin_tool).collect(),
                 fault: (!is_running).then(|| resolved.redactor.redact(&problem).into_owned()),
             }
         })
+    }
+
+    fn call(
+        &self,
+        name: String,
+        tool: String,
+        arguments: Value,
+    ) -> BoxFuture<'static, Result<PluginAnswer, Failure>> {
+        plugin_calls::call(self.0.clone(), name, tool, arguments)
     }
 
     fn add(&self, name: &str, entry: &Value) -> Result<(), Failure> {
@@ -188,6 +212,10 @@ impl PluginHost for UserServers {
     fn remove(&self, name: &str) -> Result<(), Failure> {
         mcp_entries::remove(&self.0, &[], name).map(drop)
     }
+}
+
+fn plugin_tool(tool: ToolSpec) -> PluginTool {
+    PluginTool { name: tool.name, description: tool.description, input_schema: tool.input_schema }
 }
 
 /// The specification of the command line, with the files beside it that it refers to.

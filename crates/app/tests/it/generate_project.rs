@@ -6,7 +6,10 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::client::Home;
+use serde_json::json;
+use testkit::{Answer, FakeModel};
+
+use crate::client::{Home, fake_provider};
 use crate::copilot_host::specification;
 
 fn packages() -> PathBuf {
@@ -25,8 +28,23 @@ fn run(folder: &Path, script: &str, browser: &Path, port: u16) {
     assert!(output.status.success(), "npm run {script}:\n{said}");
 }
 
-#[test]
-fn the_commands_of_a_project_pass() {
+/// A model that fills slots: what it writes stands in the project and passes its checks too.
+async fn free_changes() -> FakeModel {
+    let model = FakeModel::start().await;
+    let list = "function ListSlot({ resource, items }) {\n  const [isOpen, setIsOpen] = useState(false);\n  return <p><Button \
+        label={`${items.length} of ${resource.title}`} whenPressed={() => setIsOpen(!isOpen)} />{isOpen ? textOf(items[0]) : null}</p>;\n}";
+    let foot = "function FootSlot() {\n  return <p>With kind regards</p>;\n}";
+    let edits = json!({"edits": [
+        {"edit": "slot", "slot": "List", "code": list},
+        {"edit": "slot", "slot": "Foot", "code": foot},
+        {"edit": "slot", "slot": "Styles", "code": ".dragoman p { margin: 0; }"},
+    ]});
+    model.answer(Answer::text(&edits.to_string()));
+    model
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_of_a_project_pass() {
     let packages = packages();
     let browser =
         std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from);
@@ -39,8 +57,9 @@ fn the_commands_of_a_project_pass() {
     }
     let home = Home::new();
     let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
+    let model = free_changes().await;
     for name in specifications() {
-        let folder = generate(&home, name, &packages);
+        let folder = generate(&home, name, &packages, &model).await;
         for script in ["typecheck", "lint", "test"] {
             run(&folder, script, &browser, free.port());
         }
@@ -67,12 +86,19 @@ fn specifications() -> &'static [&'static str] {
     if scale.unwrap_or(1) >= 10 { all } else { &all[..2] }
 }
 
-fn generate(home: &Home, name: &str, packages: &Path) -> PathBuf {
+async fn generate(home: &Home, name: &str, packages: &Path, model: &FakeModel) -> PathBuf {
     home.write(&format!("work/{name}"), &specification(name));
     let output = format!("ui-{}", name.split('.').next().unwrap_or(name));
-    let made = home.command(&["generate", name, "-o", &output]).output().expect("the program");
+    let mut command: tokio::process::Command = home.command(&["generate", name, "-o", &output]).into();
+    if name == "gallery.yaml" {
+        command.args(["--ask", "Greet people above each list"]);
+        command.env("DRAGOMAN_CONFIG", fake_provider(model.url(), "openai-chat").to_string());
+    }
+    let made = command.output().await.expect("the program");
     assert!(made.status.success(), "{name}: {}", String::from_utf8_lossy(&made.stderr));
     let folder = home.workspace().join(output);
+    let slots = std::fs::read_to_string(folder.join("src/generated/runtime/slots.tsx")).expect("slots");
+    assert_eq!(slots.contains("With kind regards"), name == "gallery.yaml", "{slots}");
     std::os::unix::fs::symlink(packages, folder.join("node_modules")).expect("a link");
     folder
 }

@@ -63,7 +63,7 @@ components:
 
 /** Starts the shop. `tokens` are accepted; `fail` is a status to answer with instead; `calls` is what came. */
 export async function startShop() {
-  const shop = { tokens: new Set(["first-secret"]), fail: 0, delay: 0, calls: [], books: [], hits: [], documents: new Map(), nextToken: "second-secret" };
+  const shop = { tokens: new Set(["first-secret"]), fail: 0, delay: 0, calls: [], books: [], hits: [], documents: new Map(), streams: 0, nextToken: "second-secret" };
   for (let id = 1; id <= 12; id += 1) shop.books.push({ id, title: `Book number ${id}`, price: id + 0.5 });
   const server = createServer((request, response) => {
     const parts = [];
@@ -90,12 +90,12 @@ function answer(shop, request, response, body) {
   if (url.pathname === "/login/authorize") return authorize(shop, url, response);
   if (url.pathname === "/login/token") return giveToken(shop, body, json);
   if (!url.pathname.startsWith("/v1")) return json(404, {});
-  shop.calls.push({ method: request.method, path: url.pathname, headers: request.headers, body });
+  shop.calls.push({ method: request.method, path: url.pathname, query: url.search.replaceAll("+", " "), headers: request.headers, body });
   if (shop.fail !== 0) return json(shop.fail, { message: "The shop is closed for a moment." });
-  const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
-  if (!shop.tokens.has(token)) return json(401, { message: "Sign in to see the books." });
+  if (!shop.tokens.has(credentialOf(request, url))) return json(401, { message: "Sign in to see the books." });
   const id = /^\/v1\/books\/(\d+)$/.exec(url.pathname)?.[1];
   if (id !== undefined) return json(200, shop.books.find((book) => book.id === Number(id)) ?? {});
+  if (url.pathname === "/v1/ticks") return stream(shop, request, response);
   if (url.pathname === "/v1/authors") return json(200, [{ id: 1, name: "Ada Quill" }]);
   if (request.method !== "POST") return json(200, shop.books);
   const given = JSON.parse(body);
@@ -103,6 +103,24 @@ function answer(shop, request, response, body) {
   const book = { id: shop.books.length + 1, ...given };
   shop.books.push(book);
   return json(201, book);
+}
+
+/** A bearer token, an API key, or `name:password`. */
+function credentialOf(request, url) {
+  const { authorization = "" } = request.headers;
+  const [, kind, text] = /^(Bearer|Basic) (.+)$/.exec(authorization) ?? [];
+  if (kind === "Bearer") return text;
+  if (kind === "Basic") return Buffer.from(text, "base64").toString();
+  return request.headers["x-api-key"] ?? url.searchParams.get("api_key");
+}
+
+/** One event at once, others by `shop.tick`, until the reader goes away. */
+function stream(shop, request, response) {
+  shop.streams += 1;
+  response.on("close", () => (shop.streams -= 1));
+  shop.tick = (text) => response.write(`data: ${text}\n\n`);
+  response.writeHead(200, { "Content-Type": "text/event-stream" });
+  shop.tick("first tick");
 }
 
 /** The sign-in page of the API says yes at once. */

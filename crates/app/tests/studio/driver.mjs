@@ -6,18 +6,22 @@ import { join, resolve } from "node:path";
 import { startShop } from "./api.mjs";
 import { attacks } from "./attacks.mjs";
 import { flows } from "./flows.mjs";
+import { startModel } from "./model.mjs";
 import { openStage } from "./page.mjs";
+import { replyWithTool } from "./plugins.mjs";
 
 const [name, ...paths] = process.argv.slice(2);
 const [binary, web, folder] = paths.map((path) => resolve(path));
-const DEADLINE = 5 * 60_000;
+const DEADLINE = 15 * 60_000;
 setTimeout(() => {
   console.error(`The flow ${name} took too long.`);
   process.exit(3);
 }, DEADLINE).unref();
 
 const shop = await startShop();
-const stage = await openStage({ binary, web, folder, shop });
+const model = name === "tools" ? await startModel(replyWithTool) : undefined;
+const settings = name === "consoles" ? ["--log-level", "info"] : [];
+const stage = await openStage({ binary, web, folder, shop, settings, configuration: model?.settings });
 let failure;
 try {
   await { ...flows, attacks }[name](stage);
@@ -29,6 +33,7 @@ try {
 writeFileSync(join(folder, "figures.json"), JSON.stringify(stage.figures));
 await stage.close();
 shop.stop();
+model?.stop();
 if (failure !== undefined) {
   console.error(`${name}: ${failure.stack}\npicture: ${join(folder, "failed.png")}\nstudio told: ${stage.studio.told}`);
   process.exit(1);

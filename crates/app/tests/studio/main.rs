@@ -89,6 +89,23 @@ fn a_guided_sign_in_uses_pkce() {
     run("oauth");
 }
 
+/// By API key in header and query, and by name and password.
+#[test]
+fn keys_and_passwords_sign_in() {
+    run("signIns");
+}
+
+#[test]
+fn server_sent_events_come_while_they_are_sent() {
+    run("streams");
+}
+
+/// Each call after a click; a warning before its server is removed; versions name what they miss.
+#[test]
+fn tools_are_called_one_by_one_after_a_click() {
+    run("tools");
+}
+
 #[test]
 fn plugins_are_tried_added_and_removed() {
     run("plugins");

@@ -1,10 +1,12 @@
 // The studio process and its page in Chromium, and what a person does with them.
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { specificationOf } from "./api.mjs";
 
-const WAIT = 30_000;
+/** Long enough for a machine that is ten times slower: a wait ends when what it waits for is there. */
+export const WAIT = 90_000;
 
 export function expect(truth, sentence) {
   if (!truth) throw new Error(sentence);
@@ -50,14 +52,14 @@ export class Process {
   async stop() {
     if (this.child === undefined) return;
     this.child.kill("SIGTERM");
-    const late = new Promise((done) => setTimeout(() => done("late"), 10_000));
+    const late = new Promise((done) => setTimeout(() => done("late"), WAIT));
     if ((await Promise.race([this.ended, late])) === "late") this.child.kill("SIGKILL");
     this.child = undefined;
   }
 }
 
 /** Everything that a flow uses; `close` ends it. */
-export async function openStage({ binary, web, folder, shop, options = {} }) {
+export async function openStage({ binary, web, folder, shop, settings = [], configuration, options = {} }) {
   const { chromium } = createRequire(join(web, "package.json"))("playwright-core");
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
@@ -65,7 +67,11 @@ export async function openStage({ binary, web, folder, shop, options = {} }) {
   });
   const studio = new Process(binary, join(folder, "home"));
   const stage = new Stage({ browser, studio, shop, web, folder });
-  await studio.start();
+  if (configuration !== undefined) {
+    mkdirSync(join(studio.home, ".config/dragoman"), { recursive: true });
+    writeFileSync(join(studio.home, ".config/dragoman/config.json"), JSON.stringify(configuration));
+  }
+  await studio.start(settings);
   await stage.open(options);
   return stage;
 }
@@ -85,7 +91,10 @@ export class Stage {
     context.setDefaultTimeout(WAIT);
     // A change of the page can be tried without building the program again.
     const assets = process.env.DRAGOMAN_STUDIO_ASSETS;
-    if (assets !== undefined) await context.route(/\/(assets|frame)\/[^/]+$/, (route) => route.fulfill({ path: join(assets, route.request().url().split("/").pop()) }));
+    if (assets !== undefined) await context.route(/\/(assets|frame)\/[^/]+$/, (route) => {
+        const name = route.request().url().split("/").pop();
+        return route.fulfill({ path: name === "react.js" ? join(assets, "../react-bundle.js") : join(assets, name) });
+      });
     // What is being made is shown for a moment only: it is kept for the flows.
     await context.addInitScript(() => {
       globalThis.seenPhases = [];
@@ -169,8 +178,23 @@ export class Stage {
     await panel.getByText("Bearer token").click();
     await panel.getByLabel("Token", { exact: true }).fill(token);
     await panel.getByRole("button", { name: "Save and test" }).click();
-    await panel.locator(".status", { hasText: "Connected" }).waitFor();
+    await this.connected(panel);
     await panel.getByRole("button", { name: "Close", exact: true }).click();
+  }
+
+  /** Waits for the state of the connection: “Not connected” holds the word too. */
+  async connected(panel) {
+    await panel.locator(".status strong", { hasText: /^Connected$/ }).waitFor();
+  }
+
+  /** Empties the console. What was on its way may come after that: then it is emptied again. */
+  async clearConsole() {
+    const isEmpty = async () => (await this.page.locator(".console", { hasText: "Nothing yet" }).count()) > 0;
+    await until(async () => {
+      await this.page.getByRole("button", { name: "Clear", exact: true }).click();
+      for (let tries = 0; tries < 20 && !(await isEmpty()); tries += 1) await new Promise((done) => setTimeout(done, 50));
+      return isEmpty();
+    }, "the console is never empty");
   }
 
   async say(text) {
@@ -188,7 +212,7 @@ export class Stage {
   /** Waits for an entry of the console with this text. */
   async logged(text) {
     await this.openConsole();
-    await this.page.locator(".entry", { hasText: text }).first().waitFor({ timeout: 15_000 }).catch(() => {
+    await this.page.locator(".entry", { hasText: text }).first().waitFor().catch(() => {
       throw new Error(`the console does not tell “${text}”`);
     });
   }
@@ -214,10 +238,17 @@ export class Stage {
     expect(found.length === 0, `axe-core in “${state}”: ${found.join("; ")}`);
   }
 
+  /** Brings a version back by the history; `next` is its new number. */
+  async restore(shown, version, next) {
+    await this.page.getByRole("button", { name: `Version ${shown}`, exact: true }).click();
+    const history = this.page.getByRole("dialog", { name: "Version history" });
+    await history.locator(".version").filter({ has: this.page.locator("strong", { hasText: new RegExp(`^Version ${version}$`) }) }).getByRole("button", { name: "Restore" }).click();
+    await this.shown(next);
+  }
+
   /** From nothing to an interface with live data. */
-  async prepare() {
-    const { specificationOf } = await import("./api.mjs");
-    await this.drop("shop.yaml", specificationOf(this.shop.origin));
+  async prepare(specification = specificationOf(this.shop.origin)) {
+    await this.drop("shop.yaml", specification);
     await this.shown(1);
     await this.confirmAddress();
     await this.signIn("first-secret");

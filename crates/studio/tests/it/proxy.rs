@@ -63,10 +63,26 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
         }
         "/v1/large" => vec![b'x'; (16 << 20) + 1].into_response(),
         "/v1/bytes" => vec![0xff_u8, 0, 1].into_response(),
+        "/v1/ticks" => ticks(given),
         "/v1/broken" => (StatusCode::INTERNAL_SERVER_ERROR, "no").into_response(),
         "/v1/echo" => ([(header::SET_COOKIE, "a=b")], line).into_response(),
         _ => "[{\"id\":1,\"title\":\"A\"}]".into_response(),
     }
+}
+
+/// One event at once, with the key in two pieces; the next when the reader is gone or never.
+fn ticks(given: String) -> Response {
+    let key =
+        given.split("x-key: ").nth(1).unwrap_or("none ").split(' ').next().unwrap_or_default().to_owned();
+    let (start, end) = key.split_at(key.len() / 2);
+    let pieces = [format!("data: one {start}"), format!("{end}\n\n"), "data: two\n\n".to_owned()];
+    let stream = futures_util::stream::unfold(pieces.into_iter(), |mut pieces| async move {
+        match pieces.next() {
+            Some(piece) => Some((Ok::<_, std::convert::Infallible>(piece), pieces)),
+            None => std::future::pending().await,
+        }
+    });
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream)).into_response()
 }
 
 async fn call(server: &Server, tab: &str, request: Value) -> Value {
@@ -297,4 +313,67 @@ async fn a_sign_in_with_a_code_and_pkce_is_renewed_by_itself() {
     for secret in ["first-access-token", "renewed-access-token", "refresh-token-1"] {
         assert!(!everything.to_string().contains(secret) && !console.to_string().contains(secret));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_handed_on_while_it_comes_and_ends_with_its_reader() {
+    let (port, _api) = start_api().await;
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path()).await;
+    let tab = connected(&server, port).await;
+    let input = json!({"kind": "apiKey", "in": "header", "parameter": "X-Key", "value": "a-secret-key-1"});
+    server.page.send("PUT", &format!("/api/tabs/{tab}/connection"), input).await;
+    let mut request = get("/ticks");
+    request["inParts"] = json!(true);
+    let path = format!("/api/tabs/{tab}/network");
+    let mut response = server.page.request("POST", &path, request.clone()).send().await.unwrap();
+    let mut text = String::new();
+    while !text.contains("data: two") {
+        let piece = tokio::time::timeout(Duration::from_secs(60), response.chunk()).await.unwrap().unwrap();
+        text.push_str(&String::from_utf8_lossy(&piece.expect("the stream goes on")));
+    }
+    assert!(text.starts_with("event: part\ndata: "), "{text}");
+    assert!(text.contains("•••") && !text.contains("a-secret") && !text.contains("key-1"), "{text}");
+    drop(response);
+    // The call is in the console when the reader is gone.
+    for _ in 0..1200 {
+        let (_, entries) = server.page.get("/api/console").await;
+        if console_of(&entries).iter().any(|entry| entry.to_string().contains("/v1/ticks")) {
+            // An answer that is no stream comes whole, as the last event.
+            request["path"] = json!("/books");
+            let response = server.page.request("POST", &path, request).send().await.unwrap();
+            let whole = response.text().await.unwrap();
+            assert!(whole.starts_with("event: answer\ndata: ") && whole.contains("title"), "{whole}");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the stream did not end with its reader");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_are_looked_at_from_time_to_time() {
+    assert_eq!(studio::HEALTH_CHECK, Duration::from_secs(300));
+    let (port, api) = start_api().await;
+    let folder = tempfile::tempdir().unwrap();
+    let often = Duration::from_millis(50);
+    let server = Server::with_checks(folder.path(), working_child(), Arc::default(), often).await;
+    let tab = connected(&server, port).await;
+    let input = json!({"kind": "apiKey", "in": "header", "parameter": "X-Key", "value": "a-secret-key-1"});
+    server.page.send("PUT", &format!("/api/tabs/{tab}/connection"), input).await;
+    let until = async |state: &str| {
+        for _ in 0..1200 {
+            if connection(&server).await["state"] == state {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the connection is not {state}: {}", connection(&server).await);
+    };
+    until("connected").await;
+    // Nobody sends a request: only the check can notice that the key is not accepted any more, and that it is again.
+    *api.key.lock().unwrap() = Some("another-key".to_owned());
+    until("expired").await;
+    *api.key.lock().unwrap() = None;
+    until("connected").await;
 }

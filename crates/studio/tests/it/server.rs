@@ -10,7 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use store::Journal;
 use studio::cli::Launch;
-use studio::{CredentialFile, PluginHost, Studio, StudioOptions, TriedPlugin};
+use studio::{CredentialFile, PluginAnswer, PluginHost, PluginTool, Studio, StudioOptions, TriedPlugin};
 use web::{Asset, Bound, Host, Site};
 
 use crate::fake_child::{Do, FakeCli};
@@ -27,6 +27,7 @@ pub(crate) struct Server {
     pub(crate) studio: Studio,
     pub(crate) page: Page,
     pub(crate) kept: Arc<KeptText>,
+    pub(crate) plugins: Arc<FakePlugins>,
 }
 
 /// What a browser's page has.
@@ -54,7 +55,7 @@ impl CredentialFile for KeptText {
 
 /// Servers of a user who has one; those named `broken` do not start.
 #[derive(Default)]
-pub(crate) struct FakePlugins(Mutex<Vec<String>>);
+pub(crate) struct FakePlugins(pub(crate) Mutex<Vec<String>>);
 
 impl PluginHost for FakePlugins {
     fn names(&self) -> Vec<String> {
@@ -64,8 +65,23 @@ impl PluginHost for FakePlugins {
     fn try_out(&self, name: String) -> BoxFuture<'static, TriedPlugin> {
         let fault = (name == "broken").then(|| "It does not start.".to_owned());
         Box::pin(async move {
-            TriedPlugin { version: Some("2025-11-25".to_owned()), tools: vec!["look".to_owned()], fault }
+            let tool = PluginTool {
+                name: "look".to_owned(),
+                description: "Looks.".to_owned(),
+                input_schema: json!({"type": "object"}),
+            };
+            TriedPlugin { version: Some("2025-11-25".to_owned()), tools: vec![tool], fault }
         })
+    }
+
+    fn call(
+        &self,
+        name: String,
+        tool: String,
+        arguments: Value,
+    ) -> BoxFuture<'static, Result<PluginAnswer, Failure>> {
+        self.0.lock().unwrap().push(format!("call {name} {tool} {arguments}"));
+        Box::pin(async move { Ok(PluginAnswer { text: format!("seen {arguments}"), is_error: false }) })
     }
 
     fn add(&self, name: &str, entry: &Value) -> Result<(), Failure> {
@@ -104,6 +120,9 @@ pub(crate) fn answer(message: &Value) -> Do {
             if wish == "impossible" {
                 return Do::Error(-32001);
             }
+            if wish.starts_with("with tool") {
+                return with_tool(params, code, wish);
+            }
             if wish == "evil" {
                 let code = format!("{code}\nfetch('https://evil.test');");
                 return Do::Answer(
@@ -125,6 +144,21 @@ pub(crate) fn answer(message: &Value) -> Do {
     }
 }
 
+/// Asks for `look` once, then says what it brought.
+fn with_tool(params: &Value, code: &str, wish: &str) -> Do {
+    let Some(outcome) = params["toolResults"].get(0) else {
+        let is_offered = params["tools"][0]["name"] == "look";
+        let name = if is_offered { "look" } else { "nothing" };
+        let call = json!({"server": "first", "name": name, "arguments": {"at": wish}, "reason": "To know."});
+        return Do::Answer(json!({"code": null, "clarificationNeeded": false, "toolCall": call}));
+    };
+    let mut plan = apiui::print::plan_of(code).unwrap();
+    plan.title = wish.to_owned();
+    let told = if outcome["isDenied"] == true { "denied" } else { outcome["result"].as_str().unwrap() };
+    Do::Answer(json!({"code": apiui::print::print_whole(&plan), "description": told, "assumptions": [],
+        "clarificationNeeded": false}))
+}
+
 impl Server {
     pub(crate) async fn start(folder: &Path) -> Self {
         Self::with(folder, working_child()).await
@@ -135,29 +169,41 @@ impl Server {
     }
 
     pub(crate) async fn with_kept(folder: &Path, launcher: Arc<dyn Launch>, kept: Arc<KeptText>) -> Self {
+        Self::with_checks(folder, launcher, kept, studio::HEALTH_CHECK).await
+    }
+
+    pub(crate) async fn with_checks(
+        folder: &Path,
+        launcher: Arc<dyn Launch>,
+        kept: Arc<KeptText>,
+        health_check: Duration,
+    ) -> Self {
         let host = Host::bind(None).await.unwrap();
         let bound = host.bound().clone();
+        let plugins = Arc::new(FakePlugins::default());
         let options = StudioOptions {
             store: Arc::new(Journal::open(folder).unwrap()),
             launcher,
             credentials: kept.clone(),
-            plugins: Arc::new(FakePlugins::default()),
+            plugins: plugins.clone(),
             react: Some("globalThis.dragomanReact = {};"),
             project_files: |name| vec![("package.json".to_owned(), format!("{{\"name\":\"{name}\"}}"))],
             origin: bound.origin(),
+            health_check,
         };
         let studio = Studio::open(options).await.unwrap();
         let site = Site {
             name: "studio",
             version: "0",
             assets: ASSETS,
+            frame_script: Some("3"),
             api: studio.api(),
             open: studio.open_routes(),
             body_limit: studio::body_limit,
         };
         tokio::spawn(host.serve(site, studio::is_open, std::future::pending()));
         let page = Page::open(&bound).await;
-        Self { bound, studio, page, kept }
+        Self { bound, studio, page, kept, plugins }
     }
 
     /// As the end of the process: the store is free for another one.

@@ -94,7 +94,7 @@ async fn tabs_are_named_moved_closed_and_opened_again() {
         state["tabs"].as_array().unwrap().iter().map(|tab| tab["id"].as_str().unwrap()).collect();
     assert_eq!(order, ids[1..]);
     assert_eq!(state["closed"][0]["title"], "New name");
-    assert_eq!(state["preferences"], json!({"chatWidth": 85.0, "theme": "dark"}));
+    assert_eq!(state["preferences"], json!({"chatWidth": 85.0, "theme": "dark", "activeTab": null}));
     let (status, tab) = server.page.send("POST", &format!("{path}/reopen"), json!({})).await;
     assert_eq!((status, &tab["title"]), (200, &json!("New name")));
 }
@@ -111,6 +111,7 @@ async fn only_one_studio_of_a_user_runs() {
         react: None,
         project_files: |_| Vec::new(),
         origin: String::new(),
+        health_check: studio::HEALTH_CHECK,
     };
     let Err(refused) = studio::Studio::open(options).await else { panic!("a second one was opened") };
     assert!(refused.message.contains("runs already"), "{refused}");

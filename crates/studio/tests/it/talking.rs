@@ -239,3 +239,157 @@ async fn plugins_are_listed_added_tried_and_removed() {
     assert_eq!(server.page.send("DELETE", "/api/plugins/weather", Value::Null).await.0, 404);
     assert_eq!(server.page.send("POST", "/api/plugins/first/try", json!({})).await.0, 200);
 }
+
+/// The tool call that waits, as the page sees it.
+async fn asked(server: &Server) -> Value {
+    for _ in 0..1800 {
+        let (_, state) = server.page.get("/api/state").await;
+        if let Some(call) = state["toolCalls"].get(0) {
+            return call.clone();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("no tool call was asked about");
+}
+
+async fn settle(server: &Server, call: &Value, allow: bool) -> u16 {
+    let path = format!("/api/tool-calls/{}", call["id"].as_str().unwrap());
+    server.page.send("POST", &path, json!({"allow": allow})).await.0
+}
+
+async fn try_first(server: &Server) {
+    server.page.send("POST", "/api/plugins/first/try", json!({})).await;
+    for _ in 0..1800 {
+        let (_, state) = server.page.get("/api/state").await;
+        if state["plugins"][0]["tools"] == json!(["look"]) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the plugin has no tools");
+}
+
+fn called(server: &Server) -> Vec<String> {
+    let told = server.plugins.0.lock().unwrap();
+    told.iter().filter(|one| one.starts_with("call ")).cloned().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_is_called_after_a_click_and_its_version_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path()).await;
+    let tab = server.tab_with_interface(BOOKS).await;
+    try_first(&server).await;
+    say(&server, &tab, json!({"text": "with tool one"})).await;
+    let call = asked(&server).await;
+    assert_eq!((&call["plugin"], &call["tool"]), (&json!("first"), &json!("look")));
+    assert_eq!((&call["arguments"], &call["reason"]), (&json!({"at": "with tool one"}), &json!("To know.")));
+    assert!(called(&server).is_empty(), "nothing is called before the click");
+    assert_eq!(settle(&server, &call, true).await, 200);
+    let done = server.until(&tab, |tab| tab["current"] == 2).await;
+    assert_eq!(called(&server), ["call first look {\"at\":\"with tool one\"}"]);
+    let note = chat(&done).into_iter().find(|one| one["version"] == 2).unwrap();
+    assert_eq!(note["text"], "seen {\"at\":\"with tool one\"}");
+    assert_eq!(note["assumptions"], json!(["Used look of first."]));
+    assert_eq!(settle(&server, &call, true).await, 404, "a call is confirmed once");
+    let (_, state) = server.page.get("/api/state").await;
+    assert_eq!(state["plugins"][0]["usedBy"][0]["title"], "Books");
+    let (status, refused) = server.page.send("DELETE", "/api/plugins/first", Value::Null).await;
+    assert_eq!((status, &refused["error"]["data"]["usedBy"][0]["tab"]), (409, &json!(tab)));
+    let (status, _) = server.page.send("DELETE", "/api/plugins/first?force=true", Value::Null).await;
+    assert_eq!(status, 200);
+    let shown = server.tab(&tab).await;
+    assert_eq!(
+        (&shown["missingTools"], &shown["state"]),
+        (&json!(["look of first"]), &json!("interface-ready"))
+    );
+    server.page.send("POST", &format!("/api/tabs/{tab}/versions/1/revert"), json!({})).await;
+    assert_eq!(server.tab(&tab).await["missingTools"], json!([]));
+    let (_, back) = server.page.send("POST", &format!("/api/tabs/{tab}/versions/2/revert"), json!({})).await;
+    assert_eq!(
+        (&back["missingPlugins"], &back["plugins"]),
+        (&json!(["look of first"]), &json!(["first"])),
+        "a reverted version names the tools that it misses"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denied_call_is_not_made_and_the_wish_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path()).await;
+    let tab = server.tab_with_interface(BOOKS).await;
+    try_first(&server).await;
+    say(&server, &tab, json!({"text": "with tool two"})).await;
+    let call = asked(&server).await;
+    assert_eq!(settle(&server, &call, false).await, 200);
+    let done = server.until(&tab, |tab| tab["current"] == 2).await;
+    assert_eq!(chat(&done).into_iter().find(|one| one["version"] == 2).unwrap()["text"], "denied");
+    assert!(called(&server).is_empty());
+    let (_, state) = server.page.get("/api/state").await;
+    assert_eq!(state["plugins"][0]["usedBy"], json!([]));
+    // A tab that is closed while its question waits answers it with no.
+    say(&server, &tab, json!({"text": "with tool three"})).await;
+    asked(&server).await;
+    assert_eq!(server.page.send("DELETE", &format!("/api/tabs/{tab}"), Value::Null).await.0, 200);
+    let (_, state) = server.page.get("/api/state").await;
+    assert_eq!(state["toolCalls"], json!([]));
+    assert!(called(&server).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_a_tool_that_was_not_offered_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = FakeCli::new(|_, message| match message["method"].as_str() {
+        Some("customize") => Do::Answer(
+            json!({"code": null, "toolCall": {"server": "first", "name": "erase", "arguments": {}}}),
+        ),
+        _ => answer(message),
+    });
+    let server = Server::with(folder.path(), fake).await;
+    let tab = server.tab_with_interface(BOOKS).await;
+    try_first(&server).await;
+    say(&server, &tab, json!({"text": "anything"})).await;
+    let done = server.until(&tab, |tab| chat(tab).iter().any(|one| one["problem"].is_object())).await;
+    assert_eq!(done["versions"], 1);
+    assert!(called(&server).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wish_goes_with_the_specification_and_the_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = FakeCli::new(|_, message| {
+        let params = &message["params"];
+        let is_wish = message["method"] == "generate" && params["prompt"] == "as in our handbook";
+        if is_wish && params["toolResults"] == json!([]) {
+            let call = json!({"server": "first", "name": "look", "arguments": {"page": 7}});
+            return Do::Answer(json!({"code": null, "toolCall": call}));
+        }
+        answer(message)
+    });
+    let server = Server::with(folder.path(), fake).await;
+    let tab = new_tab(&server).await;
+    try_first(&server).await;
+    let input = json!({"source": "text", "text": BOOKS, "wish": " as in our handbook "});
+    assert_eq!(server.page.send("POST", &format!("/api/tabs/{tab}/specification"), input).await.0, 202);
+    let call = asked(&server).await;
+    assert_eq!(call["arguments"], json!({"page": 7}));
+    settle(&server, &call, true).await;
+    server.until(&tab, |tab| tab["state"] == "interface-ready").await;
+    let (_, version) = server.page.get(&format!("/api/tabs/{tab}/versions/1")).await;
+    assert_eq!((&version["plugins"], &version["prompt"]), (&json!(["first"]), &json!("as in our handbook")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tab_that_was_shown_last_is_known_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path()).await;
+    new_tab(&server).await;
+    let second = new_tab(&server).await;
+    let put =
+        async |tab: &str| server.page.send("PUT", "/api/preferences", json!({"activeTab": tab})).await.0;
+    assert_eq!((put(&second).await, put("no such tab").await), (200, 200));
+    server.stop().await;
+    let server = Server::start(folder.path()).await;
+    let (_, state) = server.page.get("/api/state").await;
+    assert_eq!(state["preferences"]["activeTab"], second);
+}
