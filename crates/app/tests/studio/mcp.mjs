@@ -1,18 +1,12 @@
 // An MCP server with one tool, over its pipes.
-// Usage: node mcp.mjs [FILE]   (FILE: gets a line for each call of the tool)
-import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-const [file] = process.argv.slice(2);
 const inputSchema = { type: "object", properties: { zone: { type: "string" } } };
 
 const answers = {
   initialize: (params) => ({ protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "clock", version: "3.1.4" } }),
   "tools/list": () => ({ tools: [{ name: "tell_time", description: "Tells the time.", inputSchema }] }),
-  "tools/call": (params) => {
-    if (file !== undefined) appendFileSync(file, `${JSON.stringify(params.arguments)}\n`);
-    return { content: [{ type: "text", text: `It is 12:34 in ${params.arguments.zone}.` }] };
-  },
+  "tools/call": (params) => ({ content: [{ type: "text", text: `It is 12:34 in ${params.arguments.zone}.` }] }),
   ping: () => ({}),
 };
 
