@@ -11,7 +11,8 @@ fn every_route_is_on_the_page() {
             .replace("{tab}", "ID")
             .replace("{number}", "N")
             .replace("{message}", "MESSAGE")
-            .replace("{name}", "NAME");
+            .replace("{name}", "NAME")
+            .replace("{id}", "ID");
         assert!(page.contains(&format!(" /api{shown}")), "/api{shown} is not on the page");
         count += 1;
     }
