@@ -25,6 +25,11 @@ pub struct Site {
     pub body_limit: fn(&str) -> usize,
 }
 
+/// For a site that nothing sends a browser to from elsewhere.
+pub fn no_routes() -> Router {
+    Router::new()
+}
+
 /// Names of files whose bytes the frame may have.
 pub(crate) const FRAME_FILES: [&str; 2] = ["frame.js", "frame.css"];
 

@@ -20,15 +20,15 @@ pub(crate) struct RunningChat {
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) title: Option<String>,
     /// Program and process id.
-    holder: String,
+    pub(crate) holder: String,
     model: Option<String>,
-    activity: Activity,
+    pub(crate) activity: Activity,
     /// US dollars.
-    cost: Option<f64>,
+    pub(crate) cost: Option<f64>,
     updated_at: u64,
 }
 
-enum Activity {
+pub(crate) enum Activity {
     Idle,
     Answering,
     /// With what it waits for.
