@@ -121,7 +121,12 @@ function Holder({ open }: { open: OpenChat }) {
   return null;
 }
 
+/** So many entries are drawn at first: a phone has to draw them too. */
+const SHOWN_ENTRIES = 300;
+
 function Messages({ open }: { open: OpenChat }) {
+  const [count, setCount] = useState(SHOWN_ENTRIES);
+  const entries = open.entries.slice(-count);
   const box = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
   const asks = Object.values(open.asks).filter((ask) => ask.answer === undefined);
@@ -147,8 +152,13 @@ function Messages({ open }: { open: OpenChat }) {
       {open.entries.length === 0 && !open.isBusy ? (
         <Empty icon="spark" title="What shall be done?" text={`Dragoman works in ${open.chat?.folders[0] ?? "this folder"} and asks before it changes anything that your rules do not allow.`} />
       ) : null}
+      {open.entries.length > count ? (
+        <div class="row center">
+          <Button label={`Show ${open.entries.length - count} earlier entries`} kind="quiet" whenPressed={() => setCount(open.entries.length)} />
+        </div>
+      ) : null}
       <ol class="entries">
-        {open.entries.map((entry) => (
+        {entries.map((entry) => (
           <EntryView key={"item" in entry ? entry.item : entry.id} entry={entry} chat={open.key} isBusy={open.isBusy} ask={"item" in entry ? byItem.get(entry.item) : undefined} />
         ))}
         {loose.map((ask: Ask) => (

@@ -20,10 +20,11 @@ export function begin(key: string): OpenChat {
 export function apply(open: OpenChat, name: string, data: any): OpenChat {
   switch (name) {
     case "snapshot": {
-      const first: OpenChat = { ...begin(open.key), phase: "shown", steering: open.steering };
+      // A long chat is put together in place: a copy for each of its items would take seconds.
+      const first: OpenChat = { ...begin(open.key), phase: "shown", steering: open.steering, building: new Set() };
       const entries = data.entries as { event: string; data: unknown }[];
       const shown = entries.reduce((chat, entry) => apply(chat, entry.event, entry.data), first);
-      return withChat({ ...shown, usage: shown.usage }, data.chat as Chat);
+      return withChat({ ...shown, building: undefined }, data.chat as Chat);
     }
     case "chat":
       return withChat(open, data as Chat);
@@ -56,7 +57,7 @@ export function apply(open: OpenChat, name: string, data: any): OpenChat {
   }
 }
 
-const withChat = (open: OpenChat, chat: Chat): OpenChat => ({ ...open, chat, isBusy: chat.isBusy, usage: open.usage ?? chat.usage, progress: chat.isBusy ? open.progress : "" });
+const withChat = (open: OpenChat, chat: Chat): OpenChat => ({ ...open, chat, isBusy: chat.isBusy, usage: open.usage ?? chat.usage, progress: chat.isBusy ? open.progress : "", steering: chat.isBusy ? open.steering : "" });
 
 function withTurn(open: OpenChat, data: { turn: string; state: "started" | "ended"; outcome?: string; message?: string | null }): OpenChat {
   if (data.state === "started") return { ...open, isBusy: true };
@@ -68,6 +69,7 @@ function withTurn(open: OpenChat, data: { turn: string; state: "started" | "ende
 }
 
 function withItem(open: OpenChat, item: Item): OpenChat {
+  if (item.type !== "flag" && append(open, item.item, item)) return open;
   const at = open.entries.findIndex((entry) => "item" in entry && entry.item === item.item);
   const entries = [...open.entries];
   if (item.type === "flag" && item.text === "") {
@@ -84,7 +86,16 @@ function withItem(open: OpenChat, item: Item): OpenChat {
   return { ...open, entries, steering };
 }
 
+/** Adds a new entry in place while the chat is put together; false where it has to be done the usual way. */
+function append({ building, entries }: OpenChat, id: string, entry: Entry): boolean {
+  if (building === undefined || building.has(id)) return false;
+  building.add(id);
+  entries.push(entry);
+  return true;
+}
+
 function remark(open: OpenChat, made: Remark): OpenChat {
+  if (append(open, made.id, made)) return open;
   if (open.entries.some((entry) => "id" in entry && entry.id === made.id)) return open;
   return { ...open, entries: [...open.entries, made] };
 }

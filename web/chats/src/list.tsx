@@ -10,6 +10,8 @@ import { costText, folderText, timeText } from "./words";
 const SEARCH_AFTER = 200;
 
 export function ChatList({ page }: { page: Page }) {
+  // A chat in which nothing was said is nothing to come back to.
+  const chats = page.chats.filter((chat) => chat.messages > 0 || chat.key === page.open?.key);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const whenKey = (event: KeyboardEvent) => {
@@ -53,7 +55,7 @@ export function ChatList({ page }: { page: Page }) {
       </div>
       {!page.isListRead ? (
         <Loading text="Reading the chats…" />
-      ) : page.chats.length === 0 ? (
+      ) : chats.length === 0 ? (
         <Empty
           icon={page.search === "" ? "chat" : "search"}
           title={page.search === "" ? "No chats yet" : "Nothing was found"}
@@ -61,7 +63,7 @@ export function ChatList({ page }: { page: Page }) {
         />
       ) : (
         <ul class="chat-list">
-          {page.chats.map((chat) => (
+          {chats.map((chat) => (
             <Row key={chat.key} chat={chat} isOpen={chat.key === page.open?.key} />
           ))}
         </ul>

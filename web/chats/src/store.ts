@@ -10,6 +10,8 @@ export interface OpenChat {
   problem?: Problem;
   chat?: Chat;
   entries: Entry[];
+  /** The names of the entries, while the chat is put together. */
+  building?: Set<string>;
   asks: Record<string, Ask>;
   usage?: Usage;
   isBusy: boolean;

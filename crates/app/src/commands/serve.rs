@@ -8,10 +8,11 @@ use std::sync::Arc;
 use config::Environment;
 use domain::{Failure, Store};
 use serve::{Chats, Options, RunningChat, RunningState};
+use tokio::sync::Mutex;
 use web::{Host, Site};
 
 use super::failed;
-use super::ps::{self, Activity};
+use super::ps::{self, Activity, SeenChats};
 use super::serve_arguments::ServeArguments;
 use super::web_page::{self, Start};
 use crate::attaching::refusal_inside_tool_call;
@@ -39,12 +40,12 @@ async fn serve(arguments: ServeArguments, environment: Environment) -> Result<()
     let bound = host.bound().clone();
     let store = stores::open(&environment)?;
     let engine = Workspaces::open(environment.clone())?;
-    let running_store = store.clone();
+    let (running_store, seen) = (store.clone(), Arc::new(Mutex::new(SeenChats::new())));
     let chats = Chats::open(Options {
         engine: engine.clone(),
         store,
         folders: workspaces::current_folder(),
-        running: Box::new(move || Box::pin(running(running_store.clone()))),
+        running: Box::new(move || Box::pin(running(running_store.clone(), seen.clone()))),
         version: env!("CARGO_PKG_VERSION"),
     })
     .await?;
@@ -68,8 +69,9 @@ async fn serve(arguments: ServeArguments, environment: Environment) -> Result<()
     served.unwrap_or(Ok(()))
 }
 
-async fn running(store: Arc<dyn Store>) -> Result<Vec<RunningChat>, Failure> {
-    let chats = ps::running(store.as_ref()).await?;
+/// Pages ask for it every few seconds: each look reads what is new.
+async fn running(store: Arc<dyn Store>, seen: Arc<Mutex<SeenChats>>) -> Result<Vec<RunningChat>, Failure> {
+    let chats = ps::running_since(store.as_ref(), &mut *seen.lock().await).await?;
     let running = chats.into_iter().map(|chat| RunningChat {
         state: match chat.activity {
             Activity::Idle => RunningState::Idle,

@@ -97,6 +97,7 @@ mod tmux;
 mod tool_search;
 mod undo;
 mod web_search;
+mod web_window;
 #[cfg(target_os = "linux")]
 mod workers;
 

@@ -168,6 +168,12 @@ async function attached(stage) {
   model.answers.push({ say: "Now from here." });
   await stage.say("Go on in the page");
   await stage.answerOf("Now from here.").waitFor();
+  await stage.idle();
+  // The page says when the process has gone, and keeps what it shows.
+  await stage.server.stop();
+  await page.getByRole("alert").getByText("Dragoman does not answer.").waitFor();
+  await stage.accessible("a process that has ended");
+  expect((await stage.answerOf("Now from here.").count()) === 1, "the chat is not shown any more");
 }
 
 /** Keyboard only, both themes, both sizes; hostile text. */
