@@ -1,6 +1,7 @@
 //! The routes below `/api`: they read the request, send a command and write the answer. docs/protocols/serve.md is their page.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
@@ -29,6 +30,8 @@ type Reply = Result<Response, ApiError>;
 /// The longest prompt, in bytes.
 const LONGEST_PROMPT: usize = 1 << 20;
 const USUAL_LIST: usize = 50;
+/// Looking at the programs that hold chats may take this long.
+const RUNNING_DEADLINE: Duration = Duration::from_secs(3);
 
 /// The largest body of a path, in bytes.
 pub fn body_limit(_path: &str) -> usize {
@@ -139,8 +142,9 @@ async fn list(State(chats): State<Chats>, RawQuery(query): RawQuery) -> Reply {
     let limit = number("limit").and_then(|limit| usize::try_from(limit).ok()).unwrap_or(USUAL_LIST);
     let is_here = query.get("here").is_some_and(|text| text == "true");
     let listed = chats.list(text, after, limit, is_here).await.map_err(refused)?;
-    // A list without the running state is better than none.
-    let running = chats.running().await.unwrap_or_default();
+    // A list without the running state is better than none, or one that waits for a program that hangs.
+    let running = tokio::time::timeout(RUNNING_DEADLINE, chats.running()).await;
+    let running = running.ok().and_then(Result::ok).unwrap_or_default();
     let values = listed.chats.iter().map(|(chat, excerpt)| {
         let mut value = summary_value(chat);
         value["excerpt"] = json!(excerpt);
@@ -382,8 +386,6 @@ fn task_list(fact: &Fact) -> Option<&[PlanEntry]> {
         return None;
     };
     let ItemKind::ToolCall(call) = &item.kind else { return None };
-    match &call.details {
-        Some(Details::Tasks { entries }) => Some(entries),
-        _ => None,
-    }
+    let Some(Details::Tasks { entries }) = &call.details else { return None };
+    Some(entries)
 }

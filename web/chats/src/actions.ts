@@ -26,9 +26,26 @@ export async function readAbout() {
 }
 
 let listTurn = 0;
+let listUnderWay: Promise<void> | undefined;
+let isListWanted = false;
 
-/** Reads the list anew, as far as it was read before. */
-export async function readList() {
+/** Reads the list anew. One request at a time: a browser has few connections, and the chat needs one of them. */
+export async function readList(): Promise<void> {
+  if (listUnderWay !== undefined) {
+    isListWanted = true;
+    return listUnderWay;
+  }
+  listUnderWay = (async () => {
+    do {
+      isListWanted = false;
+      await readListOnce();
+    } while (isListWanted);
+  })().finally(() => (listUnderWay = undefined));
+  return listUnderWay;
+}
+
+/** As far as it was read before. */
+async function readListOnce() {
   listTurn += 1;
   const turn = listTurn;
   const { search, isHere, chats } = current();

@@ -76,10 +76,16 @@ pub(crate) async fn running_since(
 ) -> Result<Vec<RunningChat>, Failure> {
     let mut chats = Vec::new();
     let mut kept = SeenChats::new();
+    // A program may hold many chats and is asked once.
+    let mut alive: HashMap<String, bool> = HashMap::new();
     for held in store.held().await? {
         let Some(address) = held.address else { continue };
-        let alive = tokio::task::spawn_blocking(move || link::is_alive(&address)).await;
-        if !alive.unwrap_or(false) {
+        if !alive.contains_key(&address) {
+            let asked = address.clone();
+            let is_alive = tokio::task::spawn_blocking(move || link::is_alive(&asked)).await;
+            alive.insert(address.clone(), is_alive.unwrap_or(false));
+        }
+        if alive.get(&address) != Some(&true) {
             continue;
         }
         let mut known = seen.remove(&held.session).unwrap_or_default();

@@ -69,6 +69,7 @@ export class Editor extends Program {
   async answer(id) {
     const find = () => this.messages.find((message) => message.id === id && message.method === undefined);
     await until(() => find() !== undefined, `the editor got no answer to ${id}: ${this.told}`);
+    expect(find().error === undefined, `the editor was refused: ${JSON.stringify(find().error)}`);
     return find().result;
   }
 
