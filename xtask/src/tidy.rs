@@ -43,6 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("terminal", &["domain", "platform"]),
     ("web", &[]),
     ("studio", &["domain", "process", "tools", "apiui", "web"]),
+    ("serve", &["domain", "web"]),
     ("testkit", &["domain", "rpc"]),
     (
         "fuzz-targets",

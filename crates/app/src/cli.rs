@@ -86,6 +86,9 @@ pub(crate) enum Task {
     /// Turn API specifications into interfaces in your browser: drop one, connect it to the API, change it by talking.
     #[command(after_help = commands::studio_arguments::HELP)]
     Studio(commands::studio_arguments::StudioArguments),
+    /// Show the chats of this machine in your browser: list, search, follow, prompt, approve (docs/serve.md).
+    #[command(after_help = commands::serve_arguments::HELP)]
+    Serve(commands::serve_arguments::ServeArguments),
     /// API specifications.
     #[command(subcommand, after_help = "Example:\n  dragoman spec check openapi.yaml")]
     Spec(SpecTask),
@@ -423,6 +426,7 @@ pub(crate) fn run() -> ExitCode {
         Task::Copilot => commands::copilot::run(level),
         Task::Generate(arguments) => commands::generate::run(&arguments),
         Task::Studio(arguments) => commands::studio::run(arguments, level),
+        Task::Serve(arguments) => commands::serve::run(arguments, level),
         Task::Spec(SpecTask::Check { spec, fetch_refs, json }) => {
             commands::spec::check(&spec, fetch_refs, json)
         }

@@ -27,6 +27,11 @@ pub struct Site {
     pub body_limit: fn(&str) -> usize,
 }
 
+/// For a site that nothing sends a browser to from elsewhere.
+pub fn no_routes() -> Router {
+    Router::new()
+}
+
 /// Names of files whose bytes the frame may have.
 pub(crate) const FRAME_FILES: [&str; 3] = [FRAME_SCRIPT, "frame.js", "frame.css"];
 pub(crate) const FRAME_SCRIPT: &str = "react.js";

@@ -30,6 +30,8 @@ const PATHS = {
   shield: "M8 2l5 2v4c0 3-2.2 5-5 6-2.8-1-5-3-5-6V4z",
   spark: "M8 2.5l1.3 3.7L13 7.5 9.3 8.8 8 12.5 6.7 8.8 3 7.5l3.7-1.3z",
   arrow: "M3 8h10M9 4l4 4-4 4",
+  back: "M13 8H3M7 4L3 8l4 4",
+  stop: "M4.5 4.5h7v7h-7z",
 } as const;
 
 export type IconName = keyof typeof PATHS;

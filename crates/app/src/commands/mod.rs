@@ -34,6 +34,9 @@ pub(crate) mod plugins;
 pub(crate) mod ps;
 pub(crate) mod replay;
 pub(crate) mod run;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
+pub(crate) mod serve_arguments;
 pub(crate) mod server;
 pub(crate) mod setup;
 #[cfg(feature = "interfaces")]
@@ -49,10 +52,14 @@ pub(crate) mod tasks;
 pub(crate) mod threads;
 pub(crate) mod trust;
 pub(crate) mod update;
+#[cfg(any(feature = "serve", feature = "studio"))]
+pub(crate) mod web_page;
 #[cfg(feature = "interfaces")]
 mod wishes;
 #[cfg(not(feature = "interfaces"))]
 mod without_interfaces;
+#[cfg(not(feature = "serve"))]
+pub(crate) mod without_serve;
 #[cfg(not(feature = "studio"))]
 pub(crate) mod without_studio;
 
@@ -61,6 +68,8 @@ use std::process::ExitCode;
 use domain::Failure;
 #[cfg(not(feature = "interfaces"))]
 pub(crate) use without_interfaces::{copilot, generate, spec};
+#[cfg(not(feature = "serve"))]
+pub(crate) use without_serve as serve;
 #[cfg(not(feature = "studio"))]
 pub(crate) use without_studio as studio;
 

@@ -1,5 +1,6 @@
 //! `dragoman ps`: the chats that programs hold at this moment, from their leases and journals. No engine is started.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,15 +21,25 @@ pub(crate) struct RunningChat {
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) title: Option<String>,
     /// Program and process id.
-    holder: String,
+    pub(crate) holder: String,
     model: Option<String>,
-    activity: Activity,
+    pub(crate) activity: Activity,
     /// US dollars.
-    cost: Option<f64>,
+    pub(crate) cost: Option<f64>,
     updated_at: u64,
 }
 
-enum Activity {
+/// What was read of a chat that is held.
+#[derive(Default)]
+pub(crate) struct SeenChat {
+    state: engine::State,
+    updated_at: u64,
+    turn_model: Option<String>,
+}
+
+pub(crate) type SeenChats = HashMap<SessionId, SeenChat>;
+
+pub(crate) enum Activity {
     Idle,
     Answering,
     /// With what it waits for.
@@ -55,38 +66,60 @@ pub(crate) fn run(json: bool) -> ExitCode {
 
 /// The chats that living processes of this machine hold, the newest first.
 pub(crate) async fn running(store: &dyn Store) -> Result<Vec<RunningChat>, Failure> {
+    running_since(store, &mut SeenChats::new()).await
+}
+
+/// The same for a caller that looks again and again: only what is new is read.
+pub(crate) async fn running_since(
+    store: &dyn Store,
+    seen: &mut SeenChats,
+) -> Result<Vec<RunningChat>, Failure> {
     let mut chats = Vec::new();
+    let mut kept = SeenChats::new();
+    // A program may hold many chats and is asked once.
+    let mut alive: HashMap<String, bool> = HashMap::new();
     for held in store.held().await? {
         let Some(address) = held.address else { continue };
-        let alive = tokio::task::spawn_blocking(move || link::is_alive(&address)).await;
-        if alive.unwrap_or(false)
-            && let Some(chat) = look_at(store, held.session, held.holder).await?
-        {
-            chats.push(chat);
+        if !alive.contains_key(&address) {
+            let asked = address.clone();
+            let is_alive = tokio::task::spawn_blocking(move || link::is_alive(&asked)).await;
+            alive.insert(address.clone(), is_alive.unwrap_or(false));
         }
+        if alive.get(&address) != Some(&true) {
+            continue;
+        }
+        let mut known = seen.remove(&held.session).unwrap_or_default();
+        chats.extend(look_at(store, held.session.clone(), held.holder, &mut known).await?);
+        kept.insert(held.session, known);
     }
+    *seen = kept;
     chats.sort_by_key(|chat| std::cmp::Reverse(chat.updated_at));
     Ok(chats)
 }
 
-async fn look_at(store: &dyn Store, id: SessionId, holder: String) -> Result<Option<RunningChat>, Failure> {
-    let (mut state, mut updated_at) = (engine::State::default(), 0);
-    let mut turn_model = None;
+/// Reads the facts that were added since the last look.
+async fn look_at(
+    store: &dyn Store,
+    id: SessionId,
+    holder: String,
+    seen: &mut SeenChat,
+) -> Result<Option<RunningChat>, Failure> {
     loop {
-        let page = store.read(&id, state.newest(), PAGE).await?;
+        let page = store.read(&id, seen.state.newest(), PAGE).await?;
         if page.is_empty() {
             break;
         }
         for recorded in page {
-            updated_at = recorded.at;
+            seen.updated_at = recorded.at;
             if let domain::Fact::TurnStarted { model, .. } = &recorded.fact
                 && !model.is_empty()
             {
-                turn_model = Some(model.clone());
+                seen.turn_model = Some(model.clone());
             }
-            state.fold(recorded.number, &recorded.fact);
+            seen.state.fold(recorded.number, &recorded.fact);
         }
     }
+    let state = &seen.state;
     if state.newest() == 0 {
         return Ok(None);
     }
@@ -104,10 +137,10 @@ async fn look_at(store: &dyn Store, id: SessionId, holder: String) -> Result<Opt
         folders: state.workspace().to_vec(),
         title: settings.title.clone(),
         holder,
-        model: turn_model.or_else(|| settings.model.clone()),
+        model: seen.turn_model.clone().or_else(|| settings.model.clone()),
         activity,
         cost: state.usage().session_cost,
-        updated_at,
+        updated_at: seen.updated_at,
         id,
     }))
 }

@@ -4,7 +4,6 @@
 
 use std::any::Any;
 use std::ffi::OsString;
-use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,8 +15,7 @@ use config::{Environment, Inputs, McpLoginPlace, StudioCredentialFile};
 use domain::tool::{ServerStatus, ToolSource, ToolSpec};
 use domain::{BoxFuture, CancellationToken, Failure};
 use mcp::{LoginStore, SealedLogins};
-use process::Spawn;
-use serde_json::{Value, json};
+use serde_json::Value;
 use studio::cli::Program;
 use studio::{
     CredentialFile, GivenSpecification, PluginAnswer, PluginHost, PluginTool, Studio, StudioOptions,
@@ -26,6 +24,7 @@ use studio::{
 use web::{Bound, Host, Site};
 
 use super::studio_arguments::StudioArguments;
+use super::web_page::{self, Start};
 use super::{failed, generate, generated_project, plugin_calls, spec};
 use crate::cli::Level;
 use crate::commands::mcp::status::try_servers;
@@ -33,7 +32,6 @@ use crate::keyring::SystemKeyring;
 use crate::servers::ConfiguredServers;
 use crate::{lifetime, logging, mcp_entries, stores};
 
-const BROWSER_TIMEOUT: Duration = Duration::from_secs(60);
 /// A server may take this long to start.
 pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 const CHILDREN_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -59,7 +57,7 @@ async fn serve(
     environment: Environment,
     level: Option<Level>,
 ) -> Result<(), Failure> {
-    let host = Host::bind(arguments.port).await.map_err(|error| no_port(arguments.port, &error))?;
+    let host = Host::bind(arguments.port).await.map_err(|error| web_page::no_port(arguments.port, &error))?;
     let bound = host.bound().clone();
     let studio = Studio::open(options(&environment, &bound, level)?).await?;
     let site = Site {
@@ -75,22 +73,17 @@ async fn serve(
         let studio = studio.clone();
         tokio::spawn(async move { studio.open_specification(given).await });
     }
-    let link = new_link(&bound)?;
+    let start = Start { name: "Studio", no_open: arguments.no_open, json: arguments.json };
     // Whoever reads the link may end the program at once: the signal is waited for before.
     let served = async {
-        announce(&link, &bound, arguments.json);
-        if !arguments.no_open {
-            open_browser(&environment, link);
-        }
-        if !arguments.json && std::io::stdin().is_terminal() {
-            print_links_on_enter(bound);
-        }
+        web_page::announce(&start, &bound, &environment)?;
         host.serve(site, studio::is_open, std::future::pending()).await;
+        Ok(())
     };
-    lifetime::until_signal(served).await;
+    let served = lifetime::until_signal(served).await;
     studio.close().await;
     let _ = tokio::time::timeout(CHILDREN_SHUTDOWN_TIMEOUT, process::shutdown()).await;
-    Ok(())
+    served.unwrap_or(Ok(()))
 }
 
 fn options(environment: &Environment, bound: &Bound, level: Option<Level>) -> Result<StudioOptions, Failure> {
@@ -238,51 +231,4 @@ fn given_specification(place: &str) -> Result<GivenSpecification, Failure> {
     // What is wrong with it is told on the page.
     let _ = read_bytes(text.as_bytes(), Some(&name), Some(&mut load));
     Ok(GivenSpecification::File { name, text, documents })
-}
-
-fn no_port(port: Option<u16>, error: &std::io::Error) -> Failure {
-    let place = port.map_or_else(|| "a free port".to_owned(), |port| format!("port {port}"));
-    Failure::user(format!("The page cannot be served at {place}: {error}."))
-        .hint("Choose another one with --port, or leave it out.")
-}
-
-fn new_link(bound: &Bound) -> Result<String, Failure> {
-    bound.new_link().map_err(|error| Failure::internal(error.to_string()))
-}
-
-fn announce(link: &str, bound: &Bound, as_json: bool) {
-    if as_json {
-        println!("{}", json!({"url": link, "port": bound.port(), "pid": std::process::id()}));
-    } else {
-        println!("Studio: {link}\nThe link works once; press Enter for another one. Ctrl-C ends it.");
-    }
-}
-
-fn print_links_on_enter(bound: Bound) {
-    // The thread ends with the process: a read of a terminal cannot be interrupted.
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            let (Ok(_), Ok(link)) = (line, bound.new_link()) else { return };
-            println!("Studio: {link}");
-        }
-    });
-}
-
-/// `BROWSER`, or what the desktop opens addresses with.
-fn open_browser(environment: &Environment, link: String) {
-    let own = environment.var("BROWSER").and_then(|list| list.split(':').next()).map(str::to_owned);
-    let has_desktop = environment.first(&["DISPLAY", "WAYLAND_DISPLAY"]).is_some();
-    let usual = if platform::System::CURRENT == platform::System::MacOs {
-        Some("open")
-    } else {
-        has_desktop.then_some("xdg-open")
-    };
-    let Some(program) = own.or_else(|| usual.map(str::to_owned)) else { return };
-    tokio::spawn(async move {
-        let stop = CancellationToken::new();
-        let opened = Spawn::new(&program).arg(&link).deadline(BROWSER_TIMEOUT).run(&stop).await;
-        if let Err(error) = opened {
-            tracing::info!(%error, "the browser could not be started");
-        }
-    });
 }

@@ -9,6 +9,7 @@ use testkit::{Answer, FakeModel};
 use crate::client::{Client, Home, contents, fake_provider, is_finished};
 use crate::lines::LineClient;
 use crate::tmux::{Screen, Start};
+use crate::web_window::WebWindow;
 
 /// The messages of a chat as an ECA client shows them: `user …`, `agent …`.
 fn shown(messages: &[Value]) -> Vec<String> {
@@ -89,7 +90,8 @@ async fn until_ended(client: &mut LineClient, seen: &mut Vec<Value>, text: &str)
     }
 }
 
-/// Two ECA clients, an ACP client and a terminal on one chat: each prompts, all show the same, also after the holder died.
+/// Two ECA clients, an ACP client, a terminal and a web page on one chat: each prompts, all show the same, also after the
+/// holder died.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_window_shows_the_same() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
@@ -147,6 +149,20 @@ async fn every_window_shows_the_same() {
     until_ended(&mut acp, &mut updates, "fourth words").await;
     screen.until("fourth words");
 
+    let mut web = WebWindow::open(&home, &config, "c").await;
+    fake.answer(Answer::text("words for all"));
+    match &mut web {
+        Some(web) => web.prompt("c", "from the page").await,
+        None => screen.say("from the page"),
+    }
+    first.until_finished().await;
+    second.until_finished().await;
+    until_ended(&mut acp, &mut updates, "words for all").await;
+    screen.until("words for all");
+    if let Some(web) = &mut web {
+        web.until_ended("words for all").await;
+    }
+
     let listed = home.command(&["ps", "--json"]).output().expect("it runs");
     let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     let chat = &listed["chats"][0];
@@ -162,6 +178,9 @@ async fn every_window_shows_the_same() {
     second.until_text("holds it now").await;
     fake.answer(Answer::text("fifth words"));
     second.prompt("c", "five").await;
+    if let Some(web) = &mut web {
+        web.until_ended("fifth words").await;
+    }
     until_ended(&mut acp, &mut updates, "fifth words").await;
     screen.until("fifth words");
 
@@ -174,12 +193,17 @@ async fn every_window_shows_the_same() {
         "agent third words",
         "user four",
         "agent fourth words",
+        "user from the page",
+        "agent words for all",
         "user five",
         "agent fifth words",
     ];
+    if let Some(web) = &web {
+        assert_eq!(web.shown(), expected);
+    }
     assert_eq!(shown(&second.seen), expected);
     assert_eq!(shown_updates(&updates), expected);
-    assert_eq!(shown(&first.seen), expected[..8]);
+    assert_eq!(shown(&first.seen), expected[..10]);
     let again = Window::open(&home, &config, "c").await;
     assert_eq!(shown(&again.seen), expected, "a window that opens late shows the same");
     screen.keys(&["C-d"]);
@@ -319,6 +343,8 @@ fn attempts(socket: &str) -> Vec<(&'static str, String)> {
         ("attach", plain("attach --json c")),
         ("attach without the mark", bare("attach --json c")),
         ("attach as an orphan", orphan("attach --json c")),
+        ("serve", plain("serve --no-open --json")),
+        ("serve without the mark", bare("serve --no-open --json")),
         ("run in the chat", bare("run --session c --approve all hello")),
         ("the socket", perl),
     ]

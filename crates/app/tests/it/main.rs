@@ -98,6 +98,7 @@ mod tmux;
 mod tool_search;
 mod undo;
 mod web_search;
+mod web_window;
 #[cfg(target_os = "linux")]
 mod workers;
 #[cfg(target_os = "linux")]

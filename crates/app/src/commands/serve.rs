@@ -1,0 +1,86 @@
+//! `dragoman serve`: the chats of this machine in the browser.
+//!
+//! Invariant: nothing listens before this command, and nothing after it; a tool call cannot start it.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use config::Environment;
+use domain::{Failure, Store};
+use serve::{Chats, Options, RunningChat, RunningState};
+use tokio::sync::Mutex;
+use web::{Host, Site};
+
+use super::failed;
+use super::ps::{self, Activity, SeenChats};
+use super::serve_arguments::ServeArguments;
+use super::web_page::{self, Start};
+use crate::attaching::refusal_inside_tool_call;
+use crate::cli::Level;
+use crate::workspaces::Workspaces;
+use crate::{lifetime, logging, stores, workspaces};
+
+pub(crate) fn run(arguments: ServeArguments, level: Option<Level>) -> ExitCode {
+    if let Some(failure) = refusal_inside_tool_call("serves chats") {
+        return failed(&failure);
+    }
+    if serve::assets().is_empty() {
+        return failed(&Failure::config("This dragoman was built without the page of chats.").hint(
+            "Build it with `make build` (node and npm are needed); it is target/release/dragoman then.",
+        ));
+    }
+    let environment = Environment::from_process();
+    logging::start(&environment, level);
+    lifetime::run(serve(arguments, environment))
+}
+
+async fn serve(arguments: ServeArguments, environment: Environment) -> Result<(), Failure> {
+    workspaces::change_folder(arguments.cwd.as_deref())?;
+    let host = Host::bind(arguments.port).await.map_err(|error| web_page::no_port(arguments.port, &error))?;
+    let bound = host.bound().clone();
+    let store = stores::open(&environment)?;
+    let engine = Workspaces::open(environment.clone())?;
+    let (running_store, seen) = (store.clone(), Arc::new(Mutex::new(SeenChats::new())));
+    let chats = Chats::open(Options {
+        engine: engine.clone(),
+        store,
+        folders: workspaces::current_folder(),
+        running: Box::new(move || Box::pin(running(running_store.clone(), seen.clone()))),
+        version: env!("CARGO_PKG_VERSION"),
+    })
+    .await?;
+    let site = Site {
+        name: "chats",
+        version: env!("CARGO_PKG_VERSION"),
+        assets: serve::assets(),
+        api: chats.api(),
+        open: web::no_routes(),
+        body_limit: serve::body_limit,
+    };
+    let start = Start { name: "Chats", no_open: arguments.no_open, json: arguments.json };
+    // Whoever reads the link may end the program at once: the signal is waited for before.
+    let served = async {
+        web_page::announce(&start, &bound, &environment)?;
+        host.serve(site, serve::is_open, std::future::pending()).await;
+        Ok(())
+    };
+    let served = lifetime::until_signal(served).await;
+    lifetime::shut_down(engine).await;
+    served.unwrap_or(Ok(()))
+}
+
+/// Pages ask for it every few seconds: each look reads what is new.
+async fn running(store: Arc<dyn Store>, seen: Arc<Mutex<SeenChats>>) -> Result<Vec<RunningChat>, Failure> {
+    let chats = ps::running_since(store.as_ref(), &mut *seen.lock().await).await?;
+    let running = chats.into_iter().map(|chat| RunningChat {
+        state: match chat.activity {
+            Activity::Idle => RunningState::Idle,
+            Activity::Answering => RunningState::Answering,
+            Activity::Waiting(what) => RunningState::Waiting(what),
+        },
+        id: chat.id,
+        holder: chat.holder,
+        cost: chat.cost,
+    });
+    Ok(running.collect())
+}

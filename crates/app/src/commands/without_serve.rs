@@ -1,0 +1,16 @@
+//! `dragoman serve` in a build without it: says how to get it.
+
+use std::process::ExitCode;
+
+use domain::Failure;
+
+use super::failed;
+use super::serve_arguments::ServeArguments;
+use crate::cli::Level;
+
+pub(crate) fn run(_arguments: ServeArguments, _level: Option<Level>) -> ExitCode {
+    failed(
+        &Failure::config("This build of dragoman has no `serve`.")
+            .hint("Build the whole program with `make build`; it is target/release/dragoman then."),
+    )
+}

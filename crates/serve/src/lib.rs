@@ -1,0 +1,20 @@
+//! `dragoman serve`: the chats of this machine for a web page, over HTTP and server-sent events.
+//!
+//! It is a front-end like the others: it knows the link to the engine and the store, and no model, tool or setting.
+//! Invariants: a chat that a page opened stays with this process while a turn runs, whether a page looks or not; every
+//! stream begins with the whole chat and then misses nothing; the routes are those of docs/protocols/serve.md.
+
+mod chats;
+mod routes;
+mod stream;
+mod to_wire;
+
+pub use chats::{Chats, Options, RunningChat, RunningState};
+pub use routes::{body_limit, is_open};
+
+include!(concat!(env!("OUT_DIR"), "/assets.rs"));
+
+/// The files of the page; empty where `make` has not built them.
+pub fn assets() -> &'static [web::Asset] {
+    ASSETS
+}

@@ -1,0 +1,391 @@
+//! The routes below `/api`: they read the request, send a command and write the answer. docs/protocols/serve.md is their page.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use domain::ask::Answer;
+use domain::command::{AcceptedStatus, RollbackScope, SessionSettings, UserPrompt};
+use domain::item::{ItemKind, PlanEntry};
+use domain::store::ListPosition;
+use domain::tool_call::Details;
+use domain::{AskId, Fact, Failure, FailureKind, ItemId, SessionId};
+use percent_encoding::percent_decode_str;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use web::{ApiError, Input};
+
+use crate::chats::{Chats, RunningState, id_of, key_of};
+use crate::stream;
+use crate::to_wire::{
+    Projection, answer_value, catalog_value, chat_value, summary_value, task_values, usage_value,
+};
+
+type Reply = Result<Response, ApiError>;
+
+/// The longest prompt, in bytes.
+const LONGEST_PROMPT: usize = 1 << 20;
+const USUAL_LIST: usize = 50;
+/// Looking at the programs that hold chats may take this long.
+const RUNNING_DEADLINE: Duration = Duration::from_secs(3);
+
+/// The largest body of a path, in bytes.
+pub fn body_limit(_path: &str) -> usize {
+    2 << 20
+}
+
+/// No path is open: nothing sends a browser here from elsewhere.
+pub fn is_open(_path: &str) -> bool {
+    false
+}
+
+impl Chats {
+    /// Routes for pages that have shown their secret.
+    pub fn api(&self) -> Router {
+        Router::new()
+            .route("/state", get(state))
+            .route("/preferences", put(preferences))
+            .route("/chats", get(list).post(new_chat))
+            .route("/chats/{chat}", get(chat))
+            .route("/chats/{chat}/events", get(events))
+            .route("/chats/{chat}/prompt", post(prompt))
+            .route("/chats/{chat}/steer", post(steer))
+            .route("/chats/{chat}/stop", post(stop))
+            .route("/chats/{chat}/asks/{ask}", post(answer))
+            .route("/chats/{chat}/settings", put(settings))
+            .route("/chats/{chat}/fork", post(fork))
+            .route("/chats/{chat}/rollback", post(roll_back))
+            .route("/chats/{chat}/cost", get(cost))
+            .route("/chats/{chat}/tasks", get(tasks))
+            .with_state(self.clone())
+    }
+}
+
+fn done() -> Reply {
+    Ok(web::json(&json!({})))
+}
+
+/// The pairs of a query; of two with the same name the first counts.
+fn pairs(query: Option<String>) -> HashMap<String, String> {
+    let decode = |text: &str| {
+        let text = text.replace('+', " ");
+        percent_decode_str(&text).decode_utf8_lossy().into_owned()
+    };
+    let mut found = HashMap::new();
+    for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        found.entry(decode(name)).or_insert_with(|| decode(value));
+    }
+    found
+}
+
+fn refused(failure: Failure) -> ApiError {
+    let (status, kind) = match failure.kind {
+        FailureKind::User => (StatusCode::BAD_REQUEST, "invalid"),
+        FailureKind::Taken => (StatusCode::CONFLICT, "taken"),
+        FailureKind::Config => (StatusCode::UNPROCESSABLE_ENTITY, "config"),
+        FailureKind::Auth => (StatusCode::UNPROCESSABLE_ENTITY, "auth"),
+        FailureKind::Quota => (StatusCode::TOO_MANY_REQUESTS, "quota"),
+        FailureKind::Provider => (StatusCode::BAD_GATEWAY, "provider"),
+        FailureKind::Tool => (StatusCode::UNPROCESSABLE_ENTITY, "tool"),
+        FailureKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+    };
+    let error = ApiError::new(status, kind, failure.message);
+    match failure.hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// The chat of a path. One that is not stored is not made by asking for it.
+async fn stored(chats: &Chats, key: &str) -> Result<SessionId, ApiError> {
+    let missing = || ApiError::not_found("There is no such chat.").hint("Open one from the list.");
+    let id = id_of(key).ok_or_else(missing)?;
+    if chats.exists(&id).await.map_err(refused)? { Ok(id) } else { Err(missing()) }
+}
+
+async fn state(State(chats): State<Chats>) -> Reply {
+    let catalog = chats.catalog().await.map_err(refused)?;
+    Ok(web::json(&json!({
+        "version": chats.version(),
+        "folders": chats.folders(),
+        "catalog": catalog_value(&catalog),
+        "theme": chats.theme().await,
+    })))
+}
+
+#[derive(Deserialize)]
+struct PreferencesInput {
+    theme: String,
+}
+
+async fn preferences(State(chats): State<Chats>, Input(input): Input<PreferencesInput>) -> Reply {
+    if !["light", "dark", "auto"].contains(&input.theme.as_str()) {
+        return Err(ApiError::invalid("A theme is `light`, `dark` or `auto`."));
+    }
+    chats.set_theme(input.theme).await.map_err(refused)?;
+    done()
+}
+
+async fn list(State(chats): State<Chats>, RawQuery(query): RawQuery) -> Reply {
+    let query = pairs(query);
+    let number = |name: &str| query.get(name).and_then(|text| text.parse::<u64>().ok());
+    let text = query.get("search").map(|text| text.trim()).filter(|text| !text.is_empty());
+    let after = match (number("afterTime"), query.get("after").and_then(|key| id_of(key))) {
+        (Some(updated_at), Some(id)) => Some(ListPosition { updated_at, id }),
+        _ => None,
+    };
+    let limit = number("limit").and_then(|limit| usize::try_from(limit).ok()).unwrap_or(USUAL_LIST);
+    let is_here = query.get("here").is_some_and(|text| text == "true");
+    let listed = chats.list(text, after, limit, is_here).await.map_err(refused)?;
+    // A list without the running state is better than none, or one that waits for a program that hangs.
+    let running = tokio::time::timeout(RUNNING_DEADLINE, chats.running()).await;
+    let running = running.ok().and_then(Result::ok).unwrap_or_default();
+    let values = listed.chats.iter().map(|(chat, excerpt)| {
+        let mut value = summary_value(chat);
+        value["excerpt"] = json!(excerpt);
+        if let Some(running) = running.iter().find(|running| running.id == chat.id) {
+            let (state, waits_for) = match &running.state {
+                RunningState::Idle => ("idle", None),
+                RunningState::Answering => ("answering", None),
+                RunningState::Waiting(what) => ("waiting", Some(what)),
+            };
+            value["running"] = json!({
+                "state": state, "waitsFor": waits_for, "holder": running.holder, "costUsd": running.cost,
+            });
+        }
+        value
+    });
+    let values: Vec<Value> = values.collect();
+    Ok(web::json(&json!({"chats": values, "isWhole": listed.is_whole})))
+}
+
+#[derive(Deserialize, Default)]
+struct SettingsInput {
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    behavior: Option<String>,
+}
+
+impl From<SettingsInput> for SessionSettings {
+    /// Trust is set where Dragoman runs, never by a page.
+    fn from(input: SettingsInput) -> Self {
+        let SettingsInput { title, model, behavior } = input;
+        SessionSettings { title, model, behavior, ..SessionSettings::default() }
+    }
+}
+
+async fn new_chat(State(chats): State<Chats>, Input(input): Input<SettingsInput>) -> Reply {
+    let info = chats.new_chat(input.into()).await.map_err(refused)?;
+    Ok((StatusCode::CREATED, web::json(&chat_value(&info))).into_response())
+}
+
+/// The chat as it is now, in the form of the stream's first event.
+async fn chat(State(chats): State<Chats>, Path(key): Path<String>) -> Reply {
+    let id = stored(&chats, &key).await?;
+    let info = chats.load(&id).await.map_err(refused)?;
+    let all = domain::replay::read(chats.commands(), &id).await.map_err(refused)?;
+    let entries = stream::entries(all, &mut Projection::default());
+    Ok(web::json(&json!({"chat": chat_value(&info), "entries": entries})))
+}
+
+async fn events(State(chats): State<Chats>, Path(key): Path<String>) -> Reply {
+    let id = stored(&chats, &key).await?;
+    Ok(web::events(stream::open(&chats, id).await.map_err(refused)?))
+}
+
+#[derive(Deserialize)]
+struct PromptInput {
+    text: String,
+    #[serde(flatten)]
+    settings: SettingsInput,
+}
+
+async fn prompt(
+    State(chats): State<Chats>,
+    Path(key): Path<String>,
+    Input(input): Input<PromptInput>,
+) -> Reply {
+    let id = stored(&chats, &key).await?;
+    check_text(&input.text)?;
+    let prompt = UserPrompt { text: input.text, change: input.settings.into(), ..UserPrompt::default() };
+    let accepted = chats.prompt(&id, prompt).await.map_err(refused)?;
+    let status = match accepted.status {
+        AcceptedStatus::Prompting => "prompting",
+        AcceptedStatus::Login => "login",
+        AcceptedStatus::Error => "error",
+    };
+    let value = json!({"turn": accepted.turn.to_string(), "model": accepted.model, "status": status});
+    Ok((StatusCode::ACCEPTED, web::json(&value)).into_response())
+}
+
+fn check_text(text: &str) -> Result<(), ApiError> {
+    if text.trim().is_empty() {
+        return Err(ApiError::invalid("The text is empty.").hint("Write what to do."));
+    }
+    if text.len() > LONGEST_PROMPT {
+        return Err(ApiError::invalid("The text is longer than 1 MiB.").hint("Name a file instead."));
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct SteerInput {
+    /// `null` takes back text that was not read yet.
+    text: Option<String>,
+}
+
+async fn steer(
+    State(chats): State<Chats>,
+    Path(key): Path<String>,
+    Input(input): Input<SteerInput>,
+) -> Reply {
+    let id = stored(&chats, &key).await?;
+    input.text.as_deref().map(check_text).transpose()?;
+    chats.steer(&id, input.text).await.map_err(refused)?;
+    done()
+}
+
+async fn stop(State(chats): State<Chats>, Path(key): Path<String>, Input(_): Input<Value>) -> Reply {
+    let id = stored(&chats, &key).await?;
+    chats.stop(&id).await.map_err(refused)?;
+    done()
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+enum AnswerInput {
+    Allow {
+        #[serde(default)]
+        remember: bool,
+    },
+    Deny {
+        #[serde(default)]
+        remember: bool,
+        #[serde(default)]
+        reason: Option<String>,
+    },
+    Text {
+        text: String,
+    },
+    Form {
+        data: Value,
+    },
+    Cancelled,
+}
+
+impl From<AnswerInput> for Answer {
+    fn from(input: AnswerInput) -> Self {
+        match input {
+            AnswerInput::Allow { remember } => Self::Allow { remember },
+            AnswerInput::Deny { remember, reason } => Self::Deny { remember, reason },
+            AnswerInput::Text { text } => Self::Text { text },
+            AnswerInput::Form { data } => Self::Form { data },
+            AnswerInput::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+async fn answer(
+    State(chats): State<Chats>,
+    Path((key, ask)): Path<(String, String)>,
+    Input(input): Input<AnswerInput>,
+) -> Reply {
+    let id = stored(&chats, &key).await?;
+    let ask = AskId::parse(&ask).ok_or_else(|| ApiError::not_found("There is no such question."))?;
+    let answer = Answer::from(input);
+    let settled = chats.answer(&id, ask, answer.clone()).await.map_err(refused)?;
+    let is_first = settled == answer;
+    Ok(web::json(&json!({"answer": answer_value(&settled), "isFirst": is_first})))
+}
+
+async fn settings(
+    State(chats): State<Chats>,
+    Path(key): Path<String>,
+    Input(input): Input<SettingsInput>,
+) -> Reply {
+    let id = stored(&chats, &key).await?;
+    chats.configure(&id, input.into()).await.map_err(refused)?;
+    let info = chats.load(&id).await.map_err(refused)?;
+    Ok(web::json(&chat_value(&info)))
+}
+
+#[derive(Deserialize)]
+struct ForkInput {
+    /// The last item that the new chat has; without it: all.
+    #[serde(default)]
+    until: Option<String>,
+}
+
+async fn fork(State(chats): State<Chats>, Path(key): Path<String>, Input(input): Input<ForkInput>) -> Reply {
+    let id = stored(&chats, &key).await?;
+    let until = input.until.as_deref().map(item).transpose()?;
+    let info = chats.fork(&id, until).await.map_err(refused)?;
+    Ok((StatusCode::CREATED, web::json(&json!({"key": key_of(&info.id), "id": info.id.as_str()})))
+        .into_response())
+}
+
+fn item(text: &str) -> Result<ItemId, ApiError> {
+    ItemId::parse(text).ok_or_else(|| ApiError::invalid("An item is named `item-` and a number."))
+}
+
+#[derive(Deserialize)]
+struct RollbackInput {
+    /// The first item that goes.
+    from: String,
+    scope: Scope,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Scope {
+    Messages,
+    Files,
+    Both,
+}
+
+async fn roll_back(
+    State(chats): State<Chats>,
+    Path(key): Path<String>,
+    Input(input): Input<RollbackInput>,
+) -> Reply {
+    let id = stored(&chats, &key).await?;
+    let scope = match input.scope {
+        Scope::Messages => RollbackScope::Messages,
+        Scope::Files => RollbackScope::Files,
+        Scope::Both => RollbackScope::Both,
+    };
+    chats.roll_back(&id, Some(item(&input.from)?), scope).await.map_err(refused)?;
+    done()
+}
+
+async fn cost(State(chats): State<Chats>, Path(key): Path<String>) -> Reply {
+    let id = stored(&chats, &key).await?;
+    let info = chats.load(&id).await.map_err(refused)?;
+    Ok(web::json(&usage_value(&info.usage)))
+}
+
+/// The newest task list of the chat.
+async fn tasks(State(chats): State<Chats>, Path(key): Path<String>) -> Reply {
+    let id = stored(&chats, &key).await?;
+    let all = domain::replay::read(chats.commands(), &id).await.map_err(refused)?;
+    let visible = domain::replay::visible_facts(all);
+    let newest = visible.iter().rev().find_map(|recorded| task_list(&recorded.fact));
+    Ok(web::json(&json!({"tasks": task_values(newest.unwrap_or_default())})))
+}
+
+fn task_list(fact: &Fact) -> Option<&[PlanEntry]> {
+    let (Fact::ItemStarted { item } | Fact::ItemChanged { item } | Fact::ItemEnded { item }) = fact else {
+        return None;
+    };
+    let ItemKind::ToolCall(call) = &item.kind else { return None };
+    let Some(Details::Tasks { entries }) = &call.details else { return None };
+    Some(entries)
+}
