@@ -53,6 +53,7 @@ async fn serve(arguments: ServeArguments, environment: Environment) -> Result<()
         name: "chats",
         version: env!("CARGO_PKG_VERSION"),
         assets: serve::assets(),
+        frame_script: None,
         api: chats.api(),
         open: web::no_routes(),
         body_limit: serve::body_limit,

@@ -13,7 +13,7 @@ use apiui::read::{LIMIT_BYTES, read_bytes};
 use clap::ValueEnum as _;
 use config::{Environment, Inputs, McpLoginPlace, StudioCredentialFile};
 use domain::tool::{ServerStatus, ToolSource, ToolSpec};
-use domain::{BoxFuture, CancellationToken, Failure};
+use domain::{BoxFuture, Failure};
 use mcp::{LoginStore, SealedLogins};
 use serde_json::Value;
 use studio::cli::Program;

@@ -58,6 +58,7 @@ impl Served {
             name: "chats",
             version: "1",
             assets: serve::assets(),
+            frame_script: None,
             api: chats.api(),
             open: web::no_routes(),
             body_limit: serve::body_limit,
