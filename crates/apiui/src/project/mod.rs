@@ -71,10 +71,12 @@ fn slots(plan: &Plan) -> String {
         pretty::text(code(STYLES).unwrap_or_default())
     );
     for slot in SLOTS {
-        let head = format!("function {}Slot(", slot.name);
-        let empty = format!("{head}) {{\n  return null;\n}}");
-        let code = code(slot.name).unwrap_or(&empty).replacen(&head, &format!("export {head}"), 1);
-        let _ = write!(out, "\n{code}\n");
+        let name = slot.name;
+        let empty = format!("function {name}Slot() {{\n  return null;\n}}");
+        let code = code(name).unwrap_or(&empty);
+        // Typed, because code may take fewer properties than it is given.
+        let exported = format!("const Filled{name}: Slot = {name}Slot;\nexport {{ Filled{name} as {name}Slot }};");
+        let _ = write!(out, "\n{code}\n{exported}\n");
     }
     out
 }
@@ -86,6 +88,9 @@ import { Cell, DataView } from "./data";
 import { Badge, Button } from "./parts";
 import { dateOf, fieldOf, labelOf, textOf } from "./values";
 import { own, ownEntries, safeUrl, withAll, withOwn } from "./vetted";
+import type { ReactNode } from "react";
+
+type Slot = (props: any) => ReactNode;
 "#;
 
 /// A module with one constant.

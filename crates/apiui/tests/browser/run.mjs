@@ -104,7 +104,7 @@ async function use(name, site) {
     took[flow] = Date.now() - since;
     if (flow === "list") await page.screenshot({ path: join(jobs, name, "page.png") });
   }
-  if (Object.values(told).some((outcome) => outcome.startsWith("failed"))) await page.screenshot({ path: join(jobs, name, "failed.png") });
+  if (Object.values(told).some((outcome) => outcome.startsWith("failed"))) await page.screenshot({ path: join(jobs, name, "failed.png") }).catch(() => {});
   await context.close();
   if (refused.length > site.mock.refusals) problems.push(`${refused.length} answers were errors, ${site.mock.refusals} were meant to be: ${refused.join("; ")}`);
 }
