@@ -26,10 +26,11 @@ setTimeout(() => {
 
 const names = readdirSync(jobs, { withFileTypes: true }).filter((entry) => entry.isDirectory()).map((entry) => entry.name).sort();
 const read = (name, file) => readFileSync(join(jobs, name, file), "utf8");
-const sites = new Map(names.map((name) => {
+const newSite = (name) => {
   const [spec, plan] = [JSON.parse(read(name, "spec.json")), JSON.parse(read(name, "plan.json"))];
-  return [name, { spec, plan, html: read(name, "page.html"), mock: mockApi(spec, plan, `/mock/${name}`) }];
-}));
+  return { spec, plan, html: read(name, "page.html"), mock: mockApi(spec, plan, `/mock/${name}`) };
+};
+const sites = new Map(names.map((name) => [name, newSite(name)]));
 
 const server = createServer((request, response) => {
   const parts = [];
@@ -61,8 +62,14 @@ const browser = await chromium.launch({
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
 
-/** One page through all flows. */
-async function use(name, site) {
+/** Whether the window still answers: a browser on a machine that is much too busy loses one now and then. */
+async function isAlive(page) {
+  const late = new Promise((done) => setTimeout(() => done(false), WAIT / 3).unref());
+  return Promise.race([page.evaluate(() => true).catch(() => false), late]);
+}
+
+/** One page through all flows. A window that the browser lost is opened once more, with everything as at first. */
+async function use(name, site, isAgain = false) {
   // A window of its own: tabs behind another are not drawn, and wait.
   // It is read where midnight UTC is still the day before.
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", locale: "en-US", timezoneId: "America/New_York" });
@@ -100,6 +107,12 @@ async function use(name, site) {
       told[flow] = (await run({ page, axe: isFull || name === "gallery" || names.indexOf(name) % 4 === 0 ? axe : undefined, ...site })) ?? "done";
     } catch (error) {
       told[flow] = `failed: ${String(error.message).split("\n").slice(0, 6).join(" ")}`;
+      if (!isAgain && !(await isAlive(page))) {
+        console.error(`${name}: the browser lost the window in “${flow}”; it is opened once more`);
+        void context.close().catch(() => {});
+        sites.set(name, newSite(name));
+        return use(name, sites.get(name), true);
+      }
     }
     took[flow] = Date.now() - since;
     if (flow === "list") await page.screenshot({ path: join(jobs, name, "page.png") });
