@@ -75,7 +75,8 @@ fn slots(plan: &Plan) -> String {
         let empty = format!("function {name}Slot() {{\n  return null;\n}}");
         let code = code(name).unwrap_or(&empty);
         // Typed, because code may take fewer properties than it is given.
-        let exported = format!("const Filled{name}: Slot = {name}Slot;\nexport {{ Filled{name} as {name}Slot }};");
+        let exported =
+            format!("const Filled{name}: Slot = {name}Slot;\nexport {{ Filled{name} as {name}Slot }};");
         let _ = write!(out, "\n{code}\n{exported}\n");
     }
     out

@@ -49,7 +49,7 @@ impl Chart {
              <title>{title}</title>\n\
              <style>text{{fill:#333}}.bar{{fill:#3b6fb5}}.wanted{{stroke:#b5533b;stroke-width:2}}\
              @media(prefers-color-scheme:dark){{text{{fill:#ccc}}.bar{{fill:#7aa7e0}}.wanted{{stroke:#e08f7a}}}}</style>\n\
-             <text x=\"8\" y=\"16\" font-size=\"12\">{title} ({unit}; line: wanted)</text>\n"
+             <text x=\"8\" y=\"16\" font-size=\"12\">{title} ({unit})</text>\n"
         );
         let step = WIDTH / points.len().max(1) as f64;
         for (number, Point { size, value, wanted }) in points.iter().enumerate() {

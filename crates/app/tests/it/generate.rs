@@ -511,7 +511,10 @@ async fn a_model_edits_the_plan_of_a_wish_that_is_not_understood() {
     assert_eq!(fake.requests().len(), 2, "a refused answer is shown once more");
     assert!(fake.last_request().tools().is_empty());
     let slots = read(&home, "ui/src/generated/runtime/slots.tsx");
-    assert!(slots.contains("Roses are red") && slots.contains("export { FilledList as ListSlot }"), "{slots}");
+    assert!(
+        slots.contains("Roses are red") && slots.contains("export { FilledList as ListSlot }"),
+        "{slots}"
+    );
     // Generating again needs no model: what it answered is kept with the project.
     let told = run(&home, &["generate", "bookshop.yaml", "-o", "ui"]);
     assert_eq!(told.code, 0, "{}", told.err);
