@@ -16,8 +16,10 @@ fn main() {
     println!("cargo:rerun-if-env-changed={VARIABLE}");
     let usual = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/web/chats"));
     let folder = std::env::var_os(VARIABLE).map_or(usual, PathBuf::from);
-    // Watch the folder also where it is empty: new files must cause a rebuild.
-    let _ = std::fs::create_dir_all(&folder);
+    // Watch the folder also where it is empty: new files must cause a rebuild. A published package has no such folder.
+    if PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/chats")).is_dir() {
+        let _ = std::fs::create_dir_all(&folder);
+    }
     println!("cargo:rerun-if-changed={}", folder.display());
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
         .into_iter()

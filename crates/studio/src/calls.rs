@@ -14,8 +14,9 @@ use web::ApiError;
 use crate::base_url::{base_address, leads_inside};
 use crate::connections::{ConnectionState, Credential, Observed, Token};
 use crate::console::{EntryKind, Level};
+use crate::exchange::{NetworkAnswer, NetworkBody, NetworkFault, NetworkRequest};
 use crate::model::{BaseUrl, BaseUrlSource, now, origin_of};
-use crate::network::{NetworkAnswer, NetworkBody, NetworkFault, NetworkRequest, PartSender, Prepared};
+use crate::network::{PartSender, Prepared};
 use crate::studio::{Studio, no_tab, not_kept};
 
 /// Connections are looked at this often.

@@ -12,6 +12,7 @@ mod changes;
 pub mod cli;
 mod connections;
 mod console;
+mod exchange;
 mod export;
 
 mod model;

@@ -11,14 +11,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, Response, Url, redirect};
-use serde::Deserialize;
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tools::web::address::is_public;
 
 use crate::base_url::{PublicOnly, base_address};
 use crate::connections::Credential;
 use crate::console::{CallEntry, MASK, masked, shown_body};
+use crate::exchange::{NetworkAnswer, NetworkBody, NetworkFault, NetworkRequest};
 use crate::parts::PartReader;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,79 +53,8 @@ const DROPPED: [&str; 17] = [
 ];
 const DROPPED_STARTS: [&str; 3] = ["proxy-", "sec-", "x-forwarded-"];
 
-/// What the frame asks for.
-#[derive(Debug, Deserialize)]
-pub(crate) struct NetworkRequest {
-    pub method: String,
-    pub path: String,
-    #[serde(default)]
-    pub query: Vec<(String, String)>,
-    #[serde(default)]
-    pub headers: Vec<(String, String)>,
-    #[serde(default)]
-    pub body: Option<NetworkBody>,
-    /// The answer is wanted while it comes.
-    #[serde(default, rename = "inParts")]
-    pub is_in_parts: bool,
-}
-
 /// Where the parts of an answer go.
 pub(crate) type PartSender = mpsc::Sender<String>;
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum NetworkBody {
-    Text(String),
-    Base64(String),
-}
-
-/// Why there is no answer.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct NetworkFault {
-    pub kind: &'static str,
-    pub message: String,
-}
-
-impl NetworkFault {
-    pub(crate) fn new(kind: &'static str, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
-    }
-
-    fn refused(message: impl Into<String>) -> Self {
-        Self::new("refused", message)
-    }
-
-    pub(crate) fn shown(&self) -> Value {
-        json!({"error": {"kind": self.kind, "message": self.message}})
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct NetworkAnswer {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
-    /// The body has gone on in parts; what is here is for the console.
-    pub was_streamed: bool,
-    pub duration: Duration,
-}
-
-impl NetworkAnswer {
-    pub(crate) fn shown(&self) -> Value {
-        let body = match std::str::from_utf8(&self.body) {
-            _ if self.was_streamed => json!({"text": ""}),
-            Ok(text) => json!({"text": text}),
-            Err(_) => json!({"base64": STANDARD.encode(&self.body)}),
-        };
-        json!({
-            "status": self.status,
-            "ok": (200..300).contains(&self.status),
-            "headers": self.headers,
-            "body": body,
-            "duration": milliseconds(self.duration),
-        })
-    }
-}
 
 /// A request as it is sent, with its credentials.
 pub(crate) struct Prepared {
@@ -448,7 +376,7 @@ fn unreachable_fault(url: &Url, error: &reqwest::Error) -> NetworkFault {
     NetworkFault::new("unreachable", format!("{origin} cannot be reached: {cause}."))
 }
 
-fn milliseconds(duration: Duration) -> u64 {
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
