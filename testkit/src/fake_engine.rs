@@ -16,7 +16,7 @@ use domain::event::{Channel, EventBody, SessionOpened, SessionUsage};
 use domain::host::{HostReply, HostRequest};
 use domain::item::{Item, ItemKind, Part};
 use domain::link::{Engine, Envelope, FrontendPort};
-use domain::store::SessionSummary;
+use domain::store::{Preview, SessionSummary};
 use domain::tool::{ServerAction, ToolServer};
 use domain::{
     Abilities, Answer, AskId, Command, Event, Fact, Failure, HostCall, ItemDelta, ItemId, Outcome, Recorded,
@@ -258,6 +258,8 @@ impl FakeState {
             attached_to: None,
             created_at: NOON,
             updated_at: NOON,
+            items: domain::replay::items(&domain::replay::visible_facts(chat.facts.clone())).len(),
+            last_compaction: None,
         })
     }
 
@@ -314,6 +316,14 @@ impl FakeState {
             Command::Contexts { reply, .. } => drop(reply.send(Ok(Vec::new()))),
             Command::Shutdown { reply } => drop(reply.send(Ok(()))),
             Command::SlashCommands { reply, .. } => drop(reply.send(Ok(self.commands.clone()))),
+            Command::Preview { session, limit, reply } => {
+                let preview = self.chats.get(&session).map(|chat| {
+                    let end = &chat.facts[chat.facts.len().saturating_sub(limit)..];
+                    let facts = end.iter().map(|recorded| Recorded::clone(recorded)).collect();
+                    Preview { title: chat.settings.title.clone(), facts }
+                });
+                let _ = reply.send(Ok(preview));
+            }
             Command::Read { session, after, limit, reply } => {
                 let facts = self.chats.get(&session).map(|chat| chat.facts.iter());
                 let page = facts.into_iter().flatten().filter(|it| it.number > after).take(limit).cloned();

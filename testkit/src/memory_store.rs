@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::store::{Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
+use domain::store::{Lease, ListFilter, Preview, SearchHit, SearchQuery, SessionSummary};
 use domain::{BoxFuture, Fact, Failure, ItemKind, Recorded, SessionId, Store};
 use tokio::sync::Notify;
 
@@ -196,6 +196,20 @@ impl Store for MemoryStore {
             let data = self.live()?;
             let all = data.sessions.get(session).map(Vec::as_slice).unwrap_or_default();
             Ok(all.iter().filter(|recorded| recorded.number > after).take(limit).cloned().collect())
+        })
+    }
+
+    fn preview<'a>(
+        &'a self,
+        session: &'a SessionId,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Option<Preview>, Failure>> {
+        Box::pin(async move {
+            let data = self.live()?;
+            Ok(data.sessions.get(session).map(|all| {
+                let facts = all[all.len().saturating_sub(limit)..].to_vec();
+                Preview { title: summary(session, all).title, facts }
+            }))
         })
     }
 

@@ -20,7 +20,7 @@ use crate::job::{Job, JobOutput};
 use crate::link::FrontendPort;
 use crate::model::{ModelInfo, Tokens};
 use crate::provider::{LoginStep, ProviderStatus};
-use crate::store::{ListFilter, SessionSummary};
+use crate::store::{ListFilter, Preview, SessionSummary};
 use crate::tool::{Resource, ServerAction, ToolServer};
 
 pub type Reply<T> = oneshot::Sender<Result<T, Failure>>;
@@ -56,6 +56,12 @@ pub enum Command {
         session: SessionId,
         servers: Vec<ServerSpec>,
         reply: Reply<SessionInfo>,
+    },
+    /// The newest facts of a stored chat, before it is loaded; `None` where there is no such chat.
+    Preview {
+        session: SessionId,
+        limit: usize,
+        reply: Reply<Option<Preview>>,
     },
     /// Facts after a number: replay, and what a lagging reader missed. Pages: empty means that is all.
     Read {
@@ -299,6 +305,9 @@ pub struct SessionInfo {
     pub attached_to: Option<String>,
     pub created_at: u64,
     pub updated_at: u64,
+    /// How many items can be shown.
+    pub items: usize,
+    pub last_compaction: Option<ItemId>,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -36,6 +36,44 @@ pub fn visible_facts(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
     place_flags(collapse_ended_items(drop_rolled_back(all)))
 }
 
+/// The items of these facts, in the order in which they are shown.
+pub fn items(visible: &[Arc<Recorded>]) -> Vec<ItemId> {
+    let mut seen = HashSet::new();
+    visible.iter().filter_map(|it| item_of(&it.fact)).filter(|id| seen.insert(*id)).collect()
+}
+
+/// The last turns of a chat, out of its newest facts: at least `wanted` items are shown of them. `None` where these facts
+/// do not tell: too few, or one of them changes what came before.
+pub fn last_turns(newest: Vec<Arc<Recorded>>, wanted: usize) -> Option<Vec<Arc<Recorded>>> {
+    let is_whole = newest.first()?.number == 1;
+    let (at, first) = newest.iter().enumerate().find_map(|(at, recorded)| {
+        let Fact::TurnStarted { turn, .. } = &recorded.fact else { return None };
+        Some((at, *turn))
+    })?;
+    if is_whole {
+        return Some(newest);
+    }
+    let turns = newest[at..].to_vec();
+    let mut known: HashSet<ItemId> = HashSet::new();
+    for recorded in &turns {
+        let is_told = if let Fact::HistoryReplaced { keep } = &recorded.fact {
+            keep.is_some_and(|keep| known.contains(&keep))
+        } else if let Some((flag, _)) = flag_of(&recorded.fact) {
+            flag.parent.is_some_and(|parent| known.contains(&parent))
+        } else if let Fact::ItemStarted { item } | Fact::ItemEnded { item } = &recorded.fact {
+            item.turn >= first
+        } else {
+            item_of(&recorded.fact).is_none_or(|id| known.contains(&id))
+        };
+        if !is_told {
+            return None;
+        }
+        known.extend(item_of(&recorded.fact));
+    }
+    let shown = items(&visible_facts(turns.clone())).len();
+    (shown >= wanted).then_some(turns)
+}
+
 /// Puts each bookmark behind the facts of its item; one that was removed is left out.
 fn place_flags(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
     let (flags, mut kept): (Vec<_>, Vec<_>) =
@@ -209,5 +247,84 @@ mod tests {
         assert!(matches!(&shown[1].fact, Fact::ItemStarted { item } if item.id == ItemId(2)));
         assert!(matches!(&shown[2].fact, Fact::ItemGrew { .. }), "one that runs comes as it came");
         assert_eq!(shown.len(), 3);
+    }
+
+    /// A chat of random turns, with items that run beside each other, bookmarks and rollbacks.
+    fn random_chat(steps: &[(u8, u64)]) -> Vec<Arc<Recorded>> {
+        let (mut facts, mut items, mut turn) = (Vec::new(), 0, 0);
+        // The items that can be seen.
+        let mut alive: Vec<u64> = Vec::new();
+        let item =
+            |id, turn, parent, kind| Item { id: ItemId(id), turn: TurnId(turn), step: 0, parent, kind };
+        let text = |text: &str| ItemKind::SystemText { text: text.to_owned() };
+        for &(step, number) in steps {
+            let any = alive.get(number as usize % alive.len().max(1)).copied();
+            match (step, any) {
+                (0, Some(any)) => {
+                    let keep = (number % 5 > 0).then_some(any);
+                    alive.retain(|id| Some(*id) <= keep);
+                    facts.push(Fact::HistoryReplaced { keep: keep.map(ItemId) });
+                }
+                (1, Some(any)) => {
+                    items += 1;
+                    let kind =
+                        ItemKind::Flag { text: if number % 3 > 0 { "here".into() } else { String::new() } };
+                    facts.push(Fact::ItemEnded { item: item(items, turn, Some(ItemId(any)), kind) });
+                }
+                (2, Some(any)) => {
+                    facts.push(Fact::ItemEnded { item: item(any, turn.min(1), None, text("late")) });
+                }
+                _ => {
+                    turn += 1;
+                    facts.push(Fact::TurnStarted { turn: TurnId(turn), model: String::new() });
+                    let (first, second) = (items + 1, items + 2);
+                    items += 2;
+                    alive.extend([first, second]);
+                    facts.push(Fact::ItemStarted { item: item(first, turn, None, text("a")) });
+                    facts.push(Fact::ItemStarted { item: item(second, turn, None, text("b")) });
+                    let grew = ItemId(second);
+                    facts.push(Fact::ItemGrew {
+                        item: grew,
+                        channel: Channel::Text,
+                        offset: 1,
+                        text: "b".into(),
+                    });
+                    facts.push(Fact::ItemEnded { item: item(second, turn, None, text("bb")) });
+                    facts.push(Fact::ItemEnded { item: item(first, turn, None, text("aa")) });
+                    facts.push(Fact::TurnEnded { turn: TurnId(turn), outcome: Outcome::Done });
+                }
+            }
+        }
+        recorded(facts)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_end_of_a_chat_shows_what_the_whole_chat_shows_there(
+            steps in proptest::collection::vec((0_u8..12, 0_u64..1000), 1..30),
+            length in 1_usize..120,
+            wanted in 1_usize..12,
+        ) {
+            let all = random_chat(&steps);
+            let newest = all[all.len().saturating_sub(length)..].to_vec();
+            if let Some(turns) = last_turns(newest, wanted) {
+                let (end, whole) = (visible_facts(turns), visible_facts(all));
+                let (some, every) = (items(&end), items(&whole));
+                let last = |items: &[ItemId]| items[items.len().saturating_sub(wanted)..].to_vec();
+                proptest::prop_assert_eq!(last(&some), last(&every));
+                let shown = last(&every);
+                let of = |facts: &[Arc<Recorded>]| -> Vec<Arc<Recorded>> {
+                    facts.iter().filter(|it| item_of(&it.fact).is_some_and(|id| shown.contains(&id))).cloned().collect()
+                };
+                proptest::prop_assert_eq!(of(&end), of(&whole));
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_long_chat_is_found() {
+        let all = random_chat(&[(9, 0); 30]);
+        let turns = last_turns(all[60..].to_vec(), 10);
+        assert!(turns.is_some_and(|turns| turns.first().is_some_and(|first| first.number == 64)));
     }
 }

@@ -50,6 +50,13 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>>;
 
+    /// The end of a chat: at most `limit` of its newest facts; `None` where there is no such session.
+    fn preview<'a>(
+        &'a self,
+        session: &'a SessionId,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Option<Preview>, Failure>>;
+
     /// The number of the newest fact; `None` where there is no such session.
     fn newest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<u64>, Failure>>;
 
@@ -95,6 +102,14 @@ pub enum Lease {
         /// Where the holder lets other processes attach; `None`: it does not.
         address: Option<String>,
     },
+}
+
+/// The end of a stored chat, which is there long before the whole chat is loaded.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Preview {
+    pub title: Option<String>,
+    /// Oldest first.
+    pub facts: Vec<Recorded>,
 }
 
 /// A chat that a process holds.

@@ -20,6 +20,9 @@ use crate::workspace::{OpenWorkspace, Workspace};
 pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>, command: Command) {
     let (files, roots) = (&workspace.files, &workspace.roots);
     match command {
+        Command::Preview { session, limit, reply } => {
+            let _ = reply.send(store.preview(&session, limit).await);
+        }
         Command::Read { session, after, limit, reply } => {
             let read = store.read(&session, after, limit).await;
             let _ = reply.send(read.map(|page| page.into_iter().map(Arc::new).collect()));

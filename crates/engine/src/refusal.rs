@@ -32,6 +32,7 @@ pub(crate) fn refuse(command: Command, failure: Failure) {
         | Command::ServerAction { reply, .. }
         | Command::Shutdown { reply } => send!(reply),
         Command::Enter { reply, .. } | Command::Catalog { reply } => send!(reply),
+        Command::Preview { reply, .. } => send!(reply),
         Command::Read { reply, .. } => send!(reply),
         Command::List { reply, .. } => send!(reply),
         Command::Configure { reply, .. } => send!(reply),

@@ -246,6 +246,7 @@ fn addressee(command: &Command) -> Option<(SessionId, Delivery)> {
         | Command::Enter { .. }
         | Command::Open { .. }
         | Command::Load { .. }
+        | Command::Preview { .. }
         | Command::Read { .. }
         | Command::List { .. }
         | Command::Fork { .. }

@@ -111,5 +111,7 @@ fn info(id: SessionId) -> SessionInfo {
         attached_to: None,
         created_at: 0,
         updated_at: 0,
+        items: 0,
+        last_compaction: None,
     }
 }

@@ -56,9 +56,7 @@ pub(crate) async fn page(server: &mut Server, params: HistoryParams, reply: Repl
 
 /// The page that the parameters ask for.
 pub(crate) fn cut(facts: &[Arc<Recorded>], params: &HistoryParams) -> Result<Page, HistoryProblem> {
-    let mut seen = HashSet::new();
-    let items: Vec<ItemId> =
-        facts.iter().filter_map(|it| replay::item_of(&it.fact)).filter(|id| seen.insert(*id)).collect();
+    let items = replay::items(facts);
     let compaction = facts.iter().rev().find_map(|recorded| {
         let Fact::ItemEnded { item } = &recorded.fact else { return None };
         matches!(item.kind, ItemKind::Compaction { .. }).then_some(item.id)

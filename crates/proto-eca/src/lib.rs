@@ -17,6 +17,7 @@ mod host;
 mod jobs;
 mod lifecycle;
 mod mcp;
+mod newest_page;
 mod next_edit;
 mod pending_logins;
 mod prompting;

@@ -12,6 +12,7 @@ use rpc::Fault;
 use crate::catalog;
 use crate::history;
 use crate::host;
+use crate::newest_page::{self, NewestPage};
 use crate::reply::Reply;
 use crate::serve::Server;
 use crate::settings::respond_or_show;
@@ -19,8 +20,9 @@ use crate::to_wire;
 use crate::wire::Empty;
 use crate::wire::notifications::{ChatConfig, Cleared, ConfigUpdated, Deleted, Opened, Outbound};
 use crate::wire::requests::{
-    ChatParams, ChatSelection, ChatSummary, Clear, ClearParams, Delete, Fork, ForkParams, HistoryParams,
-    List, ListParams, ListResult, Method, Open, OpenResult, Prompt, PromptResult, Rollback, RollbackParams,
+    ChatParams, ChatSelection, ChatSummary, Clear, ClearParams, Delete, Fork, ForkParams, HistoryMeta,
+    HistoryParams, List, ListParams, ListResult, Method, Open, OpenResult, Prompt, PromptResult, Rollback,
+    RollbackParams,
 };
 
 pub(crate) async fn list(server: &mut Server, params: ListParams, reply: Reply<List>) {
@@ -55,19 +57,30 @@ pub(crate) async fn open(server: &mut Server, params: HistoryParams, reply: Repl
     let Some(session) = server.session_of(Some(&chat_id)) else {
         return server.respond(reply, Ok(OpenResult::unknown(chat_id)));
     };
-    server
-        .engine
-        .call(
-            |reply| Command::Load { session, servers: Vec::new(), reply },
-            move |server, info| match info {
-                Ok(info) => show_opened(server, info, params, reply),
-                Err(failure) if failure.kind == FailureKind::User => {
-                    server.respond(reply, Ok(OpenResult::unknown(chat_id)));
-                }
-                Err(failure) => server.respond(reply, Err(failure)),
-            },
-        )
-        .await;
+    let page = newest_page::request(server, &session, &params).await;
+    let show = move |server: &mut Server, info: Result<SessionInfo, Failure>, page: Option<NewestPage>| match (
+        info, page,
+    ) {
+        (Ok(info), Some(page)) => {
+            let meta = page.meta(&info);
+            let opened = finish_opening(server, &info, page.open_questions, meta);
+            server.respond(reply, Ok(opened));
+        }
+        (Ok(info), None) => show_opened(server, info, params, reply),
+        (Err(failure), _) if failure.kind == FailureKind::User => {
+            server.respond(reply, Ok(OpenResult::unknown(chat_id)));
+        }
+        (Err(failure), _) => server.respond(reply, Err(failure)),
+    };
+    let load = |reply| Command::Load { session: session.clone(), servers: Vec::new(), reply };
+    let Some((limit, preview)) = page else {
+        return server.engine.call(load, |server, info| show(server, info, None)).await;
+    };
+    let loaded = server.engine.send(load).await;
+    server.engine.later(preview, move |server, preview| {
+        let page = preview.ok().flatten().and_then(|it| newest_page::show(server, &session, it, limit));
+        server.engine.later(loaded, |server, info| show(server, info, page));
+    });
 }
 
 /// A new chat with the history of another one, also of one that another process writes.
@@ -136,22 +149,29 @@ fn show_chat(
         server.show_from(&info.id, page.items.first().copied().filter(|_| page.meta.before_cursor.is_some()));
         let open = open_questions(&facts);
         server.replay(&info.id, facts);
-        server.set_model(&info.id, info.settings.model.as_deref());
-        let selection = selection(server, &info);
-        server.notify(&ConfigUpdated { chat_id: Some(chat_id.clone()), chat: chat_config(&selection) });
-        let (title, meta, selection) = (Some(title), Some(page.meta), Some(selection));
-        tell_of_holder(server, &info);
-        if info.busy {
-            for ask in open {
-                host::ask_user(server, &info.id, &ask);
-            }
-        }
-        then(server, Ok(OpenResult { found: true, chat_id, title, selection, meta, error: None }));
+        let opened = finish_opening(server, &info, open, page.meta);
+        then(server, Ok(opened));
     });
 }
 
+/// The contents are sent: the selection, the questions that wait, and what the response says.
+fn finish_opening(server: &mut Server, info: &SessionInfo, open: Vec<Ask>, meta: HistoryMeta) -> OpenResult {
+    let (chat_id, title) = (server.chat_key(&info.id), info.settings.title.clone().unwrap_or_default());
+    server.set_model(&info.id, info.settings.model.as_deref());
+    let selection = selection(server, info);
+    server.notify(&ConfigUpdated { chat_id: Some(chat_id.clone()), chat: chat_config(&selection) });
+    tell_of_holder(server, info);
+    if info.busy {
+        for ask in open {
+            host::ask_user(server, &info.id, &ask);
+        }
+    }
+    let (title, meta, selection) = (Some(title), Some(meta), Some(selection));
+    OpenResult { found: true, chat_id, title, selection, meta, error: None }
+}
+
 /// Questions that wait for a person.
-fn open_questions(facts: &[Arc<Recorded>]) -> Vec<Ask> {
+pub(crate) fn open_questions(facts: &[Arc<Recorded>]) -> Vec<Ask> {
     let mut open: Vec<Ask> = Vec::new();
     for recorded in facts {
         if let Fact::AskRaised { ask } = &recorded.fact {

@@ -22,7 +22,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::store::{Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
+use domain::store::{Lease, ListFilter, Preview, SearchHit, SearchQuery, SessionSummary};
 use domain::{BoxFuture, Fact, Failure, Recorded, SessionId, Store};
 
 pub use address::{Address, is_address};
@@ -204,6 +204,31 @@ impl Store for PostgresStore {
             let page = chat::read(&mut connection, session, after, limit).await;
             (connection, page)
         }))
+    }
+
+    fn preview<'a>(
+        &'a self,
+        session: &'a SessionId,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Option<Preview>, Failure>> {
+        Box::pin(async move {
+            let summary = self
+                .read_patiently(|mut connection| async move {
+                    let summary = listing::by_id(&mut connection, session).await;
+                    (connection, summary)
+                })
+                .await?;
+            let Some(SessionSummary { title, newest, .. }) = summary else { return Ok(None) };
+            let mut facts: Vec<Recorded> = Vec::new();
+            loop {
+                let after = facts.last().map_or(newest.saturating_sub(limit as u64), |last| last.number);
+                let page = self.read(session, after, limit).await?;
+                if page.is_empty() {
+                    return Ok(Some(Preview { title, facts }));
+                }
+                facts.extend(page);
+            }
+        })
     }
 
     fn newest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<u64>, Failure>> {

@@ -2,6 +2,7 @@
 //!
 //! Must not know facts. Invariant: the cost of a page does not depend on how many chats come before it.
 
+use domain::SessionId;
 use domain::store::{ListFilter, ListPosition, SessionSummary};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -26,6 +27,7 @@ const LIST: &str = select!(
     "(updated, key) < ($1, $2) AND ($3::text[] IS NULL OR folders && $3) ORDER BY updated DESC, key DESC LIMIT $4"
 );
 const ONE: &str = select!("key = $1");
+const BY_ID: &str = select!("id = $1");
 
 pub(crate) async fn list(
     connection: &mut Connection,
@@ -63,6 +65,15 @@ pub(crate) async fn list(
 pub(crate) async fn one(connection: &mut Connection, key: i64) -> Result<Option<SessionSummary>, Trouble> {
     let statement = connection.statement(ONE, &[Type::INT8]).await?;
     let row = connection.client.query_opt(&statement, &[&key]).await?;
+    row.map(|row| summary(&row)).transpose()
+}
+
+pub(crate) async fn by_id(
+    connection: &mut Connection,
+    session: &SessionId,
+) -> Result<Option<SessionSummary>, Trouble> {
+    let statement = connection.statement(BY_ID, &[Type::TEXT]).await?;
+    let row = connection.client.query_opt(&statement, &[&stored_id(session)]).await?;
     row.map(|row| summary(&row)).transpose()
 }
 

@@ -3,12 +3,13 @@
 //! Must not know threads, files or leases. Invariants: the index changes only together with the facts it is made of;
 //! numbers have no gaps and times never go back; a chat begins with `SessionOpened`.
 
+use domain::store::{Preview, SessionSummary};
 use domain::{Failure, Recorded, SessionId};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::encoded::{self, EncodedFact, IndexUpdate, MessageCount, PAGE, decode};
 use crate::error::StoreError;
-use crate::search;
+use crate::{listing, search};
 
 /// The number and time that an append gave to its facts.
 #[derive(Clone, Copy, Debug)]
@@ -147,6 +148,25 @@ pub(crate) fn read(
         size += body.len();
     }
     Ok(page)
+}
+
+pub(crate) fn preview(
+    connection: &Connection,
+    session: &SessionId,
+    limit: usize,
+) -> Result<Option<Preview>, StoreError> {
+    let Some(SessionSummary { title, newest, .. }) = listing::one(connection, session.as_str())? else {
+        return Ok(None);
+    };
+    let mut facts: Vec<Recorded> = Vec::new();
+    loop {
+        let after = facts.last().map_or(newest.saturating_sub(limit as u64), |last| last.number);
+        let page = read(connection, session, after, limit)?;
+        if page.is_empty() {
+            return Ok(Some(Preview { title, facts }));
+        }
+        facts.extend(page);
+    }
 }
 
 const MOST_FACTS: u64 = u32::MAX as u64;

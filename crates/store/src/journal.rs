@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use domain::store::{HeldChat, Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
+use domain::store::{HeldChat, Lease, ListFilter, Preview, SearchHit, SearchQuery, SessionSummary};
 use domain::{BoxFuture, Fact, Failure, Recorded, SessionId, Store};
 use rusqlite::Connection;
 use tokio::sync::mpsc;
@@ -171,6 +171,15 @@ impl Store for Journal {
     ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>> {
         let session = session.clone();
         Box::pin(self.query(move |connection| chat::read(connection, &session, after, limit)))
+    }
+
+    fn preview<'a>(
+        &'a self,
+        session: &'a SessionId,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Option<Preview>, Failure>> {
+        let session = session.clone();
+        Box::pin(self.query(move |connection| chat::preview(connection, &session, limit)))
     }
 
     fn newest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<u64>, Failure>> {

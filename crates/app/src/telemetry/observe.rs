@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use domain::event::{Fact, Outcome, Recorded};
 use domain::item::{ItemKind, Part};
 use domain::model::{Model, ModelEvent, ModelInfo, ModelStream, Prompt, StopReason, Tokens};
-use domain::store::{HeldChat, Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
+use domain::store::{HeldChat, Lease, ListFilter, Preview, SearchHit, SearchQuery, SessionSummary};
 use domain::tool_call::{ToolCall, ToolState};
 use domain::{BoxFuture, Failure, FailureKind, SessionId, Store};
 use futures_util::{Stream, StreamExt};
@@ -92,6 +92,14 @@ impl Store for ObservedStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>> {
         self.0.read(session, after, limit)
+    }
+
+    fn preview<'a>(
+        &'a self,
+        session: &'a SessionId,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Option<Preview>, Failure>> {
+        self.0.preview(session, limit)
     }
 
     fn newest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<u64>, Failure>> {

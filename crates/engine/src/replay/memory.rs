@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::store::{Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
+use domain::store::{Lease, ListFilter, Preview, SearchHit, SearchQuery, SessionSummary};
 use domain::{BoxFuture, Fact, Failure, Recorded, SessionId, Store};
 
 /// The store as one process of the replay sees it.
@@ -119,6 +119,18 @@ impl Store for Memory {
         Box::pin(async move {
             let after = usize::try_from(after).unwrap_or(usize::MAX);
             Ok(self.lock().facts.iter().skip(after).take(limit).cloned().collect())
+        })
+    }
+
+    fn preview<'a>(
+        &'a self,
+        _: &'a SessionId,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Option<Preview>, Failure>> {
+        Box::pin(async move {
+            let facts = &self.lock().facts;
+            let facts = facts[facts.len().saturating_sub(limit)..].to_vec();
+            Ok(Some(Preview { title: None, facts }))
         })
     }
 

@@ -303,6 +303,8 @@ impl Actor {
             attached_to: self.remote.as_ref().map(|remote| remote.holder.clone()),
             created_at: self.created_at,
             updated_at: self.updated_at,
+            items: state.visible_items().count(),
+            last_compaction: state.last_compaction(),
         }
     }
 

@@ -53,6 +53,16 @@ impl State {
         self.stamps.iter().copied().zip(&self.items)
     }
 
+    /// The items without bookmarks that were removed.
+    pub fn visible_items(&self) -> impl DoubleEndedIterator<Item = &Item> {
+        self.items.iter().filter(|item| !matches!(&item.kind, ItemKind::Flag { text } if text.is_empty()))
+    }
+
+    pub fn last_compaction(&self) -> Option<ItemId> {
+        let is_compaction = |item: &&Item| matches!(item.kind, ItemKind::Compaction { .. });
+        self.items.iter().rev().find(is_compaction).map(|item| item.id)
+    }
+
     pub fn workspace(&self) -> &[PathBuf] {
         &self.workspace
     }

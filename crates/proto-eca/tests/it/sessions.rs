@@ -162,3 +162,45 @@ async fn a_fork_ends_with_the_message_that_the_client_names() {
     client.call("chat/fork", json!({"chatId": "c", "contentId": "item-2"})).await;
     assert_eq!(engine.next().await, Seen::Fork { session, until: Some(ItemId(2)) });
 }
+
+/// The newest page comes from the end of the journal; a client sees no difference to the whole of it.
+#[tokio::test]
+async fn the_newest_page_is_the_end_of_the_whole_chat() {
+    let (mut client, engine) = Client::start().await;
+    let session = SessionId::new("long");
+    let kind = |turn: u64| ItemKind::AgentMessage {
+        text: format!("answer {turn}"),
+        interrupted: false,
+        provider: None,
+    };
+    let turn = |turn: u64| {
+        let question = ItemKind::UserMessage { text: format!("question {turn}"), parts: Vec::new() };
+        [
+            Fact::TurnStarted { turn: TurnId(turn), model: "a/plain".into() },
+            Fact::ItemEnded { item: item(2 * turn - 1, TurnId(turn), question) },
+            Fact::ItemEnded { item: item(2 * turn, TurnId(turn), kind(turn)) },
+            Fact::TurnEnded { turn: TurnId(turn), outcome: Outcome::Done },
+        ]
+    };
+    engine.store(&session, SessionSettings::default(), "/w", (1..=100).flat_map(turn).collect());
+    let shown = |messages: &[Value]| -> Vec<Value> {
+        messages
+            .iter()
+            .filter(|it| it["method"] == "chat/contentReceived")
+            .map(|it| it["params"].clone())
+            .collect()
+    };
+    let whole = client.call("chat/open", json!({"chatId": "long"})).await;
+    let whole = shown(&client.until(is_response(whole)).await);
+    let page = client.call("chat/open", json!({"chatId": "long", "limit": 10})).await;
+    let page = client.until(is_response(page)).await;
+    let texts = |contents: &[Value]| -> Vec<Value> {
+        contents.iter().map(|it| it["content"]["text"].clone()).filter(Value::is_string).collect()
+    };
+    let (all, some) = (texts(&whole), texts(&shown(&page)));
+    assert_eq!(some, all[all.len() - some.len()..]);
+    assert_eq!(some[0], "question 96\n", "{some:?}");
+    let meta = &page.last().unwrap()["result"]["meta"];
+    let history = client.request("chat/history", json!({"chatId": "long", "limit": 10})).await;
+    assert_eq!(*meta, history["meta"]);
+}

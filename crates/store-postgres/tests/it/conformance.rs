@@ -91,6 +91,10 @@ async fn pages(open: Open<'_>) {
     assert_eq!(numbers(store.read(&session, 6, usize::MAX).await.unwrap()), [7]);
     assert_eq!(numbers(store.read(&session, 7, 100).await.unwrap()), [0_u64; 0]);
     assert_eq!(numbers(store.read(&session, u64::MAX, 100).await.unwrap()), [0_u64; 0]);
+    let end = store.preview(&session, 5).await.unwrap().expect("the chat is there");
+    assert_eq!(numbers(end.facts), [3, 4, 5, 6, 7], "the newest ones, also where they fill several pages");
+    assert_eq!(numbers(store.preview(&session, 100).await.unwrap().unwrap().facts), [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(store.preview(&id("unknown"), 5).await.unwrap(), None);
     // A fact larger than a page is a page.
     store.append(&session, vec![agent_message(9, &"y".repeat(3 << 20))]).await.unwrap();
     assert_eq!(numbers(store.read(&session, 7, 100).await.unwrap()), [8]);
