@@ -20,19 +20,8 @@ use crate::workspace::{OpenWorkspace, Workspace};
 pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>, command: Command) {
     let (files, roots) = (&workspace.files, &workspace.roots);
     match command {
-        Command::Preview { session, limit, reply } => {
-            let _ = reply.send(store.preview(&session, limit).await);
-        }
-        Command::Read { session, after, limit, reply } => {
-            let read = store.read(&session, after, limit).await;
-            let _ = reply.send(read.map(|page| page.into_iter().map(Arc::new).collect()));
-        }
-        Command::List { filter, reply } => {
-            let listed = store.list(filter).await.map(|mut chats| {
-                chats.retain(|chat| !chat.id.as_str().starts_with(SUBAGENT_PREFIX));
-                chats
-            });
-            let _ = reply.send(listed);
+        Command::Preview { .. } | Command::Read { .. } | Command::List { .. } => {
+            answer_from_store(store.as_ref(), command).await;
         }
         Command::Contexts { query, kind, reply, .. } => {
             let mut contexts = files.query(roots, &query, kind).await;
@@ -66,6 +55,27 @@ pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>,
             let _ = reply.send(act_on_server(&workspace, &name, action).await);
         }
         other => refuse(other, Failure::internal("The engine does not take this command.")),
+    }
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "nothing else is sent here")]
+async fn answer_from_store(store: &dyn Store, command: Command) {
+    match command {
+        Command::Preview { session, limit, reply } => {
+            let _ = reply.send(store.preview(&session, limit).await);
+        }
+        Command::Read { session, after, limit, reply } => {
+            let read = store.read(&session, after, limit).await;
+            let _ = reply.send(read.map(|page| page.into_iter().map(Arc::new).collect()));
+        }
+        Command::List { filter, reply } => {
+            let listed = store.list(filter).await.map(|mut chats| {
+                chats.retain(|chat| !chat.id.as_str().starts_with(SUBAGENT_PREFIX));
+                chats
+            });
+            let _ = reply.send(listed);
+        }
+        other => refuse(other, Failure::internal("The store does not take this command.")),
     }
 }
 

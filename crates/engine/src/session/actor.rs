@@ -90,7 +90,8 @@ pub(crate) async fn run(start: Start, mut mailbox: mpsc::UnboundedReceiver<Messa
                         // The receiver of the reply may open the chat again at once, with a new actor.
                         mailbox.close();
                         final_reply();
-                        return reject_all(mailbox, &gone()).await;
+                        let gone = Failure::user("This chat was just closed or deleted.").hint("Send it again.");
+                        return reject_all(mailbox, &gone).await;
                     }
                 }
                 None => break,
@@ -287,8 +288,7 @@ impl Actor {
     }
 
     pub(crate) fn info(&self) -> SessionInfo {
-        let newest = self.session.log.published();
-        let state = self.session.state();
+        let (newest, state) = (self.session.log.published(), self.session.state());
         SessionInfo {
             id: self.session.id.clone(),
             workspace: self.session.roots.to_vec(),
@@ -490,11 +490,6 @@ impl Actor {
             visitor.close();
         }
     }
-}
-
-/// For commands to a chat that was being closed or deleted.
-fn gone() -> Failure {
-    Failure::user("This chat was just closed or deleted.").hint("Send it again.")
 }
 
 fn now() -> u64 {
