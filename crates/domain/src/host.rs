@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::BoxFuture;
+use crate::ask::AskKind;
 use crate::failure::Failure;
 use crate::ids::{ItemId, SessionId};
 
@@ -40,6 +41,17 @@ pub struct Abilities {
     pub subagents: bool,
     /// It is in another process, so it works with chats that are loaded here and loads none.
     pub remote: bool,
+}
+
+impl Abilities {
+    /// Whether a person can be asked this there.
+    pub fn can_answer(&self, kind: &AskKind) -> bool {
+        match kind {
+            AskKind::Approval { .. } => self.approvals,
+            AskKind::Question { .. } => self.questions,
+            AskKind::Form { .. } => self.forms,
+        }
+    }
 }
 
 /// How far a front-end without a person may go by itself. Deny rules hold all the same.

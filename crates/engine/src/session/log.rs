@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use domain::event::EventBody;
 use domain::queue::EventSender;
-use domain::{AskId, BoxFuture, Event, Fact, Failure, FrontendId, ItemId, Recorded, SessionId, Store};
+use domain::{
+    Abilities, AskId, AskKind, BoxFuture, Event, Fact, Failure, FrontendId, ItemId, Recorded, SessionId,
+    Store,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::state::State;
@@ -338,53 +341,63 @@ fn stopped_while_away() -> Failure {
     .hint("All but its last words is stored. Go on in this chat when the store answers again.")
 }
 
-/// The event queues of the front-ends attached to a session.
+/// The front-ends attached to a session.
 #[derive(Clone, Default)]
 pub(crate) struct Audience {
-    frontends: Arc<RwLock<Vec<(FrontendId, EventSender)>>>,
+    listeners: Arc<RwLock<Vec<Listener>>>,
+}
+
+struct Listener {
+    frontend: FrontendId,
+    events: EventSender,
+    abilities: Abilities,
 }
 
 impl Audience {
     /// True where it is new.
-    pub(crate) fn add(&self, frontend: FrontendId, events: &EventSender) -> bool {
-        if self.contains(frontend) {
+    pub(crate) fn add(&self, frontend: FrontendId, events: &EventSender, abilities: &Abilities) -> bool {
+        let mut listeners = self.listeners.write().unwrap_or_else(PoisonError::into_inner);
+        if listeners.iter().any(|known| known.frontend == frontend) {
             return false;
         }
-        let mut frontends = self.frontends.write().unwrap_or_else(PoisonError::into_inner);
-        frontends.push((frontend, events.clone()));
+        listeners.push(Listener { frontend, events: events.clone(), abilities: abilities.clone() });
         true
     }
 
     /// Somebody else is there as well.
     pub(crate) fn has_others(&self, frontend: FrontendId) -> bool {
-        let frontends = self.frontends.read().unwrap_or_else(PoisonError::into_inner);
-        frontends.iter().any(|(known, events)| *known != frontend && !events.is_closed())
+        self.has(|known| known.frontend != frontend)
+    }
+
+    /// Somebody is there who can be asked this.
+    pub(crate) fn can_answer(&self, kind: &AskKind) -> bool {
+        self.has(|known| known.abilities.can_answer(kind))
+    }
+
+    fn has(&self, is_wanted: impl Fn(&Listener) -> bool) -> bool {
+        let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
+        listeners.iter().any(|known| !known.events.is_closed() && is_wanted(known))
     }
 
     /// True where it was there.
     pub(crate) fn remove(&self, frontend: FrontendId) -> bool {
-        let mut frontends = self.frontends.write().unwrap_or_else(PoisonError::into_inner);
-        let before = frontends.len();
-        frontends.retain(|(known, _)| *known != frontend);
-        frontends.len() < before
+        let mut listeners = self.listeners.write().unwrap_or_else(PoisonError::into_inner);
+        let before = listeners.len();
+        listeners.retain(|known| known.frontend != frontend);
+        listeners.len() < before
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.frontends.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.listeners.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     pub(crate) fn publish(&self, event: Event) {
-        let frontends = self.frontends.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(((_, last), others)) = frontends.split_last() else { return };
-        for (_, events) in others {
-            events.push(event.clone());
+        let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
+        let Some((last, others)) = listeners.split_last() else { return };
+        for listener in others {
+            listener.events.push(event.clone());
         }
-        last.push(event);
-    }
-
-    fn contains(&self, frontend: FrontendId) -> bool {
-        let frontends = self.frontends.read().unwrap_or_else(PoisonError::into_inner);
-        frontends.iter().any(|(known, _)| *known == frontend)
+        last.events.push(event);
     }
 }
 
@@ -425,7 +438,7 @@ mod tests {
         store.lease(&id).await.unwrap();
         let audience = Audience::default();
         let (sender, mut receiver) = domain::queue::queue();
-        audience.add(FrontendId(1), &sender);
+        audience.add(FrontendId(1), &sender, &Abilities::default());
         let opened = domain::event::SessionOpened {
             workspace: Vec::new(),
             settings: Default::default(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use domain::event::{EventBody, Fact, Level, Notice};
 use domain::queue::Received;
-use domain::{Abilities, Answer, AskId, AskKind, Command, Event, Failure, FailureKind, RemoteChat};
+use domain::{Abilities, Answer, AskId, Command, Event, Failure, FailureKind, RemoteChat};
 
 use super::actor::Actor;
 use super::lease::LeaseState;
@@ -32,7 +32,9 @@ pub(super) async fn remote_event(remote: &mut Option<RemoteChat>) -> Received {
 impl Actor {
     /// A front-end joins the audience.
     pub(super) fn welcome(&mut self, frontend: &AttachedFrontend) {
-        if self.session.audience.add(frontend.id, &frontend.events) && frontend.abilities.remote {
+        if self.session.audience.add(frontend.id, &frontend.events, &frontend.abilities)
+            && frontend.abilities.remote
+        {
             self.visitors.retain(|visitor| !visitor.is_closed());
             self.visitors.push(frontend.events.clone());
         }
@@ -194,11 +196,6 @@ impl Actor {
     fn cannot_be_asked(&self, frontend: &AttachedFrontend, ask: AskId) -> bool {
         let state = self.session.state();
         let Some(ask) = state.open_asks().find(|open| open.id == ask) else { return false };
-        let can = match &ask.kind {
-            AskKind::Approval { .. } => frontend.abilities.approvals,
-            AskKind::Question { .. } => frontend.abilities.questions,
-            AskKind::Form { .. } => frontend.abilities.forms,
-        };
-        !can && self.session.audience.has_others(frontend.id)
+        !frontend.abilities.can_answer(&ask.kind) && self.session.audience.has_others(frontend.id)
     }
 }

@@ -107,16 +107,11 @@ impl ToolContext for EngineToolContext {
 
     fn ask(&self, kind: AskKind) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
-            let abilities = self.abilities();
-            let can = match kind {
-                AskKind::Approval { .. } => abilities.approvals,
-                AskKind::Question { .. } => abilities.questions,
-                AskKind::Form { .. } => abilities.forms,
-            };
-            if !can {
+            let (session, turn, item) = relay::place_of_question(&self.session, self.turn, self.item);
+            // Another window may show what the editor of the turn cannot.
+            if !self.abilities().can_answer(&kind) && !session.audience.can_answer(&kind) {
                 return Answer::Cancelled;
             }
-            let (session, turn, item) = relay::place_of_question(&self.session, self.turn, self.item);
             let asked = session.asks.wait_for(session.log.next_ask());
             let ask = Ask { id: asked.id, turn, item, kind };
             if asked.raise(&session, ask, Vec::new()).await.is_err() {

@@ -221,6 +221,21 @@ async fn a_tool_can_ask_the_user() {
     assert_eq!(bench.last_sent().last().unwrap(), "result Cancelled");
 }
 
+/// The editor of the turn cannot show a question; another window of the chat can.
+#[tokio::test(start_paused = true)]
+async fn another_window_is_asked_where_the_editor_cannot_ask() {
+    let bench = Bench::new();
+    let mute = bench.client_with(Abilities::default()).await;
+    let mut window = bench.join(&mute.session).await;
+    bench.answers([ScriptedAnswer::call("eca__ask", json!({"text": "which?"}))]);
+    mute.prompt("go").await.unwrap();
+    let ask = window.next_ask().await;
+    mute.answer(ask.id, Answer::Cancelled).await;
+    window.answer(ask.id, Answer::Text { text: "the red one".into() }).await;
+    assert_eq!(window.turn_end().await, Outcome::Done);
+    assert_eq!(bench.last_sent().last().unwrap(), "result the red one");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_client_that_applies_changes_itself_gets_a_proposal() {
     let abilities = Abilities { proposes_changes: true, ..Abilities::default() };
