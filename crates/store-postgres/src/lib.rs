@@ -214,7 +214,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let summary = self
                 .read_patiently(|mut connection| async move {
-                    let summary = listing::by_id(&mut connection, session).await;
+                    let summary = listing::one(&mut connection, session).await;
                     (connection, summary)
                 })
                 .await?;

@@ -26,8 +26,7 @@ macro_rules! select {
 const LIST: &str = select!(
     "(updated, key) < ($1, $2) AND ($3::text[] IS NULL OR folders && $3) ORDER BY updated DESC, key DESC LIMIT $4"
 );
-const ONE: &str = select!("key = $1");
-const BY_ID: &str = select!("id = $1");
+const ONE: &str = select!("id = $1");
 
 pub(crate) async fn list(
     connection: &mut Connection,
@@ -62,17 +61,11 @@ pub(crate) async fn list(
     Ok(found)
 }
 
-pub(crate) async fn one(connection: &mut Connection, key: i64) -> Result<Option<SessionSummary>, Trouble> {
-    let statement = connection.statement(ONE, &[Type::INT8]).await?;
-    let row = connection.client.query_opt(&statement, &[&key]).await?;
-    row.map(|row| summary(&row)).transpose()
-}
-
-pub(crate) async fn by_id(
+pub(crate) async fn one(
     connection: &mut Connection,
     session: &SessionId,
 ) -> Result<Option<SessionSummary>, Trouble> {
-    let statement = connection.statement(BY_ID, &[Type::TEXT]).await?;
+    let statement = connection.statement(ONE, &[Type::TEXT]).await?;
     let row = connection.client.query_opt(&statement, &[&stored_id(session)]).await?;
     row.map(|row| summary(&row)).transpose()
 }
@@ -88,7 +81,7 @@ async fn position(connection: &mut Connection, after: Option<&ListPosition>) -> 
     Ok((signed(after.updated_at), key))
 }
 
-fn summary(row: &Row) -> Result<SessionSummary, Trouble> {
+pub(crate) fn summary(row: &Row) -> Result<SessionSummary, Trouble> {
     let parent: Option<&str> = column(row, 4)?;
     Ok(SessionSummary {
         id: loaded_id(column(row, 0)?),

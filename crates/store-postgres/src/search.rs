@@ -5,21 +5,27 @@
 
 use domain::store::{SearchHit, SearchQuery};
 use store::shared::{decode, excerpt, searchable, words};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::chat::cut;
-use crate::error::{Trouble, column, signed, unsigned};
+use crate::error::{Trouble, column, unsigned};
 use crate::listing;
 use crate::pool::Connection;
 
 /// Chats that a search without a limit returns.
 const MOST: usize = 10_000;
 
+/// The columns of a chat as `listing` reads them, then the message.
 const SEARCH: &str = "
-    SELECT found.session, found.number FROM (
+    SELECT chat.id, chat.title, chat.model, chat.workspace, chat.parent, chat.created, chat.updated, chat.messages,
+        chat.newest, chat.key, fact.number, fact.kind, fact.body
+    FROM (
         SELECT session, max(number) AS number FROM dragoman.search
         WHERE words @@ ($1::text)::tsquery GROUP BY session
-    ) AS found JOIN dragoman.sessions AS chat ON chat.key = found.session
+    ) AS found
+    JOIN dragoman.sessions AS chat ON chat.key = found.session
+    JOIN dragoman.facts AS fact ON fact.session = found.session AND fact.number = found.number
     WHERE $2::text[] IS NULL OR chat.folders && $2
     ORDER BY chat.updated DESC, chat.key DESC LIMIT $3";
 
@@ -39,27 +45,12 @@ pub(crate) async fn search(
     let limit = i64::try_from(query.limit.unwrap_or(MOST).min(MOST)).unwrap_or(i64::MAX);
     let statement = connection.statement(SEARCH, &[Type::TEXT, Type::TEXT_ARRAY, Type::INT8]).await?;
     let rows = connection.client.query(&statement, &[&expression(&words), &folders, &limit]).await?;
-    let mut hits = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let (key, number) = (column::<i64>(row, 0)?, unsigned(row, 1)?);
-        let Some(chat) = listing::one(connection, key).await? else { continue };
-        let text = message(connection, key, number).await?.unwrap_or_default();
-        hits.push(SearchHit { chat, excerpt: excerpt(&text, &words) });
-    }
-    Ok(hits)
-}
-
-async fn message(connection: &mut Connection, key: i64, number: u64) -> Result<Option<String>, Trouble> {
-    let statement = connection
-        .statement(
-            "SELECT kind, body FROM dragoman.facts WHERE session = $1 AND number = $2",
-            &[Type::INT8, Type::INT8],
-        )
-        .await?;
-    let row = connection.client.query_opt(&statement, &[&key, &signed(number)]).await?;
-    let Some(row) = row else { return Ok(None) };
-    let recorded = decode(number, 0, column(&row, 0)?, column(&row, 1)?)?;
-    Ok(searchable(&recorded.fact).map(str::to_owned))
+    let hit = |row: &Row| {
+        let recorded = decode(unsigned(row, 10)?, 0, column(row, 11)?, column(row, 12)?)?;
+        let text = searchable(&recorded.fact).unwrap_or_default();
+        Ok(SearchHit { chat: listing::summary(row)?, excerpt: excerpt(text, &words) })
+    };
+    rows.iter().map(hit).collect()
 }
 
 /// Every word must occur; the last may be the beginning of one. Words hold letters and digits only.
