@@ -173,7 +173,7 @@ impl Ledger {
         is_last
     }
 
-    fn watched(&self) -> MutexGuard<'_, HashMap<SessionId, String>> {
+    fn watched(&self) -> MutexGuard<'_, HashMap<SessionId, Watched>> {
         self.0.watched.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -479,10 +479,11 @@ async fn a_changed_log_does_not_verify() {
     // A copy of the log with one entry changed, left out, or put elsewhere.
     let entries = world.store.records(domain::store::AUDIT, "", 100).await.unwrap();
     let changed = |at: usize, change: &dyn Fn(&str) -> Option<String>| {
-        entries.iter().enumerate().filter_map(move |(place, (key, value))| {
+        let changed = entries.iter().enumerate().filter_map(|(place, (key, value))| {
             let value = if place == at { change(value)? } else { value.clone() };
             Some((key.clone(), value))
-        })
+        });
+        changed.collect::<Vec<_>>().into_iter()
     };
     for at in [0, 7, 39] {
         let forged = |value: &str| Some(value.replace("allowed", "denied"));
