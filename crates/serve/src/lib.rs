@@ -10,6 +10,7 @@ mod chats;
 pub mod guard;
 mod ledger;
 mod routes;
+mod sockets;
 mod stream;
 mod to_wire;
 
@@ -19,6 +20,7 @@ pub use chats::{Chats, Options, RunningChat, RunningState};
 pub use guard::{Guard, Policy};
 pub use ledger::{Ledger, spent};
 pub use routes::{body_limit, is_open};
+pub use sockets::{Endpoint, Entrance, Sockets};
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 

@@ -9,6 +9,9 @@ pub(crate) mod chats;
 mod chats_json;
 pub(crate) mod completions;
 pub(crate) mod config;
+#[cfg(feature = "serve")]
+pub(crate) mod connect;
+pub(crate) mod connect_arguments;
 #[cfg(feature = "interfaces")]
 pub(crate) mod copilot;
 pub(crate) mod doctor;
@@ -56,6 +59,8 @@ pub(crate) mod update;
 pub(crate) mod web_page;
 #[cfg(feature = "interfaces")]
 mod wishes;
+#[cfg(not(feature = "serve"))]
+pub(crate) mod without_connect;
 #[cfg(not(feature = "interfaces"))]
 mod without_interfaces;
 #[cfg(not(feature = "serve"))]
@@ -66,6 +71,8 @@ pub(crate) mod without_studio;
 use std::process::ExitCode;
 
 use domain::Failure;
+#[cfg(not(feature = "serve"))]
+pub(crate) use without_connect as connect;
 #[cfg(not(feature = "interfaces"))]
 pub(crate) use without_interfaces::{copilot, generate, spec};
 #[cfg(not(feature = "serve"))]
