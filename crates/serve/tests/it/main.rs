@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
-mod guarded;
 mod cuts;
 mod editors;
+mod guarded;
 mod hostile;
 mod windows;
 
