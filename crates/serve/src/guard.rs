@@ -336,7 +336,7 @@ impl Proxy {
             let path = if folder.is_absolute() { tokio::fs::canonicalize(folder).await.ok() } else { None };
             match path.filter(|path| self.caller.workspaces.contains(path)) {
                 Some(path) => real.push(path),
-                None => return Err(foreign_folder(folder)),
+                None => return Err(foreign_folder(folder, &self.caller.workspaces)),
             }
         }
         if real.is_empty() { Err(no_folder()) } else { Ok(real) }
@@ -532,9 +532,16 @@ fn no_folder() -> Failure {
     Failure::user("No folder was named.").hint("Open one of the folders that this server names.")
 }
 
-fn foreign_folder(folder: &Path) -> Failure {
-    Failure::user(format!("{} is not a folder that this server lets you open.", folder.display()))
-        .hint("Ask the administrator to name it with --workspace.")
+/// Names the folders that can be opened: the editor's own path may be another one.
+fn foreign_folder(folder: &Path, workspaces: &[PathBuf]) -> Failure {
+    let names: Vec<String> = workspaces.iter().map(|path| path.display().to_string()).collect();
+    let hint = if names.is_empty() {
+        "Ask the administrator to name it with --workspace.".to_owned()
+    } else {
+        format!("There: {}. The administrator names others with --workspace.", names.join(", "))
+    };
+    let told = format!("{} is not a folder that this server lets you open.", folder.display());
+    Failure::user(told).hint(hint)
 }
 
 /// A budget that is used up.
