@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::store::{Lease, ListFilter, Preview, SearchHit, SearchQuery, SessionSummary};
+use domain::store::{Lease, ListFilter, Preview, SearchHit, SearchQuery, SessionSummary, check_changeable};
 use domain::{BoxFuture, Fact, Failure, ItemKind, Recorded, SessionId, Store};
 use tokio::sync::Notify;
 
@@ -271,9 +271,55 @@ impl Store for MemoryStore {
 
     fn put<'a>(&'a self, kind: &'a str, key: &'a str, value: String) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
+            check_changeable(kind)?;
             self.live()?.values.insert((kind.to_owned(), key.to_owned()), value);
             Ok(())
         })
+    }
+
+    fn insert<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: String,
+    ) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async move {
+            let mut data = self.live()?;
+            let place = (kind.to_owned(), key.to_owned());
+            let is_new = !data.values.contains_key(&place);
+            if is_new {
+                data.values.insert(place, value);
+            }
+            Ok(is_new)
+        })
+    }
+
+    fn remove<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async move {
+            check_changeable(kind)?;
+            Ok(self.live()?.values.remove(&(kind.to_owned(), key.to_owned())).is_some())
+        })
+    }
+
+    fn records<'a>(
+        &'a self,
+        kind: &'a str,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, String)>, Failure>> {
+        Box::pin(async move {
+            let data = self.live()?;
+            let of_kind =
+                data.values.iter().filter(|((known, key), _)| known == kind && key.as_str() > after);
+            let mut found: Vec<_> = of_kind.map(|((_, key), value)| (key.clone(), value.clone())).collect();
+            found.sort();
+            found.truncate(limit);
+            Ok(found)
+        })
+    }
+
+    fn last_record<'a>(&'a self, kind: &'a str) -> BoxFuture<'a, Result<Option<(String, String)>, Failure>> {
+        Box::pin(async move { Ok(self.records(kind, "", usize::MAX).await?.pop()) })
     }
 
     fn lease_at_risk<'a>(&'a self, _: &'a SessionId) -> BoxFuture<'a, ()> {

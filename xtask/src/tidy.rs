@@ -43,7 +43,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("terminal", &["domain", "platform"]),
     ("web", &[]),
     ("studio", &["domain", "process", "tools", "apiui", "web"]),
-    ("serve", &["domain", "web"]),
+    ("remote", &["domain", "rpc"]),
+    ("serve", &["domain", "remote", "rpc", "web"]),
     ("testkit", &["domain", "rpc"]),
     (
         "fuzz-targets",
@@ -66,8 +67,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Dependencies that only tests and benchmarks may have; `*` is any crate.
-const ALLOWED_IN_TESTS: &[(&str, &str)] =
-    &[("*", "testkit"), ("sandbox", "process"), ("studio", "store"), ("engine", "link")];
+const ALLOWED_IN_TESTS: &[(&str, &str)] = &[
+    ("*", "testkit"),
+    ("sandbox", "process"),
+    ("studio", "store"),
+    ("engine", "link"),
+    ("serve", "proto-acp"),
+    ("serve", "proto-eca"),
+];
 
 /// Everything that is wrong, one line each.
 pub fn problems() -> Vec<String> {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use crate::approve::Approve;
 use crate::commands;
+use crate::commands::connect_arguments::ConnectArguments;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -52,19 +53,25 @@ pub(crate) enum Task {
         json: bool,
     },
     /// Speak ECA on stdin and stdout; editor plugins start this.
-    #[command(after_help = "Example (Emacs):\n  (setq eca-custom-command '(\"dragoman\" \"server\"))")]
+    #[command(
+        after_help = "Example (Emacs):\n  (setq eca-custom-command '(\"dragoman\" \"server\"))\n  (setq eca-custom-command '(\"dragoman\" \"server\" \"--connect\" \"https://HOST:PORT\"))"
+    )]
     Server {
+        #[command(flatten)]
+        connect: ConnectArguments,
         /// An option of ECA's own server: the same as `--log-level debug`.
         #[arg(long, hide = true)]
         verbose: bool,
     },
     /// Speak the Agent Client Protocol on stdin and stdout: Zed, JetBrains, Neovim, Emacs and others start this.
     #[command(
-        after_help = "Example (Zed, settings.json):\n  \"agent_servers\": {\"Dragoman\": {\"command\": \"dragoman\", \"args\": [\"acp\"]}}"
+        after_help = "Example (Zed, settings.json):\n  \"agent_servers\": {\"Dragoman\": {\"command\": \"dragoman\", \"args\": [\"acp\"]}}\n  dragoman acp --connect https://HOST:PORT    the engine of another machine"
     )]
     Acp {
+        #[command(flatten)]
+        connect: ConnectArguments,
         /// Store a provider's key in this terminal instead: editors start this for a login.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "connect")]
         login: bool,
     },
     /// Speak the early Agent Communication Protocol (threads) on stdin and stdout.
@@ -109,9 +116,9 @@ pub(crate) enum Task {
         #[command(subcommand)]
         task: Option<ModelsTask>,
     },
-    /// Store a provider's key, or sign in to GitHub Copilot. Without a name: list the source of each key.
+    /// Store a provider's key, sign in to GitHub Copilot, or store the token of a server (its address). Without a name: list the source of each key.
     #[command(
-        after_help = "Example:\n  dragoman login anthropic        asks for the key and does not show it\n  pass show openai | dragoman login openai\n  dragoman login github-copilot   a code to type at github.com"
+        after_help = "Example:\n  dragoman login anthropic        asks for the key and does not show it\n  pass show openai | dragoman login openai\n  dragoman login github-copilot   a code to type at github.com\n  dragoman login https://HOST:PORT  the token for --connect"
     )]
     Login { provider: Option<String> },
     /// Delete the stored key or sign-in.
@@ -386,8 +393,8 @@ fn plain_start() -> Option<Cli> {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let [word] = words.as_slice() else { return None };
     let command = match word.to_str()? {
-        "server" => Task::Server { verbose: false },
-        "acp" => Task::Acp { login: false },
+        "server" => Task::Server { connect: ConnectArguments::default(), verbose: false },
+        "acp" => Task::Acp { connect: ConnectArguments::default(), login: false },
         _ => return None,
     };
     Some(Cli { command: Some(command), log_level: None })
@@ -417,10 +424,12 @@ pub(crate) fn run() -> ExitCode {
         Task::Update { json } => commands::update::run(json),
         Task::Completions { shell } => commands::completions::run(shell),
         Task::Man { command, dir } => commands::man::run(&command, dir.as_deref()),
-        Task::Server { verbose } => commands::server::run(level.or(verbose.then_some(Level::Debug))),
+        Task::Server { connect, verbose } => {
+            commands::server::run(&connect, level.or(verbose.then_some(Level::Debug)))
+        }
         Task::Models { json, refresh, task } => commands::models::run(task, json, refresh),
-        Task::Acp { login: true } => commands::login::choose(),
-        Task::Acp { login: false } => commands::acp::run(level),
+        Task::Acp { login: true, .. } => commands::login::choose(),
+        Task::Acp { connect, login: false } => commands::acp::run(&connect, level),
         Task::Threads(arguments) => commands::threads::run(arguments, level),
         Task::McpServer(arguments) => commands::mcp_server::run(arguments, level),
         Task::Copilot => commands::copilot::run(level),

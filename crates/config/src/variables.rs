@@ -110,7 +110,7 @@ pub(crate) fn secret_names(environment: &Environment, tree: &Node) -> Vec<String
     let configured =
         tree.get("providers").and_then(Node::entries).into_iter().flat_map(|entries| entries.keys());
     names.extend(configured.map(|provider| variable(provider, "API_KEY")));
-    names.extend(["ECA_CONFIG", "DRAGOMAN_CONFIG", store::VARIABLE].map(str::to_owned));
+    names.extend(["ECA_CONFIG", "DRAGOMAN_CONFIG", "DRAGOMAN_TOKEN", store::VARIABLE].map(str::to_owned));
     names.extend(TELEMETRY_HEADERS.map(str::to_owned));
     names.retain(|name| environment.var(name).is_some());
     names.sort();

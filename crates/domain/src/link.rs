@@ -89,6 +89,11 @@ impl Engine {
         WeakEngine { commands: self.commands.downgrade() }
     }
 
+    /// Passes on a command of a front-end that attached elsewhere: what stands between a front-end and the engine uses it.
+    pub async fn pass(&self, envelope: Envelope) -> Result<(), Failure> {
+        self.commands.send(envelope).await.map_err(|_| Failure::closed())
+    }
+
     pub async fn attach(&self, abilities: Abilities) -> Result<Link, Failure> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let front = FrontendId(NEXT.fetch_add(1, Ordering::Relaxed));

@@ -76,6 +76,36 @@ pub trait Store: Send + Sync {
 
     fn put<'a>(&'a self, kind: &'a str, key: &'a str, value: String) -> BoxFuture<'a, Result<(), Failure>>;
 
+    /// Keeps a record where none of this kind and key is; says whether it did. No record is ever overwritten by it.
+    fn insert<'a>(
+        &'a self,
+        _kind: &'a str,
+        _key: &'a str,
+        _value: String,
+    ) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async { Err(no_records()) })
+    }
+
+    /// Says whether there was one.
+    fn remove<'a>(&'a self, _kind: &'a str, _key: &'a str) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async { Err(no_records()) })
+    }
+
+    /// Keys and values of a kind, in the order of the bytes of their keys, at most `limit` of those behind `after`.
+    fn records<'a>(
+        &'a self,
+        _kind: &'a str,
+        _after: &'a str,
+        _limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, String)>, Failure>> {
+        Box::pin(async { Err(no_records()) })
+    }
+
+    /// The record of a kind with the greatest key.
+    fn last_record<'a>(&'a self, _kind: &'a str) -> BoxFuture<'a, Result<Option<(String, String)>, Failure>> {
+        Box::pin(async { Err(no_records()) })
+    }
+
     /// Whether a lease may end while its process lives.
     fn leases_end(&self) -> bool {
         false
@@ -91,6 +121,23 @@ pub trait Store: Send + Sync {
     fn changed<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
         Box::pin(std::future::pending())
     }
+}
+
+/// The kind of records that are added and never changed or removed: the log of who did what on a server.
+pub const AUDIT: &str = "serve.audit";
+
+/// Fails for a change or a removal of a record of a kind that only grows.
+pub fn check_changeable(kind: &str) -> Result<(), Failure> {
+    if kind == AUDIT {
+        return Err(Failure::user(
+            "The audit log is append-only: its entries are neither changed nor removed.",
+        ));
+    }
+    Ok(())
+}
+
+fn no_records() -> Failure {
+    Failure::internal("This store keeps no lists of records.")
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

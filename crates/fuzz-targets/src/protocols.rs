@@ -27,7 +27,7 @@ pub(crate) fn eca(bytes: &[u8]) {
     }
     serve(framed, |engine, transport| async move {
         let (parent, _pids) = mpsc::unbounded_channel();
-        proto_eca::serve(engine, transport, proto_eca::ServeOptions { parent }).await
+        proto_eca::serve(engine, transport, proto_eca::ServeOptions { parent, is_remote: false }).await
     });
 }
 

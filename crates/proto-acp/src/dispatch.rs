@@ -129,10 +129,13 @@ fn decode<T: DeserializeOwned>(params: &str) -> Result<T, Fault> {
     serde_json::from_value(value).map_err(wrong)
 }
 
-async fn initialize(server: &mut Server, params: acp::InitializeRequest, responder: Responder) {
+async fn initialize(server: &mut Server, mut params: acp::InitializeRequest, responder: Responder) {
     if server.engine.commands().is_some() {
         let fault = Fault::new(Fault::INVALID_REQUEST, "This connection is initialized already.");
         return responder.fail(fault);
+    }
+    if server.is_remote {
+        from_wire::without_machine(&mut params.client_capabilities);
     }
     server.features = from_wire::features(&params.client_capabilities);
     if let Err(failure) = server.engine.attach(from_wire::abilities(&params)).await {

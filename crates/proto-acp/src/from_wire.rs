@@ -33,6 +33,13 @@ pub(crate) fn abilities(request: &acp::InitializeRequest) -> Abilities {
     }
 }
 
+/// Takes away what the client offers of its own machine: files, terminals, and logins that it would start there.
+pub(crate) fn without_machine(capabilities: &mut acp::ClientCapabilities) {
+    capabilities.fs = acp::FileSystemCapabilities::new();
+    capabilities.terminal = false;
+    capabilities.auth.terminal = false;
+}
+
 pub(crate) fn features(capabilities: &acp::ClientCapabilities) -> ClientFeatures {
     let session = capabilities.session.as_ref();
     let options = session.and_then(|it| it.config_options.as_ref());

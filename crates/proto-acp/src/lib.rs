@@ -15,4 +15,4 @@ mod to_wire;
 mod tool_calls;
 mod wire;
 
-pub use serve::serve;
+pub use serve::{serve, serve_remote};

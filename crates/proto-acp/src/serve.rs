@@ -28,6 +28,15 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Serves until the input ends.
 pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> {
+    serve_client(engine, transport, false).await
+}
+
+/// The same for a client on another machine: files and terminals are those of this machine, and the client's are not used.
+pub async fn serve_remote(engine: Engine, transport: Transport) -> std::io::Result<()> {
+    serve_client(engine, transport, true).await
+}
+
+async fn serve_client(engine: Engine, transport: Transport, is_remote: bool) -> std::io::Result<()> {
     let settings = PeerOptions {
         cancel: Some(rpc::CancelMethod { method: method::CANCEL_REQUEST, parameter: "requestId" }),
         ..PeerOptions::newline()
@@ -38,6 +47,7 @@ pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> 
         client: Backlog::new(peer.outgoing()),
         sessions: HashMap::new(),
         features: ClientFeatures::default(),
+        is_remote,
         logged_out: false,
         shown_notices: HashSet::new(),
         opening: HashMap::new(),
@@ -57,6 +67,8 @@ pub(crate) struct Server {
     pub client: Backlog,
     pub sessions: HashMap<SessionId, OpenSession>,
     pub features: ClientFeatures,
+    /// The client is on another machine.
+    pub is_remote: bool,
     /// The client called `logout`: no session is opened or prompted until `authenticate`.
     pub logged_out: bool,
     /// Notices that were shown.

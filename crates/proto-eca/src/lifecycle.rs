@@ -27,12 +27,16 @@ pub(crate) async fn initialize(server: &mut Server, params: InitializeParams, re
     if server.engine.commands().is_some() {
         return reply.refuse(Fault::new(Fault::INVALID_REQUEST, "This connection is initialized already."));
     }
-    if let Some(pid) = params.process_id.and_then(|pid| u32::try_from(pid).ok()) {
+    let is_remote = server.options.is_remote;
+    if let Some(pid) = params.process_id.filter(|_| !is_remote).and_then(|pid| u32::try_from(pid).ok()) {
         let _ = server.options.parent.send(pid);
     }
     server.dialect = dialect::of_client(&params);
     let mut abilities = from_wire::abilities(&params);
     server.dialect.adapt(&mut abilities);
+    if is_remote {
+        (abilities.diagnostics, abilities.definition, abilities.references) = (false, false, false);
+    }
     if let Err(failure) = server.engine.attach(abilities.clone()).await {
         return reply.refuse(fault_of(&failure));
     }

@@ -38,6 +38,8 @@ const EARLY_MESSAGES: usize = 256;
 pub struct ServeOptions {
     /// The client's process id: the program ends when that process does.
     pub parent: mpsc::UnboundedSender<u32>,
+    /// The client is on another machine: its process is not watched, and it is not asked about files.
+    pub is_remote: bool,
 }
 
 /// Serves until the input ends or `exit` comes.

@@ -63,10 +63,12 @@
 //! `result` nor `error` to an outgoing request counts as `result: null` (JavaScript drops undefined members).
 
 mod backlog;
+mod carried;
 mod connection;
 pub mod framing;
 mod inbox;
 mod message;
+mod messages;
 mod options;
 mod outgoing;
 mod peer;
@@ -75,10 +77,12 @@ mod responder;
 mod transport;
 
 pub use backlog::Backlog;
+pub use carried::Carried;
 pub use connection::End;
 pub use framing::Framing;
 pub use inbox::{Inbound, inbox};
 pub use message::{Fault, Id, Params};
+pub use messages::{Messages, failed, messages};
 pub use options::{CancelMethod, PeerOptions};
 pub use outgoing::{NotSent, Outgoing, Request, RequestError};
 pub use peer::{Handler, Peer};

@@ -4,13 +4,23 @@
 //! Invariants: a chat that a page opened stays with this process while a turn runs, whether a page looks or not; every
 //! stream begins with the whole chat and then misses nothing; the routes are those of docs/protocols/serve.md.
 
+mod audit;
+mod caller;
 mod chats;
+pub mod guard;
+mod ledger;
 mod routes;
+mod sockets;
 mod stream;
 mod to_wire;
 
+pub use audit::{Act, Audit, Entry, Verified};
+pub use caller::{Caller, Role};
 pub use chats::{Chats, Options, RunningChat, RunningState};
+pub use guard::{Guard, Policy};
+pub use ledger::{Ledger, spent};
 pub use routes::{body_limit, is_open};
+pub use sockets::{Endpoint, Entrance, Sockets};
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 

@@ -42,6 +42,64 @@ pub(crate) async fn put(
     Ok(())
 }
 
+/// Says whether there was no record of this kind and key before. After a lost answer a second try may say no although the
+/// first one did it: the caller compares what is there.
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    kind: &str,
+    key: &str,
+    value: &str,
+) -> Result<bool, Trouble> {
+    let statement = connection
+        .statement(
+            "INSERT INTO dragoman.records (kind, key, value) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+            &[Type::TEXT, Type::TEXT, Type::TEXT],
+        )
+        .await?;
+    Ok(connection.client.execute(&statement, &[&kind, &key, &value]).await? == 1)
+}
+
+/// Says whether there was one.
+pub(crate) async fn remove(connection: &mut Connection, kind: &str, key: &str) -> Result<bool, Trouble> {
+    let statement = connection
+        .statement("DELETE FROM dragoman.records WHERE kind = $1 AND key = $2", &[Type::TEXT, Type::TEXT])
+        .await?;
+    Ok(connection.client.execute(&statement, &[&kind, &key]).await? == 1)
+}
+
+/// The records of a kind behind a key, in the order of the bytes of their keys.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    kind: &str,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<(String, String)>, Trouble> {
+    let statement = connection
+        .statement(
+            "SELECT key, value FROM dragoman.records WHERE kind = $1 AND key COLLATE \"C\" > $2
+             ORDER BY key COLLATE \"C\" LIMIT $3",
+            &[Type::TEXT, Type::TEXT, Type::INT8],
+        )
+        .await?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = connection.client.query(&statement, &[&kind, &after, &limit]).await?;
+    rows.iter().map(|row| Ok((column(row, 0)?, column(row, 1)?))).collect()
+}
+
+pub(crate) async fn last(
+    connection: &mut Connection,
+    kind: &str,
+) -> Result<Option<(String, String)>, Trouble> {
+    let statement = connection
+        .statement(
+            "SELECT key, value FROM dragoman.records WHERE kind = $1 ORDER BY key COLLATE \"C\" DESC LIMIT 1",
+            &[Type::TEXT],
+        )
+        .await?;
+    let row = connection.client.query_opt(&statement, &[&kind]).await?;
+    row.map(|row| Ok((column(&row, 0)?, column(&row, 1)?))).transpose()
+}
+
 /// `unknown` keeps the transaction of a try whose outcome is not known, and the sum that it made.
 pub(crate) async fn add(
     connection: &mut Connection,

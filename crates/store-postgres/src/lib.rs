@@ -22,7 +22,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::store::{Lease, ListFilter, Preview, SearchHit, SearchQuery, SessionSummary};
+use domain::store::{Lease, ListFilter, Preview, SearchHit, SearchQuery, SessionSummary, check_changeable};
 use domain::{BoxFuture, Fact, Failure, Recorded, SessionId, Store};
 
 pub use address::{Address, is_address};
@@ -285,6 +285,7 @@ impl Store for PostgresStore {
 
     fn add<'a>(&'a self, kind: &'a str, key: &'a str, amount: f64) -> BoxFuture<'a, Result<f64, Failure>> {
         Box::pin(async move {
+            check_changeable(kind)?;
             // The transaction of a try whose outcome is not known.
             let unknown = std::sync::Mutex::new(None);
             let unknown = &unknown;
@@ -298,6 +299,7 @@ impl Store for PostgresStore {
 
     fn put<'a>(&'a self, kind: &'a str, key: &'a str, value: String) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
+            check_changeable(kind)?;
             let value = value.as_str();
             self.read_patiently(move |mut connection| async move {
                 let put = key_values::put(&mut connection, kind, key, value).await;
@@ -305,6 +307,52 @@ impl Store for PostgresStore {
             })
             .await
         })
+    }
+
+    fn insert<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: String,
+    ) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async move {
+            let value = value.as_str();
+            self.read_patiently(move |mut connection| async move {
+                let inserted = key_values::insert(&mut connection, kind, key, value).await;
+                (connection, inserted)
+            })
+            .await
+        })
+    }
+
+    fn remove<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async move {
+            check_changeable(kind)?;
+            self.read_patiently(move |mut connection| async move {
+                let removed = key_values::remove(&mut connection, kind, key).await;
+                (connection, removed)
+            })
+            .await
+        })
+    }
+
+    fn records<'a>(
+        &'a self,
+        kind: &'a str,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, String)>, Failure>> {
+        Box::pin(self.read_patiently(move |mut connection| async move {
+            let found = key_values::list(&mut connection, kind, after, limit).await;
+            (connection, found)
+        }))
+    }
+
+    fn last_record<'a>(&'a self, kind: &'a str) -> BoxFuture<'a, Result<Option<(String, String)>, Failure>> {
+        Box::pin(self.read_patiently(move |mut connection| async move {
+            let found = key_values::last(&mut connection, kind).await;
+            (connection, found)
+        }))
     }
 
     fn leases_end(&self) -> bool {

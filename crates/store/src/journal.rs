@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use domain::store::{HeldChat, Lease, ListFilter, Preview, SearchHit, SearchQuery, SessionSummary};
+use domain::store::{
+    HeldChat, Lease, ListFilter, Preview, SearchHit, SearchQuery, SessionSummary, check_changeable,
+};
 use domain::{BoxFuture, Fact, Failure, Recorded, SessionId, Store};
 use rusqlite::Connection;
 use tokio::sync::mpsc;
@@ -210,14 +212,55 @@ impl Store for Journal {
         if amount == 0.0 {
             return Box::pin(self.query(move |connection| key_values::sum(connection, &kind, &key)));
         }
-        let add = move |connection: &Connection| key_values::add(connection, &kind, &key, amount);
+        let add = move |connection: &Connection| {
+            check_changeable(&kind)?;
+            key_values::add(connection, &kind, &key, amount)
+        };
         Box::pin(self.write(|reply| write_value(Task::new(reply, add))))
     }
 
     fn put<'a>(&'a self, kind: &'a str, key: &'a str, value: String) -> BoxFuture<'a, Result<(), Failure>> {
         let (kind, key) = (kind.to_owned(), key.to_owned());
-        let put = move |connection: &Connection| key_values::put(connection, &kind, &key, &value);
+        let put = move |connection: &Connection| {
+            check_changeable(&kind)?;
+            key_values::put(connection, &kind, &key, &value)
+        };
         Box::pin(self.write(|reply| write_value(Task::new(reply, put))))
+    }
+
+    fn insert<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: String,
+    ) -> BoxFuture<'a, Result<bool, Failure>> {
+        let (kind, key) = (kind.to_owned(), key.to_owned());
+        let insert = move |connection: &Connection| key_values::insert(connection, &kind, &key, &value);
+        Box::pin(self.write(|reply| write_value(Task::new(reply, insert))))
+    }
+
+    fn remove<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<bool, Failure>> {
+        let (kind, key) = (kind.to_owned(), key.to_owned());
+        let remove = move |connection: &Connection| {
+            check_changeable(&kind)?;
+            key_values::remove(connection, &kind, &key)
+        };
+        Box::pin(self.write(|reply| write_value(Task::new(reply, remove))))
+    }
+
+    fn records<'a>(
+        &'a self,
+        kind: &'a str,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, String)>, Failure>> {
+        let (kind, after) = (kind.to_owned(), after.to_owned());
+        Box::pin(self.query(move |connection| key_values::list(connection, &kind, &after, limit)))
+    }
+
+    fn last_record<'a>(&'a self, kind: &'a str) -> BoxFuture<'a, Result<Option<(String, String)>, Failure>> {
+        let kind = kind.to_owned();
+        Box::pin(self.query(move |connection| key_values::last(connection, &kind)))
     }
 }
 

@@ -23,9 +23,44 @@ pub(crate) fn put(connection: &Connection, kind: &str, key: &str, value: &str) -
     Ok(())
 }
 
-pub(crate) fn remove(connection: &Connection, kind: &str, key: &str) -> Result<(), StoreError> {
-    connection.execute("DELETE FROM records WHERE kind = ?1 AND key = ?2", [kind, key])?;
-    Ok(())
+/// Says whether there was no record of this kind and key before.
+pub(crate) fn insert(
+    connection: &Connection,
+    kind: &str,
+    key: &str,
+    value: &str,
+) -> Result<bool, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO records (kind, key, value) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+    )?;
+    Ok(statement.execute([kind, key, value])? == 1)
+}
+
+/// Says whether there was one.
+pub(crate) fn remove(connection: &Connection, kind: &str, key: &str) -> Result<bool, StoreError> {
+    Ok(connection.execute("DELETE FROM records WHERE kind = ?1 AND key = ?2", [kind, key])? == 1)
+}
+
+/// The records of a kind behind a key, in the order of their keys.
+pub(crate) fn list(
+    connection: &Connection,
+    kind: &str,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT key, value FROM records WHERE kind = ?1 AND key > ?2 ORDER BY key LIMIT ?3",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows =
+        statement.query_map(rusqlite::params![kind, after, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+pub(crate) fn last(connection: &Connection, kind: &str) -> Result<Option<(String, String)>, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT key, value FROM records WHERE kind = ?1 ORDER BY key DESC LIMIT 1")?;
+    Ok(statement.query_row([kind], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
 }
 
 /// The number that is stored; 0 where there is none.

@@ -135,6 +135,7 @@ async fn serve_connection(stream: TcpStream, router: Router) {
         .header_read_timeout(HEAD_DEADLINE)
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .with_upgrades()
         .await;
     if let Err(error) = served {
         tracing::debug!(%error, "a connection ended");
@@ -157,6 +158,7 @@ fn routes(bound: &Bound, site: Site, is_open: fn(&str) -> bool) -> Router {
         cookie_name: cookie_name.clone(),
         body_limit: site.body_limit,
         is_open,
+        is_client: site.is_client,
     });
     let served = Arc::new(Served {
         bound: bound.clone(),

@@ -13,4 +13,4 @@ mod site;
 pub use access::{Access, random_text as random_id};
 pub use answer::{ApiError, Input, events, file, html, json};
 pub use host::{Bound, Host};
-pub use site::{Asset, Site, no_routes};
+pub use site::{Asset, Site, no_clients, no_routes};

@@ -23,6 +23,8 @@ pub struct Site {
     pub api: Router,
     /// Routes that a browser may be sent to from elsewhere; each protects itself.
     pub open: Router,
+    /// Paths of `open` for programs: each checks a token of its own, and no browser reaches them from another site.
+    pub is_client: fn(&str) -> bool,
     /// The largest body of a path, in bytes.
     pub body_limit: fn(&str) -> usize,
 }
@@ -30,6 +32,11 @@ pub struct Site {
 /// For a site that nothing sends a browser to from elsewhere.
 pub fn no_routes() -> Router {
     Router::new()
+}
+
+/// For a site that only browsers use.
+pub fn no_clients(_path: &str) -> bool {
+    false
 }
 
 /// Names of files whose bytes the frame may have.

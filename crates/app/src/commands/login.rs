@@ -7,7 +7,7 @@ use std::sync::Arc;
 use config::{CredentialFile, Credentials, Environment, Inputs, Resolved, StoredCredential};
 use domain::Failure;
 
-use super::failed;
+use super::{connect, failed};
 use crate::attaching::refusal_inside_tool_call;
 use crate::github::{self, SignInServer};
 use crate::lifetime;
@@ -23,11 +23,14 @@ pub(crate) fn login(provider: Option<&str>) -> ExitCode {
     if let Some(failure) = refusal_inside_tool_call("changes logins") {
         return failed(&failure);
     }
+    let kept = Arc::new(CredentialFile::new(&environment));
+    if is_server(provider) {
+        return store_token(provider, kept.as_ref());
+    }
     if let Err(failure) = check_provider(provider, &resolved) {
         failed(&failure);
         return ExitCode::from(2);
     }
-    let kept = Arc::new(CredentialFile::new(&environment));
     if provider == github::PROVIDER {
         return lifetime::run(async { sign_in_to_github(&resolved, kept.as_ref()).await });
     }
@@ -35,6 +38,25 @@ pub(crate) fn login(provider: Option<&str>) -> ExitCode {
         Ok(()) => {
             println!("The key of {provider} is stored in {}.", kept.path().display());
             println!("`dragoman models` lists what can be used now.");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => failed(&failure),
+    }
+}
+
+/// An address is that of a server for `--connect`.
+fn is_server(name: &str) -> bool {
+    name.contains("://")
+}
+
+fn store_token(url: &str, kept: &CredentialFile) -> ExitCode {
+    let stored = connect::credential_name(url).and_then(|name| {
+        let key = read_key(&name)?;
+        kept.put(&name, StoredCredential::Key { key }).map(|()| name)
+    });
+    match stored {
+        Ok(name) => {
+            println!("The token of {name} is stored in {}.", kept.path().display());
             ExitCode::SUCCESS
         }
         Err(failure) => failed(&failure),
@@ -65,6 +87,12 @@ pub(crate) fn logout(provider: &str) -> ExitCode {
         return failed(&failure);
     }
     let kept = CredentialFile::new(&Environment::from_process());
+    let server =
+        if is_server(provider) { connect::credential_name(provider) } else { Ok(provider.to_owned()) };
+    let provider = match &server {
+        Ok(name) => name.as_str(),
+        Err(failure) => return failed(failure),
+    };
     match kept.remove(provider) {
         Ok(true) => {
             println!("The key of {provider} is deleted.");

@@ -9,10 +9,15 @@ pub(crate) mod chats;
 mod chats_json;
 pub(crate) mod completions;
 pub(crate) mod config;
+#[cfg(feature = "serve")]
+pub(crate) mod connect;
+pub(crate) mod connect_arguments;
 #[cfg(feature = "interfaces")]
 pub(crate) mod copilot;
 pub(crate) mod doctor;
 pub(crate) mod doctor_sandbox;
+#[cfg(feature = "serve")]
+mod editors;
 pub(crate) mod explain_permission;
 #[cfg(feature = "interfaces")]
 pub(crate) mod generate;
@@ -56,6 +61,8 @@ pub(crate) mod update;
 pub(crate) mod web_page;
 #[cfg(feature = "interfaces")]
 mod wishes;
+#[cfg(not(feature = "serve"))]
+pub(crate) mod without_connect;
 #[cfg(not(feature = "interfaces"))]
 mod without_interfaces;
 #[cfg(not(feature = "serve"))]
@@ -66,6 +73,8 @@ pub(crate) mod without_studio;
 use std::process::ExitCode;
 
 use domain::Failure;
+#[cfg(not(feature = "serve"))]
+pub(crate) use without_connect as connect;
 #[cfg(not(feature = "interfaces"))]
 pub(crate) use without_interfaces::{copilot, generate, spec};
 #[cfg(not(feature = "serve"))]

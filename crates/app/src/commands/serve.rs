@@ -56,6 +56,7 @@ async fn serve(arguments: ServeArguments, environment: Environment) -> Result<()
         frame_script: None,
         api: chats.api(),
         open: web::no_routes(),
+        is_client: web::no_clients,
         body_limit: serve::body_limit,
     };
     let start = Start { name: "Chats", no_open: arguments.no_open, json: arguments.json };

@@ -10,12 +10,19 @@ use rpc::Transport;
 use tokio::sync::mpsc;
 
 use crate::cli::Level;
+use crate::commands::connect;
+use crate::commands::connect_arguments::ConnectArguments;
 use crate::lifetime;
 use crate::logging;
 use crate::workspaces::Workspaces;
 
-pub(crate) fn run(level: Option<Level>) -> ExitCode {
-    on_stdio(level, |engine, transport, parent| proto_eca::serve(engine, transport, ServeOptions { parent }))
+pub(crate) fn run(arguments: &ConnectArguments, level: Option<Level>) -> ExitCode {
+    if arguments.connect.is_some() {
+        return connect::run(arguments, &connect::ECA, level);
+    }
+    on_stdio(level, |engine, transport, parent| {
+        proto_eca::serve(engine, transport, ServeOptions { parent, is_remote: false })
+    })
 }
 
 /// Serves a protocol until its client leaves; `parent` receives the client's process id, if the protocol has it.

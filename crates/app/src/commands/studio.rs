@@ -67,6 +67,7 @@ async fn serve(
         frame_script: generate::REACT,
         api: studio.api(),
         open: studio.open_routes(),
+        is_client: web::no_clients,
         body_limit: studio::body_limit,
     };
     if let Some(given) = given {

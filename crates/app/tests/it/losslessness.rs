@@ -222,7 +222,11 @@ impl Client {
         match protocol {
             Protocol::Eca | Protocol::Draft => {
                 let (parent, _) = tokio::sync::mpsc::unbounded_channel();
-                tokio::spawn(proto_eca::serve(engine, transport, proto_eca::ServeOptions { parent }));
+                tokio::spawn(proto_eca::serve(
+                    engine,
+                    transport,
+                    proto_eca::ServeOptions { parent, is_remote: false },
+                ));
             }
             Protocol::Acp => {
                 tokio::spawn(proto_acp::serve(engine, transport));

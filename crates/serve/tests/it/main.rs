@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
+mod cuts;
+mod editors;
+mod guarded;
 mod hostile;
 mod windows;
 
@@ -61,6 +64,7 @@ impl Served {
             frame_script: None,
             api: chats.api(),
             open: web::no_routes(),
+            is_client: web::no_clients,
             body_limit: serve::body_limit,
         };
         tokio::spawn(host.serve(site, serve::is_open, std::future::pending()));

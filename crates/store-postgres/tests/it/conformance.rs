@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use domain::command::SessionSettings;
-use domain::store::{Lease, ListFilter, SearchQuery};
+use domain::store::{AUDIT, Lease, ListFilter, SearchQuery};
 use domain::{Fact, ItemId, Recorded, Store};
 use testkit::PostgresServer;
 
@@ -26,6 +26,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("search", |open| Box::pin(search(open))),
     ("values", |open| Box::pin(values(open))),
     ("adoption", |open| Box::pin(adoption(open))),
+    ("records", |open| Box::pin(records(open))),
+    ("audit", |open| Box::pin(audit(open))),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -355,4 +357,45 @@ async fn adoption(open: Open<'_>) {
     assert_eq!(store.search(query).await.unwrap().len(), 1);
     let told = store.append(&session, vec![user_message(4, "c")]).await.unwrap();
     assert!(told[0].number == 5 && told[0].at > 5_000);
+}
+
+/// Accounts are records: one per name, listed in order, gone when removed.
+async fn records(open: Open<'_>) {
+    let (first, second) = (open(), open());
+    for key in ["b", "a", "Z", "\u{e4}"] {
+        assert!(first.insert("k", key, format!("value of {key}")).await.unwrap());
+    }
+    assert!(!second.insert("k", "a", "another".into()).await.unwrap(), "nothing is overwritten");
+    assert!(second.insert("l", "a", "of another kind".into()).await.unwrap());
+    let keys = |found: Vec<(String, String)>| found.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+    assert_eq!(keys(second.records("k", "", 10).await.unwrap()), ["Z", "a", "b", "\u{e4}"]);
+    assert_eq!(keys(second.records("k", "a", 1).await.unwrap()), ["b"]);
+    assert_eq!(second.get("k", "a").await.unwrap().as_deref(), Some("value of a"));
+    assert_eq!(second.last_record("k").await.unwrap().unwrap().0, "\u{e4}");
+    assert_eq!(second.last_record("none").await.unwrap(), None);
+    assert!(second.remove("k", "a").await.unwrap());
+    assert!(!first.remove("k", "a").await.unwrap());
+    assert_eq!(first.get("k", "a").await.unwrap(), None);
+}
+
+/// The log of a server only grows, also where two processes write it at once.
+async fn audit(open: Open<'_>) {
+    let (first, second) = (open(), open());
+    assert!(first.insert(AUDIT, "1", "entry".into()).await.unwrap());
+    let (one, other) =
+        tokio::join!(first.insert(AUDIT, "2", "x".into()), second.insert(AUDIT, "2", "y".into()));
+    assert!(one.unwrap() != other.unwrap(), "one of the two has the number");
+    for refused in [
+        second.put(AUDIT, "1", "forged".into()).await.map(|()| true),
+        second.remove(AUDIT, "1").await,
+        second.add(AUDIT, "1", 1.0).await.map(|_| true),
+        second
+            .insert(AUDIT, "1", "forged".into())
+            .await
+            .and_then(|done| if done { Ok(true) } else { Err(domain::Failure::user("append-only")) }),
+    ] {
+        assert!(refused.unwrap_err().message.contains("append-only"));
+    }
+    assert_eq!(first.get(AUDIT, "1").await.unwrap().as_deref(), Some("entry"));
+    assert_eq!(second.last_record(AUDIT).await.unwrap().unwrap().0, "2");
 }

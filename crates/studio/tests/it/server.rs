@@ -199,6 +199,7 @@ impl Server {
             frame_script: Some("3"),
             api: studio.api(),
             open: studio.open_routes(),
+            is_client: web::no_clients,
             body_limit: studio::body_limit,
         };
         tokio::spawn(host.serve(site, studio::is_open, std::future::pending()));

@@ -1,0 +1,555 @@
+//! What stands between a caller and the engine: one function decides about each command.
+//!
+//! Must not know HTTP or WebSockets. Invariants: a command that `rule` does not name is refused; a caller reaches only chats
+//! whose folders are all among its own, by their real paths; grants, trust, servers, environment and settings of a client
+//! are refused unless the administrator named them; what changes something is in the audit log before it happens.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use domain::ask::Answer;
+use domain::command::{Reply, ServerSpec, ServerTransport, SessionInfo, SessionSettings, reply};
+use domain::link::{Engine, Envelope};
+use domain::tool::ServerAction;
+use domain::{Abilities, Command, Fact, Failure, FailureKind, FrontendId, SessionId, Store};
+use tokio::sync::mpsc;
+
+use crate::audit::{Act, Audit};
+use crate::caller::{Caller, Role};
+use crate::ledger::Ledger;
+
+/// Commands in a prompt that show or change what belongs to the server.
+const SERVER_COMMANDS: [&str; 5] = ["/login", "/config", "/doctor", "/hooks", "/prompt-show"];
+/// The longest name of a client.
+const LONGEST_CLIENT: usize = 60;
+
+/// What the administrator allows beyond the usual. By default nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// Names of MCP servers that a client may bring with a chat.
+    pub servers: Vec<String>,
+    /// Names of variables that such a server may be given.
+    pub environment: Vec<String>,
+    /// Names of settings that a client may send.
+    pub settings: Vec<String>,
+    /// US dollars of all accounts together.
+    pub team_budget: Option<f64>,
+}
+
+/// The guard of one server. Cheap to clone.
+#[derive(Clone)]
+pub struct Guard(Arc<Shared>);
+
+struct Shared {
+    engine: Engine,
+    store: Arc<dyn Store>,
+    policy: Policy,
+    audit: Audit,
+    ledger: Ledger,
+    /// The folders of chats that were opened here and may not be stored yet.
+    opened: Mutex<HashMap<SessionId, Vec<PathBuf>>>,
+}
+
+/// Who may send a command, and to which chat.
+enum Rule<'c> {
+    /// Done where the server runs, by no client.
+    Nobody,
+    Needs {
+        role: Role,
+        chat: Option<&'c SessionId>,
+        /// The command works in the folder that the front-end has entered.
+        entered: bool,
+        /// What the log calls it; `None`: it changes nothing.
+        action: Option<&'static str>,
+    },
+}
+
+impl Guard {
+    pub fn new(engine: Engine, store: Arc<dyn Store>, policy: Policy) -> Self {
+        let audit = Audit::new(store.clone());
+        let ledger = Ledger::new(engine.clone(), store.clone(), audit.clone(), policy.team_budget);
+        Self(Arc::new(Shared { engine, store, policy, audit, ledger, opened: Mutex::default() }))
+    }
+
+    pub fn audit(&self) -> &Audit {
+        &self.0.audit
+    }
+
+    pub fn ledger(&self) -> &Ledger {
+        &self.0.ledger
+    }
+
+    /// The engine as this caller may use it. It ends with the caller's token.
+    pub fn engine_for(&self, caller: Caller) -> Engine {
+        let (engine, commands) = domain::link::engine();
+        let proxy = Proxy { shared: self.0.clone(), caller, fronts: HashSet::new(), entered: HashSet::new() };
+        tokio::spawn(proxy.run(commands));
+        engine
+    }
+
+    /// Whether the caller may know that there is such a chat.
+    pub async fn may_see(&self, caller: &Caller, chat: &SessionId) -> Result<bool, Failure> {
+        Ok(self.0.folders_of(chat).await?.is_some_and(|folders| is_inside(caller, &folders)))
+    }
+}
+
+impl Shared {
+    /// The real folders of a chat; `None` where there is no such chat.
+    async fn folders_of(&self, chat: &SessionId) -> Result<Option<Vec<PathBuf>>, Failure> {
+        let known = self.opened().get(chat).cloned();
+        let folders = match known {
+            Some(folders) => folders,
+            None => match self.store.read(chat, 0, 1).await?.into_iter().next() {
+                Some(first) => match first.fact {
+                    Fact::SessionOpened(opened) => opened.workspace,
+                    _ => return Ok(None),
+                },
+                None => return Ok(None),
+            },
+        };
+        let mut real = Vec::new();
+        for folder in folders {
+            match tokio::fs::canonicalize(&folder).await {
+                Ok(path) => real.push(path),
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(Some(real))
+    }
+
+    fn opened(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<PathBuf>>> {
+        self.opened.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// A chat without a folder is nobody's.
+fn is_inside(caller: &Caller, folders: &[PathBuf]) -> bool {
+    !folders.is_empty() && folders.iter().all(|folder| caller.workspaces.contains(folder))
+}
+
+struct Proxy {
+    shared: Arc<Shared>,
+    caller: Caller,
+    fronts: HashSet<FrontendId>,
+    /// Front-ends that work in a folder of the caller.
+    entered: HashSet<FrontendId>,
+}
+
+impl Proxy {
+    async fn run(mut self, mut commands: mpsc::Receiver<Envelope>) {
+        loop {
+            let received = tokio::select! {
+                biased;
+                () = self.caller.ended.cancelled() => None,
+                received = commands.recv() => received,
+            };
+            let Some(Envelope { front, command }) = received else { break };
+            self.handle(front, command).await;
+        }
+        // The engine drops the queues of these front-ends, which ends their streams.
+        for front in self.fronts {
+            let _ = self.shared.engine.pass(Envelope { front, command: Command::Detach }).await;
+        }
+    }
+
+    async fn handle(&mut self, front: FrontendId, mut command: Command) {
+        let name = name_of(&command);
+        if let Err(failure) = self.check(front, &mut command).await {
+            let detail = format!("{name}: {}", failure.message);
+            let act = Act { who: &self.caller.name, action: "refused", chat: None, detail: Some(&detail) };
+            if let Err(failure) = self.shared.audit.write(act).await {
+                tracing::error!(%failure, "a refusal could not be written to the audit log");
+            }
+            return command.refuse(failure);
+        }
+        if let Command::Shutdown { reply } = command {
+            // The client leaves; the server stays.
+            let _ = self.shared.engine.pass(Envelope { front, command: Command::Detach }).await;
+            let _ = reply.send(Ok(()));
+            return;
+        }
+        if let Err(failure) = self.shared.engine.pass(Envelope { front, command }).await {
+            tracing::debug!(%failure, "the engine is gone");
+        }
+    }
+
+    /// The one place that decides. What a client may not set is taken out of the command or refused.
+    async fn check(&mut self, front: FrontendId, command: &mut Command) -> Result<(), Failure> {
+        let Rule::Needs { role, chat, entered, action } = rule(command) else {
+            return Err(Failure::user("A client of a server cannot do this.")
+                .hint("Do it in a terminal where the server runs."));
+        };
+        if self.caller.role < role {
+            return Err(Failure::user(format!(
+                "This needs the role {}; {} has the role {}.",
+                role.as_str(),
+                self.caller.name,
+                self.caller.role.as_str()
+            ))
+            .hint("Ask the administrator of the server for a token with this role."));
+        }
+        if !self.fronts.contains(&front) && !matches!(command, Command::Attach { .. }) {
+            return Err(Failure::closed());
+        }
+        if entered && !self.entered.contains(&front) {
+            return Err(no_folder());
+        }
+        let chat = chat.cloned();
+        if let Some(chat) = &chat {
+            let folders = self.shared.folders_of(chat).await?;
+            if !folders.is_some_and(|folders| is_inside(&self.caller, &folders)) {
+                return Err(no_chat());
+            }
+        }
+        self.restrict(front, command).await?;
+        if let Some(action) = action {
+            let detail = detail_of(command);
+            let (chat, detail) = (chat.as_ref().map(SessionId::as_str), detail.as_deref());
+            self.shared.audit.write(Act { who: &self.caller.name, action, chat, detail }).await?;
+        }
+        Ok(())
+    }
+
+    /// Checks and narrows what a command carries.
+    async fn restrict(&mut self, front: FrontendId, command: &mut Command) -> Result<(), Failure> {
+        match command {
+            Command::Attach { port } => {
+                port.abilities = self.abilities(&port.abilities);
+                self.fronts.insert(front);
+            }
+            Command::Detach => {
+                self.fronts.remove(&front);
+                self.entered.remove(&front);
+            }
+            Command::Enter { workspace, .. } => {
+                check_settings(workspace.options.as_ref(), &self.shared.policy.settings)?;
+                workspace.roots = self.real_folders(&workspace.roots).await?;
+                self.entered.insert(front);
+            }
+            Command::Open { id, workspace, settings, servers, reply } => {
+                if let Some(id) = id {
+                    self.check_new(id).await?;
+                }
+                match workspace {
+                    Some(roots) => *roots = self.real_folders(roots).await?,
+                    None if self.entered.contains(&front) => {}
+                    None => return Err(no_folder()),
+                }
+                check_trust(settings)?;
+                check_servers(servers, &self.shared.policy)?;
+                self.learn(reply);
+            }
+            Command::Load { servers, .. } => check_servers(servers, &self.shared.policy)?,
+            Command::Fork { reply, .. } => self.learn(reply),
+            Command::List { filter, reply } => {
+                filter.workspace = Some(self.named_folders(filter.workspace.take()).await);
+                let (caller, theirs) = (self.caller.clone(), take(reply));
+                let (ours, listed) = domain::command::reply();
+                *reply = ours;
+                tokio::spawn(async move {
+                    let listed = listed.await.map(|mut chats: Vec<domain::store::SessionSummary>| {
+                        chats.retain(|chat| is_inside(&caller, &chat.workspace));
+                        chats
+                    });
+                    let _ = theirs.send(listed);
+                });
+            }
+            Command::Configure { change, .. } => check_trust(change)?,
+            Command::Prompt { session, prompt, .. } => {
+                check_trust(&mut prompt.change)?;
+                check_server_command(&prompt.text, self.caller.role)?;
+                let left = self.shared.ledger.check(&self.caller).await?;
+                prompt.limits.max_cost = least(prompt.limits.max_cost, left);
+                let folders = self.shared.folders_of(session).await?.unwrap_or_default();
+                self.shared.ledger.watch(&self.caller.name, session, folders).await?;
+            }
+            Command::Complete { reply, .. } => {
+                self.shared.ledger.check(&self.caller).await?;
+                let (ledger, who, theirs) =
+                    (self.shared.ledger.clone(), self.caller.name.clone(), take(reply));
+                let (ours, completed) = domain::command::reply();
+                *reply = ours;
+                tokio::spawn(async move {
+                    let completed: Result<domain::command::Completed, Failure> = completed.await;
+                    if let Some(cost) = completed.as_ref().ok().and_then(|completed| completed.cost) {
+                        ledger.charge(&who, cost).await;
+                    }
+                    let _ = theirs.send(completed);
+                });
+            }
+            Command::ServerAction { action, .. } => {
+                if !matches!(action, ServerAction::Start | ServerAction::Stop) {
+                    return Err(Failure::user(
+                        "A client of a server does not change its settings or logins.",
+                    )
+                    .hint("Use `dragoman mcp` where the server runs."));
+                }
+            }
+            Command::Preview { .. }
+            | Command::Read { .. }
+            | Command::Close { .. }
+            | Command::Delete { .. }
+            | Command::Rollback { .. }
+            | Command::Flag { .. }
+            | Command::Steer { .. }
+            | Command::Cancel { .. }
+            | Command::Answer { .. }
+            | Command::Catalog { .. }
+            | Command::Contexts { .. }
+            | Command::SlashCommands { .. }
+            | Command::CompleteArgument { .. }
+            | Command::Servers { .. }
+            | Command::Providers { .. }
+            | Command::Login { .. }
+            | Command::FinishLogin { .. }
+            | Command::Logout { .. }
+            | Command::Jobs { .. }
+            | Command::StopJob { .. }
+            | Command::JobOutput { .. }
+            | Command::ReadFile { .. }
+            | Command::Stat { .. }
+            | Command::Glob { .. }
+            | Command::Shutdown { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Files are where the server is, nothing is granted without asking, and a viewer is not asked.
+    fn abilities(&self, claimed: &Abilities) -> Abilities {
+        let may_answer = self.caller.role >= Role::Drive;
+        let client: String = claimed.client.chars().take(LONGEST_CLIENT).collect();
+        Abilities {
+            client: format!("{} ({client})", self.caller.name),
+            approvals: claimed.approvals && may_answer,
+            questions: claimed.questions && may_answer,
+            forms: claimed.forms && may_answer,
+            subagents: claimed.subagents,
+            ..Abilities::default()
+        }
+    }
+
+    /// The real paths of these folders, if all of them are the caller's.
+    async fn real_folders(&self, folders: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+        let mut real = Vec::new();
+        for folder in folders {
+            // A relative path would mean the folder of the server's process.
+            let path = if folder.is_absolute() { tokio::fs::canonicalize(folder).await.ok() } else { None };
+            match path.filter(|path| self.caller.workspaces.contains(path)) {
+                Some(path) => real.push(path),
+                None => return Err(foreign_folder(folder, &self.caller.workspaces)),
+            }
+        }
+        if real.is_empty() { Err(no_folder()) } else { Ok(real) }
+    }
+
+    /// The folders of a list: those of the caller, or those of them that were named.
+    async fn named_folders(&self, named: Option<Vec<PathBuf>>) -> Vec<PathBuf> {
+        let Some(named) = named else { return self.caller.workspaces.clone() };
+        let mut real = Vec::new();
+        for folder in named {
+            if let Ok(path) = tokio::fs::canonicalize(folder).await
+                && self.caller.workspaces.contains(&path)
+            {
+                real.push(path);
+            }
+        }
+        real
+    }
+
+    /// An id that a client chose: of no chat, or of one that the caller may see.
+    async fn check_new(&self, id: &SessionId) -> Result<(), Failure> {
+        match self.shared.folders_of(id).await? {
+            Some(folders) if !is_inside(&self.caller, &folders) => Err(no_chat()),
+            None if self.shared.store.newest(id).await?.is_some() => Err(no_chat()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Remembers the folders of a chat before it is stored.
+    fn learn(&self, reply: &mut Reply<SessionInfo>) {
+        let (shared, theirs) = (self.shared.clone(), take(reply));
+        let (ours, opened) = domain::command::reply();
+        *reply = ours;
+        tokio::spawn(async move {
+            let opened: Result<SessionInfo, Failure> = opened.await;
+            if let Ok(info) = &opened {
+                shared.opened().insert(info.id.clone(), info.workspace.clone());
+            }
+            let _ = theirs.send(opened);
+        });
+    }
+}
+
+/// Takes a reply out of its command; the caller puts another one in.
+fn take<T>(place: &mut Reply<T>) -> Reply<T> {
+    let (unused, _) = reply();
+    std::mem::replace(place, unused)
+}
+
+/// Which role a command needs. A new command is refused until it stands here.
+fn rule(command: &Command) -> Rule<'_> {
+    let needs = |role, chat, action| Rule::Needs { role, chat, entered: false, action };
+    let inside = |role, chat| Rule::Needs { role, chat, entered: true, action: None };
+    match command {
+        Command::Attach { .. }
+        | Command::Detach
+        | Command::Enter { .. }
+        | Command::List { .. }
+        // Becomes the end of this front-end.
+        | Command::Shutdown { .. } => needs(Role::View, None, None),
+        Command::Catalog { .. } => inside(Role::View, None),
+        Command::Load { session, .. }
+        | Command::Preview { session, .. }
+        | Command::Read { session, .. }
+        | Command::Close { session, .. } => {
+            needs(Role::View, Some(session), None)
+        }
+        Command::Open { .. } => needs(Role::Drive, None, Some("open")),
+        Command::Fork { session, .. } => needs(Role::Drive, Some(session), Some("fork")),
+        Command::Rollback { session, .. } => needs(Role::Drive, Some(session), Some("rollback")),
+        Command::Flag { session, .. } => needs(Role::Drive, Some(session), Some("flag")),
+        Command::Configure { session, .. } => needs(Role::Drive, session.as_ref(), Some("configure")),
+        Command::Prompt { session, .. } => needs(Role::Drive, Some(session), Some("prompt")),
+        Command::Steer { session, .. } => needs(Role::Drive, Some(session), Some("steer")),
+        Command::Cancel { session } => needs(Role::Drive, Some(session), Some("stop")),
+        Command::Answer { session, .. } => needs(Role::Drive, Some(session), Some("answer")),
+        Command::Contexts { session, .. }
+        | Command::SlashCommands { session, .. }
+        | Command::ReadFile { session, .. }
+        | Command::Stat { session, .. }
+        | Command::Glob { session, .. } => inside(Role::Drive, session.as_ref()),
+        Command::CompleteArgument { .. } | Command::Servers { .. } => inside(Role::Drive, None),
+        Command::Complete { .. } => {
+            Rule::Needs { role: Role::Drive, chat: None, entered: true, action: Some("complete") }
+        }
+        Command::Delete { session, .. } => needs(Role::Admin, Some(session), Some("delete")),
+        Command::ServerAction { .. } => {
+            Rule::Needs { role: Role::Admin, chat: None, entered: true, action: Some("server") }
+        }
+        Command::Providers { .. } => inside(Role::Admin, None),
+        // Of all chats, also of those in other folders.
+        Command::Jobs { .. } | Command::StopJob { .. } | Command::JobOutput { .. } => Rule::Nobody,
+        // The accounts of the server's owner.
+        Command::Login { .. } | Command::FinishLogin { .. } | Command::Logout { .. } => Rule::Nobody,
+    }
+}
+
+/// What the log says about a command beside its chat; no text that a person wrote.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the others need no more words")]
+fn detail_of(command: &Command) -> Option<String> {
+    match command {
+        Command::Answer { ask, answer, .. } => Some(format!("{ask} {}", answer_word(answer))),
+        Command::Rollback { from, scope, .. } => {
+            let from = from.map_or_else(|| "all".to_owned(), |item| item.to_string());
+            Some(format!("from {from}, {scope:?}"))
+        }
+        Command::Prompt { prompt, .. } => Some(format!("{} bytes", prompt.text.len())),
+        Command::ServerAction { name, action, .. } => {
+            Some(format!("{} {name}", if matches!(action, ServerAction::Start) { "start" } else { "stop" }))
+        }
+        _ => None,
+    }
+}
+
+fn answer_word(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Allow { remember: true } => "allowed for the chat",
+        Answer::Allow { remember: false } => "allowed",
+        Answer::Deny { .. } => "denied",
+        Answer::Text { .. } | Answer::Form { .. } => "answered",
+        Answer::Cancelled => "cancelled",
+    }
+}
+
+/// The word before the members of a command, for the log.
+fn name_of(command: &Command) -> String {
+    let text = format!("{command:?}");
+    text.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned()
+}
+
+/// Trust is the server's: a client that asks for it is refused, one that asks for none changes nothing.
+fn check_trust(settings: &mut SessionSettings) -> Result<(), Failure> {
+    if settings.trust == Some(true) {
+        return Err(Failure::user("A client of a server cannot turn trust on.")
+            .hint("Each call is approved by a person, or by the server's own rules."));
+    }
+    settings.trust = None;
+    Ok(())
+}
+
+fn check_settings(options: Option<&serde_json::Value>, allowed: &[String]) -> Result<(), Failure> {
+    let Some(options) = options.filter(|options| !options.is_null()) else { return Ok(()) };
+    let refused = |what: &str| {
+        Failure::user(format!("This server takes no {what} from a client."))
+            .hint("Leave it out, or ask the administrator to allow it with --allow-setting NAME.")
+    };
+    let Some(members) = options.as_object() else { return Err(refused("settings")) };
+    match members.keys().find(|name| !allowed.contains(name)) {
+        Some(name) => Err(refused(&format!("setting {name:?}"))),
+        None => Ok(()),
+    }
+}
+
+fn check_servers(servers: &[ServerSpec], policy: &Policy) -> Result<(), Failure> {
+    for server in servers {
+        if !policy.servers.contains(&server.name) {
+            return Err(Failure::user(format!(
+                "This server starts no MCP server {:?} for a client.",
+                server.name
+            ))
+            .hint("Ask the administrator to allow it with --allow-mcp NAME."));
+        }
+        let ServerTransport::Stdio { env, .. } = &server.transport else { continue };
+        if let Some((name, _)) = env.iter().find(|(name, _)| !policy.environment.contains(name)) {
+            return Err(Failure::user(format!("This server takes no variable {name:?} from a client."))
+                .hint("Ask the administrator to allow it with --allow-env NAME."));
+        }
+    }
+    Ok(())
+}
+
+/// Slash commands about the server itself are its administrator's; logins are nobody's.
+fn check_server_command(text: &str, role: Role) -> Result<(), Failure> {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    let is_refused = word == SERVER_COMMANDS[0] || SERVER_COMMANDS.contains(&word) && role < Role::Admin;
+    if is_refused {
+        return Err(Failure::user(format!("{word} is about the server and not for this role."))
+            .hint("Ask the administrator of the server."));
+    }
+    Ok(())
+}
+
+fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The same words whether there is none or it is in another folder.
+fn no_chat() -> Failure {
+    Failure::user("There is no such chat in your folders.").hint("Open one from the list.")
+}
+
+fn no_folder() -> Failure {
+    Failure::user("No folder was named.").hint("Open one of the folders that this server names.")
+}
+
+/// Names the folders that can be opened: the editor's own path may be another one.
+fn foreign_folder(folder: &Path, workspaces: &[PathBuf]) -> Failure {
+    let names: Vec<String> = workspaces.iter().map(|path| path.display().to_string()).collect();
+    let hint = if names.is_empty() {
+        "Ask the administrator to name it with --workspace.".to_owned()
+    } else {
+        format!("There: {}. The administrator names others with --workspace.", names.join(", "))
+    };
+    let told = format!("{} is not a folder that this server lets you open.", folder.display());
+    Failure::user(told).hint(hint)
+}
+
+/// A budget that is used up.
+pub(crate) fn over_budget(who: &str, spent: f64, budget: f64) -> Failure {
+    Failure::new(FailureKind::Quota, format!("{who} has used ${spent:.2} of ${budget:.2}."))
+        .hint("Ask the administrator of the server for a higher budget.")
+}

@@ -1,0 +1,329 @@
+//! Editors at other places: a WebSocket per editor, and the protocol that is spoken over it as on standard streams.
+//!
+//! Must not know a protocol: each comes as a function. It follows the remote transport of ACP (docs/protocols/acp.md); a client
+//! that asks for it can lose its connection and go on with another one (decision 0036). Invariants: nothing is served before the
+//! token is accepted; a connection is resumed by its own caller only; connections, messages and waits are bounded.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use domain::BoxFuture;
+use domain::link::Engine;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use remote::{CONNECTION_ID, Channel, Limits, RESUME, RunEnd, Side};
+use rpc::{Framing, Messages, Transport};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use web::ApiError;
+
+/// Connections of all callers, and of one.
+const MOST: usize = 64;
+const MOST_OF_ONE: usize = 16;
+/// How long the client may take between the answer to its upgrade and the WebSocket.
+const UPGRADE_DEADLINE: Duration = Duration::from_secs(20);
+/// How long a protocol may take to end.
+const END_DEADLINE: Duration = Duration::from_secs(20);
+/// How long a lost connection is kept on which nothing came yet, or whose protocol has ended.
+const SHORT_WAIT: Duration = Duration::from_secs(30);
+/// Bytes between a connection and its protocol.
+const PIPE_BYTES: usize = 64 << 10;
+/// The largest message of a protocol to its client.
+const LARGEST_ANSWER: usize = 64 << 20;
+const LONGEST_TOKEN: usize = 512;
+
+/// What a token opens.
+pub struct Entrance {
+    /// Whose it is; a connection is resumed by the same caller.
+    pub caller: String,
+    /// The engine as that caller may use it.
+    pub engine: Engine,
+}
+
+type Admit = Box<dyn Fn(String) -> BoxFuture<'static, Result<Entrance, ApiError>> + Send + Sync>;
+type Serve = fn(Engine, Transport) -> BoxFuture<'static, io::Result<()>>;
+
+/// A protocol at a path.
+#[derive(Clone, Copy)]
+pub struct Endpoint {
+    pub path: &'static str,
+    /// How the protocol frames its messages on standard streams.
+    pub framing: Framing,
+    pub serve: Serve,
+}
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Sockets(Arc<Shared>);
+
+struct Shared {
+    admit: Admit,
+    /// How long a lost connection is kept.
+    kept: Duration,
+    connections: Mutex<HashMap<String, Known>>,
+}
+
+struct Known {
+    caller: String,
+    path: &'static str,
+    attach: mpsc::Sender<Attach>,
+}
+
+/// One WebSocket on its way to its connection.
+struct Attach {
+    /// How many messages the client has received.
+    received: u64,
+    /// How many messages the server has received.
+    reply: oneshot::Sender<u64>,
+    upgrade: OnUpgrade,
+}
+
+/// A request that may become a WebSocket.
+struct Wanted {
+    key: String,
+    token: String,
+    /// The client can resume; how many messages it has received.
+    received: Option<u64>,
+    connection: Option<String>,
+}
+
+impl Sockets {
+    /// `kept`: how long a lost connection can be resumed.
+    pub fn new(admit: Admit, kept: Duration) -> Self {
+        Self(Arc::new(Shared { admit, kept, connections: Mutex::default() }))
+    }
+
+    /// The routes; each path is one of `Site::is_client`.
+    pub fn routes(&self, endpoints: &[Endpoint]) -> Router {
+        let mut router = Router::new();
+        for endpoint in endpoints {
+            let state = (self.clone(), *endpoint);
+            router = router.merge(Router::new().route(endpoint.path, get(upgrade)).with_state(state));
+        }
+        router
+    }
+
+    fn connections(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.0.connections.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Registers a new connection and starts its protocol.
+    fn open(&self, endpoint: Endpoint, entrance: Entrance, resumes: bool) -> Result<String, ApiError> {
+        let id = web::random_id().map_err(|error| ApiError::internal(error.to_string()))?;
+        let (attach, attaches) = mpsc::channel(4);
+        {
+            let mut connections = self.connections();
+            let of_caller = connections.values().filter(|known| known.caller == entrance.caller).count();
+            if connections.len() >= MOST || of_caller >= MOST_OF_ONE {
+                let status = StatusCode::TOO_MANY_REQUESTS;
+                return Err(ApiError::new(status, "tooMany", "Too many editors are connected.")
+                    .hint("Close one of them, or try again later."));
+            }
+            let known = Known { caller: entrance.caller, path: endpoint.path, attach };
+            connections.insert(id.clone(), known);
+        }
+        let (sockets, engine, name) = (self.clone(), entrance.engine, id.clone());
+        tokio::spawn(async move {
+            if let Err(error) = keep(endpoint, engine, resumes, sockets.0.kept, attaches).await {
+                tracing::warn!(%error, "a protocol for an editor could not be served");
+            }
+            sockets.connections().remove(&name);
+        });
+        Ok(id)
+    }
+
+    /// Hands a WebSocket to its connection, which says how many messages it has received.
+    async fn attach(
+        &self,
+        id: &str,
+        caller: Option<(&str, &str)>,
+        received: u64,
+        upgrade: OnUpgrade,
+    ) -> Result<u64, ApiError> {
+        let attach = {
+            let connections = self.connections();
+            let known = connections.get(id);
+            let known =
+                known.filter(|it| caller.is_none_or(|caller| caller == (it.caller.as_str(), it.path)));
+            known.map(|known| known.attach.clone())
+        };
+        let missing = || ApiError::not_found("There is no such connection.").hint("Connect without its id.");
+        let attach = attach.ok_or_else(missing)?;
+        let (reply, answer) = oneshot::channel();
+        attach.send(Attach { received, reply, upgrade }).await.map_err(|_| missing())?;
+        answer.await.map_err(|_| missing())
+    }
+}
+
+async fn upgrade(State((sockets, endpoint)): State<(Sockets, Endpoint)>, mut request: Request) -> Response {
+    let upgraded = async {
+        let wanted = Wanted::read(request.headers())?;
+        let entrance = (sockets.0.admit)(wanted.token).await?;
+        let upgrade = hyper::upgrade::on(&mut request);
+        let resumes = wanted.received.is_some();
+        let (id, received) = match (wanted.connection, wanted.received) {
+            (Some(id), Some(received)) => {
+                let caller = (entrance.caller.as_str(), endpoint.path);
+                let count = sockets.attach(&id, Some(caller), received, upgrade).await?;
+                (id, count)
+            }
+            (Some(_), None) => {
+                return Err(ApiError::not_found("A connection without a count cannot be resumed."));
+            }
+            (None, _) => {
+                let id = sockets.open(endpoint, entrance, resumes)?;
+                let count = sockets.attach(&id, None, 0, upgrade).await?;
+                (id, count)
+            }
+        };
+        Ok(switch(&wanted.key, &id, resumes.then_some(received)))
+    };
+    upgraded.await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// The answer that makes the connection a WebSocket.
+fn switch(key: &str, id: &str, received: Option<u64>) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let mut set = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(name, value);
+        }
+    };
+    set(header::UPGRADE, "websocket");
+    set(header::CONNECTION, "Upgrade");
+    set(header::SEC_WEBSOCKET_ACCEPT, &remote::accept_key(key));
+    set(HeaderName::from_static(CONNECTION_ID), id);
+    if let Some(received) = received {
+        set(HeaderName::from_static(RESUME), &received.to_string());
+    }
+    response
+}
+
+impl Wanted {
+    fn read(headers: &HeaderMap) -> Result<Self, ApiError> {
+        // The token first: a program without one learns nothing else.
+        let token = bearer(headers)?;
+        let one = |name: HeaderName| {
+            let mut values = headers.get_all(name).iter();
+            let value = values.next().and_then(|value| value.to_str().ok());
+            value.filter(|_| values.next().is_none())
+        };
+        let has = |name: HeaderName, word: &str| {
+            one(name).is_some_and(|text| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(word)))
+        };
+        let is_socket = has(header::UPGRADE, "websocket") && has(header::CONNECTION, "upgrade");
+        if !is_socket || one(header::SEC_WEBSOCKET_VERSION) != Some("13") {
+            let status = StatusCode::UPGRADE_REQUIRED;
+            return Err(ApiError::new(status, "invalid", "This address speaks WebSocket, version 13."));
+        }
+        let key = one(header::SEC_WEBSOCKET_KEY).filter(|key| remote::is_key(key));
+        let key = key.ok_or_else(|| ApiError::invalid("The key of the WebSocket cannot be used."))?;
+        let received = match headers.get(RESUME) {
+            Some(_) => {
+                let count = one(HeaderName::from_static(RESUME)).and_then(|text| text.parse().ok());
+                Some(count.ok_or_else(|| ApiError::invalid("The count of messages is not a number."))?)
+            }
+            None => None,
+        };
+        let connection = one(HeaderName::from_static(CONNECTION_ID)).map(str::to_owned);
+        Ok(Self { key: key.to_owned(), token, received, connection })
+    }
+}
+
+/// The token of the one `Authorization` header.
+fn bearer(headers: &HeaderMap) -> Result<String, ApiError> {
+    let refused = || {
+        ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "A token is needed here.")
+            .hint("Send it as `Authorization: Bearer TOKEN`.")
+    };
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next().filter(|_| values.next().is_none()).and_then(|value| value.to_str().ok());
+    let (scheme, token) = value.and_then(|value| value.split_once(' ')).ok_or_else(refused)?;
+    let is_token =
+        (1..=LONGEST_TOKEN).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic());
+    if scheme.eq_ignore_ascii_case("bearer") && is_token { Ok(token.to_owned()) } else { Err(refused()) }
+}
+
+/// One connection, over as many WebSockets as it takes.
+async fn keep(
+    endpoint: Endpoint,
+    engine: Engine,
+    resumes: bool,
+    kept: Duration,
+    attaches: mpsc::Receiver<Attach>,
+) -> io::Result<()> {
+    let (near, far) = tokio::io::duplex(PIPE_BYTES);
+    let (input, output) = tokio::io::split(far);
+    let served: JoinHandle<_> = tokio::spawn((endpoint.serve)(engine, Transport::stream(input, output)));
+    let (input, output) = tokio::io::split(near);
+    let Messages { incoming, outgoing, .. } =
+        rpc::messages(endpoint.framing, LARGEST_ANSWER, Transport::stream(input, output))?;
+    let channel = Channel::new(Side::Server, Limits::default(), resumes, outgoing, incoming);
+    carry(channel, resumes.then_some(kept), attaches).await;
+    // The protocol has read the end of its input now.
+    let mut served = served;
+    match timeout(END_DEADLINE, &mut served).await {
+        Ok(Ok(ended)) => ended,
+        Ok(Err(error)) => Err(io::Error::other(error)),
+        Err(_) => {
+            served.abort();
+            Err(io::Error::from(io::ErrorKind::TimedOut))
+        }
+    }
+}
+
+/// `kept`: how long a lost connection waits for another WebSocket; `None`: it ends at once.
+async fn carry(mut channel: Channel, kept: Option<Duration>, mut attaches: mpsc::Receiver<Attach>) {
+    let mut next = None;
+    loop {
+        let attach = match next.take() {
+            Some(attach) => attach,
+            None => {
+                let wait = match kept {
+                    // A client whose handshake was cut does not know this connection and never comes back.
+                    Some(kept) if channel.received() == 0 || channel.is_ended() => kept.min(SHORT_WAIT),
+                    Some(kept) => kept,
+                    None => UPGRADE_DEADLINE,
+                };
+                match timeout(wait, attaches.recv()).await {
+                    Ok(Some(attach)) => attach,
+                    Ok(None) | Err(_) => return,
+                }
+            }
+        };
+        let Attach { received, reply, upgrade } = attach;
+        let _ = reply.send(channel.received());
+        let running = async {
+            match timeout(UPGRADE_DEADLINE, upgrade).await {
+                Ok(Ok(upgraded)) => channel.run(Box::new(TokioIo::new(upgraded)), Vec::new(), received).await,
+                Ok(Err(_)) | Err(_) => RunEnd::Cut,
+            }
+        };
+        let end = tokio::select! {
+            biased;
+            // The client has lost the connection before the server noticed it.
+            newer = attaches.recv() => {
+                next = newer;
+                continue;
+            }
+            end = running => end,
+        };
+        let is_over = match end {
+            RunEnd::Cut => kept.is_none(),
+            RunEnd::Closed | RunEnd::Broken => true,
+        };
+        if is_over {
+            return;
+        }
+    }
+}
