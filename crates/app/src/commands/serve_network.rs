@@ -12,12 +12,12 @@ use std::time::Duration;
 use config::Environment;
 use domain::{Failure, Store};
 use platform::OpenOptionsExt as _;
-use rpc::Framing;
 use serde_json::json;
-use serve::{Accounts, Endpoint, Entrance, Guard, Policy, Server, ServerOptions, Sockets, accounts};
+use serve::{Accounts, Entrance, Guard, Policy, Server, ServerOptions, Sockets, accounts};
 use tokio::sync::Mutex;
 use web::{ApiError, Listener, Tls};
 
+use super::editors::ENDPOINTS;
 use super::ps::SeenChats;
 use super::serve::running;
 use super::serve_arguments::ServeArguments;
@@ -128,23 +128,7 @@ fn editors(accounts: Accounts, guard: Guard) -> web::Router {
             Ok(Entrance { caller: caller.name.clone(), engine: guard.engine_for(caller) })
         }) as domain::BoxFuture<'static, _>
     };
-    let endpoints = [
-        Endpoint {
-            path: "/acp",
-            framing: Framing::Newline,
-            serve: |engine, transport| Box::pin(proto_acp::serve_remote(engine, transport)),
-        },
-        Endpoint {
-            path: "/eca",
-            framing: Framing::Header,
-            serve: |engine, transport| {
-                let (parent, _) = tokio::sync::mpsc::unbounded_channel();
-                let options = proto_eca::ServeOptions { parent, is_remote: true };
-                Box::pin(proto_eca::serve(engine, transport, options))
-            },
-        },
-    ];
-    Sockets::new(Box::new(admit), KEPT).routes(&endpoints)
+    Sockets::new(Box::new(admit), KEPT).routes(&ENDPOINTS)
 }
 
 /// The certificate of the files, or the one that is kept in the data folder.
