@@ -19,8 +19,8 @@ use domain::link::{Engine, Envelope, FrontendPort};
 use domain::store::{Preview, SessionSummary};
 use domain::tool::{ServerAction, ToolServer};
 use domain::{
-    Abilities, Answer, AskId, Command, Event, Fact, Failure, HostCall, ItemDelta, ItemId, Outcome, Recorded,
-    SessionId, TurnId,
+    Abilities, Answer, AskId, Command, Event, Fact, Failure, FrontendId, HostCall, ItemDelta, ItemId,
+    Outcome, Recorded, SessionId, TurnId,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -52,7 +52,8 @@ pub enum Seen {
 /// What it answers with.
 #[derive(Default)]
 struct FakeState {
-    port: Option<FrontendPort>,
+    /// In the order in which they attached.
+    ports: Vec<(FrontendId, FrontendPort)>,
     catalog: Catalog,
     commands: Vec<SlashCommand>,
     servers: Vec<ToolServer>,
@@ -90,8 +91,8 @@ impl FakeEngine {
         let (sender, seen) = mpsc::unbounded_channel();
         let shared = state.clone();
         tokio::spawn(async move {
-            while let Some(Envelope { command, .. }) = commands.recv().await {
-                let seen = shared.lock().unwrap_or_else(PoisonError::into_inner).handle(command);
+            while let Some(Envelope { front, command }) = commands.recv().await {
+                let seen = shared.lock().unwrap_or_else(PoisonError::into_inner).handle(front, command);
                 if let Some(seen) = seen {
                     let _ = sender.send(seen);
                 }
@@ -119,7 +120,7 @@ impl FakeEngine {
     }
 
     pub fn abilities(&self) -> Abilities {
-        self.with(|state| state.port.as_ref().expect("a front-end is attached").abilities.clone())
+        self.with(|state| state.ports.last().expect("a front-end is attached").1.abilities.clone())
     }
 
     /// A stored chat with these facts.
@@ -215,7 +216,7 @@ impl FakeEngine {
         let (reply, answer) = oneshot::channel();
         let request = HostRequest { session: session.clone(), item: item.map(ItemId), call, deadline, reply };
         self.with(|state| {
-            let port = state.port.as_ref().expect("a front-end is attached");
+            let (_, port) = state.ports.last().expect("a front-end is attached");
             port.host.try_send(request).expect("the front-end takes calls");
         });
         answer
@@ -239,8 +240,8 @@ impl FakeState {
     }
 
     fn publish(&self, event: Event) {
-        if let Some(port) = &self.port {
-            port.events.push(event);
+        for (_, port) in &self.ports {
+            port.events.push(event.clone());
         }
     }
 
@@ -305,10 +306,13 @@ impl FakeState {
     }
 
     /// Answers a command; what is the test's business comes back.
-    fn handle(&mut self, command: Command) -> Option<Seen> {
+    fn handle(&mut self, front: FrontendId, command: Command) -> Option<Seen> {
         match command {
-            Command::Attach { port } => self.port = Some(port),
-            Command::Detach => return Some(Seen::Detach),
+            Command::Attach { port } => self.ports.push((front, port)),
+            Command::Detach => {
+                self.ports.retain(|(known, _)| *known != front);
+                return Some(Seen::Detach);
+            }
             Command::Enter { reply, .. } | Command::Catalog { reply } => {
                 let _ = reply.send(Ok(self.catalog.clone()));
             }

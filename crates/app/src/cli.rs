@@ -94,7 +94,7 @@ pub(crate) enum Task {
     #[command(after_help = commands::studio_arguments::HELP)]
     Studio(commands::studio_arguments::StudioArguments),
     /// Show the chats of this machine in your browser: list, search, follow, prompt, approve (docs/serve.md).
-    #[command(after_help = commands::serve_arguments::HELP)]
+    #[command(after_help = commands::serve_arguments::HELP, args_conflicts_with_subcommands = true)]
     Serve(commands::serve_arguments::ServeArguments),
     /// API specifications.
     #[command(subcommand, after_help = "Example:\n  dragoman spec check openapi.yaml")]

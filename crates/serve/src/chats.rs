@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::caller::Caller;
+use crate::guard::Guard;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::ask::Answer;
@@ -41,7 +43,8 @@ pub enum RunningState {
     Waiting(String),
 }
 
-type Running = Box<dyn Fn() -> BoxFuture<'static, Result<Vec<RunningChat>, Failure>> + Send + Sync>;
+pub(crate) type Running =
+    Box<dyn Fn() -> BoxFuture<'static, Result<Vec<RunningChat>, Failure>> + Send + Sync>;
 
 pub struct Options {
     pub engine: Engine,
@@ -50,6 +53,15 @@ pub struct Options {
     pub folders: Vec<PathBuf>,
     pub running: Running,
     pub version: &'static str,
+    /// On a server: who it is.
+    pub scope: Option<Scope>,
+}
+
+/// An account of a server, whose chats these are.
+#[derive(Clone)]
+pub struct Scope {
+    pub guard: Guard,
+    pub caller: Caller,
 }
 
 /// Cheap to clone.
@@ -102,12 +114,20 @@ impl Chats {
     }
 
     async fn enter(&self, commands: &Commands) -> Result<Catalog, Failure> {
-        let workspace = WorkspaceSpec { roots: self.0.options.folders.clone(), options: None };
+        let folders = &self.0.options.folders;
+        // The folders of a server are projects of their own, not one workspace.
+        let count = if self.scope().is_some() { 1 } else { folders.len() };
+        let roots = folders.iter().take(count).cloned().collect();
+        let workspace = WorkspaceSpec { roots, options: None };
         commands.call(|reply| Command::Enter { workspace, reply }).await
     }
 
     pub(crate) fn version(&self) -> &'static str {
         self.0.options.version
+    }
+
+    pub(crate) fn scope(&self) -> Option<&Scope> {
+        self.0.options.scope.as_ref()
     }
 
     pub(crate) fn folders(&self) -> &[PathBuf] {
@@ -131,7 +151,7 @@ impl Chats {
         is_here: bool,
     ) -> Result<Listed, Failure> {
         let limit = limit.clamp(1, LONGEST_LIST);
-        let workspace = is_here.then(|| self.0.options.folders.clone());
+        let workspace = (is_here || self.scope().is_some()).then(|| self.0.options.folders.clone());
         let store = &self.0.options.store;
         let filter = ListFilter {
             workspace: workspace.clone(),
@@ -154,15 +174,28 @@ impl Chats {
             chats.sort_by_key(|(chat, _)| std::cmp::Reverse(chat.updated_at));
             chats.truncate(limit);
         }
+        if let Some(scope) = self.scope() {
+            let own = |folder: &PathBuf| scope.caller.workspaces.contains(folder);
+            chats.retain(|(chat, _)| !chat.workspace.is_empty() && chat.workspace.iter().all(own));
+        }
         Ok(Listed { chats, is_whole: is_whole || text.is_some() })
     }
 
-    /// A new chat in the folders of this process.
-    pub(crate) async fn new_chat(&self, settings: SessionSettings) -> Result<SessionInfo, Failure> {
+    /// A new chat in one of the folders, or in those of this process.
+    pub(crate) async fn new_chat(
+        &self,
+        folder: Option<PathBuf>,
+        settings: SessionSettings,
+    ) -> Result<SessionInfo, Failure> {
+        if let Some(folder) = folder.as_ref().filter(|folder| !self.folders().contains(folder)) {
+            return Err(Failure::user(format!("{} is not a folder of this server.", folder.display()))
+                .hint("Choose one of those that `GET /state` names."));
+        }
+        let workspace = folder.map(|folder| vec![folder]);
         let info = self
             .0
             .commands
-            .call(|reply| Command::Open { id: None, workspace: None, settings, servers: Vec::new(), reply })
+            .call(|reply| Command::Open { id: None, workspace, settings, servers: Vec::new(), reply })
             .await?;
         self.shown().entry(info.id.clone()).or_default();
         Ok(info)
@@ -179,6 +212,9 @@ impl Chats {
 
     /// Whether a chat of this id is open here or stored.
     pub(crate) async fn exists(&self, id: &SessionId) -> Result<bool, Failure> {
+        if let Some(scope) = self.scope() {
+            return scope.guard.may_see(&scope.caller, id).await;
+        }
         if self.shown().contains_key(id) {
             return Ok(true);
         }
@@ -256,12 +292,20 @@ impl Chats {
     }
 
     pub(crate) async fn theme(&self) -> String {
-        let kept = self.0.options.store.get(PREFERENCES.0, PREFERENCES.1).await;
+        let kept = self.0.options.store.get(PREFERENCES.0, &self.preferences_key()).await;
         kept.ok().flatten().unwrap_or_else(|| "auto".to_owned())
     }
 
     pub(crate) async fn set_theme(&self, theme: String) -> Result<(), Failure> {
-        self.0.options.store.put(PREFERENCES.0, PREFERENCES.1, theme).await
+        self.0.options.store.put(PREFERENCES.0, &self.preferences_key(), theme).await
+    }
+
+    /// Each account has its own.
+    fn preferences_key(&self) -> String {
+        match self.scope() {
+            Some(scope) => format!("{}/{}", PREFERENCES.1, scope.caller.name),
+            None => PREFERENCES.1.to_owned(),
+        }
     }
 
     /// Leaves the chats that no page shows and in which nothing runs, so that other programs may hold them.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use domain::ask::Answer;
 use domain::command::{Reply, ServerSpec, ServerTransport, SessionInfo, SessionSettings, reply};
 use domain::link::{Engine, Envelope};
+use domain::queue::EventSender;
 use domain::tool::ServerAction;
 use domain::{Abilities, Command, Fact, Failure, FailureKind, FrontendId, SessionId, Store};
 use tokio::sync::mpsc;
@@ -83,7 +84,7 @@ impl Guard {
     /// The engine as this caller may use it. It ends with the caller's token.
     pub fn engine_for(&self, caller: Caller) -> Engine {
         let (engine, commands) = domain::link::engine();
-        let proxy = Proxy { shared: self.0.clone(), caller, fronts: HashSet::new(), entered: HashSet::new() };
+        let proxy = Proxy { shared: self.0.clone(), caller, fronts: HashMap::new(), entered: HashSet::new() };
         tokio::spawn(proxy.run(commands));
         engine
     }
@@ -131,7 +132,8 @@ fn is_inside(caller: &Caller, folders: &[PathBuf]) -> bool {
 struct Proxy {
     shared: Arc<Shared>,
     caller: Caller,
-    fronts: HashSet<FrontendId>,
+    /// The front-ends that attached, and their queues.
+    fronts: HashMap<FrontendId, EventSender>,
     /// Front-ends that work in a folder of the caller.
     entered: HashSet<FrontendId>,
 }
@@ -147,8 +149,9 @@ impl Proxy {
             let Some(Envelope { front, command }) = received else { break };
             self.handle(front, command).await;
         }
-        // The engine drops the queues of these front-ends, which ends their streams.
-        for front in self.fronts {
+        // Their streams end.
+        for (front, events) in self.fronts {
+            events.close();
             let _ = self.shared.engine.pass(Envelope { front, command: Command::Detach }).await;
         }
     }
@@ -189,7 +192,7 @@ impl Proxy {
             ))
             .hint("Ask the administrator of the server for a token with this role."));
         }
-        if !self.fronts.contains(&front) && !matches!(command, Command::Attach { .. }) {
+        if !self.fronts.contains_key(&front) && !matches!(command, Command::Attach { .. }) {
             return Err(Failure::closed());
         }
         if entered && !self.entered.contains(&front) {
@@ -216,7 +219,7 @@ impl Proxy {
         match command {
             Command::Attach { port } => {
                 port.abilities = self.abilities(&port.abilities);
-                self.fronts.insert(front);
+                self.fronts.insert(front, port.events.clone());
             }
             Command::Detach => {
                 self.fronts.remove(&front);

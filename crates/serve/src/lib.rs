@@ -4,22 +4,27 @@
 //! Invariants: a chat that a page opened stays with this process while a turn runs, whether a page looks or not; every
 //! stream begins with the whole chat and then misses nothing; the routes are those of docs/protocols/serve.md.
 
+pub mod accounts;
 mod audit;
 mod caller;
 mod chats;
+mod door;
 pub mod guard;
 mod ledger;
+mod limits;
 mod routes;
 mod sockets;
 mod stream;
 mod to_wire;
 
+pub use accounts::{Account, Accounts};
 pub use audit::{Act, Audit, Entry, Verified};
 pub use caller::{Caller, Role};
-pub use chats::{Chats, Options, RunningChat, RunningState};
+pub use chats::{Chats, Options, RunningChat, RunningState, Scope};
+pub use door::{Server, ServerOptions};
 pub use guard::{Guard, Policy};
 pub use ledger::{Ledger, spent};
-pub use routes::{body_limit, is_open};
+pub use routes::{OPENAPI, ROUTES, Route, body_limit, is_open};
 pub use sockets::{Endpoint, Entrance, Sockets};
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{FromRequestParts, Path, RawQuery};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
+use axum::routing::{MethodRouter, get, post, put};
 use domain::ask::Answer;
 use domain::command::{AcceptedStatus, RollbackScope, SessionSettings, UserPrompt};
 use domain::item::{ItemKind, PlanEntry};
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use web::{ApiError, Input};
 
+use crate::caller::Role;
 use crate::chats::{Chats, RunningState, id_of, key_of};
 use crate::stream;
 use crate::to_wire::{
@@ -30,6 +32,9 @@ type Reply = Result<Response, ApiError>;
 /// The longest prompt, in bytes.
 const LONGEST_PROMPT: usize = 1 << 20;
 const USUAL_LIST: usize = 50;
+/// What the page of a server says to everybody.
+const SHARING: &str = "All users of this server share its operating-system account: what one of them lets an agent do, it does \
+    with the same files and rights as for all others.";
 /// Looking at the programs that hold chats may take this long.
 const RUNNING_DEADLINE: Duration = Duration::from_secs(3);
 
@@ -43,26 +48,118 @@ pub fn is_open(_path: &str) -> bool {
     false
 }
 
+/// A route of the API: what the document describes, and the least role of an account.
+pub struct Route {
+    pub method: &'static str,
+    /// Below `/api/v1`, with places in braces.
+    pub path: &'static str,
+    pub role: Role,
+}
+
+const fn route(method: &'static str, path: &'static str, role: Role) -> Route {
+    Route { method, path, role }
+}
+
+/// Every route below `/api/v1`. The guard decides about the commands; this table refuses sooner, with a plainer status.
+pub const ROUTES: &[Route] = &[
+    route("GET", "/openapi.json", Role::View),
+    route("GET", "/state", Role::View),
+    route("PUT", "/preferences", Role::View),
+    route("GET", "/chats", Role::View),
+    route("POST", "/chats", Role::Drive),
+    route("GET", "/chats/{key}", Role::View),
+    route("GET", "/chats/{key}/events", Role::View),
+    route("POST", "/chats/{key}/prompt", Role::Drive),
+    route("POST", "/chats/{key}/steer", Role::Drive),
+    route("POST", "/chats/{key}/stop", Role::Drive),
+    route("POST", "/chats/{key}/asks/{ask}", Role::Drive),
+    route("PUT", "/chats/{key}/settings", Role::Drive),
+    route("POST", "/chats/{key}/fork", Role::Drive),
+    route("POST", "/chats/{key}/rollback", Role::Drive),
+    route("GET", "/chats/{key}/cost", Role::View),
+    route("GET", "/chats/{key}/tasks", Role::View),
+];
+
+/// The description of the API.
+pub const OPENAPI: &str = include_str!("openapi.json");
+
+impl Route {
+    /// The route of a path below `/api/v1`.
+    pub(crate) fn find(method: &str, path: &str) -> Option<&'static Self> {
+        ROUTES.iter().find(|route| route.method == method && route.fits(path))
+    }
+
+    fn fits(&self, path: &str) -> bool {
+        let (mut ours, mut theirs) = (self.path.split('/'), path.split('/'));
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => return true,
+                (Some(place), Some(text)) if place.starts_with('{') && !text.is_empty() => {}
+                (Some(word), Some(text)) if word == text => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
+/// Whose chats a request is about.
+pub(crate) trait ChatsSource: Clone + Send + Sync + 'static {
+    fn chats(&self, parts: &Parts) -> impl Future<Output = Result<Chats, ApiError>> + Send;
+}
+
+impl ChatsSource for Chats {
+    async fn chats(&self, _parts: &Parts) -> Result<Chats, ApiError> {
+        Ok(self.clone())
+    }
+}
+
+impl<S: ChatsSource> FromRequestParts<S> for Chats {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, source: &S) -> Result<Self, ApiError> {
+        source.chats(parts).await
+    }
+}
+
 impl Chats {
     /// Routes for pages that have shown their secret.
     pub fn api(&self) -> Router {
-        Router::new()
-            .route("/state", get(state))
-            .route("/preferences", put(preferences))
-            .route("/chats", get(list).post(new_chat))
-            .route("/chats/{chat}", get(chat))
-            .route("/chats/{chat}/events", get(events))
-            .route("/chats/{chat}/prompt", post(prompt))
-            .route("/chats/{chat}/steer", post(steer))
-            .route("/chats/{chat}/stop", post(stop))
-            .route("/chats/{chat}/asks/{ask}", post(answer))
-            .route("/chats/{chat}/settings", put(settings))
-            .route("/chats/{chat}/fork", post(fork))
-            .route("/chats/{chat}/rollback", post(roll_back))
-            .route("/chats/{chat}/cost", get(cost))
-            .route("/chats/{chat}/tasks", get(tasks))
-            .with_state(self.clone())
+        let routes = routes(self.clone());
+        Router::new().nest("/v1", routes.clone()).merge(routes)
     }
+}
+
+/// Exactly the routes of the table.
+pub(crate) fn routes<S: ChatsSource>(source: S) -> Router {
+    let routes = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, handler(route)));
+    routes.with_state(source)
+}
+
+fn handler<S: ChatsSource>(route: &Route) -> MethodRouter<S> {
+    match (route.method, route.path) {
+        ("GET", "/openapi.json") => get(openapi),
+        ("GET", "/state") => get(state),
+        ("PUT", "/preferences") => put(preferences),
+        ("GET", "/chats") => get(list),
+        ("POST", "/chats") => post(new_chat),
+        ("GET", "/chats/{key}") => get(chat),
+        ("GET", "/chats/{key}/events") => get(events),
+        ("POST", "/chats/{key}/prompt") => post(prompt),
+        ("POST", "/chats/{key}/steer") => post(steer),
+        ("POST", "/chats/{key}/stop") => post(stop),
+        ("POST", "/chats/{key}/asks/{ask}") => post(answer),
+        ("PUT", "/chats/{key}/settings") => put(settings),
+        ("POST", "/chats/{key}/fork") => post(fork),
+        ("POST", "/chats/{key}/rollback") => post(roll_back),
+        ("GET", "/chats/{key}/cost") => get(cost),
+        ("GET", "/chats/{key}/tasks") => get(tasks),
+        // The test of the document finds a route without a handler.
+        _ => MethodRouter::new(),
+    }
+}
+
+async fn openapi() -> Response {
+    web::file(OPENAPI.as_bytes().into(), "application/json")
 }
 
 fn done() -> Reply {
@@ -83,7 +180,7 @@ fn pairs(query: Option<String>) -> HashMap<String, String> {
     found
 }
 
-fn refused(failure: Failure) -> ApiError {
+pub(crate) fn refused(failure: Failure) -> ApiError {
     let (status, kind) = match failure.kind {
         FailureKind::User => (StatusCode::BAD_REQUEST, "invalid"),
         FailureKind::Taken => (StatusCode::CONFLICT, "taken"),
@@ -108,14 +205,22 @@ async fn stored(chats: &Chats, key: &str) -> Result<SessionId, ApiError> {
     if chats.exists(&id).await.map_err(refused)? { Ok(id) } else { Err(missing()) }
 }
 
-async fn state(State(chats): State<Chats>) -> Reply {
+async fn state(chats: Chats) -> Reply {
     let catalog = chats.catalog().await.map_err(refused)?;
-    Ok(web::json(&json!({
+    let mut value = json!({
         "version": chats.version(),
         "folders": chats.folders(),
         "catalog": catalog_value(&catalog),
         "theme": chats.theme().await,
-    })))
+    });
+    if let Some(crate::Scope { guard, caller }) = chats.scope() {
+        let spent = guard.ledger().spent(&caller.name).await.map_err(refused)?;
+        value["account"] = json!({
+            "name": caller.name, "role": caller.role.as_str(), "budgetUsd": caller.budget, "spentUsd": spent,
+        });
+        value["sharing"] = json!(SHARING);
+    }
+    Ok(web::json(&value))
 }
 
 #[derive(Deserialize)]
@@ -123,7 +228,7 @@ struct PreferencesInput {
     theme: String,
 }
 
-async fn preferences(State(chats): State<Chats>, Input(input): Input<PreferencesInput>) -> Reply {
+async fn preferences(chats: Chats, Input(input): Input<PreferencesInput>) -> Reply {
     if !["light", "dark", "auto"].contains(&input.theme.as_str()) {
         return Err(ApiError::invalid("A theme is `light`, `dark` or `auto`."));
     }
@@ -131,7 +236,7 @@ async fn preferences(State(chats): State<Chats>, Input(input): Input<Preferences
     done()
 }
 
-async fn list(State(chats): State<Chats>, RawQuery(query): RawQuery) -> Reply {
+async fn list(chats: Chats, RawQuery(query): RawQuery) -> Reply {
     let query = pairs(query);
     let number = |name: &str| query.get(name).and_then(|text| text.parse::<u64>().ok());
     let text = query.get("search").map(|text| text.trim()).filter(|text| !text.is_empty());
@@ -182,13 +287,22 @@ impl From<SettingsInput> for SessionSettings {
     }
 }
 
-async fn new_chat(State(chats): State<Chats>, Input(input): Input<SettingsInput>) -> Reply {
-    let info = chats.new_chat(input.into()).await.map_err(refused)?;
+#[derive(Deserialize)]
+struct NewChatInput {
+    /// One of the folders of the server.
+    #[serde(default)]
+    folder: Option<std::path::PathBuf>,
+    #[serde(flatten)]
+    settings: SettingsInput,
+}
+
+async fn new_chat(chats: Chats, Input(input): Input<NewChatInput>) -> Reply {
+    let info = chats.new_chat(input.folder, input.settings.into()).await.map_err(refused)?;
     Ok((StatusCode::CREATED, web::json(&chat_value(&info))).into_response())
 }
 
 /// The chat as it is now, in the form of the stream's first event.
-async fn chat(State(chats): State<Chats>, Path(key): Path<String>) -> Reply {
+async fn chat(chats: Chats, Path(key): Path<String>) -> Reply {
     let id = stored(&chats, &key).await?;
     let info = chats.load(&id).await.map_err(refused)?;
     let all = domain::replay::read(chats.commands(), &id).await.map_err(refused)?;
@@ -196,7 +310,7 @@ async fn chat(State(chats): State<Chats>, Path(key): Path<String>) -> Reply {
     Ok(web::json(&json!({"chat": chat_value(&info), "entries": entries})))
 }
 
-async fn events(State(chats): State<Chats>, Path(key): Path<String>) -> Reply {
+async fn events(chats: Chats, Path(key): Path<String>) -> Reply {
     let id = stored(&chats, &key).await?;
     Ok(web::events(stream::open(&chats, id).await.map_err(refused)?))
 }
@@ -208,11 +322,7 @@ struct PromptInput {
     settings: SettingsInput,
 }
 
-async fn prompt(
-    State(chats): State<Chats>,
-    Path(key): Path<String>,
-    Input(input): Input<PromptInput>,
-) -> Reply {
+async fn prompt(chats: Chats, Path(key): Path<String>, Input(input): Input<PromptInput>) -> Reply {
     let id = stored(&chats, &key).await?;
     check_text(&input.text)?;
     let prompt = UserPrompt { text: input.text, change: input.settings.into(), ..UserPrompt::default() };
@@ -242,18 +352,14 @@ struct SteerInput {
     text: Option<String>,
 }
 
-async fn steer(
-    State(chats): State<Chats>,
-    Path(key): Path<String>,
-    Input(input): Input<SteerInput>,
-) -> Reply {
+async fn steer(chats: Chats, Path(key): Path<String>, Input(input): Input<SteerInput>) -> Reply {
     let id = stored(&chats, &key).await?;
     input.text.as_deref().map(check_text).transpose()?;
     chats.steer(&id, input.text).await.map_err(refused)?;
     done()
 }
 
-async fn stop(State(chats): State<Chats>, Path(key): Path<String>, Input(_): Input<Value>) -> Reply {
+async fn stop(chats: Chats, Path(key): Path<String>, Input(_): Input<Value>) -> Reply {
     let id = stored(&chats, &key).await?;
     chats.stop(&id).await.map_err(refused)?;
     done()
@@ -294,7 +400,7 @@ impl From<AnswerInput> for Answer {
 }
 
 async fn answer(
-    State(chats): State<Chats>,
+    chats: Chats,
     Path((key, ask)): Path<(String, String)>,
     Input(input): Input<AnswerInput>,
 ) -> Reply {
@@ -306,11 +412,7 @@ async fn answer(
     Ok(web::json(&json!({"answer": answer_value(&settled), "isFirst": is_first})))
 }
 
-async fn settings(
-    State(chats): State<Chats>,
-    Path(key): Path<String>,
-    Input(input): Input<SettingsInput>,
-) -> Reply {
+async fn settings(chats: Chats, Path(key): Path<String>, Input(input): Input<SettingsInput>) -> Reply {
     let id = stored(&chats, &key).await?;
     chats.configure(&id, input.into()).await.map_err(refused)?;
     let info = chats.load(&id).await.map_err(refused)?;
@@ -324,7 +426,7 @@ struct ForkInput {
     until: Option<String>,
 }
 
-async fn fork(State(chats): State<Chats>, Path(key): Path<String>, Input(input): Input<ForkInput>) -> Reply {
+async fn fork(chats: Chats, Path(key): Path<String>, Input(input): Input<ForkInput>) -> Reply {
     let id = stored(&chats, &key).await?;
     let until = input.until.as_deref().map(item).transpose()?;
     let info = chats.fork(&id, until).await.map_err(refused)?;
@@ -351,11 +453,7 @@ enum Scope {
     Both,
 }
 
-async fn roll_back(
-    State(chats): State<Chats>,
-    Path(key): Path<String>,
-    Input(input): Input<RollbackInput>,
-) -> Reply {
+async fn roll_back(chats: Chats, Path(key): Path<String>, Input(input): Input<RollbackInput>) -> Reply {
     let id = stored(&chats, &key).await?;
     let scope = match input.scope {
         Scope::Messages => RollbackScope::Messages,
@@ -366,14 +464,14 @@ async fn roll_back(
     done()
 }
 
-async fn cost(State(chats): State<Chats>, Path(key): Path<String>) -> Reply {
+async fn cost(chats: Chats, Path(key): Path<String>) -> Reply {
     let id = stored(&chats, &key).await?;
     let info = chats.load(&id).await.map_err(refused)?;
     Ok(web::json(&usage_value(&info.usage)))
 }
 
 /// The newest task list of the chat.
-async fn tasks(State(chats): State<Chats>, Path(key): Path<String>) -> Reply {
+async fn tasks(chats: Chats, Path(key): Path<String>) -> Reply {
     let id = stored(&chats, &key).await?;
     let all = domain::replay::read(chats.commands(), &id).await.map_err(refused)?;
     let visible = domain::replay::visible_facts(all);

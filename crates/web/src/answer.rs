@@ -135,7 +135,7 @@ pub fn events(stream: impl Stream<Item = (&'static str, String)> + Send + 'stati
     response
 }
 
-pub(crate) fn set(response: &mut Response, name: HeaderName, value: &str) {
+pub fn set(response: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }

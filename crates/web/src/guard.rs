@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -84,7 +84,8 @@ impl Guard {
         if area == Area::Api {
             self.check_page(request.headers())?;
         }
-        self.read_body(request).await
+        let limit = (self.body_limit)(request.uri().path());
+        read_body(request, limit).await
     }
 
     /// One host, the right one, and a plain path.
@@ -99,15 +100,7 @@ impl Guard {
                 "The request names another host.",
             ));
         }
-        let uri = request.uri();
-        let length = uri.path_and_query().map_or(0, |path| path.as_str().len());
-        // No path of ours has an escape, a dot segment or an empty segment.
-        let path = uri.path();
-        let is_plain = !path.contains(['%', '\\']) && !path.contains("//") && !path.contains("/.");
-        if length > LONGEST_PATH || !is_plain {
-            return Err(ApiError::not_found("There is nothing at this address."));
-        }
-        Ok(())
+        check_path(request.uri())
     }
 
     fn check_origin(&self, area: Area, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -136,47 +129,6 @@ impl Guard {
         let has_secret = self.access.is_secret(secret);
         if has_cookie && has_secret { Ok(()) } else { Err(refused()) }
     }
-
-    /// Reads the whole body within its limit and its deadline.
-    async fn read_body(&self, request: Request) -> Result<Request, ApiError> {
-        let (parts, body) = request.into_parts();
-        let has_length = |value: &str| value.trim() != "0";
-        let length = single(&parts.headers, &header::CONTENT_LENGTH)?;
-        let has_body =
-            length.is_some_and(has_length) || parts.headers.contains_key(header::TRANSFER_ENCODING);
-        if matches!(parts.method, Method::GET | Method::HEAD | Method::DELETE) {
-            if has_body {
-                return Err(ApiError::invalid("A request of this kind has no body."));
-            }
-            return Ok(Request::from_parts(parts, Body::empty()));
-        }
-        let kind = single(&parts.headers, &header::CONTENT_TYPE)?.unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        if !kind.eq_ignore_ascii_case("application/json") {
-            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-            return Err(ApiError::new(status, "invalid", "The body of a request is JSON."));
-        }
-        let limit = (self.body_limit)(parts.uri.path());
-        let too_large = || {
-            let message = format!("The request is larger than {} KiB.", limit / 1024);
-            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "tooLarge", message)
-        };
-        if length.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > limit as u64) {
-            return Err(too_large());
-        }
-        let bytes = match tokio::time::timeout(BODY_DEADLINE, axum::body::to_bytes(body, limit)).await {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(_)) => return Err(too_large()),
-            Err(_) => {
-                return Err(ApiError::new(
-                    StatusCode::REQUEST_TIMEOUT,
-                    "invalid",
-                    "The request came too slowly.",
-                ));
-            }
-        };
-        Ok(Request::from_parts(parts, Body::from(bytes)))
-    }
 }
 
 /// What the browser says about where the request comes from; other programs say nothing.
@@ -191,12 +143,62 @@ fn check_site(area: Area, method: &Method, headers: &HeaderMap) -> Result<(), Ap
     if is_allowed { Ok(()) } else { Err(ApiError::forbidden("The request comes from another site.")) }
 }
 
+/// No path of ours has an escape, a dot segment or an empty segment.
+pub fn check_path(uri: &Uri) -> Result<(), ApiError> {
+    let length = uri.path_and_query().map_or(0, |path| path.as_str().len());
+    let path = uri.path();
+    let is_plain = !path.contains(['%', '\\']) && !path.contains("//") && !path.contains("/.");
+    if length > LONGEST_PATH || !is_plain {
+        return Err(ApiError::not_found("There is nothing at this address."));
+    }
+    Ok(())
+}
+
 /// A header that may stand once; one that stands twice, or is no text, is refused.
-fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, ApiError> {
+pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, ApiError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     match (value.to_str(), values.next()) {
         (Ok(text), None) => Ok(Some(text)),
         _ => Err(ApiError::invalid(format!("The header {name} cannot be used."))),
     }
+}
+
+/// Reads the whole body within its limit and its deadline.
+pub async fn read_body(request: Request, limit: usize) -> Result<Request, ApiError> {
+    let (parts, body) = request.into_parts();
+    let has_length = |value: &str| value.trim() != "0";
+    let length = single(&parts.headers, &header::CONTENT_LENGTH)?;
+    let has_body = length.is_some_and(has_length) || parts.headers.contains_key(header::TRANSFER_ENCODING);
+    if matches!(parts.method, Method::GET | Method::HEAD | Method::DELETE) {
+        if has_body {
+            return Err(ApiError::invalid("A request of this kind has no body."));
+        }
+        return Ok(Request::from_parts(parts, Body::empty()));
+    }
+    let kind = single(&parts.headers, &header::CONTENT_TYPE)?.unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Err(ApiError::new(status, "invalid", "The body of a request is JSON."));
+    }
+    let too_large = || {
+        let message = format!("The request is larger than {} KiB.", limit / 1024);
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "tooLarge", message)
+    };
+    if length.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > limit as u64) {
+        return Err(too_large());
+    }
+    let bytes = match tokio::time::timeout(BODY_DEADLINE, axum::body::to_bytes(body, limit)).await {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) => return Err(too_large()),
+        Err(_) => {
+            return Err(ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "invalid",
+                "The request came too slowly.",
+            ));
+        }
+    };
+    Ok(Request::from_parts(parts, Body::from(bytes)))
 }

@@ -8,9 +8,15 @@ mod access;
 mod answer;
 mod guard;
 mod host;
+mod listener;
 mod site;
+mod tls;
 
 pub use access::{Access, random_text as random_id};
-pub use answer::{ApiError, Input, events, file, html, json};
+pub use answer::{ApiError, Input, events, file, html, json, set};
+pub use axum::Router;
+pub use guard::{check_path, read_body, single};
 pub use host::{Bound, Host};
-pub use site::{Asset, Site, no_clients, no_routes};
+pub use listener::{Listener, Peer};
+pub use site::{Asset, Site, content_type, no_clients, no_routes};
+pub use tls::{Tls, make_certificate};

@@ -43,7 +43,7 @@ pub fn no_clients(_path: &str) -> bool {
 pub(crate) const FRAME_FILES: [&str; 3] = [FRAME_SCRIPT, "frame.js", "frame.css"];
 pub(crate) const FRAME_SCRIPT: &str = "react.js";
 
-pub(crate) fn content_type(name: &str) -> &'static str {
+pub fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("html") => "text/html; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",

@@ -125,8 +125,9 @@ export const goTo = (key: string | undefined) => {
   location.hash = key === undefined ? "" : `#/chat/${key}`;
 };
 
-export async function newChat() {
-  const chat = await attempt(() => call<Chat>("POST", "/chats", {}));
+/** In one of the folders of a server, or in the folder of this process. */
+export async function newChat(folder?: string) {
+  const chat = await attempt(() => call<Chat>("POST", "/chats", folder === undefined ? {} : { folder }));
   if (chat === undefined) return;
   goTo(chat.key);
   await readList();

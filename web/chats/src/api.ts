@@ -42,6 +42,25 @@ export async function openSession(): Promise<boolean> {
   return secret !== "";
 }
 
+/** The page of a server for other machines asks for a token; on this machine a link brings it. */
+export const isServer = () => location.protocol === "https:";
+
+/** Shows the token of an account. Gives what went wrong. */
+export async function logIn(token: string): Promise<Problem | undefined> {
+  const response = await fetch("/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) });
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) return (answer.error as Problem | undefined) ?? { kind: "internal", message: `Dragoman answered ${response.status}.` };
+  secret = String(answer.secret);
+  sessionStorage.setItem(SECRET, secret);
+  return undefined;
+}
+
+export async function logOut() {
+  await fetch("/session", { method: "DELETE", headers: { "X-Dragoman-Page": secret } }).catch(() => undefined);
+  forgetSession();
+  location.reload();
+}
+
 export function forgetSession() {
   sessionStorage.removeItem(SECRET);
 }
@@ -49,7 +68,7 @@ export function forgetSession() {
 async function respond(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = { "X-Dragoman-Page": secret };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const response = await fetch(`/api${path}`, {
+  const response = await fetch(`/api/v1${path}`, {
     method,
     headers,
     body: body === undefined ? undefined : JSON.stringify(body),
@@ -61,7 +80,7 @@ async function respond(method: string, path: string, body?: unknown, signal?: Ab
   throw new CallError(response.status, (answer.error as Problem | undefined) ?? fallback);
 }
 
-/** One call below /api. Rejects with a `CallError` where the process refuses it. */
+/** One call below /api/v1. Rejects with a `CallError` where the process refuses it. */
 export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const response = await respond(method, path, body, signal);
   const text = await response.text();

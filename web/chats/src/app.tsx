@@ -1,13 +1,15 @@
 // The whole page: the top bar, the list of chats, the chat, and what lies above them.
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Icon } from "../../studio/src/icons";
-import { Button, Empty, Loading, Menu } from "../../studio/src/parts";
+import { Badge, Button, Empty, Loading, Menu, ProblemNote, TextField } from "../../studio/src/parts";
 import { newChat, setTheme } from "./actions";
+import { isServer, logIn, logOut } from "./api";
 import { ChatPane } from "./chat";
 import { ChatList } from "./list";
-import { closeNotice, usePage } from "./store";
+import { closeNotice, mayDrive, usePage } from "./store";
 import type { Page } from "./store";
-import type { Theme } from "./types";
+import type { Problem, Theme } from "./types";
+import { folderText } from "./words";
 
 const THEMES: { theme: Theme; label: string; icon: "auto" | "sun" | "moon" }[] = [
   { theme: "auto", label: "As the system", icon: "auto" },
@@ -22,7 +24,7 @@ export function App() {
   useEffect(() => {
     document.title = page.open === undefined ? "Chats – Dragoman" : `${title ?? "New chat"} – Dragoman`;
   }, [title, page.open === undefined]);
-  if (page.phase === "no-session") return <NoSession />;
+  if (page.phase === "no-session") return isServer() ? <LogIn /> : <NoSession />;
   return (
     <div class="page" data-view={page.open === undefined ? "list" : "chat"}>
       <a class="skip" href="#main" onClick={skip}>
@@ -37,6 +39,12 @@ export function App() {
           </p>
         </div>
       )}
+      {page.about?.sharing === undefined ? null : (
+        <div class="banner tone-warn sharing" role="note">
+          <Icon name="info" />
+          <p>{page.about.sharing}</p>
+        </div>
+      )}
       {page.phase === "starting" ? (
         <main class="center-page">
           <Loading text="Opening the chats…" />
@@ -46,8 +54,8 @@ export function App() {
           <ChatList page={page} />
           <div id="main" tabIndex={-1} class="main-pane" role="region" aria-label={page.open === undefined ? "Chat" : (title ?? "New chat")}>
             {page.open === undefined ? (
-              <Empty icon="chat" title="No chat is open" text={`Choose one from the list, or begin a new one in ${page.about?.folders[0] ?? "this folder"}.`}>
-                <Button label="New chat" icon="plus" kind="primary" whenPressed={() => void newChat()} />
+              <Empty icon="chat" title="No chat is open" text={mayDrive() ? `Choose one from the list, or begin a new one in ${page.about?.folders[0] ?? "this folder"}.` : "Choose one from the list."}>
+                {mayDrive() ? <Button label="New chat" icon="plus" kind="primary" whenPressed={() => void newChat(page.about?.account === undefined ? undefined : page.about.folders[0])} /> : null}
               </Empty>
             ) : (
               <ChatPane key={page.open.key} page={page} open={page.open} />
@@ -91,7 +99,8 @@ function TopBar({ page }: { page: Page }) {
           <span aria-hidden="true">Chats</span>
         </div>
         <span class="grow" />
-        <Button label="New chat" icon="plus" kind="plain" whenPressed={() => void newChat()} isDisabled={page.phase !== "ready"} />
+        <Account page={page} />
+        <NewChat page={page} />
         <Menu
           label="Theme"
           icon={theme?.icon ?? "auto"}
@@ -99,6 +108,59 @@ function TopBar({ page }: { page: Page }) {
         />
       </div>
     </header>
+  );
+}
+
+function NewChat({ page }: { page: Page }) {
+  if (!mayDrive()) return null;
+  const folders = page.about?.account === undefined ? [] : page.about.folders;
+  if (folders.length > 1)
+    return <Menu label="New chat" icon="plus" text="New chat" kind="plain" items={folders.map((folder) => ({ label: folderText(folder) || folder, icon: "plus" as const, note: folder, choose: () => void newChat(folder) }))} />;
+  return <Button label="New chat" icon="plus" kind="plain" whenPressed={() => void newChat(folders[0])} isDisabled={page.phase !== "ready"} />;
+}
+
+/** On a server: who this is and what that account may do. */
+function Account({ page }: { page: Page }) {
+  const account = page.about?.account;
+  if (account === undefined) return null;
+  const budget = account.budgetUsd === null ? "" : ` · $${account.spentUsd.toFixed(2)} of $${account.budgetUsd.toFixed(2)}`;
+  return (
+    <>
+      <Badge>
+        {account.name} ({account.role}){budget}
+      </Badge>
+      <Button label="Log out" kind="quiet" whenPressed={() => void logOut()} />
+    </>
+  );
+}
+
+function LogIn() {
+  const [token, setToken] = useState("");
+  const [problem, setProblem] = useState<Problem>();
+  const [isSent, setIsSent] = useState(false);
+  const send = async () => {
+    setIsSent(true);
+    const failed = await logIn(token.trim()).catch(() => ({ kind: "unavailable", message: "The server does not answer." }));
+    setIsSent(false);
+    if (failed === undefined) location.reload();
+    setProblem(failed);
+  };
+  return (
+    <main class="center-page">
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (token.trim() !== "") void send();
+        }}
+      >
+        <h1>Log in to Dragoman</h1>
+        <TextField label="Token" kind="password" value={token} note="The administrator of this server gave it to you. It is not stored in this browser." isRequired whenChanged={setToken} />
+        {problem === undefined ? null : <ProblemNote problem={problem} />}
+        <Button label="Log in" kind="primary" type="submit" isBusy={isSent} isDisabled={token.trim() === ""} />
+        <p class="note">All users of one server share its operating-system account.</p>
+      </form>
+    </main>
   );
 }
 

@@ -3,6 +3,7 @@ import { useId, useState } from "preact/hooks";
 import { Icon } from "../../studio/src/icons";
 import { Button, Check, Field, TextField } from "../../studio/src/parts";
 import { answer } from "./actions";
+import { mayDrive } from "./store";
 import type { Answer, Ask } from "./types";
 
 export function AskCard({ chat, ask }: { chat: string; ask: Ask }) {
@@ -17,9 +18,10 @@ export function AskCard({ chat, ask }: { chat: string; ask: Ask }) {
       <p class="ask-title" id={id}>
         <Icon name={ask.type === "approval" ? "shield" : "chat"} /> <span>{ask.type === "approval" ? `May this run? ${ask.text}` : ask.text}</span>
       </p>
-      {ask.type === "approval" ? <Approval ask={ask} isSent={isSent} give={give} /> : null}
-      {ask.type === "question" ? <Question ask={ask} isSent={isSent} give={give} /> : null}
-      {ask.type === "form" ? <Form ask={ask} isSent={isSent} give={give} /> : null}
+      {mayDrive() ? null : <p class="note">Your role lets you look only: somebody else answers.</p>}
+      {mayDrive() && ask.type === "approval" ? <Approval ask={ask} isSent={isSent} give={give} /> : null}
+      {mayDrive() && ask.type === "question" ? <Question ask={ask} isSent={isSent} give={give} /> : null}
+      {mayDrive() && ask.type === "form" ? <Form ask={ask} isSent={isSent} give={give} /> : null}
     </section>
   );
 }

@@ -6,6 +6,7 @@ import { fork, goTo, prompt, rename, steer, stop } from "./actions";
 import { AskCard } from "./asks";
 import { Facts, tasksOf } from "./facts";
 import { EntryView } from "./items";
+import { mayDrive } from "./store";
 import type { OpenChat, Page } from "./store";
 import type { Ask } from "./types";
 import { costText, folderText } from "./words";
@@ -26,7 +27,7 @@ export function ChatPane({ page, open }: { page: Page; open: OpenChat }) {
         <Head open={open} />
         <Holder open={open} />
         <Messages open={open} />
-        <Composer page={page} open={open} />
+        {mayDrive() ? <Composer page={page} open={open} /> : <p class="note composer">Your role lets you look at this chat only.</p>}
       </section>
       <aside class="facts-pane" aria-label="Tasks and cost">
         <Facts open={open} />
@@ -56,14 +57,16 @@ function Head({ open }: { open: OpenChat }) {
       <span class="only-not-wide">
         <Button label={`${tasks.length > 0 ? `${done}/${tasks.length} · ` : ""}${costText(open.usage?.costUsd)}`} icon="info" kind="quiet" hint="Tasks and cost" whenPressed={() => setShown("facts")} />
       </span>
-      <Menu
-        label="More of this chat"
-        icon="more"
-        items={[
-          { label: "Fork", icon: "plus", note: "A new chat with everything that was said", choose: () => void fork(open.key) },
-          { label: "Rename", icon: "text", choose: () => setShown("rename") },
-        ]}
-      />
+      {mayDrive() ? (
+        <Menu
+          label="More of this chat"
+          icon="more"
+          items={[
+            { label: "Fork", icon: "plus", note: "A new chat with everything that was said", choose: () => void fork(open.key) },
+            { label: "Rename", icon: "text", choose: () => setShown("rename") },
+          ]}
+        />
+      ) : null}
       {shown === "facts" ? (
         <Dialog title="Tasks and cost" kind="sheet" whenClosed={() => setShown(undefined)}>
           <Facts open={open} />
@@ -115,7 +118,7 @@ function Holder({ open }: { open: OpenChat }) {
         <p>
           {heldBy} writes this chat, and it cannot be attached to from here: you can follow it, or fork it.
         </p>
-        <Button label="Fork" icon="plus" whenPressed={() => void fork(open.key)} />
+        {mayDrive() ? <Button label="Fork" icon="plus" whenPressed={() => void fork(open.key)} /> : null}
       </div>
     );
   return null;
@@ -169,14 +172,14 @@ function Messages({ open }: { open: OpenChat }) {
       </ol>
       {open.isBusy ? (
         <p class="working">
-          <span class="spinner" aria-hidden="true" /> {asks.length > 0 ? "Waiting for your answer" : open.progress === "" ? "Answering…" : open.progress}
+          <span class="spinner" aria-hidden="true" /> {asks.length > 0 ? (mayDrive() ? "Waiting for your answer" : "Waiting for an answer") : open.progress === "" ? "Answering…" : open.progress}
         </p>
       ) : null}
       {open.steering === "" ? null : (
         <div class="steering">
           <Badge tone="warn">Read at the next step</Badge>
           <p>{open.steering}</p>
-          <Button label="Take back" kind="quiet" whenPressed={() => void steer(open.key, null)} />
+          {mayDrive() ? <Button label="Take back" kind="quiet" whenPressed={() => void steer(open.key, null)} /> : null}
         </div>
       )}
     </div>

@@ -5,6 +5,7 @@ import type { IconName } from "../../studio/src/icons";
 import { Badge, Button, Dialog, Menu } from "../../studio/src/parts";
 import type { Tone } from "../../studio/src/parts";
 import { fork, rollBack } from "./actions";
+import { mayDrive } from "./store";
 import { AskCard } from "./asks";
 import { Away, Markdown } from "./markdown";
 import type { Ask, CallItem, Details, Entry, Item, Remark, TextItem } from "./types";
@@ -32,7 +33,7 @@ function EntryBody({ entry, chat, isBusy, ask }: EntryProps) {
       return (
         <li class="entry from-agent">
           <EntryHead who="Dragoman" item={entry}>
-            <Menu label={`More of the answer of ${timeText(entry.at)}`} icon="more" items={[{ label: "Fork up to here", icon: "plus", choose: () => void fork(chat, entry.item) }]} />
+            {mayDrive() ? <Menu label={`More of the answer of ${timeText(entry.at)}`} icon="more" items={[{ label: "Fork up to here", icon: "plus", choose: () => void fork(chat, entry.item) }]} /> : null}
           </EntryHead>
           <Markdown text={entry.text} />
           {entry.isCut === true ? <p class="note">This answer was cut off.</p> : null}
@@ -112,14 +113,16 @@ function UserMessage({ item, chat, isBusy }: { item: TextItem; chat: string; isB
   return (
     <li class="entry from-user">
       <EntryHead who="You" item={item}>
-        <Menu
-          label={`More of your message of ${timeText(item.at)}`}
-          icon="more"
-          items={[
-            { label: "Roll back to before this…", icon: "undo", isDisabled: isBusy, isDangerous: true, choose: () => setIsAsked(true) },
-            { label: "Fork up to here", icon: "plus", choose: () => void fork(chat, item.item) },
-          ]}
-        />
+        {mayDrive() ? (
+          <Menu
+            label={`More of your message of ${timeText(item.at)}`}
+            icon="more"
+            items={[
+              { label: "Roll back to before this…", icon: "undo", isDisabled: isBusy, isDangerous: true, choose: () => setIsAsked(true) },
+              { label: "Fork up to here", icon: "plus", choose: () => void fork(chat, item.item) },
+            ]}
+          />
+        ) : null}
       </EntryHead>
       <div class="bubble">{item.text}</div>
       {item.images === undefined || item.images === 0 ? null : <p class="note">{item.images === 1 ? "With an image" : `With ${item.images} images`}</p>}

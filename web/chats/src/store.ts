@@ -62,6 +62,9 @@ let isPlanned = false;
 
 export const current = () => page;
 
+/** Whether this page may do more than look: it does on this machine, and by its role on a server. */
+export const mayDrive = () => page.about?.account === undefined || page.about.account.role !== "view";
+
 /** Changes the state; the components are told once for all changes of a moment. */
 export function update(change: Partial<Page> | ((before: Page) => Partial<Page>)) {
   page = { ...page, ...(typeof change === "function" ? change(page) : change) };

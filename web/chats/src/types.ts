@@ -13,6 +13,10 @@ export interface About {
   folders: string[];
   catalog: { models: string[]; behaviors: string[]; defaultModel: string | null; defaultBehavior: string; notices: { level: string; text: string }[] };
   theme: Theme;
+  /** On a server: whose page this is. */
+  account?: { name: string; role: "view" | "drive" | "admin"; budgetUsd: number | null; spentUsd: number };
+  /** On a server: what everybody must know. */
+  sharing?: string;
 }
 
 export interface Summary {

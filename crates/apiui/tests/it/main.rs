@@ -9,6 +9,7 @@ mod figures;
 mod fuzz;
 mod instructions;
 mod own;
+mod served;
 mod shared;
 mod wishes;
 

@@ -42,6 +42,10 @@ pub(crate) mod run;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod serve_arguments;
+#[cfg(feature = "serve")]
+mod serve_network;
+#[cfg(feature = "serve")]
+mod serve_tokens;
 pub(crate) mod server;
 pub(crate) mod setup;
 #[cfg(feature = "interfaces")]

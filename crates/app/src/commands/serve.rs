@@ -15,12 +15,16 @@ use super::failed;
 use super::ps::{self, Activity, SeenChats};
 use super::serve_arguments::ServeArguments;
 use super::web_page::{self, Start};
+use super::{serve_network, serve_tokens};
 use crate::attaching::refusal_inside_tool_call;
 use crate::cli::Level;
 use crate::workspaces::Workspaces;
 use crate::{lifetime, logging, stores, workspaces};
 
-pub(crate) fn run(arguments: ServeArguments, level: Option<Level>) -> ExitCode {
+pub(crate) fn run(mut arguments: ServeArguments, level: Option<Level>) -> ExitCode {
+    if let Some(task) = arguments.task.take() {
+        return serve_tokens::run(task);
+    }
     if let Some(failure) = refusal_inside_tool_call("serves chats") {
         return failed(&failure);
     }
@@ -31,6 +35,9 @@ pub(crate) fn run(arguments: ServeArguments, level: Option<Level>) -> ExitCode {
     }
     let environment = Environment::from_process();
     logging::start(&environment, level);
+    if let Some(address) = arguments.listen {
+        return lifetime::run(serve_network::serve(arguments, address, environment));
+    }
     lifetime::run(serve(arguments, environment))
 }
 
@@ -47,6 +54,7 @@ async fn serve(arguments: ServeArguments, environment: Environment) -> Result<()
         folders: workspaces::current_folder(),
         running: Box::new(move || Box::pin(running(running_store.clone(), seen.clone()))),
         version: env!("CARGO_PKG_VERSION"),
+        scope: None,
     })
     .await?;
     let site = Site {
@@ -72,7 +80,10 @@ async fn serve(arguments: ServeArguments, environment: Environment) -> Result<()
 }
 
 /// Pages ask for it every few seconds: each look reads what is new.
-async fn running(store: Arc<dyn Store>, seen: Arc<Mutex<SeenChats>>) -> Result<Vec<RunningChat>, Failure> {
+pub(super) async fn running(
+    store: Arc<dyn Store>,
+    seen: Arc<Mutex<SeenChats>>,
+) -> Result<Vec<RunningChat>, Failure> {
     let chats = ps::running_since(store.as_ref(), &mut *seen.lock().await).await?;
     let running = chats.into_iter().map(|chat| RunningChat {
         state: match chat.activity {

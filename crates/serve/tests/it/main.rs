@@ -6,6 +6,7 @@ mod cuts;
 mod editors;
 mod guarded;
 mod hostile;
+mod network;
 mod windows;
 
 use std::sync::Arc;
@@ -52,6 +53,7 @@ impl Served {
             folders: vec!["/w".into()],
             running: Box::new(|| Box::pin(async { Ok(Vec::new()) })),
             version: "1",
+            scope: None,
         })
         .await
         .unwrap();
