@@ -21,10 +21,18 @@ pub(super) fn resources<'s>(
     let mut groups = grouping::groups(spec, models);
     groups.extend(graph::groups(spec, models, spec.endpoints.len()));
     order_by_tags(&mut groups, &spec.tags);
+    let sources = keys::Sources::new(spec);
     let mut ids = HashSet::new();
     let mut resources = Vec::with_capacity(groups.len());
     for (index, group) in groups.iter().enumerate() {
-        resources.push(resource(spec, models, all, group, unique_id(&group.title, index, &mut ids)));
+        resources.push(resource(
+            spec,
+            &sources,
+            models,
+            all,
+            group,
+            unique_id(&group.title, index, &mut ids),
+        ));
     }
     assume(&resources, all, assumptions);
     resources
@@ -51,6 +59,7 @@ fn unique_id(title: &str, index: usize, ids: &mut HashSet<String>) -> String {
 
 fn resource<'s>(
     spec: &'s Spec,
+    sources: &keys::Sources,
     models: &Models<'s>,
     all: &[Operation],
     group: &Group<'s>,
@@ -79,7 +88,7 @@ fn resource<'s>(
     if let Some(model) = item.and_then(|item| models.object(item)) {
         resource.note = shorten_note(model.description.as_deref(), 240);
         let is_same = has_same_model(spec, models, &resource);
-        resource.keys = keys::keys(spec, &resource, all, model, is_same);
+        resource.keys = keys::keys(sources, &resource, all, model, is_same);
     } else if let (Some(list), Some(detail)) = (&resource.list, resource.detail) {
         // Items that are plain values are their own keys.
         let taken = |name: &str| all[list.operation].inputs.iter().any(|input| input.name == name);
