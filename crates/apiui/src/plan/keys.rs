@@ -47,13 +47,15 @@ pub(super) fn keys(
     let mut keys: Vec<Key> = Vec::new();
     for index in &resource.operations {
         let is_list = resource.list.as_ref().is_some_and(|list| list.operation == *index);
+        // The one thing that a call needs to be told.
+        let is_alone = all[*index].inputs.iter().filter(|input| input.required).count() == 1;
         for input in &all[*index].inputs {
             let known = keys.iter().any(|key| key.parameter == input.name);
             let is_of_list = is_list && input.place == InputPlace::Variable;
             if known
                 || is_of_list
                 || handed_down.contains(input.name.as_str())
-                || !is_key(resource, *index, input, item)
+                || !is_key(resource, *index, input, item, is_alone)
             {
                 continue;
             }
@@ -66,9 +68,11 @@ pub(super) fn keys(
     keys
 }
 
-fn is_key(resource: &Resource, index: usize, input: &Input, item: &Model) -> bool {
+fn is_key(resource: &Resource, index: usize, input: &Input, item: &Model, is_alone: bool) -> bool {
     match input.place {
         InputPlace::Path => true,
+        // `users.info?user=7`: a call by name has its key in the query.
+        InputPlace::Query => Some(index) == resource.detail && input.required && is_alone,
         InputPlace::Variable if input.required => graph::is_key(&input.name),
         // An optional variable is a key only under the very name of the field.
         InputPlace::Variable => {

@@ -2,7 +2,7 @@
 //!
 //! Owns identifiers, default page sizes and the list of assumptions.
 
-use super::grouping::Group;
+use super::grouping::{Group, lower_first};
 use super::lists::{self, Eager};
 use super::models::{Models, success};
 use super::words::{pascal, shorten_note};
@@ -36,6 +36,27 @@ pub(super) fn resources<'s>(
     }
     assume(&resources, all, assumptions);
     resources
+}
+
+/// Names operations that the document does not name, by what they do with their resource.
+pub(super) fn title_operations(resources: &[Resource], all: &mut [Operation]) {
+    for resource in resources {
+        let one = lower_first(&resource.singular);
+        let list = resource.list.as_ref().map(|list| list.operation);
+        for (index, title) in [
+            (list, format!("List {}", lower_first(&resource.title))),
+            (resource.detail, format!("Show {one}")),
+            (resource.creates, format!("Create {one}")),
+            (resource.edits, format!("Change {one}")),
+            (resource.deletes, format!("Delete {one}")),
+        ] {
+            if let Some(operation) = index.and_then(|index| all.get_mut(index))
+                && operation.title == operations::unnamed(&operation.method, &operation.path)
+            {
+                operation.title = title;
+            }
+        }
+    }
 }
 
 /// Resources in the order of the document's tags, those without one last.
