@@ -791,6 +791,7 @@ async function kindsOfAnswers(site) {
   await page.getByTestId("result").getByRole("button", { name: "Save as a file" }).click();
   expect((await saved).suggestedFilename() === "image.png", `saved as ${(await saved).suggestedFilename()}`);
   await open("GET /report");
+  await page.locator('[data-testid="result"] td bdi').nth(3).waitFor();
   const cells = await page.locator('[data-testid="result"] td bdi').allTextContents();
   expect(cells[0] === 'Miller, "Max"' && cells.length === 4, `the rows are ${cells.join(" | ")}`);
   await open("GET /visits");
