@@ -39,6 +39,9 @@ mod signals;
 mod spawn;
 #[cfg(unix)]
 mod tree;
+#[cfg(all(test, windows))]
+#[path = "windows/tests.rs"]
+mod windows_tests;
 
 pub use child::{Child, Exit};
 pub use confine::{known_sandbox_support, sandbox_support};

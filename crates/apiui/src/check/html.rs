@@ -5,6 +5,9 @@
 //! Invariant: whatever the module or the options hold, it stays within its script or is escaped text, and the policy
 //! names the very scripts of the page by their hashes.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
@@ -30,10 +33,15 @@ pub fn html_page(code: &str, react_bundle: &str, options: &PageOptions) -> Resul
     let (checked, program) = transform::page_script(code)?;
     let (bundle, program) = (within_script(react_bundle), within_script(&program));
     let policy = policy(&checked, &options.token_urls, &[&bundle, &program]);
-    let chooser = within_script(&SERVER_CHOICE.replace("{{policy}}", &policy));
+    let chooser = SERVER_CHOICE.replace("{{policy}}", &policy);
+    let chooser = within_script(&chooser);
     let title = escape(if options.title.is_empty() { "API" } else { &options.title });
     let language = escape(if options.language.is_empty() { "en" } else { &options.language });
-    Ok(format!(
+    // The scripts are nearly all of the page; the rest of it is short.
+    let mut page = String::with_capacity(bundle.len() + program.len() + 2 * chooser.len() + 2_000);
+    // Writing to a string cannot fail.
+    let _ = write!(
+        page,
         "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\
          <script>{chooser}</script>\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"><!-- -->\n\
@@ -41,7 +49,8 @@ pub fn html_page(code: &str, react_bundle: &str, options: &PageOptions) -> Resul
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>body {{ margin: 0 }}</style>\n</head>\n<body>\n<div id=\"root\"></div>\n\
          <script>{bundle}</script>\n<script type=\"module\">{program}</script>\n</body>\n</html>\n",
-    ))
+    );
+    Ok(page)
 }
 
 /// Writes another policy where the reader chose a server, and turns the usual one into a comment, which ends behind it.
@@ -95,18 +104,24 @@ fn origin(server: &str) -> String {
 
 /// A script must not hold what ends it or changes how its end is found. These letters stand so only within texts,
 /// patterns and templates, where the escape means the same.
-fn within_script(script: &str) -> String {
-    let mut out = String::with_capacity(script.len());
-    let mut rest = script;
-    while let Some(at) = rest.find('<') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
+fn within_script(script: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let mut written = 0;
+    for (at, _) in script.match_indices('<') {
+        let rest = &script[at + 1..];
         let starts =
             |word: &str| rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-        out.push_str(if starts("/script") || starts("script") || starts("!--") { "\\x3C" } else { "<" });
+        if starts("/script") || starts("script") || starts("!--") {
+            out.push_str(&script[written..at]);
+            out.push_str("\\x3C");
+            written = at + 1;
+        }
     }
-    out.push_str(rest);
-    out
+    if written == 0 {
+        return Cow::Borrowed(script);
+    }
+    out.push_str(&script[written..]);
+    Cow::Owned(out)
 }
 
 fn escape(text: &str) -> String {

@@ -10,10 +10,12 @@
 //! - keys that are not literal, and whatever looks into an object of unknown kind, go through vetted definitions
 //!   (`approved.rs`) that answer for plain data only;
 //! - the network is reached by one vetted function, which calls only the addresses the module lists;
+//! - large data at the end of a module is looked at as JSON (`data.rs`);
 //! - the text that is checked cannot make the parser overflow its stack (`scan.rs`).
 
 pub mod approved;
 mod css;
+mod data;
 mod element;
 mod html;
 mod lists;
@@ -42,7 +44,7 @@ pub struct Checked {
 
 /// Looks at a JSX module; refuses whatever is not on the lists, with the place of each thing.
 pub fn check(code: &str) -> Result<Checked, Vec<Refusal>> {
-    transform::checked(code).map(|(checked, _)| checked)
+    transform::checked(code)
 }
 
 /// As `check`, and refuses addresses that are not among these: code that somebody changed must call whom it called
@@ -64,7 +66,7 @@ pub fn check_with_servers(code: &str, servers: &[String]) -> Result<Checked, Vec
 
 /// Checks a JSX module and gives it as plain JavaScript, with elements as calls of `react/jsx-runtime`.
 pub fn transform(code: &str) -> Result<String, Vec<Refusal>> {
-    transform::checked(code).map(|(_, plain)| plain)
+    transform::plain(code)
 }
 
 /// Checks a JSX module and gives a script for a page that has `dragomanReact`: it shows the component in `#root`.

@@ -17,6 +17,7 @@ use oxc::semantic::SemanticBuilder;
 use oxc::span::{SourceType, Span};
 use oxc::transformer::{JsxOptions, JsxRuntime, TransformOptions, Transformer};
 
+use super::data::{self, Data};
 use super::element::RUNTIME;
 use super::refusal::{Refusals, Rule};
 use super::rules::{self, Facts, Phase};
@@ -25,9 +26,16 @@ use super::{Checked, Refusal, scan};
 /// Enough for the deepest nesting that the scan allows, with a margin for unoptimized builds.
 const STACK: usize = 256 << 20;
 
-/// Checks the module and gives its facts and its plain form.
-pub(super) fn checked(code: &str) -> Result<(Checked, String), Vec<Refusal>> {
-    run(code, print)
+type Print = fn(&Program<'_>, Option<Data>) -> String;
+
+/// Checks the module and gives its facts.
+pub(super) fn checked(code: &str) -> Result<Checked, Vec<Refusal>> {
+    run(code, |_, _| String::new()).map(|(checked, _)| checked)
+}
+
+/// Checks the module and gives its plain form.
+pub(super) fn plain(code: &str) -> Result<String, Vec<Refusal>> {
+    run(code, print).map(|(_, plain)| plain)
 }
 
 /// Checks the module and gives a script that has React from the page's bundle and shows the component.
@@ -35,20 +43,23 @@ pub(super) fn page_script(code: &str) -> Result<(Checked, String), Vec<Refusal>>
     run(code, print_page_script)
 }
 
-fn run(code: &str, print: fn(&Program<'_>) -> String) -> Result<(Checked, String), Vec<Refusal>> {
+fn run(code: &str, print: Print) -> Result<(Checked, String), Vec<Refusal>> {
+    let data = data::at_end(code);
+    let stand_in = data.map(|data| data.stand_in(code));
+    let code = stand_in.as_deref().unwrap_or(code);
     if let Err((offset, what, advice)) = scan::scan(code) {
         return Err(syntax(code, offset, &what, &advice));
     }
     let outcome = std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().name("check".to_owned()).stack_size(STACK);
-        let worker = builder.spawn_scoped(scope, || on_large_stack(code, print));
+        let worker = builder.spawn_scoped(scope, || on_large_stack(code, data, print));
         worker.ok().and_then(|worker| worker.join().ok())
     });
     let advice = "Make the module smaller and simpler.";
     outcome.unwrap_or_else(|| Err(syntax(code, 0, "The check could not be run to its end", advice)))
 }
 
-fn on_large_stack(code: &str, print: fn(&Program<'_>) -> String) -> Result<(Checked, String), Vec<Refusal>> {
+fn on_large_stack(code: &str, data: Option<Data>, print: Print) -> Result<(Checked, String), Vec<Refusal>> {
     let allocator = Allocator::default();
     let options = ParseOptions { preserve_parens: false, ..ParseOptions::default() };
     let parsed =
@@ -58,6 +69,10 @@ fn on_large_stack(code: &str, print: fn(&Program<'_>) -> String) -> Result<(Chec
         return Err(syntax(code, 0, "The module does not parse", "Look for an unclosed bracket or element."));
     }
     let mut program = parsed.program;
+    if data.is_some_and(|data| !data.is_last(&program)) {
+        let advice = "Write the data as the last statement of the module.";
+        return Err(syntax(code, 0, "The data at the end is not a statement of its own", advice));
+    }
 
     let built = SemanticBuilder::new().with_check_syntax_error(true).with_build_nodes(true).build(&program);
     refuse_diagnostics(code, &built.diagnostics)?;
@@ -84,7 +99,7 @@ fn on_large_stack(code: &str, print: fn(&Program<'_>) -> String) -> Result<(Chec
     if !refusals.is_empty() {
         return Err(refusals.into_refusals(code));
     }
-    Ok((checked_facts(facts), print(&program)))
+    Ok((checked_facts(facts), print(&program, data)))
 }
 
 fn checked_facts(facts: Facts) -> Checked {
@@ -92,11 +107,12 @@ fn checked_facts(facts: Facts) -> Checked {
 }
 
 /// The imports as constants taken from the page's bundle, the module, and the call that shows its component.
-fn print_page_script(program: &Program<'_>) -> String {
+fn print_page_script(program: &Program<'_>, data: Option<Data>) -> String {
     let mut script = Codegen::new().with_options(options());
     let mut shown = free_name(program.source_text);
-    for statement in &program.body {
+    for (index, statement) in program.body.iter().enumerate() {
         match statement {
+            _ if index + 1 == program.body.len() && data.is_some() => {}
             Statement::ImportDeclaration(import) => script.print_str(&import_as_constants(import)),
             Statement::ExportDefaultDeclaration(export) => match &export.declaration {
                 ExportDefaultDeclarationKind::FunctionDeclaration(function) => {
@@ -117,6 +133,9 @@ fn print_page_script(program: &Program<'_>) -> String {
             },
             other => other.print(&mut script, Context::default()),
         }
+    }
+    if let Some(data) = data {
+        script.print_str(&data.statement());
     }
     script.print_str(&format!("dragomanReact.mount({shown}, document.getElementById(\"root\"));\n"));
     script.into_source_text()
@@ -149,8 +168,15 @@ fn free_name(source: &str) -> String {
 }
 
 /// The program as text, without comments.
-fn print(program: &Program<'_>) -> String {
-    Codegen::new().with_options(options()).build(program).code
+fn print(program: &Program<'_>, data: Option<Data>) -> String {
+    let mut code = Codegen::new().with_options(options()).build(program).code;
+    if let Some(data) = data
+        && let Some(at) = code.rfind(&data.opening())
+    {
+        code.truncate(at);
+        code.push_str(&data.statement());
+    }
+    code
 }
 
 fn options() -> CodegenOptions {

@@ -33,6 +33,8 @@ pub(super) struct Tree<'s, 'a> {
     pub frozen: RefCell<HashSet<SymbolId>>,
     /// The elements of each function that was asked about, if it is a component and nothing else.
     pub uses: RefCell<HashMap<NodeId, Uses<'a>>>,
+    /// What each name was declared as, looked up once: whether a name is written takes a look at all its uses.
+    known: RefCell<HashMap<SymbolId, Declared<'a>>>,
     /// What is left of the bound on one question about numbers.
     steps: Cell<usize>,
 }
@@ -84,7 +86,13 @@ impl<'a> AnyFunction<'a> {
 
 impl<'s, 'a> Tree<'s, 'a> {
     pub(super) fn new(semantic: &'s Semantic<'a>) -> Self {
-        Self { semantic, frozen: RefCell::default(), uses: RefCell::default(), steps: Cell::new(0) }
+        Self {
+            semantic,
+            frozen: RefCell::default(),
+            uses: RefCell::default(),
+            known: RefCell::default(),
+            steps: Cell::new(0),
+        }
     }
 
     pub(super) fn parent(&self, id: NodeId) -> AstKind<'a> {
@@ -122,6 +130,15 @@ impl<'s, 'a> Tree<'s, 'a> {
     }
 
     pub(super) fn declared(&self, symbol: SymbolId) -> Declared<'a> {
+        if let Some(known) = self.known.borrow().get(&symbol) {
+            return *known;
+        }
+        let found = self.find_declared(symbol);
+        self.known.borrow_mut().insert(symbol, found);
+        found
+    }
+
+    fn find_declared(&self, symbol: SymbolId) -> Declared<'a> {
         let scoping = self.semantic.scoping();
         if scoping.symbol_is_mutated(symbol) || !scoping.symbol_redeclarations(symbol).is_empty() {
             return Declared::Other;

@@ -50,7 +50,7 @@ pub(super) enum Intent {
 
 /// The intent of one clause, and the part of it that was not used: where a view may be named.
 pub(super) fn intent(clause: &str) -> Option<(Intent, String)> {
-    let clause = &without_order(clause);
+    let clause = &reworded(&without_order(clause));
     RULES.iter().find_map(|(pattern, make)| {
         let captures = pattern.captures(clause)?;
         let intent = make(&captures)?;
@@ -82,6 +82,54 @@ fn without_order(clause: &str) -> String {
         }
     }
     text
+}
+
+/// Other words for what the patterns say. What stands in quotes is a name and stays.
+const REWORDED: [(&str, &str); 20] = [
+    (r"\btwenty[- ]five (\w)", "25 $1"),
+    (r"\bfive (\w)", "5 $1"),
+    (r"\bten (\w)", "10 $1"),
+    (r"\bfifteen (\w)", "15 $1"),
+    (r"\btwenty (\w)", "20 $1"),
+    (r"\bthirty (\w)", "30 $1"),
+    (r"\bforty (\w)", "40 $1"),
+    (r"\bfifty (\w)", "50 $1"),
+    (r"\b(?:a|one) hundred (\w)", "100 $1"),
+    (r"\bbe able to ", ""),
+    (r"\b(?:right|directly|immediately|just|straight) (after|before|behind|next to|in front of)\b", "$1"),
+    (r"\b((?:search|filter)\w*(?: ?(?:bar|box|field|input)s?)?) (?:on|at) (?:the )?top of\b", "$1 for"),
+    (r"\bfrom (?:the )?(?:main |side )?(?:menu|nav|navigation|sidebar|menu bar|nav ?bar)(?: bar)?$", "view"),
+    (r"\b(?:look ?up|look for|find) (.+) by ", "search $1 by "),
+    (
+        r"\b(?:drop ?down|select box|selector|picker)s?(?: menu)? (?:to|for) (?:pick|choose|select)(?:ing)? ",
+        "filter for ",
+    ),
+    (r"\b(?:drop ?down|select box|selector|picker)s?(?: menu)? (?:for|with|of) ", "filter for "),
+    (r"^(show|display|list|keep)((?: me)?) (.+) only$", "$1$2 only $3"),
+    (r"\b(?:only|just) (show|display|list|load) (\d)", "$1 only $2"),
+    (r"^((?:call|name|rename) .+) (?:everywhere|throughout)$", "$1"),
+    (r"\bin place of\b", "instead of"),
+];
+
+fn reworded(clause: &str) -> String {
+    static WORDS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+        // The patterns are constants that a test compiles, so none is ever left out.
+        let compiled = |(pattern, other): &(&str, &'static str)| {
+            Some((Regex::new(&format!("(?i){pattern}")).ok()?, *other))
+        };
+        REWORDED.iter().filter_map(compiled).collect()
+    });
+    // A quoted text is a name, and a name may be made of these words.
+    if clause.contains('"') {
+        return clause.trim_end_matches(" everywhere").to_owned();
+    }
+    let lower = clause.to_lowercase();
+    let counts = ["page", "at a time", "at once", "rows", "entries"].iter().any(|word| lower.contains(word));
+    let fits = |(pattern, _): &&(Regex, &str)| counts || !pattern.as_str().ends_with(r"(\w)");
+    WORDS
+        .iter()
+        .filter(fits)
+        .fold(clause.to_owned(), |text, (pattern, other)| pattern.replace(&text, *other).into_owned())
 }
 
 type Make = fn(&Captures) -> Option<Intent>;
@@ -266,7 +314,7 @@ const ROWS: [(&str, Make); 18] = [
     ),
 ];
 
-const NAMES: [(&str, Make); 7] = [
+const NAMES: [(&str, Make); 8] = [
     (
         r#"\b(?:change|rename|replace) THE"(?P<what>[^"]+)"(?P<mid>.*?) (?:to|into|as|with|by) (?P<name>"[^"]+")(?P<view>.*)$"#,
         |c| Some(Intent::Rename { what: text(c, "what"), name: text(c, "name") }),
@@ -306,6 +354,9 @@ const NAMES: [(&str, Make); 7] = [
             })
         },
     ),
+    (r#"\b(?:call|name|label) THE(?P<what>[^"]+?) (?:as |to )?(?P<name>"[^"]+")(?P<view>.*)$"#, |c| {
+        Some(Intent::Rename { what: text(c, "what"), name: text(c, "name") })
+    }),
     (
         r"\b(?:change|show|display) THE(?P<what>.+?)(?P<kind> column| field| header| label)(?:'s)?(?: name| label| title| header)? (?:to|as|into) *(?P<name>.+)$",
         |c| {
@@ -347,7 +398,7 @@ const VISIBILITY: [(&str, Make); 8] = [
     }),
     (r"\bSHOW (?:me )?THE(?P<what>.+?(?: columns?| fields?)\b.*)$", |c| Some(Intent::Show(text(c, "what")))),
     (r"\b(?:add|include|unhide|reveal) THE(?P<what>.+)$", |c| Some(Intent::Show(text(c, "what")))),
-    (r"^(?:show|display) (?:me )?THE(?P<what>.+)$", |c| Some(Intent::Show(text(c, "what")))),
+    (r"^(?:show|see|display) (?:me )?THE(?P<what>.+)$", |c| Some(Intent::Show(text(c, "what")))),
 ];
 
 fn longer(first: String, second: String) -> String {
@@ -379,5 +430,8 @@ mod tests {
         let count =
             APPEARANCE.len() + COLUMNS.len() + ROWS.len() + NAMES.len() + LAYOUTS.len() + VISIBILITY.len();
         assert_eq!(RULES.len(), count);
+        for (pattern, _) in REWORDED {
+            assert!(Regex::new(pattern).is_ok(), "{pattern}");
+        }
     }
 }

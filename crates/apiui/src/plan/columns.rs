@@ -28,8 +28,12 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
         }
         let display = display(models, name, property);
         let hidden = property.deprecated;
-        columns
-            .push((rank(name, display), Column { hidden, ..column(name.clone(), humanize(name), display) }));
+        let (field, display) =
+            match named_field(models, name, property).filter(|_| display == Display::Object) {
+                Some(inner) => (format!("{name}.{inner}"), Display::Text),
+                None => (name.clone(), display),
+            };
+        columns.push((rank(name, display), Column { hidden, ..column(field, humanize(name), display) }));
         let folded = FOLDED.contains(&name.as_str()).then(|| models.object(property)).flatten();
         for (inner, property) in folded.into_iter().flat_map(|inner| &inner.properties).take(20) {
             let display = self::display(models, inner, property);
@@ -58,6 +62,18 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
     columns.into_iter().map(|(_, column)| column).collect()
 }
 
+/// What another thing is called, where an item refers to it as a whole: its name stands for it.
+fn named_field<'s>(models: &Models<'s>, name: &str, property: &'s Model) -> Option<&'static str> {
+    let object = models.object(property).filter(|_| !FOLDED.contains(&name))?;
+    ["name", "title", "label", "displayName", "display_name", "login", "username"].into_iter().find(
+        |wanted| {
+            let inner = object.properties.get(*wanted);
+            inner
+                .is_some_and(|inner| models.resolve(inner).kind == Kind::String && !is_never_asked_for(inner))
+        },
+    )
+}
+
 /// A name tells more than a random id does.
 fn name_before_uuid(object: &Model, columns: &mut [(u8, Column)]) {
     let is_uuid = |column: &Column| {
@@ -82,6 +98,16 @@ fn distinct_labels(columns: &mut [(u8, Column)]) {
             column.label = humanize(&column.field.replace('.', " "));
         }
     }
+    // Names that differ in nothing but their writing (`URL`, `url`) are shown as they are written.
+    let mut labels: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+    for (_, column) in columns.iter() {
+        *labels.entry(column.label.clone()).or_default() += 1;
+    }
+    for (_, column) in columns.iter_mut() {
+        if labels.get(&column.label).is_some_and(|count| *count > 1) {
+            column.label = line(&column.field, 60);
+        }
+    }
 }
 
 /// The column that stands in for an id or a name where no field is called so: one that a folded object has, or else
@@ -91,7 +117,8 @@ fn leader(columns: &[(u8, Column)]) -> Option<usize> {
     if shown().any(|(_, (rank, _))| *rank <= NAME) {
         return None;
     }
-    let is_inner_name = |(rank, column): &(u8, Column)| *rank == NAME + 1 && column.field.contains('.');
+    let is_folded = |field: &str| field.split_once('.').is_some_and(|(object, _)| FOLDED.contains(&object));
+    let is_inner_name = |(rank, column): &(u8, Column)| *rank == NAME + 1 && is_folded(&column.field);
     let tells = |(rank, column): &(u8, Column)| {
         use Display::*;
         matches!(column.display, Text | Number | Email | Date | Datetime) && *rank != STATE && *rank < LINK
@@ -168,7 +195,7 @@ fn display<'s>(models: &Models<'s>, name: &str, model: &'s Model) -> Display {
             Some("email") => Display::Email,
             Some("uri" | "url") => Display::Link,
             _ if lower == "email" => Display::Email,
-            _ if lower.ends_with("_at") || lower.ends_with("At") => Display::Datetime,
+            _ if lower.ends_with("_at") || name.ends_with("At") => Display::Datetime,
             _ => Display::Text,
         },
         _ => Display::Text,
@@ -178,8 +205,14 @@ fn display<'s>(models: &Models<'s>, name: &str, model: &'s Model) -> Display {
 /// Whether a number counts seconds since 1970.
 fn is_moment(name: &str, lower: &str, model: &Model) -> bool {
     let is_unix = matches!(model.format.as_deref(), Some("unix-time" | "unixtime" | "timestamp"));
-    let is_named = lower.ends_with("_at")
-        || name.ends_with("At")
-        || matches!(lower, "created" | "updated" | "modified" | "timestamp" | "expires");
-    is_unix || is_named && model.kind == Kind::Integer
+    let note = model.description.as_deref().unwrap_or_default().to_lowercase();
+    let is_told =
+        ["unix time", "unix epoch", "since epoch", "since the epoch", "epoch seconds", "epoch time"]
+            .iter()
+            .any(|words| note.contains(words));
+    // The page shows a number that is no moment of these decades as a number.
+    let is_named = ["_at", "_ts", "_time", "_date", "timestamp"].iter().any(|end| lower.ends_with(end))
+        || ["At", "Time", "Date"].iter().any(|end| name.ends_with(end))
+        || matches!(lower, "created" | "updated" | "modified" | "expires" | "last_seen" | "lastseen" | "ts");
+    is_unix || is_told || is_named && model.kind == Kind::Integer
 }

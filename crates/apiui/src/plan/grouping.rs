@@ -77,10 +77,27 @@ fn is_parameter(segment: &str) -> bool {
     segment.starts_with('{') && segment.ends_with('}')
 }
 
-/// The key of a path: parameters without their names.
+/// `v1`, `v2.1`, `v1beta1`: the same things in another version of the API.
+pub(super) fn is_version(segment: &str) -> bool {
+    let mut rest = segment.strip_prefix(['v', 'V']).unwrap_or_default().chars();
+    rest.next().is_some_and(|first| first.is_ascii_digit())
+        && segment.len() <= 10
+        && rest.all(|c| c.is_ascii_digit() || c == '.' || "alphabet".contains(c))
+}
+
+/// The number of the newest version in a path; one without a version is the oldest.
+fn version(path: &str) -> u32 {
+    let digits =
+        |segment: &str| -> String { segment[1..].chars().take_while(char::is_ascii_digit).collect() };
+    let found = path.split('/').filter(|segment| is_version(segment));
+    found.filter_map(|segment| digits(segment).parse().ok()).max().unwrap_or(0)
+}
+
+/// The key of a path: parameters without their names, and no versions.
 fn key(path: &[&str]) -> String {
     let mut key = String::new();
-    for segment in path {
+    let is_all_version = path.iter().all(|segment| is_version(segment));
+    for segment in path.iter().filter(|segment| is_all_version || !is_version(segment)) {
         key.push('/');
         key.push_str(if is_parameter(segment) { "{}" } else { segment });
     }
@@ -230,7 +247,7 @@ fn lowered(parts: &[String]) -> String {
     parts.first().cloned().into_iter().chain(rest).collect::<Vec<_>>().join(" ")
 }
 
-fn lower_first(text: &str) -> String {
+pub(super) fn lower_first(text: &str) -> String {
     // An abbreviation keeps its capitals.
     if text.chars().nth(1).is_some_and(char::is_uppercase) {
         return text.to_owned();
@@ -254,13 +271,15 @@ fn title_words(
     if let Some(thing) = key.strip_prefix("rpc:") {
         return std::iter::once(plural(thing)).chain(part()).collect();
     }
-    let depth = segments(key).len();
     let path = all.first().map(|first| paths[first.index].as_slice()).unwrap_or_default();
+    // The key has no versions, so the path of its first operation may be longer.
+    let mut depth = segments(key).len();
+    depth += path.iter().take(depth + 2).filter(|segment| is_version(segment)).count();
     let statics: Vec<String> = path
         .iter()
         .take(depth)
         .skip(prefix.min(depth.saturating_sub(1)))
-        .filter(|segment| !is_parameter(segment) && !split(segment).is_empty())
+        .filter(|segment| !is_parameter(segment) && !is_version(segment) && !split(segment).is_empty())
         .map(|segment| (*segment).to_owned())
         .chain(part())
         .collect();
@@ -332,7 +351,8 @@ impl Roles<'_, '_> {
         let scoped = self.all.iter().filter(|placed| placed.scope == scope).map(|placed| placed.index);
         scoped.filter(fits).min_by_key(|index| {
             let endpoint = &self.endpoints[*index];
-            (endpoint.deprecated, endpoint.parameters.iter().filter(|parameter| parameter.required).count())
+            let required = endpoint.parameters.iter().filter(|parameter| parameter.required).count();
+            (endpoint.deprecated, std::cmp::Reverse(version(&endpoint.path)), required)
         })
     }
 
@@ -342,11 +362,17 @@ impl Roles<'_, '_> {
             let answer = success(endpoint).and_then(|response| response.schema.as_ref());
             answer.is_some_and(|answer| lists::find(self.models, answer, lists::Eager::Yes).is_some())
         };
+        // `users.list` says that it is one, whatever surrounds its items.
+        let is_named_list = |endpoint: &Endpoint| {
+            let action = rpc::subject(endpoint, &segments(&endpoint.path)).map(|(_, action)| action);
+            action == Some(Action::List) && is_eager_list(endpoint)
+        };
         [false, true].into_iter().find_map(|with_deprecated| {
             self.find(Scope::Collection, "GET", &is_list, with_deprecated)
                 .or_else(|| self.find(Scope::Collection, "GET", &is_eager_list, with_deprecated))
                 .or_else(|| self.find(Scope::CollectionAction, "GET", &is_list, with_deprecated))
                 .or_else(|| self.find(Scope::Loose, "GET", &is_list, with_deprecated))
+                .or_else(|| self.find(Scope::Loose, "GET", &is_named_list, with_deprecated))
         })
     }
 

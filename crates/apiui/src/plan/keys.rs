@@ -5,15 +5,33 @@
 
 use super::words::split;
 use super::{Input, InputPlace, Key, Operation, Resource, graph};
-use crate::spec::{Kind, Model, Parameter, Spec};
-use std::collections::HashSet;
+use crate::spec::{Kind, Model, Parameter, ResponseLink, Spec};
+use std::collections::{HashMap, HashSet};
 
 /// Fields that identify an item under such a name.
 const KEY_NAMES: [&str; 9] = ["id", "uuid", "sid", "key", "slug", "code", "name", "number", "login"];
 
+/// What the specification says about keys, ready to be looked up: it is asked once for each key.
+pub(super) struct Sources<'s> {
+    spec: &'s Spec,
+    /// By the operation that a link leads to, in the order of the document.
+    links: HashMap<&'s str, Vec<&'s ResponseLink>>,
+}
+
+impl<'s> Sources<'s> {
+    pub(super) fn new(spec: &'s Spec) -> Self {
+        let mut links: HashMap<&str, Vec<&ResponseLink>> = HashMap::new();
+        let responses = spec.endpoints.iter().flat_map(|endpoint| endpoint.responses.values());
+        for link in responses.flat_map(|response| &response.links) {
+            links.entry(&link.operation_id).or_default().push(link);
+        }
+        Self { spec, links }
+    }
+}
+
 /// For each parameter of an operation on one item: the field of the item that fills it.
 pub(super) fn keys(
-    spec: &Spec,
+    sources: &Sources,
     resource: &Resource,
     all: &[Operation],
     item: &Model,
@@ -29,17 +47,19 @@ pub(super) fn keys(
     let mut keys: Vec<Key> = Vec::new();
     for index in &resource.operations {
         let is_list = resource.list.as_ref().is_some_and(|list| list.operation == *index);
+        // The one thing that a call needs to be told.
+        let is_alone = all[*index].inputs.iter().filter(|input| input.required).count() == 1;
         for input in &all[*index].inputs {
             let known = keys.iter().any(|key| key.parameter == input.name);
             let is_of_list = is_list && input.place == InputPlace::Variable;
             if known
                 || is_of_list
                 || handed_down.contains(input.name.as_str())
-                || !is_key(resource, *index, input, item)
+                || !is_key(resource, *index, input, item, is_alone)
             {
                 continue;
             }
-            let search = Search { spec, index: *index, input, singular: &resource.singular, item };
+            let search = Search { sources, index: *index, input, singular: &resource.singular, item };
             if let Some((field, guessed)) = search.field(has_same_model) {
                 keys.push(Key { parameter: input.name.clone(), field, guessed });
             }
@@ -48,9 +68,11 @@ pub(super) fn keys(
     keys
 }
 
-fn is_key(resource: &Resource, index: usize, input: &Input, item: &Model) -> bool {
+fn is_key(resource: &Resource, index: usize, input: &Input, item: &Model, is_alone: bool) -> bool {
     match input.place {
         InputPlace::Path => true,
+        // `users.info?user=7`: a call by name has its key in the query.
+        InputPlace::Query => Some(index) == resource.detail && input.required && is_alone,
         InputPlace::Variable if input.required => graph::is_key(&input.name),
         // An optional variable is a key only under the very name of the field.
         InputPlace::Variable => {
@@ -63,7 +85,7 @@ fn is_key(resource: &Resource, index: usize, input: &Input, item: &Model) -> boo
 }
 
 struct Search<'a> {
-    spec: &'a Spec,
+    sources: &'a Sources<'a>,
     index: usize,
     input: &'a Input,
     singular: &'a str,
@@ -113,7 +135,7 @@ impl Search<'_> {
     }
 
     fn parameter(&self) -> Option<&Parameter> {
-        let endpoint = self.spec.endpoints.get(self.index)?;
+        let endpoint = self.sources.spec.endpoints.get(self.index)?;
         endpoint.parameters.iter().find(|parameter| parameter.name == self.input.name)
     }
 
@@ -136,11 +158,9 @@ impl Search<'_> {
 
     /// A field that a link of the specification leads from.
     fn linked(&self) -> Option<String> {
-        let id = self.spec.endpoints.get(self.index)?.operation_id.as_ref()?;
-        let responses = self.spec.endpoints.iter().flat_map(|endpoint| endpoint.responses.values());
-        let link = responses
-            .flat_map(|response| &response.links)
-            .find(|link| link.operation_id == *id && link.parameter == self.input.name)?;
+        let id = self.sources.spec.endpoints.get(self.index)?.operation_id.as_ref()?;
+        let links = self.sources.links.get(id.as_str())?;
+        let link = links.iter().find(|link| link.parameter == self.input.name)?;
         let field = link.pointer.strip_prefix('/')?;
         self.item.properties.contains_key(field).then(|| field.to_owned())
     }

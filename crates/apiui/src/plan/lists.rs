@@ -21,6 +21,8 @@ pub(super) struct Found<'s> {
     pub envelope: Option<&'s Model>,
     /// The path to that object.
     pub inside: Vec<String>,
+    /// The whole answer, where that object is only a part of it.
+    pub outer: Option<&'s Model>,
     pub is_connection: bool,
     pub has_total: bool,
 }
@@ -50,7 +52,7 @@ const ITEM_NAMES: [&str; 22] = [
     "response",
 ];
 const WRAPPERS: [&str; 6] = ["data", "result", "response", "_embedded", "payload", "body"];
-const HINTS: [&str; 16] = [
+const HINTS: [&str; 17] = [
     "total",
     "count",
     "page",
@@ -67,6 +69,7 @@ const HINTS: [&str; 16] = [
     "paging",
     "pagination",
     "nextlink",
+    "response_metadata",
 ];
 
 pub(super) fn find<'s>(models: &Models<'s>, answer: &'s Model, eager: Eager) -> Option<Found<'s>> {
@@ -76,19 +79,28 @@ pub(super) fn find<'s>(models: &Models<'s>, answer: &'s Model, eager: Eager) -> 
             item: found.node,
             envelope: Some(models.resolve(answer)),
             inside: Vec::new(),
+            outer: None,
             is_connection: true,
             has_total: found.has_total,
         });
     }
     if let Some(item) = models.item(answer) {
-        let (items, inside) = (Vec::new(), Vec::new());
-        return Some(Found { items, item, envelope: None, inside, is_connection: false, has_total: false });
+        return Some(Found {
+            items: Vec::new(),
+            item,
+            envelope: None,
+            inside: Vec::new(),
+            outer: None,
+            is_connection: false,
+            has_total: false,
+        });
     }
     let object = models.object(answer)?;
     in_object(models, object, eager, Vec::new()).or_else(|| {
         WRAPPERS.iter().find_map(|name| {
             let inner = models.object(object.properties.get(*name)?)?;
-            in_object(models, inner, eager, vec![(*name).to_owned()])
+            let found = in_object(models, inner, eager, vec![(*name).to_owned()])?;
+            Some(Found { outer: Some(object), ..found })
         })
     })
 }
@@ -105,15 +117,18 @@ fn in_object<'s>(
         .filter_map(|(name, property)| Some((name, models.item(property)?)))
         .collect();
     let is_object = |item: &&'s Model| matches!(models.resolve(item).kind, Kind::Object | Kind::Union);
-    let has_hint = object.properties.keys().any(|name| {
-        let plain: String = name.to_lowercase().replace(['@', '$', '.'], "");
-        HINTS.iter().any(|hint| {
-            plain == *hint
-                || plain.ends_with(&format!("_{hint}"))
-                || plain.starts_with("next")
-                || plain.starts_with("total")
-        })
-    });
+    // What has an id is a thing itself; its lists are parts of it.
+    let is_thing = object.properties.contains_key("id");
+    let has_hint = !is_thing
+        && object.properties.keys().any(|name| {
+            let plain: String = name.to_lowercase().replace(['@', '$', '.'], "");
+            HINTS.iter().any(|hint| {
+                plain == *hint
+                    || plain.ends_with(&format!("_{hint}"))
+                    || plain.starts_with("next")
+                    || plain.starts_with("total")
+            })
+        });
     let preferred =
         ITEM_NAMES.iter().find_map(|wanted| lists.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)));
     let only = || match lists.as_slice() {
@@ -128,5 +143,13 @@ fn in_object<'s>(
     let (name, item) = named.or_else(only).or_else(any)?;
     let mut items = inside.clone();
     items.push((*name).clone());
-    Some(Found { items, item, envelope: Some(object), inside, is_connection: false, has_total: false })
+    Some(Found {
+        items,
+        item,
+        envelope: Some(object),
+        inside,
+        outer: None,
+        is_connection: false,
+        has_total: false,
+    })
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns when a group joins another one and when it is split. Invariant: no endpoint is lost or doubled.
 
-use super::grouping::{Placed, Scope, segments};
+use super::grouping::{Placed, Scope, is_version, segments};
 use super::words::{singular, split};
 use crate::spec::Endpoint;
 use indexmap::IndexMap;
@@ -108,7 +108,8 @@ pub(super) fn split_large(placed: Groups, endpoints: &[Endpoint]) -> Groups {
 
 fn part_name(endpoint: &Endpoint, depth: usize) -> String {
     let path = segments(&endpoint.path);
-    let next = path.iter().skip(depth).find(|segment| !segment.contains('{'));
+    let named = path.iter().filter(|segment| !is_version(segment));
+    let next = named.skip(depth).find(|segment| !segment.contains('{'));
     if let Some(next) = next.filter(|_| depth > 0) {
         return singular(&next.to_lowercase());
     }

@@ -125,6 +125,7 @@ pub fn plan(spec: &Spec, options: &Options) -> Plan {
     plan.operations = operations::operations(spec, &models, &mut inputs, &mut servers);
     plan.servers = servers.finish(options.server.as_deref(), &mut plan.operations);
     plan.resources = resources::resources(spec, &models, &plan.operations, &mut plan.assumptions);
+    resources::title_operations(&plan.resources, &mut plan.operations);
     editing::mark_read_only(spec, &models, &plan.resources, &mut plan.operations);
     relations::relate(&mut plan.resources, &plan.operations, spec, &models);
     plan.shapes = inputs.finish();

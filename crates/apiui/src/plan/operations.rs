@@ -136,8 +136,13 @@ fn title(endpoint: &Endpoint) -> String {
     }
     match &endpoint.operation_id {
         Some(id) => humanize(id),
-        None => line(&format!("{} {}", endpoint.method, endpoint.path), 100),
+        None => unnamed(&endpoint.method, &endpoint.path),
     }
+}
+
+/// The title of an operation that has no name.
+pub(super) fn unnamed(method: &str, path: &str) -> String {
+    line(&format!("{method} {path}"), 100)
 }
 
 /// Browsers and hosts set these themselves; credentials have their own panel.

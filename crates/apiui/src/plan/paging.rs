@@ -136,14 +136,14 @@ fn by_parameter(
     if let Some(input) = named(operation, &OFFSET).filter(|input| is_number(input)) {
         return Some(base(PagingStyle::Offset, input));
     }
-    let input = named(operation, &CURSOR)?;
+    let input = named(operation, &CURSOR).filter(|input| !is_time(input))?;
     let mut paging = base(PagingStyle::Cursor, input);
     paging.next = locate(models, found, &NEXT).unwrap_or_default();
     paging.more = locate(models, found, &MORE).unwrap_or_default();
     if paging.next.is_empty() {
         // Without a cursor in the answer, the last item is the cursor, if it has an id.
         let has_id = models.object(found.item).is_some_and(|item| item.properties.contains_key("id"));
-        if !has_id {
+        if !has_id || !takes_id(input) {
             return None;
         }
         paging.from_last = "id".to_owned();
@@ -180,9 +180,24 @@ fn named<'o>(operation: &'o Operation, names: &[&str]) -> Option<&'o Input> {
     })
 }
 
+/// Whether the value may be a number. Texts called so may be the beginning of a span of time as well.
 fn is_number(input: &Input) -> bool {
     use super::InputKind::*;
-    matches!(input.kind, Integer | Number | Text)
+    let is_ambiguous = ["from", "start", "p"].contains(&input.name.to_lowercase().as_str());
+    matches!(input.kind, Integer | Number) || input.kind == Text && !is_ambiguous
+}
+
+fn is_time(input: &Input) -> bool {
+    use super::InputKind::*;
+    matches!(input.kind, Date | Datetime | Time)
+}
+
+/// Whether the id of an item can be the cursor: a token is made by the API, and `since` may be a time.
+fn takes_id(input: &Input) -> bool {
+    let name = input.name.to_lowercase().replace(['_', '-', '[', ']'], "");
+    let is_integer = input.kind == super::InputKind::Integer;
+    ["cursor", "after", "startingafter", "marker", "sinceid"].contains(&name.as_str())
+        || name == "since" && is_integer
 }
 
 fn total(models: &Models, found: &Found) -> Vec<String> {
@@ -192,27 +207,35 @@ fn total(models: &Models, found: &Found) -> Vec<String> {
     locate(models, found, &TOTAL).unwrap_or_default()
 }
 
-/// The path to a field of one of these names: in the envelope, or in its metadata.
-fn locate(models: &Models, found: &Found, names: &[&str]) -> Option<Vec<String>> {
-    let envelope = found.envelope?;
-    let direct = |object: &Model| {
+/// Parts of an answer that tell about its pages.
+const DETAILS: [&str; 9] =
+    ["meta", "metadata", "pagination", "paging", "page", "links", "_links", "response_metadata", "page_info"];
+
+/// The path to a field of one of these names: in the object around the items, or in the whole answer.
+fn locate<'s>(models: &Models<'s>, found: &Found<'s>, names: &[&str]) -> Option<Vec<String>> {
+    let around = found.envelope.and_then(|envelope| within(models, envelope, names));
+    let around = around.map(|rest| found.inside.iter().cloned().chain(rest).collect());
+    around.or_else(|| within(models, found.outer?, names))
+}
+
+/// The same within one object and its details.
+fn within<'s>(models: &Models<'s>, object: &'s Model, names: &[&str]) -> Option<Vec<String>> {
+    let direct = |object: &'s Model| {
         names.iter().find_map(|wanted| {
-            let scalar = |model: &Model| model.properties.is_empty() && model.items.is_none();
-            object
-                .properties
-                .iter()
-                .find(|(name, model)| name.eq_ignore_ascii_case(wanted) && scalar(model))
-                .map(|(name, _)| name.clone())
+            let (name, model) =
+                object.properties.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
+            if model.properties.is_empty() && model.items.is_none() && models.object(model).is_none() {
+                return Some(vec![name.clone()]);
+            }
+            // A link of HAL: `_links.next.href`.
+            let link = models.object(model).filter(|_| *wanted == "next")?;
+            link.properties.contains_key("href").then(|| vec![name.clone(), "href".to_owned()])
         })
     };
-    let path = |rest: Vec<String>| found.inside.iter().cloned().chain(rest).collect();
-    if let Some(name) = direct(envelope) {
-        return Some(path(vec![name]));
-    }
-    ["meta", "metadata", "pagination", "paging", "page", "links", "_links", "response_metadata", "page_info"]
-        .iter()
-        .find_map(|wrapper| {
-            let inner = models.object(envelope.properties.get(*wrapper)?)?;
-            direct(inner).map(|name| path(vec![(*wrapper).to_owned(), name]))
+    direct(object).or_else(|| {
+        DETAILS.iter().find_map(|wrapper| {
+            let inner = models.object(object.properties.get(*wrapper)?)?;
+            direct(inner).map(|rest| std::iter::once((*wrapper).to_owned()).chain(rest).collect())
         })
+    })
 }

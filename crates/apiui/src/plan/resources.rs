@@ -2,7 +2,7 @@
 //!
 //! Owns identifiers, default page sizes and the list of assumptions.
 
-use super::grouping::Group;
+use super::grouping::{Group, lower_first};
 use super::lists::{self, Eager};
 use super::models::{Models, success};
 use super::words::{pascal, shorten_note};
@@ -21,13 +21,42 @@ pub(super) fn resources<'s>(
     let mut groups = grouping::groups(spec, models);
     groups.extend(graph::groups(spec, models, spec.endpoints.len()));
     order_by_tags(&mut groups, &spec.tags);
+    let sources = keys::Sources::new(spec);
     let mut ids = HashSet::new();
     let mut resources = Vec::with_capacity(groups.len());
     for (index, group) in groups.iter().enumerate() {
-        resources.push(resource(spec, models, all, group, unique_id(&group.title, index, &mut ids)));
+        resources.push(resource(
+            spec,
+            &sources,
+            models,
+            all,
+            group,
+            unique_id(&group.title, index, &mut ids),
+        ));
     }
     assume(&resources, all, assumptions);
     resources
+}
+
+/// Names operations that the document does not name, by what they do with their resource.
+pub(super) fn title_operations(resources: &[Resource], all: &mut [Operation]) {
+    for resource in resources {
+        let one = lower_first(&resource.singular);
+        let list = resource.list.as_ref().map(|list| list.operation);
+        for (index, title) in [
+            (list, format!("List {}", lower_first(&resource.title))),
+            (resource.detail, format!("Show {one}")),
+            (resource.creates, format!("Create {one}")),
+            (resource.edits, format!("Change {one}")),
+            (resource.deletes, format!("Delete {one}")),
+        ] {
+            if let Some(operation) = index.and_then(|index| all.get_mut(index))
+                && operation.title == operations::unnamed(&operation.method, &operation.path)
+            {
+                operation.title = title;
+            }
+        }
+    }
 }
 
 /// Resources in the order of the document's tags, those without one last.
@@ -51,6 +80,7 @@ fn unique_id(title: &str, index: usize, ids: &mut HashSet<String>) -> String {
 
 fn resource<'s>(
     spec: &'s Spec,
+    sources: &keys::Sources,
     models: &Models<'s>,
     all: &[Operation],
     group: &Group<'s>,
@@ -79,7 +109,7 @@ fn resource<'s>(
     if let Some(model) = item.and_then(|item| models.object(item)) {
         resource.note = shorten_note(model.description.as_deref(), 240);
         let is_same = has_same_model(spec, models, &resource);
-        resource.keys = keys::keys(spec, &resource, all, model, is_same);
+        resource.keys = keys::keys(sources, &resource, all, model, is_same);
     } else if let (Some(list), Some(detail)) = (&resource.list, resource.detail) {
         // Items that are plain values are their own keys.
         let taken = |name: &str| all[list.operation].inputs.iter().any(|input| input.name == name);

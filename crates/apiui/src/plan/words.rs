@@ -8,7 +8,10 @@ pub fn split(name: &str) -> Vec<String> {
     let mut word = String::new();
     let characters: Vec<char> = name.chars().collect();
     for (at, c) in characters.iter().enumerate() {
-        let lower_next = characters.get(at + 1).is_some_and(|next| next.is_lowercase());
+        // The end of `CVEs` and `userIDs` is not a word.
+        let plural_next = characters.get(at + 1) == Some(&'s')
+            && characters.get(at + 2).is_none_or(|after| !after.is_lowercase());
+        let lower_next = characters.get(at + 1).is_some_and(|next| next.is_lowercase()) && !plural_next;
         let after_lower =
             at > 0 && (characters[at - 1].is_lowercase() || characters[at - 1].is_ascii_digit());
         let begins = c.is_uppercase()
@@ -50,8 +53,15 @@ pub fn humanize(name: &str) -> String {
         let lower = word.to_lowercase();
         let is_upper = word.chars().all(|c| c.is_uppercase() || c.is_ascii_digit());
         let length = word.chars().count();
-        if let Some(written) = WRITTEN.iter().find(|one| one.eq_ignore_ascii_case(word)) {
+        let written = |word: &str| WRITTEN.iter().find(|one| one.eq_ignore_ascii_case(word));
+        let stem = word.strip_suffix('s').filter(|stem| stem.chars().count() > 1);
+        if let Some(written) = written(word) {
             out.push_str(written);
+        } else if let Some(written) = stem.and_then(written) {
+            out.push_str(written);
+            out.push('s');
+        } else if stem.is_some_and(|stem| stem.chars().all(char::is_uppercase)) {
+            out.push_str(word);
         } else if length > 1 && is_upper && (words.len() > 1 || length <= 5) {
             out.push_str(word);
         } else if at == 0 {
@@ -275,7 +285,12 @@ mod tests {
         for (name, label) in [
             ("createdAt", "Created at"),
             ("petId", "Pet ID"),
-            ("photo_urls", "Photo urls"),
+            ("photo_urls", "Photo URLs"),
+            ("CVEs", "CVEs"),
+            ("userIDs", "User IDs"),
+            ("IDsOfPDFs", "IDs of PDFs"),
+            ("status", "Status"),
+            ("isAvailable", "Is available"),
             ("HTTPServer", "HTTP server"),
             ("CVE", "CVE"),
             ("ipv4Address", "IPv4 address"),

@@ -5,6 +5,7 @@
 //! Invariant: every input gets a `Reading` or at least one `Problem`; nothing panics, hangs or grows without
 //! bound.
 
+mod compact;
 pub mod detect;
 mod facets;
 mod graphql;

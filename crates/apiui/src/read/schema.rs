@@ -96,6 +96,7 @@ impl<'d> Schemas<'d> {
             model.name = self.names.get(&(spot.file, spot.pointer)).cloned().unwrap_or_default();
             self.models.push(model);
         }
+        self.models.shrink_to_fit();
         (self.models, self.problems)
     }
 
@@ -298,7 +299,9 @@ impl<'d> Schemas<'d> {
     }
 
     fn object(&mut self, model: &mut Model, value: &'d Value, depth: usize) {
-        for (name, property) in entries(value, "properties").into_iter().flatten() {
+        let properties = entries(value, "properties");
+        model.properties.reserve_exact(properties.map_or(0, serde_json::Map::len));
+        for (name, property) in properties.into_iter().flatten() {
             let property =
                 self.within(["properties", name.as_str()], |this| this.schema(property, depth + 1));
             model.properties.insert(name.clone(), property);

@@ -3,6 +3,7 @@
 //! Owns encodings, syntax errors with their line and column, and the budgets that stop alias bombs.
 //! Invariant: the value that comes out is at most 128 levels deep, so that walking it cannot exhaust the stack.
 
+use super::compact::Compact;
 use crate::problem::{Problem, ProblemKind, ProblemLocation, excerpt};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -20,7 +21,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Problem> {
 }
 
 pub(super) fn json(text: &str) -> Result<Value, Problem> {
-    serde_json::from_str(text).map_err(|error| {
+    serde_json::from_str::<Compact>(text).map(|compact| compact.0).map_err(|error| {
         let place = ProblemLocation::Position { line: error.line().max(1), column: error.column().max(1) };
         let whole = error.to_string();
         if whole.contains("recursion limit") {
@@ -53,7 +54,8 @@ pub(super) fn yaml(text: &str) -> Result<Value, Problem> {
         strict_booleans: true,
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options::<Value>(text, options).map_err(|error| yaml_problem(&error))
+    let compact = serde_saphyr::from_str_with_options::<Compact>(text, options);
+    compact.map(|compact| compact.0).map_err(|error| yaml_problem(&error))
 }
 
 fn yaml_problem(error: &serde_saphyr::Error) -> Problem {

@@ -267,6 +267,29 @@ async function dismiss(page) {
   await page.evaluate(() => globalThis.toldTexts.splice(0));
 }
 
+/** What every call needs is asked for once at the list, and goes with the calls of its items. */
+async function needs(site) {
+  const { page, plan, mock } = site;
+  const needed = (operation) => (operation.inputs ?? []).find((input) => input.place === "header" && input.required === true);
+  const resource = plan.resources.find((one) => one.list !== undefined && one.detail !== undefined && needed(plan.operations[one.list.operation]));
+  if (resource === undefined) return NOT_HERE;
+  const list = plan.operations[resource.list.operation];
+  const { name } = needed(list);
+  await visit(site, resource);
+  await page.getByTestId("empty").waitFor();
+  const bar = page.locator("form.dragoman-toolbar");
+  await bar.locator("input").first().fill("north");
+  await bar.locator('button[type="submit"]').click();
+  await rows(page).first().waitFor();
+  const sent = (signature) => asked(mock, signature).at(-1)?.headers[name.toLowerCase()];
+  expect(sent(list.signature) === "north", `the list was asked for with ${sent(list.signature)}`);
+  await rows(page).first().click();
+  await page.locator('section[aria-label="Details"] dd').first().waitFor();
+  const detail = plan.operations[resource.detail].signature;
+  expect(sent(detail) === "north", `the item was asked for with ${sent(detail)}`);
+  return undefined;
+}
+
 /** A form with its required entries makes an item. */
 async function create(site) {
   const { page, plan, mock } = site;
@@ -397,10 +420,10 @@ async function signIn(site) {
   if (operation === undefined) return NOT_HERE;
   if (resource === undefined) await submitEntry(page);
   else await visit(site, resource);
-  await page.getByTestId("sign-in").waitFor();
+  await page.getByTestId("sign-in").first().waitFor();
   const isUsable = (index) => plan.schemes[index].place !== "cookie" && plan.schemes[index].kind !== "mutualTls";
   if (!plan.auth || !(operation.security ?? []).some((all) => all.length > 0 && all.every(isUsable))) return "shown";
-  await page.getByTestId("sign-in").getByRole("button", { name: "Sign in" }).click();
+  await page.getByTestId("sign-in").first().getByRole("button", { name: "Sign in" }).click();
   const panel = page.getByRole("dialog", { name: "Connection" });
   await panel.waitFor();
   for (const field of await panel.locator('input[type="password"]:visible').all()) await field.fill("secret-of-the-test");
@@ -617,10 +640,10 @@ async function forms(site) {
   await refused("This is not a web address.");
   await form.getByLabel("Website", { exact: true }).fill("https://example.com/night");
   await form.getByRole("button", { name: "Add room ids" }).click();
-  await group("Room ids").getByRole("button", { name: "Add entry" }).click();
-  for (const at of [0, 1]) await chooseFirst(form, group("Room ids").getByRole("combobox").nth(at));
+  await group("Room IDs").getByRole("button", { name: "Add entry" }).click();
+  for (const at of [0, 1]) await chooseFirst(form, group("Room IDs").getByRole("combobox").nth(at));
   await refused("Two entries are the same.");
-  await group("Room ids").getByRole("button", { name: "Remove" }).nth(1).click();
+  await group("Room IDs").getByRole("button", { name: "Remove" }).nth(1).click();
   await form.locator('button[type="submit"]').click();
   await told(page, "created");
   const sent = JSON.parse(asked(mock, "POST /pictures").at(-1).body);
@@ -768,6 +791,7 @@ async function kindsOfAnswers(site) {
   await page.getByTestId("result").getByRole("button", { name: "Save as a file" }).click();
   expect((await saved).suggestedFilename() === "image.png", `saved as ${(await saved).suggestedFilename()}`);
   await open("GET /report");
+  await page.locator('[data-testid="result"] td bdi').nth(3).waitFor();
   const cells = await page.locator('[data-testid="result"] td bdi').allTextContents();
   expect(cells[0] === 'Miller, "Max"' && cells.length === 4, `the rows are ${cells.join(" | ")}`);
   await open("GET /visits");
@@ -807,4 +831,4 @@ async function theme({ page }) {
   return undefined;
 }
 
-export const flows = { list, operations, filter, sort, paging, detail, create, references, forms, refusal, change, bulk, validation, call, answers, chart, failure, theme, routes, rightToLeft, access, signIn, policy };
+export const flows = { list, operations, filter, sort, paging, detail, needs, create, references, forms, refusal, change, bulk, validation, call, answers, chart, failure, theme, routes, rightToLeft, access, signIn, policy };

@@ -163,6 +163,7 @@ fn assert_shown(told: &BTreeMap<String, Told>, jobs: &Path) {
         ("sort", 10),
         ("paging", 13),
         ("detail", 10),
+        ("needs", 1),
         ("create", 10),
         ("references", 2),
         ("forms", 1),

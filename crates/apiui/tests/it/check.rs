@@ -109,6 +109,46 @@ fn no_bypass_passes_and_each_is_refused_for_its_reason() {
     println!("figure: {} hostile requests for interface code, 0 accepted", entries.len());
 }
 
+/// Large data at the end of a module is checked as JSON; a module with it must not get further than one without.
+#[test]
+fn large_data_at_the_end_hides_nothing() {
+    let padding = "x".repeat(20_000);
+    let start = "import { useState } from \"react\";\nconst SERVERS = [\"\"];\n";
+    let app = |body: &str| format!("{start}export default function App() {{\n  return {body};\n}}\n");
+    let data = |inner: &str| format!("const PLAN = {{\n  \"padding\": \"{padding}\", {inner}\n}};\n");
+    let passes = app("<p>{PLAN.title}</p>") + &data("\"title\": \"a < b\"");
+    let plain = transform(&passes).unwrap_or_else(|refusals| panic!("{}", refusals[0]));
+    assert!(plain.ends_with("\"title\": \"a < b\"\n};\n"), "the data is in the plain form");
+    assert!(!plain.contains("JSON.parse"));
+    let options = PageOptions::default();
+    let page = html_page(&passes, "", &options).unwrap();
+    assert!(page.contains("const PLAN = {") && !page.contains("JSON.parse"));
+    for hostile in [
+        // Keys that change what an object is.
+        app("<p>{PLAN.title}</p>") + &data("\"__proto__\": {}"),
+        app("<p>{PLAN.title}</p>") + &data("\"a\": [{\"$$typeof\": 1}]"),
+        // Values that the rules look through.
+        app("<a href={PLAN.title}>x</a>") + &data("\"title\": \"javascript:alert(1)\""),
+        app("<p style={PLAN.style}>x</p>") + &data("\"style\": {\"background\": \"url(https://x.example)\"}"),
+        // Not JSON, not the last statement, or within something else.
+        app("<p>{PLAN.title}</p>") + &data("\"title\": alert(1)"),
+        app("<p>{PLAN.title}</p>") + &data("\"title\": 1") + "alert(1);\n",
+        app("<p/>") + "const text = `\n" + &data("\"title\": \"`; alert(1); `\""),
+        app("<p/>") + "/*\n" + &data("\"title\": \"*/ alert(1); /*\""),
+        format!(
+            "{start}export default function App() {{\n  return <p>\n{}",
+            data("\"title\": \"</p>; } //\"")
+        ),
+        // Names with a meaning of their own.
+        app("<p/>") + &data("\"title\": 1").replacen("PLAN", "JSON", 1),
+        app("<p/>") + &data("\"title\": 1").replacen("PLAN", "SERVERS", 1),
+    ] {
+        let told = check(&hostile);
+        assert!(told.is_err(), "{}", &hostile[..hostile.len().min(300)]);
+        assert!(html_page(&hostile, "", &options).is_err());
+    }
+}
+
 #[test]
 fn the_corpus_is_large_and_without_doubles() {
     let entries = entries();

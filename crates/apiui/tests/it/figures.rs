@@ -31,7 +31,8 @@ fn opens_detail(plan: &Plan, resource: &Resource) -> bool {
     let asked = &plan.operations[list.operation].inputs;
     plan.operations[detail].inputs.iter().filter(|input| input.required).all(|input| {
         let is_key = resource.keys.iter().any(|key| key.parameter == input.name && !key.guessed);
-        let is_handed_down = asked.iter().any(|one| one.name == input.name && one.place == InputPlace::Path);
+        let is_handed_down =
+            asked.iter().any(|one| one.name == input.name && (one.required || one.place == InputPlace::Path));
         is_key || is_handed_down || !input.initial.is_empty()
     })
 }

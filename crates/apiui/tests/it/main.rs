@@ -8,6 +8,7 @@ mod check;
 mod figures;
 mod fuzz;
 mod instructions;
+mod odd;
 mod own;
 mod served;
 mod shared;

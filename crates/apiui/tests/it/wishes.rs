@@ -57,6 +57,28 @@ fn check(plan: &Plan, prompt: &str, expected: &str) {
 }
 
 #[test]
+fn other_words_for_the_same_wish() {
+    let plan = bookshop();
+    for (prompt, expected) in [
+        ("Put a search field on top of the books", "addSearch Books []"),
+        ("I want to be able to look up books by title", "addSearch Books [\"title\"]"),
+        ("let me find authors by name", "addSearch Authors [\"name\"]"),
+        ("only show ten books at a time", "pageSize Books 10"),
+        ("display twenty-five rows per page", "pageSize 25"),
+        ("hide orders from the menu", "removeView Orders"),
+        ("remove reviews from the navigation bar", "removeView Reviews"),
+        ("put price right after title", "moveColumn Books price 2"),
+        ("move genre directly before title", "moveColumn Books genre 1"),
+        ("add a dropdown to pick the genre", "addFilter Books genre"),
+        ("I need a picker for the status", "addFilter Orders status"),
+        ("call orders \"Purchases\" everywhere", "renameView Orders Purchases"),
+        ("rename the app to Five Stars", "title Five Stars"),
+    ] {
+        check(&plan, prompt, expected);
+    }
+}
+
+#[test]
 fn wishes_that_name_everything() {
     let plan = bookshop();
     let all = [

@@ -38,7 +38,7 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     let bytes = spec::bytes_of(&arguments.spec)?;
     let progress = Progress { shown: bytes.len() >= LARGE && std::io::stderr().is_terminal() };
     progress.show(0, "reading");
-    let reading = spec::read(&bytes, &arguments.spec, arguments.fetch_refs).map_err(|unusable| {
+    let mut reading = spec::read(&bytes, &arguments.spec, arguments.fetch_refs).map_err(|unusable| {
         let lines = unusable.problems.iter().take(20).map(|problem| spec::line(&arguments.spec, problem));
         Failure::user(lines.collect::<Vec<_>>().join("\n"))
     })?;
@@ -53,6 +53,10 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     let mut new_wishes = arguments.ask.clone();
     new_wishes.extend(arguments.improve.then(|| wishes::IMPROVE.to_owned()));
     progress.show(3, "printing");
+    // The heap of a large specification is in pieces, which the texts below would not fit into.
+    let trim = if bytes.len() >= LARGE { platform::memory::trim } else { || {} };
+    drop(bytes);
+    trim();
     let output = arguments.output.as_deref();
     let written = match (project, react) {
         (Some(project), _) => {
@@ -60,22 +64,33 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
             progress.show(4, "writing");
             project.write(files, &slug(&plan.title), &new_wishes, edits)
         }
-        (None, Some(react)) => page(&plan, &print_whole(&plan), react, output),
-        (None, None) => one_file(&print_whole(&plan), "App.jsx", output),
+        (None, react) => {
+            drop(std::mem::take(&mut reading.spec));
+            trim();
+            match react {
+                Some(react) => page(&plan, &print_whole(&plan), react, output),
+                None => one_file(&print_whole(&plan), "App.jsx", output),
+            }
+        }
     };
     progress.end();
     let written = written?;
     for warning in &reading.warnings {
         eprintln!("{}", spec::line(&arguments.spec, warning));
     }
-    for lost in lost.iter().flatten() {
+    tell(&plan, lost.iter().flatten(), &written);
+    Ok(())
+}
+
+/// Says which wishes were lost, what was assumed, and what was made.
+fn tell<'l>(plan: &Plan, lost: impl Iterator<Item = &'l String>, written: &str) {
+    for lost in lost {
         eprintln!("warning: {}", visible_line(lost));
     }
     for assumption in &plan.assumptions {
         eprintln!("note: {}", visible_line(assumption));
     }
-    eprintln!("{}{}", visible_text(&apiui::describe(&plan)), visible_text(&written));
-    Ok(())
+    eprintln!("{}{}", visible_text(&apiui::describe(plan)), visible_text(written));
 }
 
 fn plan_options(kept: KeptOptions) -> Result<Options, Failure> {
@@ -91,7 +106,9 @@ fn plan_options(kept: KeptOptions) -> Result<Options, Failure> {
 
 fn server_address(text: &str) -> Result<String, Failure> {
     let url = text.trim().trim_end_matches('/');
-    if !url.is_empty() && is_address(url) {
+    // A path to the root of the page's own server has nothing before its slash.
+    let is_root = text.trim() == "/";
+    if is_root || !url.is_empty() && is_address(url) {
         return Ok(url.to_owned());
     }
     Err(Failure::user(format!("“{}” is not an address that a page can call.", visible_line(text)))

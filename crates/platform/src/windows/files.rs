@@ -305,3 +305,33 @@ pub fn standard_streams() -> io::Result<(File, File)> {
     let input = io::stdin().as_handle().try_clone_to_owned()?;
     Ok((input.into(), io::stdout().as_handle().try_clone_to_owned()?.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_another_program_holds_is_replaced_when_it_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let (new, old) = (folder.path().join("new"), folder.path().join("old"));
+        fs::write(&new, "new").unwrap();
+        fs::write(&old, "old").unwrap();
+        let mut held = Some(OpenOptions::new().read(true).share_mode(0).open(&old).unwrap());
+        let mut failures = 0;
+        let replaced = retry_while_busy(|| {
+            let outcome = fs::rename(&new, &old);
+            if outcome.is_err() {
+                failures += 1;
+                held = None;
+            }
+            outcome
+        });
+        assert_eq!((replaced.is_ok(), failures), (true, 1));
+        assert_eq!(fs::read_to_string(&old).unwrap(), "new");
+        let missing = retry_while_busy(|| {
+            failures += 1;
+            fs::rename(&new, &old)
+        });
+        assert_eq!((missing.is_err(), failures), (true, 2), "what is missing is not waited for");
+    }
+}

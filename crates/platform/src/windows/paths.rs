@@ -88,3 +88,47 @@ fn without_dots(path: &Path) -> PathBuf {
     }
     plain
 }
+
+#[cfg(test)]
+mod tests {
+    use windows_sys::Win32::Storage::FileSystem::GetShortPathNameW;
+
+    use super::*;
+
+    fn short(path: &Path) -> PathBuf {
+        let path = crate::windows::wide(path.as_os_str());
+        let mut buffer = vec![0_u16; 1024];
+        // SAFETY: the path ends with a zero, and the buffer has this length.
+        let length = unsafe { GetShortPathNameW(path.as_ptr(), buffer.as_mut_ptr(), 1024) } as usize;
+        std::ffi::OsString::from_wide(&buffer[..length]).into()
+    }
+
+    #[test]
+    fn short_names_lead_to_the_long_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = resolve_links(folder.path()).unwrap();
+        let long = real.join("a rather long folder").join("secret file.environment");
+        std::fs::create_dir(real.join("a rather long folder")).unwrap();
+        std::fs::write(&long, "").unwrap();
+        let short = short(&long);
+        assert_ne!(short.file_name(), long.file_name(), "the disk has short names");
+        assert_eq!(resolve_links(&short).unwrap(), long);
+        assert!(crate::open_file(&short).is_err(), "what is opened is named as the disk has it");
+        assert!(crate::open_file(&long).is_ok());
+    }
+
+    #[test]
+    fn drives_and_shares_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = resolve_links(folder.path()).unwrap();
+        let text = real.to_string_lossy().into_owned();
+        assert!(text.as_bytes()[1] == b':', "{text}");
+        for other in
+            [text.to_lowercase(), text.to_uppercase(), format!(r"\\?\{text}"), text.replace('\\', "/")]
+        {
+            assert_eq!(resolve_links(Path::new(&other)).unwrap(), real, "{other}");
+        }
+        let share = Path::new(r"\\?\UNC\server\share\a");
+        assert_eq!(without_prefix(share.to_owned()), Path::new(r"\\server\share\a"));
+    }
+}

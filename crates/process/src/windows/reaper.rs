@@ -1,7 +1,8 @@
 //! Starts children, each in a job object of its own, and ends them with their trees.
 //!
 //! Invariants: a child runs no instruction before it is in its job; everything that it starts is in the job too; the job
-//! ends when its last handle closes, so nothing outlives this process, however it ended. Windows has no SIGTERM for
+//! ends when its last handle closes, so nothing outlives this process, however it ended. A child that is not in its job
+//! yet, because this process is killed just then, is in the job that this process itself is in. Windows has no SIGTERM for
 //! programs without a window: a tree that is stopped ends at once, and no daemon survives its child.
 //!
 //! A child goes Running → Exited (its own end is known) → Gone (so is the end of its tree).
@@ -11,7 +12,7 @@ use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::os::windows::process::CommandExt;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -27,8 +28,8 @@ use windows_sys::Win32::System::JobObjects::{
     SetInformationJobObject, TerminateJobObject,
 };
 use windows_sys::Win32::System::Threading::{
-    CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, CREATE_SUSPENDED, OpenThread, ResumeThread,
-    THREAD_SUSPEND_RESUME,
+    CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, CREATE_SUSPENDED, GetCurrentProcess, OpenThread,
+    ResumeThread, THREAD_SUSPEND_RESUME,
 };
 
 use crate::child::Exit;
@@ -103,6 +104,7 @@ fn start(mut command: Command) -> io::Result<Started> {
     command.env(MARKER, format!("{}.{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
     crate::nesting::tell_depth(&mut command);
     command.creation_flags(CREATE_SUSPENDED | CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP);
+    join_own_job();
     let job = Arc::new(Job::new()?);
     let mut command = tokio::process::Command::from(command);
     command.kill_on_drop(true);
@@ -135,6 +137,17 @@ fn start(mut command: Command) -> io::Result<Started> {
         sender.send_replace(Phase::Gone(exit));
     });
     Ok(Started { pid, phase, guard: Guard(job) })
+}
+
+/// Puts this process into a job that ends with it, once. Where that is refused, children have their own jobs only.
+fn join_own_job() {
+    static OWN: OnceLock<Option<Job>> = OnceLock::new();
+    OWN.get_or_init(|| {
+        let job = Job::new().ok()?;
+        // SAFETY: the handle of the current process is always valid and needs no closing.
+        let assigned = job.assign(unsafe { GetCurrentProcess() });
+        assigned.is_ok().then_some(job)
+    });
 }
 
 /// Ends every child with its tree and refuses new ones from now on; resolves when all are gone.

@@ -78,7 +78,9 @@ fn raise_loopback() -> io::Result<()> {
     request.ifr_name[0] = b'l'.cast_signed() as libc::c_char;
     request.ifr_name[1] = b'o'.cast_signed() as libc::c_char;
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // The C libraries of Linux differ in the type of the number.
+    let number = libc::SIOCSIFFLAGS as _;
     // SAFETY: the socket is open and the request is a valid `ifreq` with a name that ends with a zero.
-    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), number, &raw const request) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -141,6 +141,10 @@ fn take_smallest(mut hits: Vec<(u64, usize)>, limit: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use platform::{System, names};
+
     use super::*;
 
     fn search(query: &str, limit: usize) -> Vec<String> {
@@ -158,10 +162,8 @@ mod tests {
         let paths = paths.map(|(path, folder)| (path.to_owned(), folder)).to_vec();
         let snapshot = Snapshot::from_paths("/w".into(), paths);
         let found = snapshot.search(query, limit);
-        found
-            .into_iter()
-            .map(|found| found.path.to_str().unwrap().trim_start_matches("/w/").to_owned())
-            .collect()
+        let text = |path: &Path| names::for_rules(path.to_str().unwrap(), System::CURRENT);
+        found.into_iter().map(|found| text(&found.path).trim_start_matches("/w/").to_owned()).collect()
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use ignore::WalkState;
+use platform::{System, names};
 
 use super::FoundPath;
 use super::ranking::{self, letter_set};
@@ -98,7 +99,8 @@ impl Snapshot {
     }
 
     pub fn search(&self, query: &str, limit: usize) -> Vec<FoundPath> {
-        let query = self.without_root(query.trim());
+        let query = names::for_rules(query.trim(), System::CURRENT);
+        let query = self.without_root(&query);
         ranking::rank_paths(self, query, limit).into_iter().map(|number| self.found(number)).collect()
     }
 
@@ -109,12 +111,17 @@ impl Snapshot {
     fn found(&self, number: usize) -> FoundPath {
         let entry = &self.entries[number];
         let root = self.roots.get(usize::from(entry.root)).map(PathBuf::as_path).unwrap_or(Path::new("/"));
-        FoundPath { path: root.join(self.path(entry)), folder: entry.folder }
+        let mut path = root.to_owned();
+        path.extend(self.path(entry).split('/'));
+        FoundPath { path, folder: entry.folder }
     }
 
     /// A query that is an absolute path means what is below its root.
     fn without_root<'a>(&self, query: &'a str) -> &'a str {
-        let below = self.roots.iter().find_map(|root| query.strip_prefix(root.to_str()?));
+        let below = self
+            .roots
+            .iter()
+            .find_map(|root| query.strip_prefix(&*names::for_rules(root.to_str()?, System::CURRENT)));
         below.map_or(query, |rest| rest.trim_start_matches('/')).trim_start_matches("./")
     }
 }
@@ -141,7 +148,10 @@ fn list_paths(root: &Path, depth: Option<usize>, max: usize) -> Vec<(String, boo
             let relative = entry.path().strip_prefix(root).ok().and_then(Path::to_str);
             // A name that is no text, or breaks lines, cannot be typed.
             if let Some(path) = relative.filter(|path| !path.contains('\n')) {
-                own.push(path.to_owned(), entry.file_type().is_some_and(|kind| kind.is_dir()));
+                own.push(
+                    names::for_rules(path, System::CURRENT),
+                    entry.file_type().is_some_and(|kind| kind.is_dir()),
+                );
             }
             if own.is_full(max) { WalkState::Quit } else { WalkState::Continue }
         })

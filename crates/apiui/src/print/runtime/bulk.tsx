@@ -3,7 +3,7 @@
 import { useState } from "react";
 import { PLAN } from "../plan";
 import { keysOf } from "./browser";
-import { buildCall, missingInputs, startDrafts } from "./calls";
+import { buildCall, startDrafts, stillMissing } from "./calls";
 import { valueOf } from "./drafts";
 import { startBody } from "./edits";
 import { csvOf } from "./files";
@@ -16,6 +16,7 @@ import type { Call, Column, Data, ListedResource, Operation, Resource, Ui, Value
 
 /** The call that deletes an item; undefined where a key is not certain or something else is missing. */
 export function deletionOf(
+  ui: Ui,
   resource: Resource,
   known: Values | undefined,
   item: Data,
@@ -23,7 +24,7 @@ export function deletionOf(
   if (!isAllowed(resource.deletes) || unknownKeys(resource, known).length > 0) return undefined;
   const operation = PLAN.operations.at(resource.deletes);
   const drafts = startDrafts(operation, known);
-  if (missingInputs(operation, drafts).length > 0) return undefined;
+  if (stillMissing(ui, operation, drafts).length > 0) return undefined;
   const body =
     operation.body?.required === true ? valueOf(operation.body.input, startBody(operation, item)) : undefined;
   return { operation, sent: buildCall(operation, drafts, body) };
@@ -52,7 +53,7 @@ export function BulkBar({
   const [isAsking, setIsAsking] = useState(false);
   const [done, setDone] = useState<number>();
   const { saveFile } = ui.tools;
-  const deletions = items.map((item) => deletionOf(resource, withAll(known, keysOf(ui, resource, item)), item));
+  const deletions = items.map((item) => deletionOf(ui, resource, withAll(known, keysOf(ui, resource, item)), item));
   const canDelete = isAllowed(resource.deletes) && deletions.every((one) => one !== undefined);
   const many = `${items.length} ${(items.length === 1 ? resource.singular : resource.title).toLowerCase()}`;
   const run = async () => {

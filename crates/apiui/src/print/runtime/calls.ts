@@ -4,7 +4,7 @@ import { draftOf, fieldsOf, mergedValue, startDraft, valueOf } from "./drafts";
 import { problemsOf } from "./problems";
 import { isNested, scalarText, textOf } from "./values";
 import { exactJsonText, isExactNumber, own, ownEntries, withAll, withOwn } from "./vetted";
-import type { BodyForm, Call, Data, Draft, Input, Operation, Problem, Values } from "./types";
+import type { BodyForm, Call, Data, Draft, Input, Operation, Problem, Ui, Values } from "./types";
 
 /** The key of an input among the drafts of its operation: a name may appear in more than one place. */
 export function inputKey(input: Input) {
@@ -21,6 +21,14 @@ export function startDrafts(operation: Operation, known: Values | undefined): Va
 
 export function missingInputs(operation: Operation, drafts: Values) {
   return (operation.inputs ?? []).filter((input) => inputProblems(input, own(drafts, inputKey(input))).length > 0);
+}
+
+/** The same for a call that a page sends by itself, with the extra headers of its connection. */
+export function stillMissing(ui: Ui, operation: Operation, drafts: Values) {
+  const isGiven = (input: Input) =>
+    input.place === "header" &&
+    ui.headers.some((one) => one.name.toLowerCase() === input.name.toLowerCase() && one.text !== "");
+  return missingInputs(operation, drafts).filter((input) => !isGiven(input));
 }
 
 /** What is wrong with a parameter. A part of a path must not be empty or lead to another place. */

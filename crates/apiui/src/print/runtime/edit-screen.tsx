@@ -3,7 +3,7 @@
 import { useState } from "react";
 import { PLAN } from "../plan";
 import { isKeyValue } from "./browser";
-import { buildCall, missingInputs, startDrafts } from "./calls";
+import { buildCall, startDrafts, stillMissing } from "./calls";
 import { fieldsOf } from "./drafts";
 import { wholeItem } from "./item-screen";
 import { OperationForm } from "./operation-form";
@@ -69,7 +69,7 @@ export function EditForm({
 }) {
   const detail = resource.detail === undefined ? undefined : PLAN.operations.at(resource.detail);
   const drafts = detail === undefined ? {} : startDrafts(detail, page.known);
-  const isReady = detail !== undefined && missingInputs(detail, drafts).length === 0;
+  const isReady = detail !== undefined && stillMissing(ui, detail, drafts).length === 0;
   const call = isReady ? buildCall(detail, drafts, undefined) : undefined;
   const [turn, setTurn] = useState(0);
   const [isAccepted, setIsAccepted] = useState(false);

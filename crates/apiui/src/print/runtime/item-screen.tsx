@@ -4,7 +4,7 @@ import { Fragment, useId, useState } from "react";
 import { PLAN } from "../plan";
 import { isKeyValue } from "./browser";
 import { deletionOf } from "./bulk";
-import { buildCall, missingInputs, startDrafts } from "./calls";
+import { buildCall, startDrafts, stillMissing } from "./calls";
 import { Cell, DataView } from "./data";
 import { FileView, isFile } from "./files";
 import { OperationEntry } from "./operation";
@@ -23,7 +23,8 @@ export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
   const [isAsking, setIsAsking] = useState(false);
   const operation = resource.detail === undefined ? undefined : PLAN.operations.at(resource.detail);
   const drafts = operation === undefined ? {} : startDrafts(operation, page.known);
-  const isReady = operation !== undefined && missingInputs(operation, drafts).length === 0;
+  const missing = operation === undefined ? [] : stillMissing(ui, operation, drafts);
+  const isReady = operation !== undefined && missing.length === 0;
   const state = useAnswer(
     ui,
     operation ?? PLAN.operations.at(0),
@@ -79,6 +80,11 @@ export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
       ) : null}
       <section className="dragoman-panel dragoman-padded" aria-label="Details">
         {isReady && state.phase === "loading" ? <LoadingState /> : null}
+        {missing.length > 0 && unknown.length === 0 ? (
+          <p className="dragoman-hint" data-testid="missing">
+            {`${missing.map((input) => labelOf(input.name)).join(", ")} ${missing.length === 1 ? "is" : "are"} required to load all of it. Open it from its list, or add what is a header under “Connection”.`}
+          </p>
+        ) : null}
         {state.phase === "failed" ? (
           <FailureState ui={ui} operation={operation!} state={state} whenRetried={() => ui.refresh()} />
         ) : null}
@@ -119,7 +125,7 @@ export function unknownKeys(resource: Resource, known: Values | undefined) {
       .filter(
         (input) =>
           input.place === "path" ||
-          (input.place === "variable" &&
+          (["variable", "query"].includes(input.place ?? "query") &&
             input.required === true &&
             input.kind !== "object" &&
             (resource.keys ?? []).some((key) => key.parameter === input.name)),
@@ -293,8 +299,8 @@ export function DeleteQuestion({
 }) {
   const operation = PLAN.operations.at(resource.deletes);
   const [state, setState] = useState<CallState>({ phase: "waiting" });
-  const missing = missingInputs(operation, startDrafts(operation, page.known));
-  const deletion = deletionOf(resource, page.known, page.item);
+  const missing = stillMissing(ui, operation, startDrafts(operation, page.known));
+  const deletion = deletionOf(ui, resource, page.known, page.item);
   const run = () => {
     if (deletion === undefined) return;
     setState({ phase: "loading" });

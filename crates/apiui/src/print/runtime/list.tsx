@@ -3,7 +3,7 @@
 import { useEffect, useState } from "react";
 import { PLAN } from "../plan";
 import { ItemBrowser } from "./browser";
-import { inputKey, missingInputs, startDrafts } from "./calls";
+import { inputKey, startDrafts, stillMissing } from "./calls";
 import { DataView } from "./data";
 import { Field } from "./fields";
 import { itemsOf, knownValues, largestPage, listCall, nextMark, otherAnswer, pagingNames, totalOf } from "./paging";
@@ -27,7 +27,7 @@ export function ItemList({ ui, resource, known }: { ui: Ui; resource: ListedReso
   useEffect(() => {
     ui.keepView("list", { applied, marks, pageSize });
   }, [applied, marks, pageSize]);
-  const missing = missingInputs(operation, applied).filter((input) => !pagingNames(list).includes(input.name));
+  const missing = stillMissing(ui, operation, applied).filter((input) => !pagingNames(list).includes(input.name));
   const mark = marks.at(-1);
   const call = missing.length > 0 ? undefined : listCall(operation, list, applied, pageSize, mark);
   const state = useAnswer(ui, operation, call, turn + ui.turn);
@@ -125,7 +125,8 @@ export function QueryBar({
   const [isWide, setIsWide] = useState(false);
   const hidden = pagingNames(list);
   const inputs = (operation.inputs ?? []).filter(
-    (input) => !hidden.includes(input.name) && !["header", "cookie"].includes(input.place ?? ""),
+    (input) =>
+      !hidden.includes(input.name) && (input.required === true || !["header", "cookie"].includes(input.place ?? "")),
   );
   const sorted = [
     ...inputs.filter((input) => input.required === true),

@@ -117,8 +117,8 @@ export function totalOf(list: List, state: CallState) {
 export function knownValues(operation: Operation, drafts: Values) {
   return (operation.inputs ?? []).reduce((known, input) => {
     const value = valueOf(input, own(drafts, inputKey(input)));
-    return value === undefined || !["path", "variable"].includes(input.place ?? "")
-      ? known
-      : withOwn(known, input.name, value);
+    // What every call needs, such as a tenant in a header, is needed for the items too.
+    const isHandedOn = input.required === true || ["path", "variable"].includes(input.place ?? "");
+    return value === undefined || !isHandedOn ? known : withOwn(known, input.name, value);
   }, {});
 }

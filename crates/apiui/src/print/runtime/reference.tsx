@@ -3,7 +3,7 @@
 import { createContext, useContext, useEffect, useId, useState } from "react";
 import { PLAN } from "../plan";
 import { isKeyValue } from "./browser";
-import { buildCall, inputKey, missingInputs, startDrafts } from "./calls";
+import { buildCall, inputKey, missingInputs, startDrafts, stillMissing } from "./calls";
 import { itemsOf, largestPage, listCall, nextMark, pagingNames, shownColumns } from "./paging";
 import { Button } from "./parts";
 import { routeOf } from "./routes";
@@ -51,7 +51,7 @@ export function nameOf(resource: Resource, item: Data, key: string) {
 export function useName(ui: Ui, resource: Resource, parameter: string, value: Data, known?: Values) {
   const operation = resource.detail === undefined ? undefined : PLAN.operations.at(resource.detail);
   const drafts = operation === undefined ? {} : startDrafts(operation, withOwn(known, parameter, value));
-  const isReady = operation !== undefined && isKeyValue(value) && missingInputs(operation, drafts).length === 0;
+  const isReady = operation !== undefined && isKeyValue(value) && stillMissing(ui, operation, drafts).length === 0;
   const call = isReady ? buildCall(operation, drafts, undefined) : undefined;
   const state = useAnswer(ui, operation ?? PLAN.operations.at(0), call, 0);
   return state.phase === "done" ? nameOf(resource, state.result, scalarText(value)) : undefined;

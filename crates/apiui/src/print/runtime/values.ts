@@ -44,20 +44,25 @@ export const WRITTEN =
 export function labelOf(name: unknown) {
   const words = String(name)
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .replace(/([A-Z])([A-Z][a-z]{2})/g, "$1 $2")
     .replace(/[^\p{L}\p{N}]+/gu, " ")
     .trim();
   if (words === "") return String(name);
+  // `CVEs` and `urls` are more than one of them.
   const isAcronym = (word: string, all: Data) =>
-    all.length > 1 ? /^[A-Z][A-Z0-9]+$/.test(word) : /^[A-Z][A-Z0-9]{1,4}$/.test(word);
+    all.length > 1 ? /^[A-Z][A-Z0-9]+s?$/.test(word) : /^[A-Z][A-Z0-9]{1,4}s?$/.test(word);
+  const written = (word: string) => WRITTEN.find((one) => one.toLowerCase() === word.toLowerCase());
+  const plural = (word: string) => {
+    const one = /^.{2,}s$/.test(word) ? written(word.slice(0, -1)) : undefined;
+    return one === undefined ? undefined : `${one}s`;
+  };
   const shown = words
     .split(" ")
-    .map(
-      (word, index, all) =>
-        WRITTEN.find((one) => one.toLowerCase() === word.toLowerCase()) ??
-        (isAcronym(word, all) ? word : word.toLowerCase()),
-    );
+    .map((word, index, all) => written(word) ?? plural(word) ?? (isAcronym(word, all) ? word : word.toLowerCase()));
   const text = shown.join(" ");
-  return WRITTEN.includes(shown[0]) ? text : text.charAt(0).toUpperCase() + text.slice(1);
+  return WRITTEN.includes(shown[0]) || plural(shown[0]) === shown[0]
+    ? text
+    : text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** A short text for any value. */
@@ -88,7 +93,10 @@ export function jsonOf(value: Data) {
 }
 
 export function dateOf(sent: Data, withTime: boolean) {
-  const value = isExactNumber(sent) ? Number(scalarText(sent)) : sent;
+  // Seconds and milliseconds since 1970 may come as text. A number that is no moment of these decades is a number.
+  const isCount = isExactNumber(sent) || (typeof sent === "string" && /^[0-9]{10}([0-9]{3})?$/.test(sent));
+  const value = isCount ? Number(scalarText(sent)) : sent;
+  if (typeof value === "number" && Math.abs(value) < 100000000) return textOf(sent);
   const date = new Date(typeof value === "number" && value < 100000000000 ? value * 1000 : value);
   if (Number.isNaN(date.getTime())) return textOf(value);
   // A day without a time is the same day everywhere; it is read as midnight UTC.
