@@ -16,6 +16,8 @@ pub(crate) mod connect_arguments;
 pub(crate) mod copilot;
 pub(crate) mod doctor;
 pub(crate) mod doctor_sandbox;
+#[cfg(feature = "serve")]
+mod editors;
 pub(crate) mod explain_permission;
 #[cfg(feature = "interfaces")]
 pub(crate) mod generate;

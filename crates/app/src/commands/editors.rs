@@ -1,0 +1,28 @@
+//! The protocols that `dragoman serve` speaks with editors on other machines, and their paths.
+
+use domain::BoxFuture;
+use domain::link::Engine;
+use proto_eca::ServeOptions;
+use rpc::{Framing, Transport};
+use serve::Endpoint;
+use tokio::sync::mpsc;
+
+pub(crate) const ENDPOINTS: [Endpoint; 2] = [
+    Endpoint { path: "/acp", framing: Framing::Newline, serve: acp },
+    Endpoint { path: "/eca", framing: Framing::Header, serve: eca },
+];
+
+/// Whether editors, and no pages, use this path.
+pub(crate) fn is_client(path: &str) -> bool {
+    ENDPOINTS.iter().any(|endpoint| endpoint.path == path)
+}
+
+fn acp(engine: Engine, transport: Transport) -> BoxFuture<'static, std::io::Result<()>> {
+    Box::pin(proto_acp::serve_remote(engine, transport))
+}
+
+fn eca(engine: Engine, transport: Transport) -> BoxFuture<'static, std::io::Result<()>> {
+    // The client's process is on another machine.
+    let (parent, _) = mpsc::unbounded_channel();
+    Box::pin(proto_eca::serve(engine, transport, ServeOptions { parent, is_remote: true }))
+}
