@@ -36,6 +36,8 @@ pub(crate) struct Projection {
     usage: Option<Tokens>,
     /// Delays that were shown, for the ids of their messages.
     delays: u64,
+    /// The newest item of a turn that is over. Its facts have shown its text; parts of it may still come after them.
+    newest_over: u64,
 }
 
 #[derive(Default)]
@@ -61,7 +63,8 @@ impl Projection {
         settings: SessionSettings,
     ) -> Self {
         let (items, own, early) = (HashMap::new(), HashSet::new(), HashMap::new());
-        Self { session, features, catalog, settings, items, own, plan: None, early, usage: None, delays: 0 }
+        let (plan, usage, delays, newest_over) = (None, None, 0, 0);
+        Self { session, features, catalog, settings, items, own, plan, early, usage, delays, newest_over }
     }
 
     /// The message of this turn came from this client, which shows it already.
@@ -98,6 +101,8 @@ impl Projection {
     pub(crate) fn project(&mut self, event: &Event) -> Vec<Effect> {
         let mut out = Vec::new();
         match &event.body {
+            EventBody::Delta(delta)
+                if delta.item.0 <= self.newest_over && !self.items.contains_key(&delta.item) => {}
             EventBody::Delta(delta) => {
                 self.append_text(delta.item, delta.channel, delta.offset, &delta.text, &mut out);
             }
@@ -138,6 +143,8 @@ impl Projection {
         match &recorded.fact {
             Fact::SessionChanged { change } => self.settings_changed(change, recorded.at, out),
             Fact::TurnEnded { turn, outcome } => {
+                let newest = self.items.keys().map(|id| id.0).max().unwrap_or_default();
+                self.newest_over = self.newest_over.max(newest);
                 self.items.retain(|_, shown| !shown.over);
                 self.own.remove(turn);
                 self.early.clear();

@@ -30,6 +30,8 @@ pub(crate) struct PublishedProjection {
     has_user_text: bool,
     /// A title that waits for the user's text.
     held_title: Option<String>,
+    /// The newest item of a turn that is over. Its facts have shown its text; parts of it may still come after them.
+    newest_over: u64,
 }
 
 #[derive(Default)]
@@ -87,6 +89,8 @@ impl Projection for PublishedProjection {
     fn project<'a>(&mut self, chat: ChatId<'a>, event: &'a Event) -> Vec<Outbound<'a>> {
         let mut sink = Sink { chat, out: Vec::new() };
         match &event.body {
+            EventBody::Delta(delta)
+                if delta.item.0 <= self.newest_over && !self.items.contains_key(&delta.item) => {}
             EventBody::Delta(delta) => {
                 self.append_text(delta.item, delta.channel, delta.offset, &delta.text, &mut sink);
             }
@@ -119,6 +123,8 @@ impl PublishedProjection {
             }
             Fact::TurnStarted { .. } => sink.status("running"),
             Fact::TurnEnded { outcome, .. } => {
+                let newest = self.items.keys().map(|id| id.0).max().unwrap_or_default();
+                self.newest_over = self.newest_over.max(newest);
                 self.items.retain(|_, sent| sent.phase < Phase::Over);
                 self.asks.clear();
                 self.send_title(sink);

@@ -4,7 +4,7 @@
 //! whose folders are all among its own, by their real paths; grants, trust, servers, environment and settings of a client
 //! are refused unless the administrator named them; what changes something is in the audit log before it happens.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -84,7 +84,7 @@ impl Guard {
     /// The engine as this caller may use it. It ends with the caller's token.
     pub fn engine_for(&self, caller: Caller) -> Engine {
         let (engine, commands) = domain::link::engine();
-        let proxy = Proxy { shared: self.0.clone(), caller, fronts: HashMap::new(), entered: HashSet::new() };
+        let proxy = Proxy { shared: self.0.clone(), caller, fronts: HashMap::new(), entered: HashMap::new() };
         tokio::spawn(proxy.run(commands));
         engine
     }
@@ -135,7 +135,7 @@ struct Proxy {
     /// The front-ends that attached, and their queues.
     fronts: HashMap<FrontendId, EventSender>,
     /// Front-ends that work in a folder of the caller.
-    entered: HashSet<FrontendId>,
+    entered: HashMap<FrontendId, Vec<PathBuf>>,
 }
 
 impl Proxy {
@@ -195,7 +195,7 @@ impl Proxy {
         if !self.fronts.contains_key(&front) && !matches!(command, Command::Attach { .. }) {
             return Err(Failure::closed());
         }
-        if entered && !self.entered.contains(&front) {
+        if entered && !self.entered.contains_key(&front) {
             return Err(no_folder());
         }
         let chat = chat.cloned();
@@ -228,23 +228,30 @@ impl Proxy {
             Command::Enter { workspace, .. } => {
                 check_settings(workspace.options.as_ref(), &self.shared.policy.settings)?;
                 workspace.roots = self.real_folders(&workspace.roots).await?;
-                self.entered.insert(front);
+                self.entered.insert(front, workspace.roots.clone());
             }
             Command::Open { id, workspace, settings, servers, reply } => {
-                if let Some(id) = id {
-                    self.check_new(id).await?;
-                }
+                let is_new = match id {
+                    Some(id) => self.check_new(id).await?,
+                    None => false,
+                };
                 match workspace {
                     Some(roots) => *roots = self.real_folders(roots).await?,
-                    None if self.entered.contains(&front) => {}
+                    None if self.entered.contains_key(&front) => {}
                     None => return Err(no_folder()),
                 }
                 check_trust(settings)?;
                 check_servers(servers, &self.shared.policy)?;
-                self.learn(reply);
+                let chosen = id.clone().filter(|_| is_new);
+                if let Some(id) = &chosen {
+                    // The next command for the chat may come before the reply.
+                    let roots = workspace.clone().or_else(|| self.entered.get(&front).cloned());
+                    self.shared.opened().insert(id.clone(), roots.unwrap_or_default());
+                }
+                self.learn(reply, chosen);
             }
             Command::Load { servers, .. } => check_servers(servers, &self.shared.policy)?,
-            Command::Fork { reply, .. } => self.learn(reply),
+            Command::Fork { reply, .. } => self.learn(reply, None),
             Command::List { filter, reply } => {
                 filter.workspace = Some(self.named_folders(filter.workspace.take()).await);
                 let (caller, theirs) = (self.caller.clone(), take(reply));
@@ -360,24 +367,31 @@ impl Proxy {
         real
     }
 
-    /// An id that a client chose: of no chat, or of one that the caller may see.
-    async fn check_new(&self, id: &SessionId) -> Result<(), Failure> {
+    /// An id that a client chose: of no chat, or of one that the caller may see. Whether it is of no chat.
+    async fn check_new(&self, id: &SessionId) -> Result<bool, Failure> {
         match self.shared.folders_of(id).await? {
             Some(folders) if !is_inside(&self.caller, &folders) => Err(no_chat()),
             None if self.shared.store.newest(id).await?.is_some() => Err(no_chat()),
-            _ => Ok(()),
+            Some(_) => Ok(false),
+            None => Ok(true),
         }
     }
 
-    /// Remembers the folders of a chat before it is stored.
-    fn learn(&self, reply: &mut Reply<SessionInfo>) {
+    /// Remembers the folders of a chat before it is stored. `chosen`: forgotten again where it could not be opened.
+    fn learn(&self, reply: &mut Reply<SessionInfo>, chosen: Option<SessionId>) {
         let (shared, theirs) = (self.shared.clone(), take(reply));
         let (ours, opened) = domain::command::reply();
         *reply = ours;
         tokio::spawn(async move {
             let opened: Result<SessionInfo, Failure> = opened.await;
-            if let Ok(info) = &opened {
-                shared.opened().insert(info.id.clone(), info.workspace.clone());
+            match (&opened, chosen) {
+                (Ok(info), _) => {
+                    shared.opened().insert(info.id.clone(), info.workspace.clone());
+                }
+                (Err(_), Some(id)) => {
+                    shared.opened().remove(&id);
+                }
+                (Err(_), None) => {}
             }
             let _ = theirs.send(opened);
         });

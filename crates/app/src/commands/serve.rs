@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config::Environment;
 use domain::{Failure, Store};
-use serve::{Chats, Options, RunningChat, RunningState};
+use serve::{Accounts, Chats, Guard, Options, Policy, RunningChat, RunningState};
 use tokio::sync::Mutex;
 use web::{Host, Site};
 
@@ -15,7 +15,7 @@ use super::failed;
 use super::ps::{self, Activity, SeenChats};
 use super::serve_arguments::ServeArguments;
 use super::web_page::{self, Start};
-use super::{serve_network, serve_tokens};
+use super::{editors, serve_network, serve_tokens};
 use crate::attaching::refusal_inside_tool_call;
 use crate::cli::Level;
 use crate::workspaces::Workspaces;
@@ -47,11 +47,15 @@ async fn serve(arguments: ServeArguments, environment: Environment) -> Result<()
     let bound = host.bound().clone();
     let store = stores::open(&environment)?;
     let engine = Workspaces::open(environment.clone())?;
+    let folders = workspaces::current_folder();
+    // Editors of this machine show a token of an account too.
+    let accounts = Accounts::open(store.clone(), &folders)?;
+    let guard = Guard::new(engine.clone(), store.clone(), Policy::default());
     let (running_store, seen) = (store.clone(), Arc::new(Mutex::new(SeenChats::new())));
     let chats = Chats::open(Options {
         engine: engine.clone(),
         store,
-        folders: workspaces::current_folder(),
+        folders,
         running: Box::new(move || Box::pin(running(running_store.clone(), seen.clone()))),
         version: env!("CARGO_PKG_VERSION"),
         scope: None,
@@ -63,8 +67,8 @@ async fn serve(arguments: ServeArguments, environment: Environment) -> Result<()
         assets: serve::assets(),
         frame_script: None,
         api: chats.api(),
-        open: web::no_routes(),
-        is_client: web::no_clients,
+        open: serve_network::editors(accounts, guard),
+        is_client: editors::is_client,
         body_limit: serve::body_limit,
     };
     let start = Start { name: "Chats", no_open: arguments.no_open, json: arguments.json };

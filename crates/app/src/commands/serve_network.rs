@@ -118,7 +118,7 @@ fn hosts(names: &[String], port: u16) -> Vec<String> {
 }
 
 /// ACP and ECA over WebSocket, for callers with a token.
-fn editors(accounts: Accounts, guard: Guard) -> web::Router {
+pub(super) fn editors(accounts: Accounts, guard: Guard) -> web::Router {
     let admit = move |token: String| {
         let (accounts, guard) = (accounts.clone(), guard.clone());
         Box::pin(async move {

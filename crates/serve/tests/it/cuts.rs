@@ -220,8 +220,8 @@ async fn an_acp_editor_loses_nothing() {
         // The next thing that the engine sees is this prompt: none before it ran twice.
         let (id, turn, got) = place.engine.prompt().await;
         assert_eq!((got.text, &id), (words.clone(), &session_of(&session)));
-        place.engine.begin(&id, turn, 1, &words);
-        for fact in ask(turn) {
+        place.engine.begin(&id, turn, 10 * round, &words);
+        for fact in ask(turn, 10 * round + 1) {
             place.engine.fact(&id, fact);
         }
         let (_, asked) = client.until(|it| it["method"] == "session/request_permission").await;
@@ -229,8 +229,8 @@ async fn an_acp_editor_loses_nothing() {
         client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": allowed})).await;
         assert!(matches!(place.engine.next().await, Seen::Answer { .. }));
         let answer = domain::Answer::Allow { remember: false };
-        place.engine.fact(&id, Fact::AskSettled { id: domain::AskId(1), answer });
-        let whole = stream(&place, &id, turn, 3, round);
+        place.engine.fact(&id, Fact::AskSettled { id: domain::AskId(10 * round + 1), answer });
+        let whole = stream(&place, &id, turn, 10 * round + 2, round);
         place.engine.end(&id, turn, Outcome::Done);
         let ended = |it: &Value| it["id"] == json!(prompted) && it.get("method").is_none();
         let (seen, response) = client.until(ended).await;
@@ -265,8 +265,8 @@ async fn an_eca_editor_loses_nothing() {
         }
         let (id, turn, got) = place.engine.prompt().await;
         assert_eq!(got.text, words);
-        place.engine.begin(&id, turn, 1, &words);
-        let whole = stream(&place, &id, turn, 3, round);
+        place.engine.begin(&id, turn, 10 * round, &words);
+        let whole = stream(&place, &id, turn, 10 * round + 2, round);
         place.engine.end(&id, turn, Outcome::Done);
         let ended = |it: &Value| {
             let content = &it["params"]["content"];

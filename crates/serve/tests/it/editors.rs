@@ -181,7 +181,7 @@ fn good_head(port: u16) -> String {
     )
 }
 
-fn waiting_call() -> ToolCall {
+fn waiting_call(ask: AskId) -> ToolCall {
     ToolCall {
         call_id: "1".into(),
         name: "write_file".into(),
@@ -189,7 +189,7 @@ fn waiting_call() -> ToolCall {
         origin: Origin::Native,
         input_text: String::new(),
         input: Some(json!({"path": "/w/a"})),
-        state: ToolState::Waiting { ask: AskId(1) },
+        state: ToolState::Waiting { ask },
         summary: "Writing a".into(),
         details: None,
         manual_approval: true,
@@ -202,12 +202,12 @@ fn waiting_call() -> ToolCall {
     }
 }
 
-/// The facts of a call that waits for a person.
-pub(crate) fn ask(turn: TurnId) -> [Fact; 2] {
+/// The facts of a call that waits for a person; its item and its question have this number.
+pub(crate) fn ask(turn: TurnId, number: u64) -> [Fact; 2] {
     let kind = AskKind::Approval { reason: "r".into(), keys: Vec::new() };
-    let ask = Ask { id: AskId(1), turn, item: Some(ItemId(2)), kind };
-    let call = ItemKind::ToolCall(Box::new(waiting_call()));
-    [Fact::ItemStarted { item: item(2, turn, call) }, Fact::AskRaised { ask }]
+    let ask = Ask { id: AskId(number), turn, item: Some(ItemId(number)), kind };
+    let call = ItemKind::ToolCall(Box::new(waiting_call(AskId(number))));
+    [Fact::ItemStarted { item: item(number, turn, call) }, Fact::AskRaised { ask }]
 }
 
 /// From `initialize` to the end of a turn with an approval, as any client of the remote transport has it.
@@ -230,7 +230,7 @@ async fn a_conversation_with_an_approval() {
     let prompted = client.call("session/prompt", prompt).await;
     let (id, turn, _) = place.engine.prompt().await;
     place.engine.begin(&id, turn, 1, "Hello");
-    for fact in ask(turn) {
+    for fact in ask(turn, 2) {
         place.engine.fact(&id, fact);
     }
     let asked = client.until(|it| it["method"] == "session/request_permission").await;

@@ -504,3 +504,33 @@ async fn verify(entries: impl Iterator<Item = (String, String)>) -> Verified {
     }
     serve::Audit::new(Arc::new(store)).verify().await.unwrap()
 }
+
+/// Editors open a chat and prompt in it without waiting; a chat that could not be opened is nobody's.
+#[tokio::test]
+async fn a_chat_that_is_being_opened_can_be_prompted() {
+    let mut world = World::new(Policy::default()).await;
+    let link = world.link(Role::Drive).await;
+    let open = |id: &str| {
+        let (reply, opened) = domain::command::reply();
+        let id = Some(SessionId::new(id));
+        let settings = SessionSettings::default();
+        (Command::Open { id, workspace: None, settings, servers: Vec::new(), reply }, opened)
+    };
+    let prompt = |id: &str| {
+        let (reply, accepted) = domain::command::reply();
+        let prompt = UserPrompt { text: "x".into(), ..UserPrompt::default() };
+        (Command::Prompt { session: SessionId::new(id), prompt, reply }, accepted)
+    };
+    let ((first, opened), (second, accepted)) = (open("new"), prompt("new"));
+    link.commands.send(first).await.unwrap();
+    link.commands.send(second).await.unwrap();
+    opened.await.unwrap();
+    accepted.await.unwrap();
+    world.engine.refuse(Failure::user("No."));
+    let (failing, opened) = open("failing");
+    link.commands.send(failing).await.unwrap();
+    assert!(opened.await.is_err());
+    let (after, accepted) = prompt("failing");
+    link.commands.send(after).await.unwrap();
+    assert!(accepted.await.unwrap_err().message.contains("no such chat"));
+}

@@ -7,6 +7,10 @@ mod editors;
 mod guarded;
 mod hostile;
 mod network;
+mod official;
+#[allow(dead_code, reason = "only the folder of the package is needed")]
+#[path = "../../../proto-acp/tests/it/sdk.rs"]
+mod sdk;
 mod windows;
 
 use std::sync::Arc;
