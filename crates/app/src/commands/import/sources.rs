@@ -210,14 +210,16 @@ fn codex(plan: &mut Plan<'_>) {
 /// The tables of codex's settings, each once.
 fn codex_tables(plan: &mut Plan<'_>, place: &Place, text: &str) {
     let heads = text.lines().filter_map(|line| line.trim().strip_prefix('[')?.split(']').next());
+    let heads = heads.map(|head| head.trim_matches(['[', ' '])).filter(|name| !name.is_empty());
+    // One table for each project.
     let names: std::collections::BTreeSet<&str> =
-        heads.map(|head| head.trim_matches(['[', ' '])).filter(|name| !name.is_empty()).collect();
-    for name in names {
-        let (table, why) = match name.split('.').next().unwrap_or(name) {
+        heads.map(|name| if name.starts_with("projects.") { "projects" } else { name }).collect();
+    for table in names {
+        let why = match table.split('.').next().unwrap_or(table) {
             "mcp_servers" => continue,
-            "model_providers" => (name, "set `providers` (docs/providers.md); keys stay where they are"),
-            "projects" => ("projects", "trust a folder with `dragoman trust`"),
-            _ => (name, NO_EQUIVALENT),
+            "model_providers" => "set `providers` (docs/providers.md); keys stay where they are",
+            "projects" => "trust a folder with `dragoman trust`",
+            _ => NO_EQUIVALENT,
         };
         plan.leave_out(&place.0, domain::visible_text(table), why);
     }
