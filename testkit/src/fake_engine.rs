@@ -411,9 +411,9 @@ impl FakeState {
                 self.publish(Event::fact(session.clone(), recorded));
                 Some(Seen::Rollback { session, from, scope })
             }
-            Command::Fork { session, until, reply } => {
+            Command::Fork { session, until, id, reply } => {
                 let facts = self.chats.get(&session).map(|chat| chat.facts.clone()).unwrap_or_default();
-                let fork = SessionId::new(format!("{session}-fork"));
+                let fork = id.unwrap_or_else(|| SessionId::new(format!("{session}-fork")));
                 let settings = self.chats.get(&session).map(|chat| chat.settings.clone()).unwrap_or_default();
                 self.chats.insert(fork.clone(), Chat { facts, settings, ..Chat::default() });
                 let _ = reply.send(self.info(&fork));

@@ -85,7 +85,8 @@ pub use sandbox::SandboxSettings;
 pub use schema::{configuration_page, json_schema, nearest};
 pub use secret::{Redactor, Secret};
 pub use settings::{
-    Budget, ChatSettings, ChatTheme, LogLevel, McpLoginPlace, Settings, ShellSettings, ToolSettings,
+    Budget, ChatSettings, ChatTheme, InlineChatSettings, LogLevel, McpLoginPlace, Settings, ShellSettings,
+    ToolSettings,
 };
 pub use settings_edit::{NewValue, SavedFile, SettingsChange, SettingsFile};
 pub use show::masked_server_entry;

@@ -70,6 +70,7 @@ pub struct Settings {
     pub completion_model: Option<String>,
     pub next_edit_model: Option<String>,
     pub rewrite_model: Option<String>,
+    pub chat_inline: InlineChatSettings,
     pub include_parent_agents_files: bool,
 
     pub chat: ChatSettings,
@@ -210,6 +211,7 @@ impl Settings {
             completion_model: root.get("completion").get("model").text(),
             next_edit_model: root.get("nextEdit").get("model").text(),
             rewrite_model: root.get("rewrite").get("model").text(),
+            chat_inline: InlineChatSettings::read(&root.get("chatInline")),
             prompts,
             include_parent_agents_files: root.get("includeParentAgentsFiles").flag().unwrap_or_default(),
             chat: ChatSettings::read(root),
@@ -252,6 +254,21 @@ impl Settings {
 
     fn behavior(&self, name: &str) -> Option<&BehaviorSettings> {
         self.behaviors.get(canonical_behavior(name))
+    }
+}
+
+/// Chats that an editor shows inside a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InlineChatSettings {
+    pub model: Option<String>,
+    pub agent: Option<String>,
+    pub variant: Option<String>,
+}
+
+impl InlineChatSettings {
+    fn read(section: &Cursor) -> Self {
+        let text = |name| section.get(name).text();
+        Self { model: text("model"), agent: text("agent"), variant: text("variant") }
     }
 }
 

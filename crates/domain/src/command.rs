@@ -84,10 +84,12 @@ pub enum Command {
         session: SessionId,
         reply: Reply<()>,
     },
-    /// A new chat with the history up to and including `until` (`None`: all of it).
+    /// A new chat with the history up to and including `until` (`None`: all of it). With an `id` that exists: the same
+    /// as `Load` of that chat.
     Fork {
         session: SessionId,
         until: Option<ItemId>,
+        id: Option<SessionId>,
         reply: Reply<SessionInfo>,
     },
     /// Drops the history from `from` on (`None`: all of it), takes back the file changes of its turns, or both. Refused
@@ -473,6 +475,8 @@ pub struct Catalog {
     pub welcome: String,
     /// The model that rewrites selections, where it is another than the default.
     pub rewrite_model: Option<String>,
+    /// What chats that an editor shows inside a file begin with, where it is another than the default.
+    pub inline: SessionSettings,
     /// Sentences a person should read: broken files, what was left out of an untrusted folder.
     pub notices: Vec<crate::event::Notice>,
 }

@@ -105,7 +105,7 @@ impl Router {
                 let start = self.start_of(front, session.clone(), &servers, None);
                 self.send(front, &session.clone(), Command::Load { session, servers, reply }, start);
             }
-            Command::Fork { session, until, reply } => self.fork(front, session, until, reply),
+            Command::Fork { session, until, id, reply } => self.fork(front, session, until, id, reply),
             Command::Configure { session: None, change, reply } => {
                 let _ = reply.send(self.set_defaults(front, change));
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::Settings;
-use domain::command::{Catalog, ServerSpec, WorkspaceSpec};
+use domain::command::{Catalog, ServerSpec, SessionSettings, WorkspaceSpec};
 use domain::event::Notice;
 use domain::files::Files;
 use domain::model::Models;
@@ -170,6 +170,12 @@ impl Workspace {
             welcome: crate::behavior::welcome(&self.settings),
             notices: self.notices.clone(),
             rewrite_model: self.settings.rewrite_model.clone(),
+            inline: SessionSettings {
+                model: self.settings.chat_inline.model.clone(),
+                behavior: self.settings.chat_inline.agent.clone(),
+                variant: self.settings.chat_inline.variant.clone(),
+                ..SessionSettings::default()
+            },
         }
     }
 }

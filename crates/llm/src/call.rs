@@ -367,6 +367,7 @@ fn is_output(event: &ModelEvent) -> bool {
 fn describe_fault(provider: &str, fault: &Fault) -> String {
     match fault.kind {
         FaultKind::RateLimit => format!("Rate limited by {provider}."),
+        FaultKind::Overloaded => format!("{provider} is overloaded."),
         FaultKind::Silent => format!("{provider} stayed silent."),
         FaultKind::Refused => format!("{provider} refuses connections."),
         FaultKind::Network => {

@@ -19,7 +19,9 @@ pub enum FaultKind {
     RateLimit,
     /// Money or a monthly limit: waiting does not help.
     Exhausted,
-    /// The server is overloaded or broken for the moment.
+    /// The server has too much to do for the moment, from all of its clients.
+    Overloaded,
+    /// The server is broken for the moment.
     Server,
     /// The connection failed or ended early.
     Network,
@@ -58,6 +60,7 @@ impl Fault {
         matches!(
             self.kind,
             FaultKind::RateLimit
+                | FaultKind::Overloaded
                 | FaultKind::Server
                 | FaultKind::Network
                 | FaultKind::Refused
@@ -114,6 +117,11 @@ impl Fault {
                 FailureKind::Quota,
                 format!("The chat no longer fits into the model's context: {message}."),
                 "Compact the chat or begin a new one.".to_owned(),
+            ),
+            FaultKind::Overloaded => (
+                FailureKind::Provider,
+                format!("{provider} is overloaded: {message}."),
+                "Try again in a while, or choose another model.".to_owned(),
             ),
             FaultKind::Server => (
                 FailureKind::Provider,
@@ -227,7 +235,8 @@ fn kind_of_status(status: u16) -> FaultKind {
         401 | 403 => FaultKind::Auth,
         402 => FaultKind::Exhausted,
         413 => FaultKind::TooLong,
-        429 | 529 => FaultKind::RateLimit,
+        429 => FaultKind::RateLimit,
+        529 => FaultKind::Overloaded,
         408 | 409 | 425 | 500..=599 => FaultKind::Server,
         _ => FaultKind::Request,
     }
@@ -275,20 +284,17 @@ const CODES: &[(FaultKind, &[&str])] = &[
             "ValidationException",
         ],
     ),
+    (FaultKind::Overloaded, &["overloaded_error", "overloaded", "server_is_overloaded", "529"]),
     (
         FaultKind::Server,
         &[
-            "overloaded_error",
-            "overloaded",
             "api_error",
             "server_error",
-            "server_is_overloaded",
             "timeout_error",
             "500",
             "502",
             "503",
             "504",
-            "529",
             "UNAVAILABLE",
             "INTERNAL",
             "InternalServerException",
@@ -351,9 +357,11 @@ mod tests {
         check(
             529,
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-            Server,
+            Overloaded,
             "Overloaded",
         );
+        check(529, "", Overloaded, "The server answered with status 529.");
+        check(529, "<html>busy</html>", Overloaded, "The server answered with status 529.");
         check(400, r#"[{"error":{"code":400,"message":"No","status":"INVALID_ARGUMENT"}}]"#, Request, "No");
         check(
             400,

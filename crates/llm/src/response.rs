@@ -22,6 +22,8 @@ const SETTLED_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server may keep a stream alive without saying anything; not for ever.
 const KEEP_ALIVE_FACTOR: u32 = 10;
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Characters of an unknown event that an error shows.
+const UNREAD_LENGTH: usize = 200;
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
 /// Content types of JSON lines, which some servers send where server-sent events are asked for.
 const LINE_TYPES: [&str; 4] =
@@ -36,6 +38,9 @@ pub(crate) struct ResponseReader {
     silence: Duration,
     /// When the stream last said something that mattered.
     spoke: Instant,
+    /// The beginning of an event that could not be read, while nothing else came.
+    unread: Option<String>,
+    has_output: bool,
 }
 
 #[derive(PartialEq, Eq)]
@@ -60,7 +65,15 @@ impl ResponseReader {
             connection.framing()
         };
         let (decoder, silence) = (connection.decoder(prompt), connection.endpoint.retry_policy.silence);
-        Ok(Self { response, framing, decoder, silence, spoke: Instant::now() })
+        Ok(Self {
+            response,
+            framing,
+            decoder,
+            silence,
+            spoke: Instant::now(),
+            unread: None,
+            has_output: false,
+        })
     }
 
     /// Waits for bytes and decodes them all.
@@ -88,7 +101,16 @@ impl ResponseReader {
     fn decode(&mut self, bytes: &[u8], out: &mut Events) -> Result<ReadProgress, Fault> {
         self.framing.push(bytes)?;
         while let Some(event) = self.framing.next_event()? {
+            let (before, data) = (out.len(), event.data);
             self.decoder.push(event, out)?;
+            if out.len() > before && !self.has_output {
+                match out.back() {
+                    Some(ModelEvent::Warning { .. }) => {
+                        self.unread.get_or_insert_with(|| data.chars().take(UNREAD_LENGTH).collect());
+                    }
+                    _ => self.has_output = true,
+                }
+            }
             // Events after the end belong to no answer.
             if matches!(out.back(), Some(ModelEvent::Ended { .. })) {
                 return Ok(ReadProgress::Ended);
@@ -102,7 +124,10 @@ impl ResponseReader {
         if self.decode(&[], out)? == ReadProgress::Ended || self.decoder.finish(out) {
             return Ok(ReadProgress::Ended);
         }
-        Err(Fault::new(FaultKind::Network, "the stream ended before the answer did"))
+        match self.unread.take().filter(|_| !self.has_output) {
+            Some(unread) => Err(Fault::malformed("events of another API", &unread)),
+            None => Err(Fault::new(FaultKind::Network, "the stream ended before the answer did")),
+        }
     }
 
     /// Reads the last bytes, so that the connection can be used again; not at the cost of a wait.

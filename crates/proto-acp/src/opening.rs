@@ -152,7 +152,7 @@ pub(crate) async fn fork_session(server: &mut Server, params: acp::ForkSessionRe
     };
     let session = SessionId::new(params.session_id.0);
     let entered = enter_workspace(server, roots).await;
-    let forked = server.engine.send(|reply| Command::Fork { session, until: None, reply }).await;
+    let forked = server.engine.send(|reply| Command::Fork { session, until: None, id: None, reply }).await;
     let Some(commands) = server.engine.commands() else { return };
     let work = async move {
         let (catalog, session) = (entered.await?, forked.await?.id);

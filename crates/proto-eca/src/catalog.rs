@@ -182,7 +182,7 @@ fn finish_servers_start(server: &mut Server) {
     }
 }
 
-fn server_updated(server: ToolServer) -> ServerUpdated {
+pub(crate) fn server_updated(server: ToolServer) -> ServerUpdated {
     let status = match server.status {
         ServerStatus::Starting => "starting",
         ServerStatus::Running => "running",
@@ -207,6 +207,7 @@ fn server_updated(server: ToolServer) -> ServerUpdated {
             command: server.command,
             args: server.args,
             url: server.url,
+            disabled: server.status == ServerStatus::Disabled,
             error: server.error,
         }),
     }

@@ -12,7 +12,7 @@ use crate::reply::Reply;
 use crate::serve::Server;
 use crate::wire::requests::{
     AddFlag, ChangeWorkspaceFolders, Clear, CompletionInline, CompletionNextEdit, Delete, Exit, Fork,
-    History, Initialize, Initialized, JobsKill, JobsList, JobsReadOutput, List, McpAddServer,
+    History, Initialize, Initialized, InlinePrompt, JobsKill, JobsList, JobsReadOutput, List, McpAddServer,
     McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer, McpRemoveServer, McpStartServer,
     McpStopServer, McpUpdateServer, Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop,
     ProvidersList, ProvidersLogin, ProvidersLoginInput, ProvidersLogout, QueryCommands, QueryContext,
@@ -20,8 +20,8 @@ use crate::wire::requests::{
     SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
 };
 use crate::{
-    completing, flags, from_wire, history, jobs, lifecycle, mcp, next_edit, prompting, providers, queries,
-    rewriting, sessions, settings, turns,
+    completing, flags, from_wire, history, inline_prompt, jobs, lifecycle, mcp, next_edit, prompting,
+    providers, queries, rewriting, sessions, settings, turns,
 };
 
 /// ECA has no code of its own for refused requests.
@@ -52,6 +52,7 @@ pub(crate) async fn handle_message(server: &mut Server, message: Inbound) {
 async fn handle_chat_method(method: &str, call: Call<'_>) {
     match method {
         Prompt::NAME => call.with(prompting::prompt).await,
+        InlinePrompt::NAME => call.with(inline_prompt::prompt).await,
         PromptStop::NAME => call.with(turns::stop).await,
         PromptSteer::NAME => call.with(turns::steer).await,
         PromptSteerRemove::NAME => call.with(turns::remove_steer).await,

@@ -147,7 +147,7 @@ pub(crate) fn context(context: wire::Context) -> Option<Context> {
             description: context.description,
         },
         "text" | "terminal" => Context::Text {
-            name: context.name.unwrap_or(context.kind),
+            name: context.label.or(context.name).unwrap_or(context.kind),
             text: context.text.or(context.content)?,
         },
         "image" => Context::Image { mime: context.media_type?, data: Arc::from(context.base64?) },
@@ -166,13 +166,19 @@ pub(crate) fn position(position: LinePosition) -> Position {
     Position { line: position.line.max(1), character: position.character }
 }
 
+/// Editors send diagnostics as their language servers count them, from 0.
+fn from_zero(position: LinePosition) -> Position {
+    let LinePosition { line, character } = position;
+    Position { line: line.saturating_add(1), character: character.saturating_add(1) }
+}
+
 pub(crate) fn diagnostic(diagnostic: Diagnostic) -> domain::host::Diagnostic {
     domain::host::Diagnostic {
         path: path(&diagnostic.uri),
         severity: diagnostic.severity.unwrap_or_else(|| "error".into()),
         source: diagnostic.source.unwrap_or_default(),
-        start: position(diagnostic.range.start),
-        end: position(diagnostic.range.end),
+        start: from_zero(diagnostic.range.start),
+        end: from_zero(diagnostic.range.end),
         code: diagnostic.code.map(|code| code.as_str().map_or_else(|| code.to_string(), str::to_owned)),
         message: diagnostic.message,
     }

@@ -31,12 +31,16 @@ pub(crate) struct Page {
 pub(crate) async fn page(server: &mut Server, params: HistoryParams, reply: Reply<History>) {
     let Some(chat_id) = params.chat_id.clone() else { return reply.missing("chatId") };
     let Some(session) = server.session_of(Some(&chat_id)) else {
-        let problem = problem("not_found", "There is no such chat.");
+        let problem = problem("chat_not_found", "There is no such chat.");
         return server.respond(reply, Ok(HistoryResult::Problem { chat_id, error: problem }));
     };
     let shown = session.clone();
     read_facts(server, &session, move |server, facts| {
         let result = facts.map(|facts| {
+            if facts.is_empty() {
+                let error = problem("chat_not_found", "There is no such chat.");
+                return HistoryResult::Problem { chat_id, error };
+            }
             let facts = domain::replay::visible_facts(facts);
             match cut(&facts, &params) {
                 Ok(page) => {

@@ -3,7 +3,7 @@
 //! Invariant: every call of the engine is answered once; an editor that does not answer is not waited for.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use domain::host::{HostReply, HostRequest};
 use domain::{Answer, Ask, AskKind, Command, Failure, HostCall, SessionId};
@@ -20,6 +20,8 @@ use crate::wire::notifications::{
 
 /// A person may take this long to answer a question in the editor.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// Between two questions to an editor that starts a language server.
+const STARTING_PAUSE: Duration = Duration::from_millis(500);
 /// Characters of an editor's reason that the model reads.
 const MAX_REASON_LENGTH: usize = 500;
 
@@ -38,13 +40,13 @@ async fn ask_editor(outgoing: &Outgoing, call: HostCall, deadline: Duration) -> 
         HostCall::Definition { path, position } => {
             let position = LinePosition { line: position.line, character: position.character };
             let params = LocationParams { uri: uri(&path), position, include_declaration: None };
-            locations(outgoing.request(GET_DEFINITION, &params, deadline)).await
+            locations(outgoing, GET_DEFINITION, &params, deadline).await
         }
         HostCall::References { path, position, include_declaration } => {
             let position = LinePosition { line: position.line, character: position.character };
             let include_declaration = Some(include_declaration);
             let params = LocationParams { uri: uri(&path), position, include_declaration };
-            locations(outgoing.request(GET_REFERENCES, &params, deadline)).await
+            locations(outgoing, GET_REFERENCES, &params, deadline).await
         }
         HostCall::ReadText { .. }
         | HostCall::ReadLines { .. }
@@ -76,14 +78,35 @@ async fn diagnostics(
     }
 }
 
-async fn locations(request: rpc::Request) -> Result<HostReply, Failure> {
-    let result: LocationsResult = request
-        .decode()
-        .await
-        .map_err(|error| Failure::user(format!("The editor gave no answer: {error}. Use grep instead.")))?;
-    if result.status.as_deref() == Some("error") {
-        let why: String = result.message.unwrap_or_default().chars().take(MAX_REASON_LENGTH).collect();
-        return Err(Failure::user(format!("The editor could not look: {}. Use grep instead.", why.trim())));
+/// Asks again while the editor starts a language server.
+async fn locations(
+    outgoing: &Outgoing,
+    method: &'static str,
+    params: &LocationParams,
+    deadline: Duration,
+) -> Result<HostReply, Failure> {
+    let until = Instant::now() + deadline;
+    let result = loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let result: LocationsResult =
+            outgoing.request(method, params, left).decode().await.map_err(|error| {
+                Failure::user(format!("The editor gave no answer: {error}. Use grep instead."))
+            })?;
+        let is_starting = result.status.as_deref() == Some("starting");
+        if !is_starting || Instant::now() + STARTING_PAUSE >= until {
+            break result;
+        }
+        tokio::time::sleep(STARTING_PAUSE).await;
+    };
+    let why: String = result.message.unwrap_or_default().chars().take(MAX_REASON_LENGTH).collect();
+    let problem = match result.status.as_deref() {
+        Some("error") => format!("The editor could not look: {}.", why.trim()),
+        Some("starting") => "The editor's language server is still starting.".to_owned(),
+        Some("no-server") => format!("The editor has no language server for this file. {}", why.trim()),
+        _ => String::new(),
+    };
+    if !problem.is_empty() {
+        return Err(Failure::user(format!("{} Use grep instead.", problem.trim_end())));
     }
     let ranges = result.locations.unwrap_or_default().into_iter().map(|location| domain::host::SourceRange {
         path: from_wire::path(&location.uri),

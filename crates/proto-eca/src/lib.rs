@@ -14,6 +14,7 @@ mod forms;
 mod from_wire;
 mod history;
 mod host;
+mod inline_prompt;
 mod jobs;
 mod lifecycle;
 mod mcp;

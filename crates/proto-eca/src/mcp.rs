@@ -2,18 +2,21 @@
 //!
 //! Actions that change the configuration are the engine's; here they are only translated.
 
-use domain::Command;
 use domain::tool::ServerAction;
+use domain::{Command, Failure};
 use serde_json::{Map, Value};
 
+use crate::catalog;
 use crate::from_wire;
 use crate::reply::Reply;
 use crate::serve::Server;
 use crate::settings::respond_or_show;
 use crate::wire::Empty;
+use crate::wire::notifications::ShowMessage;
 use crate::wire::requests::{
-    AddServerParams, McpAddServer, McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer,
-    McpRemoveServer, McpStartServer, McpStopServer, McpUpdateServer, Method, ServerParams,
+    AddServerParams, AddServerResult, McpAddServer, McpConnectServer, McpDisableServer, McpEnableServer,
+    McpLogoutServer, McpRemoveServer, McpStartServer, McpStopServer, McpUpdateServer, Method,
+    RemoveServerResult, ServerParams, ServerProblem,
 };
 
 pub(crate) async fn start_server(server: &mut Server, params: ServerParams, reply: Reply<McpStartServer>) {
@@ -49,14 +52,52 @@ pub(crate) async fn disable_server(
 }
 
 pub(crate) async fn remove_server(server: &mut Server, params: ServerParams, reply: Reply<McpRemoveServer>) {
-    act_on_server(server, params.name, ServerAction::Remove, reply).await;
+    let Some(name) = params.name else { return reply.missing("name") };
+    let name = server.sent.known_name(&name).unwrap_or(name);
+    let removed = name.clone();
+    server
+        .engine
+        .call(
+            |reply| Command::ServerAction { name, action: ServerAction::Remove, reply },
+            |server, done| {
+                let result = match done {
+                    Ok(()) => RemoveServerResult::Removed { name: removed, removed: true },
+                    Err(failure) => RemoveServerResult::Problem { error: problem(server, &reply, &failure) },
+                };
+                server.respond(reply, Ok(result));
+            },
+        )
+        .await;
 }
 
 pub(crate) async fn add_server(server: &mut Server, params: AddServerParams, reply: Reply<McpAddServer>) {
     let (name, entry) = (params.name.clone(), Value::Object(members(&params)));
     let folder = params.workspace_uri.as_deref().filter(|_| params.scope.as_deref() == Some("workspace"));
     let folder = folder.map(from_wire::path);
-    act_on_server(server, name, ServerAction::Add { entry, folder }, reply).await;
+    let (Some(name), Some(commands)) = (name, server.engine.commands()) else { return reply.missing("name") };
+    let action = ServerAction::Add { entry, folder };
+    let added = async move {
+        let called = name.clone();
+        commands.call(|reply| Command::ServerAction { name: called, action, reply }).await?;
+        let servers = commands.call(|reply| Command::Servers { reply }).await?;
+        let added = servers.into_iter().find(|server| server.name == name);
+        added.ok_or_else(|| Failure::user(format!("{name} is in the file, and another file overrides it.")))
+    };
+    server.engine.later(added, |server, added| {
+        let result = match added {
+            Ok(added) => AddServerResult::Server(catalog::server_updated(added)),
+            Err(failure) => AddServerResult::Error(problem(server, &reply, &failure)),
+        };
+        server.respond(reply, Ok(result));
+    });
+}
+
+/// Also shown to a person where the client does not wait for an answer.
+fn problem<M: Method>(server: &mut Server, reply: &Reply<M>, failure: &Failure) -> ServerProblem {
+    if !reply.is_expected() {
+        server.notify(&ShowMessage { kind: "error", message: failure.to_string() });
+    }
+    ServerProblem { code: "invalid", message: failure.to_string() }
 }
 
 pub(crate) async fn update_server(

@@ -18,7 +18,11 @@ pub(crate) async fn prompt(server: &mut Server, params: PromptParams, reply: Rep
     }
     let is_new = !matches!(&params.chat_id, Some(key) if *key != ChatKey::Text(String::new()));
     let session = server.session_for_prompt(params.chat_id.as_ref());
-    let change = change(server, &params);
+    let mut change = change(server, &params);
+    if let Some(mut kept) = server.unopened.remove(&session) {
+        kept.apply(&change);
+        change = kept;
+    }
     // Checked before a chat is opened for the prompt, which would be left behind.
     if let Err(failure) = check(server, &params, &change) {
         let prompted = Prompted { session, is_new, outcome: Err(failure) };
@@ -52,7 +56,7 @@ pub(crate) async fn prompt(server: &mut Server, params: PromptParams, reply: Rep
 }
 
 /// The settings of the chat that the prompt changes.
-fn change(server: &Server, params: &PromptParams) -> SessionSettings {
+pub(crate) fn change(server: &Server, params: &PromptParams) -> SessionSettings {
     let model = params.model.clone();
     SessionSettings {
         model: model.and_then(|name| server.dialect.model(&server.catalog, name)),

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::command::{Catalog, WorkspaceSpec};
+use domain::command::{Catalog, SessionSettings, WorkspaceSpec};
 use domain::event::{EventBody, Outcome};
 use domain::item::ItemKind;
 use domain::link::Engine;
@@ -65,6 +65,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
         changing: HashMap::new(),
         pending_logins: PendingLogins::default(),
         sent_providers: None,
+        unopened: HashMap::new(),
         completing: None,
     };
     server.run(inbox, peer.ended()).await;
@@ -83,6 +84,8 @@ struct OpenSession {
     parent: Option<String>,
     /// The oldest item that the client has been sent; `None`: all of them.
     shown_from: Option<ItemId>,
+    /// See [`crate::inline_prompt`].
+    is_inline: bool,
 }
 
 pub(crate) struct Server {
@@ -108,6 +111,8 @@ pub(crate) struct Server {
     /// Responses that wait for a provider's answer about its key.
     pub pending_logins: PendingLogins,
     pub sent_providers: SentProviders,
+    /// Settings of chats that the client has named and not begun.
+    pub unopened: HashMap<SessionId, SessionSettings>,
     /// Ends the inline completion that is under way when it is dropped.
     pub completing: Option<oneshot::Sender<()>>,
 }
@@ -212,6 +217,16 @@ impl Server {
         }
     }
 
+    pub(crate) fn is_inline(&self, session: &SessionId) -> bool {
+        self.sessions.get(session).is_some_and(|open| open.is_inline)
+    }
+
+    pub(crate) fn mark_inline(&mut self, session: &SessionId) {
+        if let Some(open) = self.sessions.get_mut(session) {
+            open.is_inline = true;
+        }
+    }
+
     /// Shows the session's events after fact `after`.
     pub(crate) fn follow(&mut self, session: SessionId, after: u64) {
         self.add_session(&session);
@@ -225,6 +240,7 @@ impl Server {
             model: None,
             parent: None,
             shown_from: None,
+            is_inline: false,
         });
     }
 
@@ -242,14 +258,12 @@ impl Server {
     /// Shows stored facts, then new ones. Of past turns that went well only the last one's state is shown.
     pub(crate) fn replay(&mut self, session: &SessionId, facts: Vec<Arc<Recorded>>) {
         let newest = facts.last().map_or(0, |last| last.number);
-        let (model, parent, shown_from) = match self.sessions.remove(session) {
-            Some(open) => (open.model, open.parent, open.shown_from),
-            None => (None, None, None),
-        };
+        let dialect = self.dialect;
         self.add_session(session);
-        self.set_model(session, model.as_deref());
+        let mut shown_from = None;
         if let Some(open) = self.sessions.get_mut(session) {
-            (open.parent, open.shown_from) = (parent, shown_from);
+            open.projection = dialect.new_projection();
+            shown_from = open.shown_from;
         }
         let mut facts = domain::replay::visible_facts(facts);
         if let Some(first) = shown_from {
@@ -262,6 +276,8 @@ impl Server {
             let is_past = match &recorded.fact {
                 Fact::UsageChanged { .. } => Some(at) != usage,
                 Fact::TurnStarted { .. } | Fact::TurnEnded { outcome: Outcome::Done, .. } => Some(at) != turn,
+                // A window of its own, which a person has closed.
+                Fact::Notice { .. } => true,
                 Fact::SessionOpened(_)
                 | Fact::SessionChanged { .. }
                 | Fact::TurnEnded { .. }
@@ -272,7 +288,6 @@ impl Server {
                 | Fact::HistoryReplaced { .. }
                 | Fact::AskRaised { .. }
                 | Fact::AskSettled { .. }
-                | Fact::Notice { .. }
                 | Fact::TaintChanged { .. } => false,
             };
             if !is_past {

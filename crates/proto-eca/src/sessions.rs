@@ -12,6 +12,7 @@ use rpc::Fault;
 use crate::catalog;
 use crate::history;
 use crate::host;
+use crate::inline_prompt;
 use crate::newest_page::{self, NewestPage};
 use crate::reply::Reply;
 use crate::serve::Server;
@@ -27,13 +28,20 @@ use crate::wire::requests::{
 
 pub(crate) async fn list(server: &mut Server, params: ListParams, reply: Reply<List>) {
     let limit = params.limit.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
-    let filter = ListFilter { limit, ..ListFilter::default() };
+    let by_creation = params.sort_by.as_deref() == Some("createdAt");
+    let filter = ListFilter { limit: limit.filter(|_| !by_creation), ..ListFilter::default() };
     server
         .engine
         .call(
             |reply| Command::List { filter, reply },
-            |server, found| {
-                let chats = found.map(|found| found.into_iter().map(summary).collect());
+            move |server, found| {
+                let chats = found.map(|mut found| {
+                    if by_creation {
+                        found.sort_by_key(|chat| std::cmp::Reverse(chat.created_at));
+                        found.truncate(limit.unwrap_or(usize::MAX));
+                    }
+                    found.into_iter().map(summary).collect()
+                });
                 server.respond(reply, chats.map(|chats| ListResult { chats }));
             },
         )
@@ -42,6 +50,7 @@ pub(crate) async fn list(server: &mut Server, params: ListParams, reply: Reply<L
 
 fn summary(session: SessionSummary) -> ChatSummary {
     ChatSummary {
+        kind: inline_prompt::is_inline(session.title.as_deref()).then_some("inline"),
         id: session.id.to_string(),
         title: session.title,
         status: "idle",
@@ -55,7 +64,7 @@ fn summary(session: SessionSummary) -> ChatSummary {
 pub(crate) async fn open(server: &mut Server, params: HistoryParams, reply: Reply<Open>) {
     let Some(chat_id) = params.chat_id.clone() else { return reply.missing("chatId") };
     let Some(session) = server.session_of(Some(&chat_id)) else {
-        return server.respond(reply, Ok(OpenResult::unknown(chat_id)));
+        return server.respond(reply, Ok(OpenResult::unknown(Some(chat_id))));
     };
     let page = newest_page::request(server, &session, &params).await;
     let show = move |server: &mut Server, info: Result<SessionInfo, Failure>, page: Option<NewestPage>| match (
@@ -68,7 +77,7 @@ pub(crate) async fn open(server: &mut Server, params: HistoryParams, reply: Repl
         }
         (Ok(info), None) => show_opened(server, info, params, reply),
         (Err(failure), _) if failure.kind == FailureKind::User => {
-            server.respond(reply, Ok(OpenResult::unknown(chat_id)));
+            server.respond(reply, Ok(OpenResult::unknown(Some(chat_id))));
         }
         (Err(failure), _) => server.respond(reply, Err(failure)),
     };
@@ -86,16 +95,23 @@ pub(crate) async fn open(server: &mut Server, params: HistoryParams, reply: Repl
 /// A new chat with the history of another one, also of one that another process writes.
 pub(crate) async fn fork(server: &mut Server, params: ForkParams, reply: Reply<Fork>) {
     let Some(session) = server.session_of(params.chat_id.as_ref()) else { return reply.missing("chatId") };
-    let until = params.content_id.as_deref().and_then(ItemId::parse);
-    let original = session.clone();
+    let until = params.content_id.as_deref().filter(|id| !id.is_empty()).map(ItemId::parse);
+    if until == Some(None) {
+        return server.respond(reply, Ok(OpenResult::unknown(None)));
+    }
+    let (until, original) = (until.flatten(), session.clone());
     server
         .engine
         .call(
-            |reply| Command::Fork { session, until, reply },
+            |reply| Command::Fork { session, until, id: None, reply },
             move |server, info| match info {
                 Ok(info) => {
                     tell_of_fork(server, &original, &info);
                     show_opened(server, info, HistoryParams::default(), reply);
+                }
+                // The message is not in the chat.
+                Err(failure) if failure.kind == FailureKind::User && until.is_some() => {
+                    server.respond(reply, Ok(OpenResult::unknown(None)));
                 }
                 Err(failure) => server.respond(reply, Err(failure)),
             },
@@ -140,6 +156,7 @@ fn show_chat(
             Err(error) => {
                 let (selection, meta, error) = (None, None, Some(error));
                 let title = Some(title);
+                let chat_id = Some(chat_id);
                 return then(server, Ok(OpenResult { found: true, chat_id, title, selection, meta, error }));
             }
         };
@@ -167,7 +184,7 @@ fn finish_opening(server: &mut Server, info: &SessionInfo, open: Vec<Ask>, meta:
         }
     }
     let (title, meta, selection) = (Some(title), Some(meta), Some(selection));
-    OpenResult { found: true, chat_id, title, selection, meta, error: None }
+    OpenResult { found: true, chat_id: Some(chat_id), title, selection, meta, error: None }
 }
 
 /// Questions that wait for a person.
@@ -210,7 +227,7 @@ pub(crate) async fn fork_by_command(server: &mut Server, session: SessionId, rep
     server
         .engine
         .call(
-            |reply| Command::Fork { session, until: None, reply },
+            |reply| Command::Fork { session, until: None, id: None, reply },
             move |server, info| {
                 let (chat_id, model) = (server.chat_key(&original), server.model_of(&original));
                 server.respond(reply, Ok(PromptResult::Published { chat_id, model, status: "prompting" }));

@@ -1,7 +1,7 @@
 //! Settings of a chat, or of new chats: the selected model, behavior and variant, the title, trust.
 
 use domain::command::SessionSettings;
-use domain::{Command, Failure, SessionId};
+use domain::{Command, Failure, FailureKind, SessionId};
 
 use crate::catalog;
 use crate::from_wire;
@@ -65,15 +65,23 @@ pub(crate) async fn update(server: &mut Server, params: UpdateParams, reply: Rep
     configure(server, chat_id, SessionSettings { title, trust, ..SessionSettings::default() }, reply).await;
 }
 
-/// Without a chat of this connection the change is for new chats.
+/// Chats that may have settings before they begin.
+const MAX_UNOPENED: usize = 256;
+
+/// Without a chat the change is for new chats. One that is named and not open here is a stored chat, or it begins with
+/// the change; other chats never get it.
 async fn configure<M: Method<Result = Empty> + 'static>(
     server: &mut Server,
     chat: Option<ChatKey>,
     change: SessionSettings,
     reply: Reply<M>,
 ) {
-    let session: Option<SessionId> =
-        server.session_of(chat.as_ref()).filter(|session| server.has_session(session));
+    let is_named = chat.as_ref().is_some_and(|key| *key != ChatKey::Text(String::new()));
+    let session: Option<SessionId> = server.session_of(chat.as_ref());
+    let is_open = session.as_ref().is_some_and(|session| server.has_session(session));
+    if is_named && !is_open {
+        return configure_unopened(server, session, change, reply);
+    }
     server
         .engine
         .call(
@@ -81,6 +89,34 @@ async fn configure<M: Method<Result = Empty> + 'static>(
             |server, done| respond_or_show(server, reply, done),
         )
         .await;
+}
+
+fn configure_unopened<M: Method<Result = Empty> + 'static>(
+    server: &mut Server,
+    session: Option<SessionId>,
+    change: SessionSettings,
+    reply: Reply<M>,
+) {
+    let (Some(id), Some(commands)) = (session, server.engine.commands()) else {
+        return respond_or_show(server, reply, Ok(()));
+    };
+    let (named, wanted) = (id.clone(), change.clone());
+    let stored = async move {
+        let session = named.clone();
+        match commands.call(|reply| Command::Load { session, servers: Vec::new(), reply }).await {
+            Ok(_) => {}
+            Err(failure) if failure.kind == FailureKind::User => return Ok(false),
+            Err(failure) => return Err(failure),
+        }
+        let configure = |reply| Command::Configure { session: Some(named), change: wanted, reply };
+        commands.call(configure).await.map(|_| true)
+    };
+    server.engine.later(stored, move |server, done| {
+        if matches!(done, Ok(false)) && server.unopened.len() < MAX_UNOPENED {
+            server.unopened.entry(id).or_default().apply(&change);
+        }
+        respond_or_show(server, reply, done);
+    });
 }
 
 /// A failure is shown to a person where the client did not wait for an answer.

@@ -275,7 +275,7 @@ impl Chats {
 
     pub(crate) async fn fork(&self, id: &SessionId, until: Option<ItemId>) -> Result<SessionInfo, Failure> {
         let session = id.clone();
-        let info = self.0.commands.call(|reply| Command::Fork { session, until, reply }).await?;
+        let info = self.0.commands.call(|reply| Command::Fork { session, until, id: None, reply }).await?;
         self.shown().entry(info.id.clone()).or_default();
         Ok(info)
     }

@@ -55,14 +55,13 @@ pub fn humanize(name: &str) -> String {
         let length = word.chars().count();
         let written = |word: &str| WRITTEN.iter().find(|one| one.eq_ignore_ascii_case(word));
         let stem = word.strip_suffix('s').filter(|stem| stem.chars().count() > 1);
+        let is_plural_acronym = stem.is_some_and(|stem| stem.chars().all(char::is_uppercase));
         if let Some(written) = written(word) {
             out.push_str(written);
         } else if let Some(written) = stem.and_then(written) {
             out.push_str(written);
             out.push('s');
-        } else if stem.is_some_and(|stem| stem.chars().all(char::is_uppercase)) {
-            out.push_str(word);
-        } else if length > 1 && is_upper && (words.len() > 1 || length <= 5) {
+        } else if is_plural_acronym || length > 1 && is_upper && (words.len() > 1 || length <= 5) {
             out.push_str(word);
         } else if at == 0 {
             let mut characters = lower.chars();

@@ -10,7 +10,7 @@ use config::{ChatSettings, ChatTheme, Environment, Inputs};
 use domain::command::Context;
 use domain::{BoxFuture, CancellationToken, Failure, FailureKind, SessionId};
 use futures_util::FutureExt;
-use process::{ShutdownSignal, Spawn};
+use process::{End, ShutdownSignal, Spawn};
 use terminal::{Bindings, ChatOptions, Intro, Palette, TerminalServices};
 
 use super::failed;
@@ -194,7 +194,12 @@ fn run_shell(shell: String, command: String) -> BoxFuture<'static, Result<String
         let mut text = finished.stdout.text();
         text.push_str(&finished.stderr.text());
         if !finished.success() {
-            text.push_str(&format!("\n({:?})", finished.end));
+            text.push_str(&match finished.end {
+                End::Exited(code) => format!("\n(exit code {code})"),
+                End::Signalled(signal) => format!("\n(ended by signal {signal})"),
+                End::DeadlinePassed => "\n(stopped: it took too long)".to_owned(),
+                End::Stopped => "\n(stopped)".to_owned(),
+            });
         }
         Ok(text)
     })

@@ -388,6 +388,8 @@ async fn diagnostics_are_asked_of_the_editor() {
     });
     for (reply, expected) in [
         (json!({"result": {"diagnostics": [diagnostic]}}), "mismatched types"),
+        // Editors count from 0.
+        (json!({"result": {"diagnostics": [diagnostic]}}), "a.rs:4:2"),
         (json!({"result": {"status": "error", "message": "no server runs"}}), "no server runs"),
         (json!({"result": "ECA :: Unknown server request editor/getDiagnostics"}), "editor"),
         (json!({"error": {"code": -32601, "message": "what?"}}), "what?"),

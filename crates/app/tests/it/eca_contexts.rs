@@ -82,6 +82,7 @@ async fn every_context_reaches_the_model() {
             "the text",
         ),
         (json!({"type": "text", "text": "a text of the client's"}), "a text of the client's", "could not"),
+        (json!({"type": "text", "label": "*shell*", "content": "of a buffer"}), "*shell*", "could not"),
         (json!({"type": "image", "mediaType": "image/png", "base64": PIXEL}), PIXEL, "could not"),
         (json!({"type": "nobody knows this"}), "look", "could not"),
     ] {

@@ -180,6 +180,11 @@ async fn definitions_and_references_are_asked_of_the_editor() {
         assert_eq!(request["params"]["uri"], uri.as_str());
         assert_eq!(request["params"]["position"], json!({"line": 2, "character": 10}));
         assert_eq!(request["params"]["includeDeclaration"] == json!(true), method.ends_with("References"));
+        // It is asked again while the editor starts a language server.
+        let starting = json!({"jsonrpc": "2.0", "id": request["id"], "result": {"status": "starting"}});
+        client.send(&starting).await;
+        let messages = client.until(|it| it["method"] == method).await;
+        let request = messages.last().expect("another request");
         let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": {"locations": [{"uri": uri, "range": range}]}});
         client.send(&answer).await;
         client.until(is_finished).await;

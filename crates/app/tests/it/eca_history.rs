@@ -84,7 +84,7 @@ async fn a_long_chat_is_opened_and_read_page_by_page() {
     let gone = client.request("chat/history", json!({"chatId": "c", "before": "item-999"})).await;
     assert_eq!(gone["error"]["code"], "cursor_expired");
     let unknown = client.request("chat/history", json!({"chatId": "nowhere"})).await;
-    assert_eq!(unknown["meta"]["total"], 0, "{unknown}");
+    assert_eq!(unknown["error"]["code"], "chat_not_found", "{unknown}");
 }
 
 #[tokio::test]

@@ -327,13 +327,13 @@ async fn servers_are_added_changed_and_removed_in_the_configuration() {
     let args = json!([SCRIPT, "good", "--log", log]);
     let added =
         client.response("mcp/addServer", json!({"name": "added", "command": "python3", "args": args})).await;
-    assert!(added["error"].is_null(), "{added}");
+    assert_eq!(added["result"]["server"]["name"], "added", "{added}");
     client.until(|it| is_server(it, "added", "running")).await;
     let text = std::fs::read_to_string(&file).expect("the file");
     assert!(text.contains("// mine") && text.contains("\"added\""), "{text}");
 
     let again = client.response("mcp/addServer", json!({"name": "added", "command": "x"})).await;
-    assert!(again["error"]["message"].as_str().is_some_and(|it| it.contains("already")), "{again}");
+    assert!(again["result"]["error"]["message"].as_str().is_some_and(|it| it.contains("already")), "{again}");
     client.notify("mcp/disableServer", json!({"name": "added"})).await;
     client.until(|it| is_server(it, "added", "disabled")).await;
     assert!(std::fs::read_to_string(&file).expect("the file").contains("\"disabled\": true"));
@@ -347,7 +347,7 @@ async fn servers_are_added_changed_and_removed_in_the_configuration() {
     assert!(changed["error"].is_null(), "{changed}");
     client.until(|it| is_server(it, "added", "failed")).await;
     let removed = client.response("mcp/removeServer", json!({"name": "added"})).await;
-    assert!(removed["error"].is_null(), "{removed}");
+    assert_eq!(removed["result"], json!({"name": "added", "removed": true}), "{removed}");
     client.until(|it| it["method"] == "tool/serverRemoved" && it["params"]["name"] == "added").await;
     let text = std::fs::read_to_string(&file).expect("the file");
     assert!(text.contains("// mine") && !text.contains("added"), "{text}");

@@ -232,6 +232,32 @@ fn settings_of_other_programs_are_imported() {
 }
 
 #[test]
+fn no_setting_is_left_out_silently() {
+    let home = Home::new();
+    home.write(".claude/settings.json", r#"{"cleanupPeriodDays": 3, "permissions": {"allow": ["Read"]}}"#);
+    home.write(
+        ".codex/config.toml",
+        "model = \"m\"\nhide_agent_reasoning = true\n[model_providers.corp]\nbase_url = \"https://llm.corp/v1\"\n\
+         [projects.\"/a\"]\ntrust_level = \"trusted\"\n[projects.\"/b\"]\n[tui]\n",
+    );
+    home.write(".config/goose/config.yaml", "GOOSE_PROVIDER: anthropic\nGOOSE_THEME: dark\n");
+    home.write(".gemini/settings.json", r#"{"selectedAuthType": "oauth-personal"}"#);
+    let said = said(&run(&home, &["import", "--dry-run"]));
+    for setting in [
+        "cleanupPeriodDays",
+        "hide_agent_reasoning",
+        "model_providers.corp",
+        "  projects: ",
+        "  tui: ",
+        "GOOSE_PROVIDER",
+        "GOOSE_THEME",
+        "selectedAuthType",
+    ] {
+        assert_eq!(said.matches(setting).count(), 1, "{setting}: {said}");
+    }
+}
+
+#[test]
 fn nothing_is_imported_inside_a_tool_call() {
     let home = Home::new();
     claude(&home);

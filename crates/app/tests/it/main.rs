@@ -35,6 +35,7 @@ mod eca_draft;
 mod eca_extending;
 mod eca_history;
 mod eca_hooks;
+mod eca_inline;
 mod eca_integration;
 mod eca_jobs;
 mod eca_mcp;

@@ -32,6 +32,14 @@ async fn piped_text_belongs_to_the_prompt() {
     let ran = piped(&bench, &["-"], b"the prompt itself").await;
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert_eq!(bench.fake.last_request().last_user_text(), "the prompt itself");
+    // Piped text may be anyone's: it adds no files.
+    bench.home.write("work/secret.txt", "the secret");
+    bench.fake.answer(Answer::text("ok")).answer(Answer::text("ok"));
+    let ran = piped(&bench, &["review", "@missing/file.rs"], b"see @secret.txt").await;
+    assert!(ran.code == Some(0) && ran.err.contains("There is no missing/file.rs"), "{}", ran.err);
+    assert!(!bench.fake.last_request().body.to_string().contains("the secret"));
+    piped(&bench, &["-"], b"see @secret.txt").await;
+    assert!(bench.fake.last_request().body.to_string().contains("the secret"));
     // Nothing piped in changes nothing.
     let ran = piped(&bench, &["alone"], b"").await;
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -106,6 +114,11 @@ async fn rules_for_tools_come_from_flags_and_deny_wins() {
         bench.fake.answer(Answer::text("done"));
         let ran = bench.run(&[&flags[..], &["go"]].concat()).await;
         assert_eq!(bench.home.workspace().join(name).exists(), runs, "{flags:?} {name}: {}", ran.err);
+    }
+    // A rule that means nothing would let the run do more than its user thinks.
+    for wrong in [["--deny", "shel_command"], ["--deny", "shell_command=("], ["--allow", "nothing__here"]] {
+        let ran = bench.run(&[&wrong[..], &["--approve", "all", "go"]].concat()).await;
+        assert_eq!(ran.code, Some(2), "{wrong:?}: {}", ran.err);
     }
     let ran = bench.run(&["--allow", "=x", "go"]).await;
     assert!(ran.code == Some(2) && ran.err.contains("TOOL=PATTERN"), "{}", ran.err);

@@ -130,6 +130,8 @@ struct SettingsFile {
     next_edit: NextEditSection,
     /// Rewriting of a selection in editors.
     rewrite: RewriteSection,
+    /// Chats that an editor shows inside a file.
+    chat_inline: ChatInlineSection,
 
     /// Rule files or folders that every chat is given, beside those in `rules` folders. Relative paths start from each
     /// workspace folder.
@@ -423,6 +425,21 @@ struct CompletionSection {
     /// The model that completes, as `provider/model`; without it the default model.
     #[schemars(extend("examples" = ["openai/gpt-5-nano"]))]
     model: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ChatInlineSection {
+    /// The model of new inline chats, as `provider/model`; without it that of the chat they continue, else the default
+    /// model.
+    #[schemars(extend("examples" = ["openai/gpt-5-nano"]))]
+    model: String,
+    /// The behavior of inline chats where the editor names none.
+    #[schemars(extend("examples" = ["plan"]))]
+    agent: String,
+    /// The variant of the model.
+    #[schemars(extend("examples" = ["low"]))]
+    variant: String,
 }
 
 #[derive(JsonSchema)]

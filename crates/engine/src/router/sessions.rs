@@ -26,6 +26,10 @@ impl Router {
         reply: Reply<SessionInfo>,
     ) {
         let id = id.unwrap_or_else(new_session_id);
+        if self.is_live(&id) {
+            let command = Command::Load { session: id.clone(), servers: Vec::new(), reply };
+            return self.send(front, &id, command, None);
+        }
         let create = match self.create(front, workspace.as_deref(), &mut settings) {
             Ok(create) => create,
             Err(failure) => {
@@ -143,9 +147,14 @@ impl Router {
         front: FrontendId,
         session: SessionId,
         until: Option<ItemId>,
+        id: Option<SessionId>,
         reply: Reply<SessionInfo>,
     ) {
-        let id = new_session_id();
+        let id = id.unwrap_or_else(new_session_id);
+        if self.is_live(&id) {
+            let command = Command::Load { session: id.clone(), servers: Vec::new(), reply };
+            return self.send(front, &id, command, None);
+        }
         let (Ok(workspace), Some(frontend)) = (self.workspace_of(front), self.frontends.get(&front).cloned())
         else {
             let _ = reply.send(Err(Failure::closed()));

@@ -55,7 +55,8 @@ async fn a_fork_goes_its_own_way() {
     let state = bench.check_state(&client.session).await;
     for (until, left) in [(None, 6), (Some(1), 2), (Some(2), 3)] {
         let until = until.map(|at: usize| state.items()[at].id);
-        let fork = client.call(|session, reply| Command::Fork { session, until, reply }).await.unwrap();
+        let fork =
+            client.call(|session, reply| Command::Fork { session, until, id: None, reply }).await.unwrap();
         assert_eq!(fork.settings.title.as_deref(), Some("one (fork)"));
         let mut fork = bench.join(&fork.id).await;
         let forked = bench.check_state(&fork.session).await;
@@ -67,7 +68,12 @@ async fn a_fork_goes_its_own_way() {
     }
     assert_eq!(lines(&bench.check_state(&client.session).await), ALL);
     let unknown = Some(domain::ItemId(99));
-    assert!(client.call(|session, reply| Command::Fork { session, until: unknown, reply }).await.is_err());
+    assert!(
+        client
+            .call(|session, reply| Command::Fork { session, until: unknown, id: None, reply })
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test(start_paused = true)]

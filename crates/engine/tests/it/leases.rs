@@ -60,7 +60,10 @@ async fn a_chat_of_another_process_can_be_forked_and_not_deleted() {
     let follower = other.join(&holder.session).await;
     let refused = follower.call(|session, reply| Command::Delete { session, reply }).await.unwrap_err();
     assert_eq!(refused.kind, FailureKind::Taken);
-    let fork = follower.call(|session, reply| Command::Fork { session, until: None, reply }).await.unwrap();
+    let fork = follower
+        .call(|session, reply| Command::Fork { session, until: None, id: None, reply })
+        .await
+        .unwrap();
     let mut fork = other.join(&fork.id).await;
     assert_eq!(fork.run("two").await, Outcome::Done);
     assert_eq!(lines(&bench.check_state(&holder.session).await).len(), 2, "the other chat is as it was");

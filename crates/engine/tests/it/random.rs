@@ -144,7 +144,8 @@ impl Run {
     }
 
     async fn fork(&mut self, follow: bool) {
-        let fork = self.client.call(|session, reply| Command::Fork { session, until: None, reply }).await;
+        let fork =
+            self.client.call(|session, reply| Command::Fork { session, until: None, id: None, reply }).await;
         if let Ok(info) = fork
             && follow
         {

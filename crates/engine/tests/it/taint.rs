@@ -50,7 +50,8 @@ async fn a_tainted_chat_asks_each_time_though_it_is_trusted() {
     // A summary of tainted text is tainted too.
     call(&bench, &mut client, "eca__compact", json!({"text": "a summary"})).await;
     assert!(asks_about_hooks(&bench, &mut client).await);
-    let fork = client.call(|session, reply| Command::Fork { session, until: None, reply }).await.unwrap();
+    let fork =
+        client.call(|session, reply| Command::Fork { session, until: None, id: None, reply }).await.unwrap();
     let fork = bench.join(&fork.id).await;
     fork.configure(trusted()).await.unwrap();
     assert!(bench.check_state(&fork.session).await.taint().is_tainted());

@@ -77,7 +77,7 @@ async fn a_chat_and_its_forks_keep_their_folder() {
     client.call(|_, reply| Command::Prompt { session, prompt, reply }).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let session = chat.id.clone();
-    let fork = client.call(|_, reply| Command::Fork { session, until: None, reply }).await.unwrap();
+    let fork = client.call(|_, reply| Command::Fork { session, until: None, id: None, reply }).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     for id in [chat.id, fork.id] {
         let other = bench.other_process();

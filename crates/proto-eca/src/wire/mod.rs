@@ -48,6 +48,7 @@ pub(crate) struct Context {
     pub position: Option<Range>,
     pub uri: Option<String>,
     pub name: Option<String>,
+    pub label: Option<String>,
     pub description: Option<String>,
     pub mime_type: Option<String>,
     pub server: Option<String>,

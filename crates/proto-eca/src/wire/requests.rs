@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::completion::{CompletionParams, CompletionResult, NextEditParams};
 use super::jobs::{JobList, JobOutputResult, JobParams, KillResult};
+use super::notifications::ServerUpdated;
 use super::providers::{LoginAction, LoginInputParams, LoginParams, ProviderList};
 use super::{ChatKey, Context, Empty, OfferedContext};
 
@@ -42,6 +43,7 @@ methods! {
     Shutdown = "shutdown": Empty => ();
     Exit = "exit": Empty => Empty;
     Prompt = "chat/prompt": PromptParams => PromptResult;
+    InlinePrompt = "chat/inlinePrompt": InlinePromptParams => PromptResult;
     PromptStop = "chat/promptStop": ChatParams => Empty;
     PromptSteer = "chat/promptSteer": SteerParams => Empty;
     PromptSteerRemove = "chat/promptSteerRemove": ChatParams => Empty;
@@ -80,9 +82,9 @@ methods! {
     McpLogoutServer = "mcp/logoutServer": ServerParams => Empty;
     McpEnableServer = "mcp/enableServer": ServerParams => Empty;
     McpDisableServer = "mcp/disableServer": ServerParams => Empty;
-    McpAddServer = "mcp/addServer": AddServerParams => Empty;
+    McpAddServer = "mcp/addServer": AddServerParams => AddServerResult;
     McpUpdateServer = "mcp/updateServer": AddServerParams => Empty;
-    McpRemoveServer = "mcp/removeServer": ServerParams => Empty;
+    McpRemoveServer = "mcp/removeServer": ServerParams => RemoveServerResult;
 }
 
 /// A server's entry, or the members of it that change.
@@ -102,6 +104,27 @@ pub(crate) struct AddServerParams {
     /// `workspace`: the file of the project instead of the user's own.
     pub scope: Option<String>,
     pub workspace_uri: Option<String>,
+}
+
+/// Clients look for problems in the result.
+#[derive(Debug, Serialize)]
+pub(crate) struct ServerProblem {
+    pub code: &'static str,
+    pub message: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum AddServerResult {
+    Server(ServerUpdated),
+    Error(ServerProblem),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum RemoveServerResult {
+    Removed { name: String, removed: bool },
+    Problem { error: ServerProblem },
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -192,6 +215,15 @@ pub(crate) struct PromptParams {
     pub contexts: Option<Vec<Context>>,
     /// The draft protocol's name for `contexts`.
     pub context: Option<Vec<Context>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct InlinePromptParams {
+    /// The chat that a new one continues.
+    pub source_chat_id: Option<ChatKey>,
+    #[serde(flatten)]
+    pub prompt: PromptParams,
 }
 
 /// The response to a prompt, in the form of the client's dialect.
@@ -326,6 +358,8 @@ pub(crate) struct RollbackParams {
 pub(crate) struct ListParams {
     /// Absent or not positive: all chats.
     pub limit: Option<i64>,
+    /// `createdAt`, or else `updatedAt`.
+    pub sort_by: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -343,6 +377,9 @@ pub(crate) struct ChatSummary {
     pub model: Option<String>,
     pub created_at: u64,
     pub updated_at: u64,
+    /// `inline`: a chat inside a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -408,7 +445,9 @@ pub(crate) struct FlagParams {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OpenResult {
     pub found: bool,
-    pub chat_id: ChatKey,
+    /// Absent where a fork has no end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat_id: Option<ChatKey>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -420,7 +459,7 @@ pub(crate) struct OpenResult {
 }
 
 impl OpenResult {
-    pub(crate) fn unknown(chat_id: ChatKey) -> Self {
+    pub(crate) fn unknown(chat_id: Option<ChatKey>) -> Self {
         Self { found: false, chat_id, title: None, selection: None, meta: None, error: None }
     }
 }

@@ -204,3 +204,36 @@ async fn the_newest_page_is_the_end_of_the_whole_chat() {
     let history = client.request("chat/history", json!({"chatId": "long", "limit": 10})).await;
     assert_eq!(*meta, history["meta"]);
 }
+
+#[tokio::test]
+async fn what_is_said_of_a_chat_before_it_begins_holds_for_no_other() {
+    let (mut client, mut engine) = Client::start().await;
+    client.request("chat/update", json!({"chatId": "later", "trust": true})).await;
+    assert!(matches!(engine.next().await, Seen::Load { .. }));
+    client.call("chat/prompt", json!({"chatId": "other", "message": "Hello"})).await;
+    assert!(matches!(engine.next().await, Seen::Open { .. }), "no default of new chats was changed");
+    let (_, _, prompt) = engine.prompt().await;
+    assert_eq!(prompt.change.trust, None);
+    client.call("chat/prompt", json!({"chatId": "later", "message": "Hello"})).await;
+    assert!(matches!(engine.next().await, Seen::Open { .. }));
+    let (_, _, prompt) = engine.prompt().await;
+    assert_eq!(prompt.change.trust, Some(true));
+    // A stored chat gets it though it is not open here.
+    let stored = store(&engine, "stored", SessionSettings::default());
+    client.request("chat/update", json!({"chatId": "stored", "title": "New"})).await;
+    assert!(matches!(engine.next().await, Seen::Load { .. }));
+    let Seen::Configure { session, change } = engine.next().await else { panic!("a change") };
+    assert_eq!((session, change.title.as_deref()), (Some(stored), Some("New")));
+}
+
+#[tokio::test]
+async fn a_chat_or_a_message_that_is_not_there_is_said_in_the_result() {
+    let (mut client, engine) = Client::start().await;
+    store(&engine, "c", SessionSettings::default());
+    let page = client.request("chat/history", json!({"chatId": "nowhere"})).await;
+    assert_eq!(page["error"]["code"], "chat_not_found", "{page}");
+    for unknown in ["zzz", "7"] {
+        let forked = client.request("chat/fork", json!({"chatId": "c", "contentId": unknown})).await;
+        assert!(forked.get("chatId").is_none(), "{forked}");
+    }
+}

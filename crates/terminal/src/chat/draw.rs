@@ -302,7 +302,7 @@ fn approval_keys(screen: &Screen, keys: &[String]) -> String {
         [] => String::new(),
         keys => format!("a this session ({}) · ", clean_line(&keys.join(", "))),
     };
-    let project = if keys.is_empty() { "" } else { "p always in this project · " };
+    let project = if screen.project_rule().is_none() { "" } else { "p always in this project · " };
     format!("y once · {session}{project}n no · r no, and say why")
 }
 

@@ -15,7 +15,9 @@ const MAX_LISTED_CHATS: usize = 200;
 
 /// Programs that the repository's own configuration names are not run.
 const DIFF_COMMAND: &str =
-    "git --no-pager -c core.fsmonitor=false diff --no-ext-diff --no-textconv --no-color HEAD";
+    "git --no-pager -c core.fsmonitor=false diff --no-ext-diff --no-textconv --no-color ";
+/// The tree without files, which stands for `HEAD` before the first commit.
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 /// Where the output of a shell command appears.
 enum Shown {
@@ -49,7 +51,7 @@ impl ChatLoop {
             Effect::Servers => self.look_up_servers(),
             Effect::ServerAction { name, action } => self.act_on_server(name, action),
             Effect::Shell(command) => self.shell(command, Shown::InChat),
-            Effect::Diff => self.shell(DIFF_COMMAND.to_owned(), Shown::AsDiff),
+            Effect::Diff => self.shell(format!("{DIFF_COMMAND}HEAD"), Shown::AsDiff),
             Effect::AddInstruction(text) => {
                 let added = (self.services.add_instruction)(text);
                 self.report(added.map(|path| format!("Added to {path}.")));
@@ -102,7 +104,7 @@ impl ChatLoop {
 
     fn fork(&mut self, until: Option<ItemId>) {
         let Some(session) = self.screen.session.clone() else { return };
-        self.call(|reply| Command::Fork { session, until, reply }, Self::show_or_report);
+        self.call(|reply| Command::Fork { session, until, id: None, reply }, Self::show_or_report);
     }
 
     fn prompt(&mut self, prompt: UserPrompt) {
@@ -252,6 +254,12 @@ impl ChatLoop {
         self.pending.later(output, move |chat_loop, output| {
             let update = match (output, shown) {
                 (Ok(output), Shown::InChat) => Update::ShellOutput { command, output },
+                (Ok(output), Shown::AsDiff) if output.starts_with("fatal: ambiguous argument 'HEAD'") => {
+                    return chat_loop.shell(format!("{DIFF_COMMAND}{EMPTY_TREE}"), Shown::AsDiff);
+                }
+                (Ok(output), Shown::AsDiff) if output.contains("not a git repository") => {
+                    Update::Failed(Failure::user("This folder is not in a git repository."))
+                }
                 (Ok(output), Shown::AsDiff) => Update::Diff(output),
                 (Err(failure), _) => Update::Failed(failure),
             };

@@ -87,17 +87,20 @@ fn line_rows(line: &PageLine, widest: usize, columns: usize, theme: &Theme) -> V
         }
         PageLine::Pair(name, meaning) => {
             let name = clean(name).into_owned();
-            let space = if columns >= widest + 30 {
-                " ".repeat(widest.saturating_sub(width(&name)))
-            } else {
-                ": ".to_owned()
-            };
-            let spans = [
-                Span::styled(name, theme.accent),
-                Span::raw(space),
-                Span::styled(clean(meaning).into_owned(), theme.text),
-            ];
-            wrap::hard(&spans, columns, &Indent::default())
+            let meaning = clean(meaning).into_owned();
+            let space = |columns: usize| Span::raw(" ".repeat(columns));
+            if columns < widest + 30 {
+                let spans = [Span::styled(name + ": ", theme.accent), Span::styled(meaning, theme.text)];
+                return wrap::words(&spans, columns, &Indent::default());
+            }
+            let gap = widest.saturating_sub(width(&name));
+            let first = vec![Span::styled(name, theme.accent), space(gap)];
+            let indent = Indent { first, other: vec![space(widest)] };
+            // Bars and figures have spaces of their own.
+            if width(&meaning) + widest <= columns {
+                return wrap::hard(&[Span::styled(meaning, theme.text)], columns, &indent);
+            }
+            wrap::words(&[Span::styled(meaning, theme.text)], columns, &indent)
         }
         PageLine::Diff(text) => {
             let style = super::diff::line_style(text, theme);

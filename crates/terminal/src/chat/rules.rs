@@ -31,9 +31,10 @@ pub trait ProjectRules: Send + Sync {
 }
 
 impl AllowRule {
-    /// The rule for a call and what would be remembered of it. `None` where it cannot be remembered.
+    /// The rule for a call and what would be remembered of it. `None` where it cannot be remembered, or where no rule
+    /// keeps the question away: paths outside the workspace are asked about whatever rules say.
     pub(super) fn of_call(call: &ToolCall, keys: &[String]) -> Option<Self> {
-        if keys.is_empty() {
+        if keys.is_empty() || !keys.iter().all(|key| is_inside(call, key)) {
             return None;
         }
         let target = format!("{}__{}", call.server, call.name);
@@ -58,6 +59,19 @@ impl AllowRule {
     }
 }
 
+/// Whether a key is about the call wherever it is made, not about a path outside the workspace.
+fn is_inside(call: &ToolCall, key: &str) -> bool {
+    let input = |name: &str| call.input.as_ref().and_then(|input| input.get(name)).and_then(Value::as_str);
+    if call.server != "eca" || call.name == "fetch_url" {
+        return true;
+    }
+    if call.name == "shell_command" {
+        let words = key.strip_suffix(" …").unwrap_or(key);
+        return input("command").is_some_and(|line| line.contains(words));
+    }
+    key.strip_prefix(call.name.as_str()).is_some_and(|rest| rest.is_empty() || rest == " in this workspace")
+}
+
 /// `cargo test …` covers other plain arguments.
 fn command_pattern(key: &str) -> String {
     match key.strip_suffix(" …") {
@@ -69,20 +83,18 @@ fn command_pattern(key: &str) -> String {
 impl Screen {
     /// `p` in an approval.
     pub(super) fn preview_project_rule(&mut self) {
-        let Some(ask) = self.asks.first() else { return };
-        let AskKind::Approval { keys, .. } = &ask.kind else { return };
-        let call = self.asks.item().and_then(|item| self.transcript.item(item));
-        let rule = match call.map(|item| &item.kind) {
-            Some(ItemKind::ToolCall(call)) => AllowRule::of_call(call, keys),
-            _ => None,
-        };
-        match rule {
-            Some(rule) => {
-                let ask = ask.id;
-                self.push_effect(Effect::PreviewRule { ask, rule });
-            }
+        let Some(ask) = self.asks.first().map(|ask| ask.id) else { return };
+        match self.project_rule() {
+            Some(rule) => self.push_effect(Effect::PreviewRule { ask, rule }),
             None => self.flash("This call is asked each time, so there is no rule for it."),
         }
+    }
+
+    /// The rule that would answer the question from now on.
+    pub(super) fn project_rule(&self) -> Option<AllowRule> {
+        let AskKind::Approval { keys, .. } = &self.asks.first()?.kind else { return None };
+        let ItemKind::ToolCall(call) = &self.transcript.item(self.asks.item()?)?.kind else { return None };
+        AllowRule::of_call(call, keys)
     }
 
     pub(super) fn show_rule(&mut self, ask: AskId, rule: AllowRule, lines: Vec<String>) {
@@ -102,7 +114,43 @@ impl Screen {
 
 #[cfg(test)]
 mod tests {
+    use domain::tool_call::{Origin, ToolState};
+    use serde_json::json;
+
     use super::*;
+
+    fn rule(name: &str, input: Value, keys: &[&str]) -> Option<AllowRule> {
+        let call = ToolCall {
+            call_id: String::new(),
+            name: name.into(),
+            server: "eca".into(),
+            origin: Origin::Native,
+            input_text: String::new(),
+            input: Some(input),
+            state: ToolState::Preparing,
+            summary: String::new(),
+            details: None,
+            manual_approval: true,
+            live_output: String::new(),
+            result: Vec::new(),
+            error: false,
+            millis: 0,
+            locations: Vec::new(),
+            provider: None,
+        };
+        AllowRule::of_call(&call, &keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_path_outside_the_workspace_has_no_rule() {
+        let path = json!({"path": "/etc/hosts"});
+        assert_eq!(rule("write_file", path.clone(), &["write_file /etc/hosts"]), None);
+        assert!(rule("write_file", path, &["write_file in this workspace"]).is_some());
+        let line = json!({"command": "cat /etc/hosts"});
+        assert_eq!(rule("shell_command", line, &["reading with /etc/hosts"]), None);
+        let line = json!({"command": "cargo test --all"});
+        assert!(rule("shell_command", line, &["cargo test …"]).is_some());
+    }
 
     #[test]
     fn a_key_becomes_a_pattern_that_covers_it() {

@@ -111,7 +111,13 @@ fn tokens(usage: &SessionUsage) -> String {
 }
 
 pub(crate) fn money(dollars: f64) -> String {
-    if dollars == 0.0 || dollars >= 0.1 { format!("${dollars:.2}") } else { format!("${dollars:.4}") }
+    match dollars {
+        0.0 => "$0.00".to_owned(),
+        _ if dollars >= 0.1 => format!("${dollars:.2}"),
+        // Never a nothing that is something.
+        _ if dollars < 0.0001 => "<$0.0001".to_owned(),
+        _ => format!("${dollars:.4}"),
+    }
 }
 
 /// `950`, `12.3k`, `200k`, `1.2M`.

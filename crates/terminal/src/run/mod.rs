@@ -133,6 +133,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
     let workspace = WorkspaceSpec { roots: options.roots.clone(), options: None };
     let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
     let mut notices: Vec<String> = catalog.notices.iter().map(|notice| notice.text.clone()).collect();
+    check_rules(&notices)?;
     notices.extend(wait_for_servers(&commands).await?);
     check_command(&commands, &options.prompt).await?;
     let change = SessionSettings {
@@ -172,6 +173,15 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         is_answered: accepted.status == AcceptedStatus::Prompting,
         output: OutputState::default(),
     })
+}
+
+/// A rule of the command line that means nothing is a mistake of this call: a run without it would do more than asked.
+fn check_rules(notices: &[String]) -> Result<(), Failure> {
+    let wrong = notices.iter().find(|text| text.starts_with("command line: `toolCall.approval."));
+    match wrong.and_then(|text| text.strip_prefix("command line: ")) {
+        None => Ok(()),
+        Some(text) => Err(Failure::user(format!("--allow or --deny is wrong: {text}"))),
+    }
 }
 
 /// Loads the chat to continue, or opens a new one.

@@ -16,6 +16,7 @@ use crate::mcp_entries;
 /// Settings with the history of a program can be large.
 const MAX_BYTES: u64 = 32 << 20;
 const MAX_TEXT_BYTES: u64 = 256 << 10;
+const NO_EQUIVALENT: &str = "it has no equivalent here";
 
 pub(super) fn read(plan: &mut Plan<'_>, program: Program) {
     match program {
@@ -75,8 +76,8 @@ impl Place {
         }
     }
 
-    /// Names settings that have no place here.
-    fn leave_out_keys(&self, plan: &mut Plan<'_>, values: &Value, keys: &[(&str, &str)]) {
+    /// Names settings that have no place here: those of `keys` with a reason, and all others that were not `read`.
+    fn leave_out_keys(&self, plan: &mut Plan<'_>, values: &Value, keys: &[(&str, &str)], read: &[&str]) {
         for (key, why) in keys {
             let found = key.split('.').try_fold(values, |value, part| value.get(part));
             if let Some(value) = found.filter(|value| !value.is_null()) {
@@ -86,6 +87,13 @@ impl Place {
                 };
                 plan.leave_out(&self.0, shown, *why);
             }
+        }
+        let is_known = |key: &str| {
+            let named = keys.iter().any(|(named, _)| named.split('.').next() == Some(key));
+            named || read.contains(&key) || key == "$schema"
+        };
+        for key in values.as_object().into_iter().flatten().map(|(key, _)| key).filter(|key| !is_known(key)) {
+            plan.leave_out(&self.0, domain::visible_text(key), NO_EQUIVALENT);
         }
     }
 
@@ -169,7 +177,7 @@ fn claude_settings(plan: &mut Plan<'_>, place: &Place, values: &Value) {
         ("outputStyle", "write rules instead"),
         ("enabledPlugins", "plugins of Claude Code cannot run here"),
     ];
-    place.leave_out_keys(plan, values, &keys);
+    place.leave_out_keys(plan, values, &keys, &["permissions", "hooks", "env"]);
 }
 
 fn codex(plan: &mut Plan<'_>) {
@@ -191,11 +199,30 @@ fn codex(plan: &mut Plan<'_>) {
             ("sandbox_mode", "`sandbox` decides this here"),
             ("notify", "write a hook instead"),
         ];
-        place.leave_out_keys(plan, &values.into(), &keys);
+        place.leave_out_keys(plan, &values.into(), &keys, &[]);
+        codex_tables(plan, &place, &text);
     }
     let prompts = Place::user(plan, Program::Codex, ".codex/prompts");
     folder(&prompts, prompts.0.path.clone()).commands(plan);
     Place::user(plan, Program::Codex, ".codex/AGENTS.md").instructions(plan);
+}
+
+/// The tables of codex's settings, each once.
+fn codex_tables(plan: &mut Plan<'_>, place: &Place, text: &str) {
+    let heads = text.lines().filter_map(|line| line.trim().strip_prefix('[')?.split(']').next());
+    let heads = heads.map(|head| head.trim_matches(['[', ' '])).filter(|name| !name.is_empty());
+    // One table for each project.
+    let names: std::collections::BTreeSet<&str> =
+        heads.map(|name| if name.starts_with("projects.") { "projects" } else { name }).collect();
+    for table in names {
+        let why = match table.split('.').next().unwrap_or(table) {
+            "mcp_servers" => continue,
+            "model_providers" => "set `providers` (docs/providers.md); keys stay where they are",
+            "projects" => "trust a folder with `dragoman trust`",
+            _ => NO_EQUIVALENT,
+        };
+        plan.leave_out(&place.0, domain::visible_text(table), why);
+    }
 }
 
 fn opencode(plan: &mut Plan<'_>) {
@@ -246,7 +273,7 @@ fn opencode_settings(plan: &mut Plan<'_>, place: &Place, values: &Value) {
         ("theme", "set `chat.theme`"),
         ("formatter", "write a hook instead"),
     ];
-    place.leave_out_keys(plan, values, &keys);
+    place.leave_out_keys(plan, values, &keys, &["mcp", "command", "permission"]);
 }
 
 /// `{env:NAME}` is `${env:NAME}` here.
@@ -312,7 +339,7 @@ fn gemini(plan: &mut Plan<'_>) {
             ("hooks", "hooks get other input here and stay off; docs/hooks.md shows how to write one"),
             ("context", "AGENTS.md, CLAUDE.md and GEMINI.md are read"),
         ];
-        place.leave_out_keys(plan, &values, &keys);
+        place.leave_out_keys(plan, &values, &keys, &["mcpServers"]);
     }
     let commands = Place::user(plan, Program::Gemini, ".gemini/commands");
     if commands.0.path.is_dir() {
@@ -365,9 +392,10 @@ fn goose(plan: &mut Plan<'_>) {
     }
     let keys = [
         ("GOOSE_MODEL", "set `defaultModel` to a model of yours: `dragoman models` lists them"),
+        ("GOOSE_PROVIDER", "set `providers`, or log in: `dragoman login`"),
         ("GOOSE_MODE", "`--approve` and `chat.defaultTrust` decide this here"),
     ];
-    place.leave_out_keys(plan, &values, &keys);
+    place.leave_out_keys(plan, &values, &keys, &["extensions"]);
 }
 
 fn cursor(plan: &mut Plan<'_>) {

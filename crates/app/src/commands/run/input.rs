@@ -17,20 +17,26 @@ pub(crate) const MAX_IMAGE_BYTES: u64 = 20 << 20;
 /// After this time without the end of stdin, a line says what the run waits for.
 const STDIN_NOTICE_DELAY: Duration = Duration::from_secs(3);
 
+pub(super) struct Input {
+    pub(super) prompt: String,
+    /// The part of it that the user wrote: piped text beside a prompt may be anyone's, and its `@` means nothing.
+    pub(super) written: String,
+}
+
 /// The words of the command line with the text of stdin, or one of them.
-pub(super) fn prompt(words: &[String], timeout: Option<Duration>) -> Result<String, Failure> {
+pub(super) fn prompt(words: &[String], timeout: Option<Duration>) -> Result<Input, Failure> {
     let from_stdin = words.is_empty() || words == ["-"];
     let words = if from_stdin { String::new() } else { words.join(" ") };
     let piped = if std::io::stdin().is_terminal() { String::new() } else { read_stdin(timeout)? };
-    let prompt = match (words.trim().is_empty(), piped.trim().is_empty()) {
+    let (prompt, written) = match (words.trim().is_empty(), piped.trim().is_empty()) {
         (true, true) => {
             return Err(Failure::user("There is no prompt.").hint("Give it as an argument or on stdin."));
         }
-        (true, false) => piped,
-        (false, true) => words,
-        (false, false) => format!("{words}\n\n<stdin>\n{}\n</stdin>", piped.trim_end_matches('\n')),
+        (true, false) => (piped.clone(), piped),
+        (false, true) => (words.clone(), words),
+        (false, false) => (format!("{words}\n\n<stdin>\n{}\n</stdin>", piped.trim_end_matches('\n')), words),
     };
-    Ok(prompt)
+    Ok(Input { prompt, written })
 }
 
 /// A prompt that is no command of a chat, whatever it begins with.
@@ -87,6 +93,14 @@ pub(super) fn mentioned(prompt: &str, folder: &Path) -> Vec<Context> {
         }
     }
     contexts
+}
+
+/// `@path` words that look like a path and name nothing.
+pub(super) fn missing(prompt: &str, folder: &Path) -> Vec<String> {
+    let words = prompt.split_whitespace().filter_map(|word| word.strip_prefix('@'));
+    let bare = words.map(|word| word.trim_end_matches([',', '.', '?', '!', ':', ';', ')']));
+    let is_missing = |word: &&str| word.contains(['/', '.']) && !folder.join(word).exists();
+    bare.filter(is_missing).map(str::to_owned).collect()
 }
 
 /// A file that the command line names: an image, or text.

@@ -74,6 +74,9 @@ fn timeout(seconds: f64) -> Result<Duration, Failure> {
 }
 
 fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failure> {
+    if let Some(folder) = arguments.output_file.as_deref().map(folder_of).filter(|folder| !folder.is_dir()) {
+        return Err(Failure::user(format!("{} (-o) is not a folder.", folder.display())));
+    }
     let timeout = arguments.timeout.map(timeout).transpose()?;
     if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
         return Err(Failure::user("--max-cost takes a number of dollars."));
@@ -89,9 +92,15 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
         is_ephemeral: arguments.ephemeral,
         ..EngineOptions::default()
     };
-    let mut prompt = input::prompt(&arguments.prompt, timeout)?;
+    let input::Input { mut prompt, written } = input::prompt(&arguments.prompt, timeout)?;
     match arguments.task {
-        None => contexts.extend(roots.first().into_iter().flat_map(|root| input::mentioned(&prompt, root))),
+        None => {
+            let root = roots.first().map_or(Path::new("."), PathBuf::as_path);
+            contexts.extend(input::mentioned(&written, root));
+            for name in input::missing(&written, root).iter().filter(|_| !arguments.quiet) {
+                eprintln!("dragoman: There is no {} here, so it is not added.", domain::visible_text(name));
+            }
+        }
         Some(_) => prompt = input::text_alone(prompt),
     }
     let options = RunOptions {
@@ -122,9 +131,13 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
     Ok((options, engine_options))
 }
 
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Replaces the file as a whole.
 fn write_answer(path: &PathBuf, answer: &str) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let newline = if answer.is_empty() || answer.ends_with('\n') { "" } else { "\n" };
     let text = format!("{answer}{newline}");
     let written = if path.exists() && !path.is_file() {

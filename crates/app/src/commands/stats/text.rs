@@ -33,13 +33,13 @@ fn summary(figures: &Figures) -> String {
     let cache =
         figures.cache_hits().map_or(String::new(), |percent| format!(", {percent} % of it from the cache"));
     format!(
-        "{} requests: {} tokens read{cache}, {} written. {} in {} of work, with {} tool calls.",
-        figures.requests,
+        "{}: {} tokens read{cache}, {} written. {} in {} of work, with {}.",
+        count(figures.requests, "request"),
         number(figures.tokens.input + figures.tokens.cache_read + figures.tokens.cache_write),
         number(figures.tokens.output),
         cost(figures),
         duration(figures.millis),
-        figures.tool_calls
+        count(figures.tool_calls, "tool call")
     )
 }
 
@@ -55,12 +55,12 @@ fn section(text: &mut String, title: &str, rows: &[(&str, &Figures)], limit: usi
         let space = " ".repeat(name_columns - width(&name));
         let _ = writeln!(
             text,
-            "{name}{space} {:<bar_columns$} {:>7} {:>9} {:>8} {:>5} calls",
+            "{name}{space} {:<bar_columns$} {:>7} {:>9} {:>8} {:>11}",
             "█".repeat(filled.max(1)),
             number(figures.tokens.all()),
             cost(figures),
             duration(figures.millis),
-            figures.tool_calls,
+            count(figures.tool_calls, "call"),
         );
     }
     if rows.len() > limit {
@@ -79,7 +79,7 @@ fn tools(text: &mut String, stats: &Stats, columns: usize) {
     for (name, (calls, failed)) in tools.into_iter().take(MAX_ROWS) {
         let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
         let name = shorten(name, name_columns);
-        let _ = writeln!(text, "{name:<name_columns$} {calls} calls{failed}");
+        let _ = writeln!(text, "{name:<name_columns$} {}{failed}", count(*calls, "call"));
     }
 }
 
@@ -94,11 +94,17 @@ pub(super) fn number(number: u64) -> String {
 
 pub(super) fn cost(figures: &Figures) -> String {
     let sign = if figures.is_cost_partial { "+" } else { "" };
-    if figures.cost >= 0.1 || figures.cost == 0.0 {
-        format!("${:.2}{sign}", figures.cost)
-    } else {
-        format!("${:.4}{sign}", figures.cost)
+    match figures.cost {
+        cost if cost >= 0.1 || cost == 0.0 => format!("${cost:.2}{sign}"),
+        cost if cost < 0.0001 => format!("<$0.0001{sign}"),
+        cost => format!("${cost:.4}{sign}"),
     }
+}
+
+/// `1 call`, `2 calls`.
+fn count(number: u64, what: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{s}")
 }
 
 pub(super) fn duration(millis: u64) -> String {

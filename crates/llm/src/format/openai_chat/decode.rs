@@ -30,6 +30,8 @@ struct Reasoning {
     block: u32,
     field: &'static str,
     details: Vec<Value>,
+    /// Its text came by itself, beside the details.
+    is_plain: bool,
 }
 
 /// A call whose arguments are still coming.
@@ -137,8 +139,9 @@ impl Decoder {
         if text.is_empty() {
             return;
         }
-        let block = self.open_reasoning(field, out).block;
-        out.push_back(ModelEvent::BlockDelta { block, text });
+        let reasoning = self.open_reasoning(field, out);
+        reasoning.is_plain = true;
+        out.push_back(ModelEvent::BlockDelta { block: reasoning.block, text });
     }
 
     fn open_reasoning(&mut self, field: &'static str, out: &mut Events) -> &mut Reasoning {
@@ -149,13 +152,19 @@ impl Decoder {
             block: self.blocks.start(BlockKind::Reasoning, out),
             field,
             details: Vec::new(),
+            is_plain: false,
         })
     }
 
-    /// OpenRouter's details are signed by the model behind it and go back whole. Text comes in pieces.
+    /// OpenRouter's details are signed by the model behind it and go back whole. Text comes in pieces, which some
+    /// servers send nowhere else.
     fn details(&mut self, details: Vec<Value>, out: &mut Events) {
-        let known = &mut self.open_reasoning("reasoning", out).details;
+        let Reasoning { block, is_plain, details: known, .. } = self.open_reasoning("reasoning", out);
         for detail in details {
+            let text = detail["text"].as_str().or_else(|| detail["summary"].as_str());
+            if let Some(text) = text.filter(|text| !*is_plain && !text.is_empty()) {
+                out.push_back(ModelEvent::BlockDelta { block: *block, text: text.to_owned() });
+            }
             let same = known.last_mut().filter(|last| {
                 last["type"] == detail["type"]
                     && last["index"] == detail["index"]

@@ -62,10 +62,18 @@ pub(super) struct Delta<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct CallDelta<'a> {
+    #[serde(default, deserialize_with = "index")]
     pub index: Option<u32>,
     pub id: Option<String>,
     #[serde(borrow, default)]
     pub function: Option<Function<'a>>,
+}
+
+/// A number, also one that a gateway wrote as text.
+fn index<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let number = value.as_u64().and_then(|index| u32::try_from(index).ok());
+    Ok(number.or_else(|| value.as_str()?.trim().parse().ok()))
 }
 
 #[derive(Deserialize)]

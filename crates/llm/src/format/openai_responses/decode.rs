@@ -34,6 +34,8 @@ struct StreamItem {
     is_open: bool,
     /// Whether anything was streamed of it.
     streamed: bool,
+    /// Bytes of text that were streamed.
+    length: usize,
     /// The streamed text of a reasoning item, which the finished item may lack.
     reasoning: String,
 }
@@ -99,6 +101,7 @@ impl Decoder {
         };
         let known = &mut self.items[at];
         known.streamed = true;
+        known.length += text.len();
         if kind == ItemKind::Reasoning {
             known.reasoning.push_str(&text);
         }
@@ -149,6 +152,7 @@ impl Decoder {
             block,
             is_open: true,
             streamed: false,
+            length: 0,
             reasoning,
         });
         self.items.len() - 1
@@ -191,6 +195,11 @@ impl Decoder {
         if !known.streamed && !text.is_empty() {
             known.streamed = true;
             out.push_back(ModelEvent::BlockDelta { block, text });
+        } else if let Some(rest) =
+            text.get(known.length..).filter(|rest| kind == ItemKind::Text && !rest.is_empty())
+        {
+            // The finished item has more than was streamed.
+            out.push_back(ModelEvent::BlockDelta { block, text: rest.to_owned() });
         }
         let provider = match kind {
             ItemKind::Text => {
