@@ -424,9 +424,7 @@ pub(crate) fn run() -> ExitCode {
         Task::Update { json } => commands::update::run(json),
         Task::Completions { shell } => commands::completions::run(shell),
         Task::Man { command, dir } => commands::man::run(&command, dir.as_deref()),
-        Task::Server { connect, verbose } => {
-            commands::server::run(&connect, level.or(verbose.then_some(Level::Debug)))
-        }
+        Task::Server { connect, verbose } => commands::server::run(&connect, verbose, level),
         Task::Models { json, refresh, task } => commands::models::run(task, json, refresh),
         Task::Acp { login: true, .. } => commands::login::choose(),
         Task::Acp { connect, login: false } => commands::acp::run(&connect, level),

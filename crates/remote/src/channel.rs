@@ -275,14 +275,14 @@ async fn read(
 }
 
 fn end_of(error: &Error) -> RunEnd {
-    match error {
-        Error::Io(_) | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => RunEnd::Cut,
-        Error::ConnectionClosed | Error::AlreadyClosed => RunEnd::Closed,
-        error => {
-            tracing::debug!(%error, "a connection broke the protocol");
-            RunEnd::Broken
-        }
+    if matches!(error, Error::Io(_) | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)) {
+        return RunEnd::Cut;
     }
+    if matches!(error, Error::ConnectionClosed | Error::AlreadyClosed) {
+        return RunEnd::Closed;
+    }
+    tracing::debug!(%error, "a connection broke the protocol");
+    RunEnd::Broken
 }
 
 struct Writer<'c> {

@@ -235,8 +235,7 @@ impl Unanswered {
         let ids: Vec<Id> = self.requests().drain().map(|(id, _)| id).collect();
         for id in ids {
             let sentence = format!("{failure} It is not known whether this request was carried out.");
-            let fault = Fault { data: None, ..Fault::internal(sentence) };
-            if outgoing.send(rpc::failed(Some(&id), &fault)).await.is_err() {
+            if outgoing.send(rpc::failed(Some(&id), &Fault::internal(sentence))).await.is_err() {
                 return;
             }
         }

@@ -16,7 +16,8 @@ use crate::lifetime;
 use crate::logging;
 use crate::workspaces::Workspaces;
 
-pub(crate) fn run(arguments: &ConnectArguments, level: Option<Level>) -> ExitCode {
+pub(crate) fn run(arguments: &ConnectArguments, verbose: bool, level: Option<Level>) -> ExitCode {
+    let level = level.or(verbose.then_some(Level::Debug));
     if arguments.connect.is_some() {
         return connect::run(arguments, &connect::ECA, level);
     }
